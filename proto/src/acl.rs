@@ -1,0 +1,122 @@
+//! Access control entries.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use bytes::BytesMut;
+
+use crate::jute::{Flaw, Jute, Parsed, put_str, refuse};
+
+/// A set of permissions. Bits without a meaning are kept as they came.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Perms(pub i32);
+
+impl Perms {
+    /// No permission.
+    pub const NONE: Self = Self(0);
+    /// Read the data and the children of the znode, and learn of its changes.
+    pub const READ: Self = Self(1);
+    /// Set the data of the znode.
+    pub const WRITE: Self = Self(2);
+    /// Create children of the znode.
+    pub const CREATE: Self = Self(4);
+    /// Delete children of the znode.
+    pub const DELETE: Self = Self(8);
+    /// Set the ACL of the znode, and see the digests in it.
+    pub const ADMIN: Self = Self(16);
+    /// All five.
+    pub const ALL: Self = Self(31);
+
+    /// Whether the two sets share a permission.
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Perms {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Perms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = [
+            (Self::CREATE, 'c'),
+            (Self::DELETE, 'd'),
+            (Self::READ, 'r'),
+            (Self::WRITE, 'w'),
+            (Self::ADMIN, 'a'),
+        ];
+        let letters: String =
+            known.iter().filter(|(bit, _)| self.intersects(*bit)).map(|(_, letter)| letter).collect();
+        match self.0 & !Self::ALL.0 {
+            0 => f.write_str(&letters),
+            rest => write!(f, "{letters}+{rest:#x}"),
+        }
+    }
+}
+
+/// One entry of an access control list: who, by scheme and id, may do what.
+///
+/// The id of a digest entry is a secret of sorts, so `Debug` cuts it behind the user name.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Acl {
+    /// What is allowed.
+    pub perms: Perms,
+    /// How the id is to be read: `world`, `auth`, `digest`, `ip` and whatever a server has configured.
+    pub scheme: String,
+    /// Who it is, in the form of the scheme.
+    pub id: String,
+}
+
+impl Acl {
+    /// An entry from its parts.
+    pub fn new(perms: Perms, scheme: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { perms, scheme: scheme.into(), id: id.into() }
+    }
+
+    /// Everything for everybody, the usual ACL: `world:anyone:cdrwa`.
+    pub fn open() -> Vec<Self> {
+        vec![Self::new(Perms::ALL, "world", "anyone")]
+    }
+
+    /// Everything for the ids the connection has authenticated: `auth::cdrwa`.
+    pub fn creator_all() -> Vec<Self> {
+        vec![Self::new(Perms::ALL, "auth", "")]
+    }
+
+    /// Reading for everybody: `world:anyone:r`.
+    pub fn read_only() -> Vec<Self> {
+        vec![Self::new(Perms::READ, "world", "anyone")]
+    }
+}
+
+impl fmt::Debug for Acl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = match (self.scheme.as_str(), self.id.split_once(':')) {
+            ("digest", Some((user, _))) => format!("{user}:x"),
+            _ => self.id.clone(),
+        };
+        write!(f, "{}:{}:{:?}", self.scheme, id, self.perms)
+    }
+}
+
+impl Jute for Acl {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        let (i, perms) = i32::parse(i)?;
+        let (i, scheme) = Option::<String>::parse(i)?;
+        let (i, id) = Option::<String>::parse(i)?;
+        let Some(id) = id else { return refuse(Flaw::NullId) };
+        // A null scheme is refused like an unknown one, so it need not survive as null.
+        Ok((i, Self { perms: Perms(perms), scheme: scheme.unwrap_or_default(), id }))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.perms.0.encode(out);
+        put_str(&self.scheme, out);
+        put_str(&self.id, out);
+    }
+}

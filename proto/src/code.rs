@@ -1,0 +1,318 @@
+//! The tables of the protocol: opcodes, error codes, create modes, event types, states and watch kinds.
+
+use std::fmt;
+
+use bytes::BytesMut;
+
+use crate::jute::{Flaw, Jute, Parsed, refuse};
+
+/// An enumeration of wire numbers in which each has a name and nothing else is legal.
+macro_rules! closed {
+    ($(#[$meta:meta])* $name:ident { $($(#[$row_meta:meta])* $row:ident = $code:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(i32)]
+        pub enum $name { $($(#[$row_meta])* $row = $code,)* }
+
+        impl $name {
+            /// Every value, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$row,)*];
+
+            /// The value behind a wire number, if it is one.
+            pub fn from_code(code: i32) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$row),)*
+                    _ => None,
+                }
+            }
+
+            /// The number on the wire.
+            pub fn code(self) -> i32 {
+                self as i32
+            }
+        }
+
+        impl Jute for $name {
+            fn parse(i: &[u8]) -> Parsed<'_, Self> {
+                let (i, code) = i32::parse(i)?;
+                match Self::from_code(code) {
+                    Some(value) => Ok((i, value)),
+                    None => refuse(Flaw::Malformed),
+                }
+            }
+
+            fn encode(&self, out: &mut BytesMut) {
+                self.code().encode(out);
+            }
+        }
+    };
+}
+
+closed! {
+    /// What a request asks for (`ZooDefs.OpCode`).
+    OpCode {
+        /// Creates a znode; the reply has its path.
+        Create = 1,
+        /// Deletes a znode.
+        Delete = 2,
+        /// Asks for the [`Stat`](crate::Stat) of a znode.
+        Exists = 3,
+        /// Reads a znode.
+        GetData = 4,
+        /// Replaces the data of a znode.
+        SetData = 5,
+        /// Reads an ACL.
+        GetAcl = 6,
+        /// Replaces an ACL.
+        SetAcl = 7,
+        /// Lists children.
+        GetChildren = 8,
+        /// Waits until what was sent before has been executed.
+        Sync = 9,
+        /// Keeps the session alive.
+        Ping = 11,
+        /// Lists children and reads the [`Stat`](crate::Stat) of their parent.
+        GetChildren2 = 12,
+        /// Compares a version; inside a multi only.
+        Check = 13,
+        /// Several writes, all or nothing.
+        Multi = 14,
+        /// Creates a znode; the reply has its path and [`Stat`](crate::Stat).
+        Create2 = 15,
+        /// Changes an ensemble.
+        Reconfig = 16,
+        /// Asks whether a watch is set.
+        CheckWatches = 17,
+        /// Takes watches away.
+        RemoveWatches = 18,
+        /// Creates a container.
+        CreateContainer = 19,
+        /// Deletes an empty container; meant for servers, open to clients.
+        DeleteContainer = 20,
+        /// Creates a znode with a time to live.
+        CreateTtl = 21,
+        /// Several reads.
+        MultiRead = 22,
+        /// Adds an identity to the connection.
+        Auth = 100,
+        /// Sets the watches of an earlier connection again.
+        SetWatches = 101,
+        /// A step of a SASL negotiation.
+        Sasl = 102,
+        /// Lists the ephemerals of the session.
+        GetEphemerals = 103,
+        /// Counts all descendants.
+        GetAllChildrenNumber = 104,
+        /// As [`OpCode::SetWatches`], persistent watches included.
+        SetWatches2 = 105,
+        /// Sets a persistent watch.
+        AddWatch = 106,
+        /// Lists the identities of the connection.
+        WhoAmI = 107,
+        /// Opens a session; internal, but reachable.
+        CreateSession = -10,
+        /// Ends the session.
+        CloseSession = -11,
+    }
+}
+
+closed! {
+    /// What kind of znode a create makes (`CreateMode`).
+    CreateMode {
+        /// Stays until it is deleted.
+        Persistent = 0,
+        /// Goes with the session that made it.
+        Ephemeral = 1,
+        /// Persistent, with the counter of the parent appended to its name.
+        PersistentSequential = 2,
+        /// Ephemeral, with the counter of the parent appended to its name.
+        EphemeralSequential = 3,
+        /// Goes some time after its last child.
+        Container = 4,
+        /// Goes when it has no child and its data was not set for the given time.
+        PersistentWithTtl = 5,
+        /// As [`CreateMode::PersistentWithTtl`], with the counter of the parent appended to its name.
+        PersistentSequentialWithTtl = 6,
+    }
+}
+
+impl CreateMode {
+    /// Whether the counter of the parent is appended to the name.
+    pub fn is_sequential(self) -> bool {
+        matches!(
+            self,
+            Self::PersistentSequential | Self::EphemeralSequential | Self::PersistentSequentialWithTtl
+        )
+    }
+
+    /// Whether the znode goes with its session.
+    pub fn is_ephemeral(self) -> bool {
+        matches!(self, Self::Ephemeral | Self::EphemeralSequential)
+    }
+
+    /// Whether the znode has a time to live.
+    pub fn is_ttl(self) -> bool {
+        matches!(self, Self::PersistentWithTtl | Self::PersistentSequentialWithTtl)
+    }
+}
+
+closed! {
+    /// What a watch event tells of a znode (`Watcher.Event.EventType`, the ones a server sends).
+    EventType {
+        /// The znode was created.
+        NodeCreated = 1,
+        /// The znode was deleted.
+        NodeDeleted = 2,
+        /// The data of the znode was set.
+        NodeDataChanged = 3,
+        /// A child of the znode was created or deleted.
+        NodeChildrenChanged = 4,
+    }
+}
+
+closed! {
+    /// The state of a session as clients know it (`Watcher.Event.KeeperState`). A server only ever sends
+    /// [`KeeperState::SyncConnected`].
+    KeeperState {
+        /// The session has expired.
+        Expired = -112,
+        /// There is no connection at the moment.
+        Disconnected = 0,
+        /// Connected.
+        SyncConnected = 3,
+        /// The server refused an addauth.
+        AuthFailed = 4,
+        /// Connected to a server that only answers reads.
+        ConnectedReadOnly = 5,
+        /// A SASL negotiation has succeeded.
+        SaslAuthenticated = 6,
+        /// The client was closed.
+        Closed = 7,
+    }
+}
+
+closed! {
+    /// Which watches checkWatches and removeWatches mean (`Watcher.WatcherType`).
+    WatcherType {
+        /// One-shot watches left by getChildren.
+        Children = 1,
+        /// One-shot watches left by getData and exists.
+        Data = 2,
+        /// Every watch on the path.
+        Any = 3,
+        /// Persistent watches.
+        Persistent = 4,
+        /// Persistent recursive watches.
+        PersistentRecursive = 5,
+    }
+}
+
+closed! {
+    /// What addWatch sets (`AddWatchMode`).
+    AddWatchMode {
+        /// Tells every change of one znode, until it is removed.
+        Persistent = 0,
+        /// Tells every creation, deletion and data change of a znode and all its descendants.
+        PersistentRecursive = 1,
+    }
+}
+
+macro_rules! error_codes {
+    ($($row:ident = $code:literal, $text:literal;)*) => {
+        /// An error code of the protocol (`KeeperException.Code`). A code without a name survives as
+        /// [`ErrorCode::Unknown`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorCode {
+            $(#[doc = $text] $row,)*
+            /// A code this table does not name.
+            Unknown(i32),
+        }
+
+        impl ErrorCode {
+            /// Every named code.
+            pub const NAMED: &'static [Self] = &[$(Self::$row,)*];
+
+            /// The code behind a wire number; `None` for 0, which is no error.
+            pub fn from_code(code: i32) -> Option<Self> {
+                match code {
+                    0 => None,
+                    $($code => Some(Self::$row),)*
+                    other => Some(Self::Unknown(other)),
+                }
+            }
+
+            /// The number on the wire.
+            pub fn code(self) -> i32 {
+                match self {
+                    $(Self::$row => $code,)*
+                    Self::Unknown(code) => code,
+                }
+            }
+        }
+
+        impl fmt::Display for ErrorCode {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$row => f.write_str($text),)*
+                    Self::Unknown(code) => write!(f, "error code {code}"),
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    SystemError = -1, "system error";
+    RuntimeInconsistency = -2, "not evaluated, as an earlier operation of the multi failed";
+    DataInconsistency = -3, "data inconsistency";
+    ConnectionLoss = -4, "connection lost";
+    MarshallingError = -5, "the request does not decode";
+    Unimplemented = -6, "not implemented by the server";
+    OperationTimeout = -7, "operation timed out";
+    BadArguments = -8, "bad arguments";
+    UnknownSession = -12, "unknown session";
+    NewConfigNoQuorum = -13, "no quorum for the new configuration";
+    ReconfigInProgress = -14, "another reconfiguration is in progress";
+    ApiError = -100, "API error";
+    NoNode = -101, "no such znode";
+    NoAuth = -102, "not authorized";
+    BadVersion = -103, "version mismatch";
+    NoChildrenForEphemerals = -108, "ephemerals may not have children";
+    NodeExists = -110, "the znode exists";
+    NotEmpty = -111, "the znode has children";
+    SessionExpired = -112, "session expired";
+    InvalidCallback = -113, "invalid callback";
+    InvalidAcl = -114, "invalid ACL";
+    AuthFailed = -115, "authentication failed";
+    SessionMoved = -118, "the session has moved to another server";
+    NotReadOnly = -119, "the server only answers reads";
+    EphemeralOnLocalSession = -120, "a local session cannot own ephemerals";
+    NoWatcher = -121, "no such watch";
+    RequestTimeout = -122, "request timed out";
+    ReconfigDisabled = -123, "reconfiguration is disabled";
+    SessionClosedRequireSaslAuth = -124, "the session needs authentication";
+    QuotaExceeded = -125, "quota exceeded";
+    ThrottledOp = -127, "the request was throttled";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_found_again_by_its_number() {
+        for op in OpCode::ALL {
+            assert_eq!(OpCode::from_code(op.code()), Some(*op));
+        }
+        for error in ErrorCode::NAMED {
+            assert_eq!(ErrorCode::from_code(error.code()), Some(*error));
+        }
+    }
+
+    #[test]
+    fn an_error_code_without_a_name_survives() {
+        assert_eq!(ErrorCode::from_code(-999).map(ErrorCode::code), Some(-999));
+        assert_eq!(ErrorCode::from_code(0), None);
+    }
+}

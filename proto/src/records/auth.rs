@@ -1,0 +1,71 @@
+//! Identities and access control.
+
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::acl::Acl;
+use crate::jute::{Jute, Parsed, record};
+
+record! {
+    /// Reads an ACL.
+    pub struct GetAcl {
+        /// Path.
+        pub path: String,
+    }
+}
+
+record! {
+    /// Replaces an ACL.
+    pub struct SetAcl {
+        /// Path.
+        pub path: String,
+        /// The new list.
+        pub acl: Option<Vec<Acl>>,
+        /// The aversion the znode must have; −1 for any.
+        pub version: i32,
+    }
+}
+
+record! {
+    /// An identity of a connection, as whoAmI tells it.
+    pub struct ClientInfo {
+        /// Scheme.
+        pub scheme: String,
+        /// User, without anything secret.
+        pub user: String,
+    }
+}
+
+/// Adds an identity to the connection.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AuthPacket {
+    /// Always 0, ignored.
+    pub kind: i32,
+    /// Scheme.
+    pub scheme: Option<String>,
+    /// Credentials in the form of the scheme.
+    pub auth: Option<Bytes>,
+}
+
+impl Jute for AuthPacket {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        let (i, kind) = i32::parse(i)?;
+        let (i, scheme) = Option::<String>::parse(i)?;
+        let (i, auth) = Option::<Bytes>::parse(i)?;
+        Ok((i, Self { kind, scheme, auth }))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.kind.encode(out);
+        self.scheme.encode(out);
+        self.auth.encode(out);
+    }
+}
+
+// Credentials stay out of logs, so `Debug` is written by hand.
+impl fmt::Debug for AuthPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthPacket").field("scheme", &self.scheme).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! The handshake.
+
+use std::fmt;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::frame;
+use crate::id::{SessionId, Zxid};
+use crate::jute::{Flaw, Jute, Parsed};
+
+/// Length of a session password.
+pub const PASSWORD_LEN: usize = 16;
+
+/// The first frame of a client. It has no header.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConnectRequest {
+    /// Ignored by servers; clients send 0.
+    pub protocol_version: i32,
+    /// The highest zxid the client has seen: a server that is behind closes the connection.
+    pub last_zxid_seen: Zxid,
+    /// The session timeout asked for, in milliseconds.
+    pub timeout: i32,
+    /// The session to take up again; 0 for a new one.
+    pub session: SessionId,
+    /// The password of that session; ignored for a new one.
+    pub password: Option<Bytes>,
+    /// Whether a read-only server will do; `None` where the client does not send the byte, which then must not be
+    /// in the response either.
+    pub read_only: Option<bool>,
+}
+
+/// The first frame of a server. It has no header.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConnectResponse {
+    /// Always 0.
+    pub protocol_version: i32,
+    /// The session timeout granted, in milliseconds; 0 refuses the session.
+    pub timeout: i32,
+    /// The session; 0 refuses it.
+    pub session: SessionId,
+    /// Proves ownership of the session on a later connection.
+    pub password: Bytes,
+    /// Whether the server is read-only; present if the request had the byte.
+    pub read_only: Option<bool>,
+}
+
+impl ConnectRequest {
+    /// Appends the request as a frame.
+    pub fn encode_frame(&self, out: &mut BytesMut) {
+        frame::put(out, |out| self.encode(out));
+    }
+}
+
+impl ConnectResponse {
+    /// The answer that refuses a session: no timeout, no id, a password of zeros.
+    pub fn refusal(read_only: Option<bool>) -> Self {
+        let password = Bytes::from_static(&[0; PASSWORD_LEN]);
+        Self { protocol_version: 0, timeout: 0, session: SessionId(0), password, read_only }
+    }
+
+    /// Whether the session was refused. Clients look at either field, so both count.
+    pub fn is_refusal(&self) -> bool {
+        self.timeout <= 0 || self.session == SessionId(0)
+    }
+
+    /// Appends the response as a frame.
+    pub fn encode_frame(&self, out: &mut BytesMut) {
+        frame::put(out, |out| self.encode(out));
+    }
+}
+
+/// The byte that old clients and servers leave out: there if there is one more byte.
+fn read_only(i: &[u8]) -> Parsed<'_, Option<bool>> {
+    if i.is_empty() {
+        return Ok((i, None));
+    }
+    let (i, value) = bool::parse(i)?;
+    Ok((i, Some(value)))
+}
+
+fn put_read_only(value: Option<bool>, out: &mut BytesMut) {
+    if let Some(value) = value {
+        value.encode(out);
+    }
+}
+
+impl Jute for ConnectRequest {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        let (i, protocol_version) = i32::parse(i)?;
+        let (i, last_zxid_seen) = Zxid::parse(i)?;
+        let (i, timeout) = i32::parse(i)?;
+        let (i, session) = SessionId::parse(i)?;
+        let (i, password) = Option::<Bytes>::parse(i)?;
+        let (i, read_only) = read_only(i)?;
+        Ok((i, Self { protocol_version, last_zxid_seen, timeout, session, password, read_only }))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.protocol_version.encode(out);
+        self.last_zxid_seen.encode(out);
+        self.timeout.encode(out);
+        self.session.encode(out);
+        self.password.encode(out);
+        put_read_only(self.read_only, out);
+    }
+}
+
+impl Jute for ConnectResponse {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        let (i, protocol_version) = i32::parse(i)?;
+        let (i, timeout) = i32::parse(i)?;
+        let (i, session) = SessionId::parse(i)?;
+        let (i, password) = Option::<Bytes>::parse(i)?;
+        let Some(password) = password else { return crate::jute::refuse(Flaw::Malformed) };
+        let (i, read_only) = read_only(i)?;
+        Ok((i, Self { protocol_version, timeout, session, password, read_only }))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.protocol_version.encode(out);
+        self.timeout.encode(out);
+        self.session.encode(out);
+        out.put_i32(i32::try_from(self.password.len()).unwrap_or(i32::MAX));
+        out.put_slice(&self.password);
+        put_read_only(self.read_only, out);
+    }
+}
+
+// Passwords stay out of logs, so `Debug` is written by hand.
+impl fmt::Debug for ConnectRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectRequest")
+            .field("session", &self.session)
+            .field("timeout", &self.timeout)
+            .field("last_zxid_seen", &self.last_zxid_seen)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ConnectResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectResponse")
+            .field("session", &self.session)
+            .field("timeout", &self.timeout)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jute::parse;
+
+    #[test]
+    fn the_read_only_byte_is_there_only_if_it_was_sent() {
+        for (read_only, request_len, response_len) in [(None, 44, 36), (Some(false), 45, 37)] {
+            let password = Bytes::from_static(&[7; PASSWORD_LEN]);
+            let request = ConnectRequest {
+                protocol_version: 0,
+                last_zxid_seen: Zxid(5),
+                timeout: 10_000,
+                session: SessionId(9),
+                password: Some(password.clone()),
+                read_only,
+            };
+            let response = ConnectResponse {
+                protocol_version: 0,
+                timeout: 10_000,
+                session: SessionId(9),
+                password,
+                read_only,
+            };
+            let (mut one, mut other) = (BytesMut::new(), BytesMut::new());
+            request.encode(&mut one);
+            response.encode(&mut other);
+            assert_eq!((one.len(), other.len()), (request_len, response_len));
+            assert_eq!((parse(&one), parse(&other)), (Ok(request), Ok(response)));
+        }
+    }
+
+    #[test]
+    fn debug_output_has_no_password() {
+        let text = format!("{:?}", ConnectResponse::refusal(None));
+        assert!(!text.contains("password"), "{text}");
+    }
+}

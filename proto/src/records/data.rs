@@ -1,0 +1,144 @@
+//! Requests that create, read, change and delete znodes.
+
+use bytes::Bytes;
+
+use crate::acl::Acl;
+use crate::jute::record;
+
+record! {
+    /// Creates a znode. The body of create, create2 and createContainer.
+    pub struct Create {
+        /// Path; the counter is appended to it for a sequential mode.
+        pub path: String,
+        /// Data; null stays null.
+        pub data: Option<Bytes>,
+        /// Who may do what. Null and empty are refused by servers, differently inside a multi.
+        pub acl: Option<Vec<Acl>>,
+        /// A [`CreateMode`](crate::CreateMode) by number.
+        pub flags: i32,
+    }
+}
+
+record! {
+    /// Creates a znode with a time to live.
+    pub struct CreateTtl {
+        /// Path; the counter is appended to it for a sequential mode.
+        pub path: String,
+        /// Data; null stays null.
+        pub data: Option<Bytes>,
+        /// Who may do what.
+        pub acl: Option<Vec<Acl>>,
+        /// A [`CreateMode`](crate::CreateMode) by number.
+        pub flags: i32,
+        /// Time to live in milliseconds.
+        pub ttl: i64,
+    }
+}
+
+record! {
+    /// Deletes a znode.
+    pub struct Delete {
+        /// Path.
+        pub path: String,
+        /// The version it must have; −1 for any.
+        pub version: i32,
+    }
+}
+
+record! {
+    /// Deletes an empty container.
+    pub struct DeleteContainer {
+        /// Path.
+        pub path: String,
+    }
+}
+
+record! {
+    /// Asks for the `Stat` of a znode.
+    pub struct Exists {
+        /// Path.
+        pub path: String,
+        /// Whether to leave a data watch, also where there is no znode.
+        pub watch: bool,
+    }
+}
+
+record! {
+    /// Reads data and `Stat`.
+    pub struct GetData {
+        /// Path.
+        pub path: String,
+        /// Whether to leave a data watch.
+        pub watch: bool,
+    }
+}
+
+record! {
+    /// Replaces data.
+    pub struct SetData {
+        /// Path.
+        pub path: String,
+        /// Data; null stays null.
+        pub data: Option<Bytes>,
+        /// The version the znode must have; −1 for any.
+        pub version: i32,
+    }
+}
+
+record! {
+    /// Lists children. The body of getChildren and getChildren2.
+    pub struct GetChildren {
+        /// Path.
+        pub path: String,
+        /// Whether to leave a child watch.
+        pub watch: bool,
+    }
+}
+
+record! {
+    /// Counts all descendants.
+    pub struct GetAllChildrenNumber {
+        /// Path.
+        pub path: String,
+    }
+}
+
+record! {
+    /// Lists the ephemerals of the session.
+    pub struct GetEphemerals {
+        /// What their paths must start with; null and blank for all.
+        pub prefix: Option<String>,
+    }
+}
+
+record! {
+    /// Waits for everything before it. The body of its reply as well.
+    pub struct Sync {
+        /// Echoed, whatever it is.
+        pub path: Option<String>,
+    }
+}
+
+record! {
+    /// Compares a version, inside a multi.
+    pub struct CheckVersion {
+        /// Path.
+        pub path: String,
+        /// The version the znode must have; −1 asks only whether it exists.
+        pub version: i32,
+    }
+}
+
+record! {
+    /// Changes an ensemble; refused by a standalone server.
+    pub struct Reconfig {
+        /// Servers to add.
+        pub joining: Option<String>,
+        /// Servers to remove.
+        pub leaving: Option<String>,
+        /// The whole new membership.
+        pub new_members: Option<String>,
+        /// The configuration it must replace; −1 for any.
+        pub config: i64,
+    }
+}

@@ -1,0 +1,17 @@
+//! Every record of the protocol, a family a file. Each implements [`Jute`](crate::Jute), so that parsing and
+//! encoding are the same list of fields.
+
+mod auth;
+mod connect;
+mod data;
+mod multi;
+mod watch;
+
+pub use auth::{AuthPacket, ClientInfo, GetAcl, SetAcl};
+pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_LEN};
+pub use data::{
+    CheckVersion, Create, CreateTtl, Delete, DeleteContainer, Exists, GetAllChildrenNumber, GetChildren,
+    GetData, GetEphemerals, Reconfig, SetData, Sync,
+};
+pub use multi::{MultiHeader, Op, OpResult, decode_ops, decode_results, encode_ops, encode_results};
+pub use watch::{AddWatch, CheckWatches, RemoveWatches, SetWatches, SetWatches2, WatchedEvent};

@@ -1,0 +1,79 @@
+//! Watches and their events.
+
+use crate::code::{EventType, KeeperState};
+use crate::id::Zxid;
+use crate::jute::record;
+
+record! {
+    /// Sets a persistent watch.
+    pub struct AddWatch {
+        /// Path, which need not exist.
+        pub path: Option<String>,
+        /// An [`AddWatchMode`](crate::AddWatchMode) by number.
+        pub mode: i32,
+    }
+}
+
+record! {
+    /// Asks whether a watch is set.
+    pub struct CheckWatches {
+        /// Path.
+        pub path: Option<String>,
+        /// A [`WatcherType`](crate::WatcherType) by number.
+        pub kind: i32,
+    }
+}
+
+record! {
+    /// Takes watches away.
+    pub struct RemoveWatches {
+        /// Path.
+        pub path: Option<String>,
+        /// A [`WatcherType`](crate::WatcherType) by number.
+        pub kind: i32,
+    }
+}
+
+record! {
+    /// Sets one-shot watches again after a reconnect. What changed since `relative_zxid` is told at once.
+    pub struct SetWatches {
+        /// The last zxid the client has seen.
+        pub relative_zxid: Zxid,
+        /// Paths of getData watches.
+        pub data: Vec<String>,
+        /// Paths of exists watches on znodes that were missing.
+        pub exist: Vec<String>,
+        /// Paths of getChildren watches.
+        pub child: Vec<String>,
+    }
+}
+
+record! {
+    /// As [`SetWatches`], persistent watches included.
+    pub struct SetWatches2 {
+        /// The last zxid the client has seen.
+        pub relative_zxid: Zxid,
+        /// Paths of getData watches.
+        pub data: Vec<String>,
+        /// Paths of exists watches on znodes that were missing.
+        pub exist: Vec<String>,
+        /// Paths of getChildren watches.
+        pub child: Vec<String>,
+        /// Paths of persistent watches.
+        pub persistent: Vec<String>,
+        /// Paths of persistent recursive watches.
+        pub recursive: Vec<String>,
+    }
+}
+
+record! {
+    /// What a watch tells.
+    pub struct WatchedEvent {
+        /// What happened.
+        pub kind: EventType,
+        /// The state of the session; [`KeeperState::SyncConnected`] from a server.
+        pub state: KeeperState,
+        /// The znode it happened to.
+        pub path: String,
+    }
+}

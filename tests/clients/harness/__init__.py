@@ -1,0 +1,1 @@
+"""What `run` and `apache` are made of."""

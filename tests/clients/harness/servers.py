@@ -1,0 +1,104 @@
+"""The servers that the scripts are run against: a fresh one, with an empty data directory, for each script."""
+
+import pathlib
+import select
+import shutil
+import socket
+import subprocess
+
+from . import toolchain
+
+# Short ticks, so that sessions expire soon after their time and the scripts need not wait long for it.
+SETTINGS = {
+    "tickTime": "200",
+    "minSessionTimeout": "400",
+    "maxSessionTimeout": "60000",
+    "maxClientCnxns": "0",
+    "extendedTypesEnabled": "true",
+    "4lw.commands.whitelist": "*",
+    # super:secret
+    "DigestAuthenticationProvider.superDigest": "super:lK75jTNcA+U9vtVEw5vB51mj/w4=",
+}
+# Apache ZooKeeper reads these as JVM properties only.
+JVM_SETTINGS = {"znode.container.checkIntervalMs": "300"}
+START_LIMIT = 30
+STOP_LIMIT = 10
+
+
+class Server:
+    """A running server; `command` is called with the folder and the port to be used."""
+
+    def __init__(self, name, command, folder):
+        self.name = name
+        self.port = free_port()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.log = folder / "server.log"
+        with open(self.log, "wb") as log:
+            self._process = subprocess.Popen(command(folder, self.port), stdin=subprocess.DEVNULL,
+                                             stdout=subprocess.PIPE, stderr=log)
+        self._wait_until_it_answers()
+
+    def _wait_until_it_answers(self):
+        """Both servers print one line when they do."""
+        ready = select.select([self._process.stdout], [], [], START_LIMIT)[0]
+        if not ready or not self._process.stdout.readline():
+            self._process.kill()
+            self._process.wait()
+            raise RuntimeError(f"{self.name} did not start; its log:\n{self.log.read_text()[-2000:]}")
+
+    def stop(self):
+        """Ends the server; returns what was wrong with it, if anything."""
+        died = self._process.poll()
+        if died is not None:
+            return f"ended by itself with code {died}, see {self.log}"
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_LIMIT)
+            return None
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return f"did not stop within {STOP_LIMIT} s of SIGTERM"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_config(path, settings):
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path
+
+
+def apache():
+    """Fetches Apache ZooKeeper; returns the function that makes its command line."""
+    toolchain.need("java")
+    script = toolchain.HERE / "apache"
+    toolchain.quietly([script, "fetch"])
+
+    def command(folder, port):
+        config = write_config(folder / "given.cfg", SETTINGS)
+        properties = [f"-D{key}={value}" for key, value in JVM_SETTINGS.items()]
+        return [script, "start", "--port", str(port), "--dir", folder, "--config", config,
+                "--jvm=-Xmx512m", "--jvm=-XX:TieredStopAtLevel=1", *properties]
+    return command
+
+
+def zoolet(binary=None):
+    """Builds our release binary, unless one is given; returns the function that makes its command line."""
+    if binary is None:
+        toolchain.need("cargo")
+        toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"], cwd=toolchain.REPOSITORY)
+        binary = toolchain.TARGET.parent / "release" / "zoolet"
+    binary = pathlib.Path(binary).resolve()
+
+    def command(folder, port):
+        settings = SETTINGS | JVM_SETTINGS | {"dataDir": folder / "data"}
+        return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", write_config(folder / "given.cfg", settings)]
+    return command
+
+
+SERVERS = {"zoolet": zoolet, "apache": apache}
