@@ -64,7 +64,8 @@ final class Sessions {
 
     private static void silence(ZooKeeper outside) throws Exception {
         Checks.check("reconnect: after silence, same session and ephemeral", () -> {
-            try (Connection quiet = new Connection(Checks.HOSTS, 3_000)) {
+            // It takes 2/3 of the timeout to notice, and up to a second to try again.
+            try (Connection quiet = new Connection(Checks.HOSTS, 5_000)) {
                 long session = quiet.zk.getSessionId();
                 quiet.zk.create("/silence", null, OPEN_ACL_UNSAFE, EPHEMERAL);
                 Checks.control("stall");
