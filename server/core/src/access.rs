@@ -1,0 +1,276 @@
+//! Identities of connections, and whether an ACL lets them do something.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha1::{Digest, Sha1};
+use subtle::ConstantTimeEq;
+use zoolet_proto::records::ClientInfo;
+use zoolet_proto::{Acl, ErrorCode, Perms};
+
+/// Who a connection is: one of the identities it has shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// Where it comes from. Every connection has this one.
+    Ip(IpAddr),
+    /// `user:base64(sha1(user:password))`.
+    Digest(String),
+    /// May do everything.
+    Super,
+}
+
+impl Identity {
+    /// What whoAmI tells of it: nothing secret.
+    pub(crate) fn info(&self) -> ClientInfo {
+        let (scheme, user) = match self {
+            Self::Ip(addr) => ("ip", ip_text(*addr)),
+            Self::Digest(id) => ("digest", user_of(id).to_owned()),
+            Self::Super => ("super", String::new()),
+        };
+        ClientInfo { scheme: scheme.to_owned(), user }
+    }
+
+    fn matches(&self, entry: &Acl) -> bool {
+        match self {
+            Self::Ip(addr) => entry.scheme == "ip" && ip_matches(&entry.id, *addr),
+            Self::Digest(id) => entry.scheme == "digest" && entry.id == *id,
+            Self::Super => false,
+        }
+    }
+}
+
+/// The digest identity behind the credentials `user:password`
+/// (`DigestAuthenticationProvider.generateDigest`).
+pub(crate) fn digest(credentials: &[u8]) -> String {
+    let user = credentials.split(|byte| *byte == b':').next().unwrap_or_default();
+    let hash = BASE64.encode(Sha1::digest(credentials));
+    format!("{}:{hash}", String::from_utf8_lossy(user))
+}
+
+/// The identities that an addauth adds; `None` refuses it.
+pub(crate) fn authenticate(
+    scheme: Option<&str>,
+    auth: Option<&[u8]>,
+    peer: IpAddr,
+    super_digest: Option<&str>,
+) -> Option<Vec<Identity>> {
+    match scheme? {
+        "ip" => Some(vec![Identity::Ip(peer)]),
+        "digest" => {
+            let id = digest(auth?);
+            let is_super = super_digest.is_some_and(|wanted| wanted.as_bytes().ct_eq(id.as_bytes()).into());
+            let mut ids = vec![Identity::Digest(id)];
+            if is_super {
+                ids.push(Identity::Super);
+            }
+            Some(ids)
+        }
+        _ => None,
+    }
+}
+
+/// Whether `acl` grants one of `perms` to a connection with these identities (`ZooKeeperServer.checkACL`).
+pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
+    acl.is_empty()
+        || acl.iter().any(|entry| {
+            entry.perms.intersects(perms) && (is_anyone(entry) || ids.iter().any(|id| id.matches(entry)))
+        })
+        || ids.contains(&Identity::Super)
+}
+
+fn is_anyone(entry: &Acl) -> bool {
+    entry.scheme == "world" && entry.id == "anyone"
+}
+
+/// The list as it is stored: without duplicates, `auth` replaced by who is asking
+/// (`PrepRequestProcessor.fixupACL`).
+///
+/// # Errors
+/// [`ErrorCode::InvalidAcl`] if the list is empty or one entry is not valid.
+pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCode> {
+    let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
+    let mut add = |entry: Acl| {
+        if !fixed.contains(&entry) {
+            fixed.push(entry);
+        }
+    };
+    for entry in acl {
+        if entry.scheme == "auth" {
+            let mut any = false;
+            for id in ids {
+                if let Identity::Digest(id) = id {
+                    add(Acl::new(entry.perms, "digest", id.clone()));
+                    any = true;
+                }
+            }
+            if !any {
+                return Err(ErrorCode::InvalidAcl);
+            }
+        } else if is_valid(entry) {
+            add(entry.clone());
+        } else {
+            return Err(ErrorCode::InvalidAcl);
+        }
+    }
+    if fixed.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(fixed) }
+}
+
+fn is_valid(entry: &Acl) -> bool {
+    match entry.scheme.as_str() {
+        "world" => entry.id == "anyone",
+        // Java's split drops empty trailing parts, so `a:` has one part and `:b` has two.
+        "digest" => entry.id.trim_end_matches(':').matches(':').count() == 1,
+        "ip" => subnet(&entry.id).is_some(),
+        _ => false,
+    }
+}
+
+/// The list as a reader without ADMIN sees it: digests cut behind the user name.
+pub(crate) fn masked(acl: &[Acl]) -> Vec<Acl> {
+    acl.iter()
+        .map(|entry| match entry.scheme.as_str() {
+            "digest" => Acl::new(entry.perms, "digest", format!("{}:x", user_of(&entry.id))),
+            _ => entry.clone(),
+        })
+        .collect()
+}
+
+fn user_of(digest: &str) -> &str {
+    digest.split(':').next().unwrap_or_default()
+}
+
+/// The address and prefix length of an `addr[/bits]` entry.
+fn subnet(text: &str) -> Option<(IpAddr, u32)> {
+    let (addr, bits) = match text.split_once('/') {
+        Some((addr, bits)) => (addr, Some(bits)),
+        None => (text, None),
+    };
+    let addr: IpAddr = addr.parse().ok()?;
+    let max = if addr.is_ipv4() { 32 } else { 128 };
+    let bits = match bits {
+        Some(bits) => bits.parse().ok().filter(|bits| *bits <= max)?,
+        None => max,
+    };
+    Some((addr, bits))
+}
+
+fn ip_matches(entry: &str, peer: IpAddr) -> bool {
+    match (subnet(entry), peer) {
+        (Some((IpAddr::V4(net), bits)), IpAddr::V4(peer)) => {
+            u32::from(net).checked_shr(32 - bits) == u32::from(peer).checked_shr(32 - bits)
+        }
+        (Some((IpAddr::V6(net), bits)), IpAddr::V6(peer)) => {
+            u128::from(net).checked_shr(128 - bits) == u128::from(peer).checked_shr(128 - bits)
+        }
+        _ => false,
+    }
+}
+
+/// An address as Java prints it: IPv6 with all its groups.
+pub(crate) fn ip_text(addr: IpAddr) -> String {
+    match addr {
+        IpAddr::V4(addr) => addr.to_string(),
+        IpAddr::V6(addr) => addr.segments().map(|group| format!("{group:x}")).join(":"),
+    }
+}
+
+/// The ACLs in use, each stored once.
+#[derive(Debug)]
+pub(crate) struct AclCache {
+    open: Arc<[Acl]>,
+    others: HashSet<Arc<[Acl]>>,
+}
+
+impl Default for AclCache {
+    fn default() -> Self {
+        Self { open: Acl::open().into(), others: HashSet::new() }
+    }
+}
+
+impl AclCache {
+    /// The stored list equal to `acl`, or `acl` itself if none is.
+    pub(crate) fn shared(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
+        if acl == *self.open {
+            return Arc::clone(&self.open);
+        }
+        match self.others.get(acl.as_slice()) {
+            Some(stored) => Arc::clone(stored),
+            None => acl.into(),
+        }
+    }
+
+    /// Stores the list, so that equal ones share it.
+    pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) {
+        if !Arc::ptr_eq(acl, &self.open) && !self.others.contains(acl) {
+            self.others.insert(Arc::clone(acl));
+        }
+    }
+
+    /// Forgets the list of a znode that is gone, if no other has it.
+    pub(crate) fn release(&mut self, acl: Arc<[Acl]>) {
+        // Two owners are left: the cache and the argument.
+        if !Arc::ptr_eq(&acl, &self.open) && Arc::strong_count(&acl) <= 2 {
+            self.others.remove(&acl);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_the_hash_of_user_and_password() {
+        assert_eq!(digest(b"bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
+    }
+
+    #[test]
+    fn digest_entries_have_exactly_one_pair() {
+        for (id, valid) in
+            [("a:b", true), (":b", true), ("a", false), ("a:", false), ("a:b:c", false), ("", false)]
+        {
+            assert_eq!(is_valid(&Acl::new(Perms::ALL, "digest", id)), valid, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_match_by_their_leading_bits_within_a_family() {
+        let peer: IpAddr = "127.0.0.1".parse().unwrap();
+        for (entry, verdict) in [
+            ("127.0.0.1", true),
+            ("127.0.0.2", false),
+            ("127.0.0.0/8", true),
+            ("127.0.0.0/31", true),
+            ("10.0.0.0/0", true),
+            ("::/0", false),
+            ("127.0.0.1/33", false),
+        ] {
+            assert_eq!(ip_matches(entry, peer), verdict, "{entry}");
+        }
+        assert!(ip_matches("2001:db8::/32", "2001:db8::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn auth_stands_for_the_digests_of_the_connection_and_needs_one() {
+        let ip = Identity::Ip("127.0.0.1".parse().unwrap());
+        assert_eq!(fix_up(&Acl::creator_all(), std::slice::from_ref(&ip)), Err(ErrorCode::InvalidAcl));
+        let ids = [ip, Identity::Digest("bob:x=".into())];
+        assert_eq!(fix_up(&Acl::creator_all(), &ids), Ok(vec![Acl::new(Perms::ALL, "digest", "bob:x=")]));
+    }
+
+    #[test]
+    fn equal_lists_are_stored_once_and_forgotten_with_their_last_znode() {
+        let mut cache = AclCache::default();
+        let one = cache.shared(Acl::read_only());
+        cache.keep(&one);
+        let two = cache.shared(Acl::read_only());
+        assert!(Arc::ptr_eq(&one, &two));
+        cache.release(one);
+        assert_eq!(cache.others.len(), 1);
+        cache.release(two);
+        assert_eq!(cache.others.len(), 0);
+    }
+}

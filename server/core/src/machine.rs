@@ -1,0 +1,323 @@
+//! [`Core`]: routes inputs to what answers them, and keeps the timers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use zoolet_proto::records::{AuthPacket, SetWatches2};
+use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
+
+use crate::access::{Identity, authenticate};
+use crate::config::CoreConfig;
+use crate::message::{ConnId, Effects, Input, Message, Millis};
+use crate::prepare::Write;
+use crate::session::SessionTable;
+use crate::sweep::Sweep;
+use crate::tree::Tree;
+use crate::watch::WatchTable;
+use crate::write::CreateOp;
+
+/// The state machine of a server.
+pub struct Core {
+    pub(crate) config: CoreConfig,
+    pub(crate) tree: Tree,
+    pub(crate) sessions: SessionTable,
+    pub(crate) watches: WatchTable,
+    pub(crate) links: HashMap<ConnId, Link>,
+    /// Connections without a session, by when they are closed for it.
+    pub(crate) unattached: BTreeSet<(Millis, ConnId)>,
+    pub(crate) sweep: Sweep,
+    pub(crate) effects: Effects,
+}
+
+/// A connection as the core knows it.
+pub(crate) struct Link {
+    peer: IpAddr,
+    pub(crate) ids: Vec<Identity>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) read_only: Option<bool>,
+    pub(crate) idle_until: Millis,
+}
+
+/// A request on its way: who asked, under which number, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) now: Millis,
+    pub(crate) conn: ConnId,
+    pub(crate) session: SessionId,
+    pub(crate) xid: Xid,
+}
+
+impl Core {
+    /// A server with an empty tree that starts `now`.
+    pub fn new(config: CoreConfig, now: Millis) -> Self {
+        Self {
+            tree: Tree::new(),
+            sessions: SessionTable::new(config.tick_time, now),
+            watches: WatchTable::default(),
+            links: HashMap::new(),
+            unattached: BTreeSet::new(),
+            sweep: Sweep::new(&config, now),
+            effects: Effects::default(),
+            config,
+        }
+    }
+
+    /// Takes one input. Inputs of connections that were never opened, or were closed, are ignored.
+    ///
+    /// `now` must not go back between calls.
+    pub fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
+        match input {
+            Input::Open { peer } => self.open(now, conn, peer),
+            Input::Connect(request) => self.connect(now, conn, &request),
+            Input::Request(incoming) => self.request(now, conn, incoming),
+            Input::Closed => self.forget(conn),
+        }
+    }
+
+    /// Does everything that is due at `now`: expires sessions, closes connections that never opened one, sweeps.
+    /// Call it after the inputs of a turn, so that a ping that had to wait still counts.
+    pub fn handle_timeout(&mut self, now: Millis) {
+        while let Some(id) = self.sessions.expired(now) {
+            self.expire(now, id);
+        }
+        while let Some((until, conn)) = self.unattached.first().copied() {
+            if until > now {
+                break;
+            }
+            tracing::debug!(%conn, "no session was opened in time");
+            self.close(conn);
+        }
+        self.sweep(now);
+    }
+
+    /// When [`Core::handle_timeout`] has something to do next.
+    pub fn next_timeout(&self) -> Millis {
+        let unattached = self.unattached.first().map(|(until, _)| *until);
+        let due = [self.sessions.next_deadline(), unattached];
+        due.into_iter().flatten().fold(self.sweep.next_timeout(), Millis::min)
+    }
+
+    /// What the inputs since the last call came to.
+    pub fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &CoreConfig {
+        &self.config
+    }
+
+    /// The znodes.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The sessions.
+    pub fn sessions(&self) -> &SessionTable {
+        &self.sessions
+    }
+
+    /// The watches.
+    pub fn watches(&self) -> &WatchTable {
+        &self.watches
+    }
+
+    /// The session a connection is attached to.
+    pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        self.links.get(&conn)?.session
+    }
+
+    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr) {
+        let interval = self.config.sessionless_timeout.max(1);
+        let idle_until = now.plus(interval).next_multiple_of(interval);
+        self.unattached.insert((idle_until, conn));
+        let ids = vec![Identity::Ip(peer)];
+        self.links.insert(conn, Link { peer, ids, session: None, read_only: None, idle_until });
+    }
+
+    fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
+        let Some(link) = self.links.get(&conn) else { return };
+        let Some(session) = link.session else { return self.close(conn) };
+        let Incoming { xid, op, body } = incoming;
+        let call = Call { now, conn, session, xid };
+        let op = OpCode::from_code(op);
+        if matches!(op, Some(OpCode::Auth | OpCode::Sasl)) {
+            // The only packets that do not keep the session alive.
+            return self.identify(call, body);
+        }
+        self.sessions.touch(session, now);
+        match (op, body) {
+            (None | Some(OpCode::Check), _) => self.unimplemented(call),
+            (_, Ok(request)) => self.route(call, request),
+            (Some(op), Err(flaw)) => self.undecodable(call, op, flaw),
+        }
+    }
+
+    fn route(&mut self, call: Call, request: Request) {
+        match request {
+            Request::GetData(record) => self.get_data(call, &record),
+            Request::Exists(record) => self.exists(call, &record),
+            Request::GetChildren(record) => self.get_children(call, &record, false),
+            Request::GetChildren2(record) => self.get_children(call, &record, true),
+            Request::GetAcl(record) => self.get_acl(call, &record.path),
+            Request::GetAllChildrenNumber(record) => self.get_all_children_number(call, &record.path),
+            Request::GetEphemerals(record) => self.get_ephemerals(call, record.prefix.as_deref()),
+            Request::WhoAmI => self.who_am_i(call),
+            Request::MultiRead(ops) => self.multi_read(call, &ops),
+            Request::Sync(record) => self.reply(call, self.tree.last_zxid(), Reply::Synced(record.path)),
+            Request::Ping => {
+                let ping = Call { xid: Xid::PING, ..call };
+                self.reply(ping, self.tree.last_zxid(), Reply::Empty);
+            }
+
+            Request::Create(record) => self.create(call, CreateOp::Create, record),
+            Request::Create2(record) => self.create(call, CreateOp::Create2, record),
+            Request::CreateContainer(record) => self.create(call, CreateOp::Container, record),
+            Request::CreateTtl(record) => self.create_ttl(call, record),
+            Request::Delete(record) => {
+                let write = Write::Delete { path: record.path, version: record.version };
+                self.write(call, Ok(write), false);
+            }
+            Request::DeleteContainer(record) => {
+                self.write(call, Ok(Write::DeleteContainer { path: record.path }), false);
+            }
+            Request::SetData(record) => {
+                let write = Write::SetData { path: record.path, data: record.data, version: record.version };
+                self.write(call, Ok(write), false);
+            }
+            Request::SetAcl(record) => {
+                let acl = record.acl.unwrap_or_default();
+                self.write(
+                    call,
+                    Ok(Write::SetAcl { path: record.path, acl, version: record.version }),
+                    false,
+                );
+            }
+            Request::Multi(ops) => self.multi(call, ops),
+            Request::Reconfig(_) => {
+                let enabled = self.config.reconfig_enabled;
+                let code = if enabled { ErrorCode::Unimplemented } else { ErrorCode::ReconfigDisabled };
+                self.refuse_write(call, code);
+            }
+
+            Request::AddWatch(record) => self.add_watch(call, &record),
+            Request::CheckWatches(record) => {
+                self.find_watch(call, record.path.as_deref(), record.kind, false)
+            }
+            Request::RemoveWatches(record) => {
+                self.find_watch(call, record.path.as_deref(), record.kind, true)
+            }
+            Request::SetWatches2(record) => self.set_watches(call, record),
+            Request::SetWatches(record) => {
+                let zoolet_proto::records::SetWatches { relative_zxid, data, exist, child } = record;
+                let (persistent, recursive) = (Vec::new(), Vec::new());
+                self.set_watches(
+                    call,
+                    SetWatches2 { relative_zxid, data, exist, child, persistent, recursive },
+                );
+            }
+
+            Request::CloseSession => {
+                self.end_session(call.now, call.session, call.xid);
+                self.reply(call, self.tree.last_zxid(), Reply::Empty);
+                self.close(call.conn);
+            }
+            Request::CreateSession(_) => self.announce_again(call),
+            Request::Check(_) => self.unimplemented(call),
+            Request::Auth(_) | Request::Sasl(_) => self.identify(call, Ok(request)),
+        }
+    }
+
+    /// Adds identities to the connection. Whoever shows false ones is cut off; the session survives that.
+    fn identify(&mut self, call: Call, body: Result<Request, Flaw>) {
+        match body {
+            Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
+            // SASL is not configured: the client is told so by a null token, and goes on without.
+            Ok(Request::Sasl(Some(_))) => self.reply(call, Zxid(0), Reply::Sasl(None)),
+            _ => self.close(call.conn),
+        }
+    }
+
+    fn add_auth(&mut self, call: Call, packet: &AuthPacket) {
+        let Some(link) = self.links.get_mut(&call.conn) else { return };
+        let super_digest = self.config.super_digest.as_deref();
+        match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), link.peer, super_digest) {
+            Some(ids) => {
+                for id in ids {
+                    if !link.ids.contains(&id) {
+                        link.ids.push(id);
+                    }
+                }
+                self.reply(call, Zxid(0), Reply::Empty);
+            }
+            None => {
+                self.refuse(call, Zxid(0), ErrorCode::AuthFailed);
+                self.close(call.conn);
+            }
+        }
+    }
+
+    /// An opcode that is none: told so, then cut off. The session survives it.
+    fn unimplemented(&mut self, call: Call) {
+        self.refuse(call, Zxid(-1), ErrorCode::Unimplemented);
+        self.close(call.conn);
+    }
+
+    /// A body that is not what its opcode says. Only some of these take a zxid.
+    fn undecodable(&mut self, call: Call, op: OpCode, flaw: Flaw) {
+        use OpCode::{
+            Create, Create2, CreateContainer, CreateTtl, Delete, DeleteContainer, Multi, SetAcl, SetData,
+        };
+        match (op, flaw) {
+            (SetData | SetAcl, Flaw::NullPath) => self.refuse_write(call, ErrorCode::BadArguments),
+            (Multi, _)
+            | (SetAcl, Flaw::NullId)
+            | (
+                Create | Create2 | CreateContainer | CreateTtl | Delete | DeleteContainer,
+                Flaw::NullPath | Flaw::NullId,
+            ) => self.refuse_write(call, ErrorCode::MarshallingError),
+            _ => self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
+        }
+    }
+
+    /// createSession from a client: internal, but reachable. A real server answers with the handshake once more.
+    fn announce_again(&mut self, call: Call) {
+        let Some(session) = self.sessions.get(call.session) else { return };
+        let op = crate::TxnOp::CreateSession { timeout: session.timeout };
+        self.commit(call.now, call.session, call.xid, op, |_| {});
+        self.welcome(call.conn, call.session, session.timeout);
+    }
+
+    pub(crate) fn reply(&mut self, call: Call, zxid: Zxid, reply: Reply) {
+        self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, zxid), reply));
+    }
+
+    pub(crate) fn refuse(&mut self, call: Call, zxid: Zxid, code: ErrorCode) {
+        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
+    }
+
+    /// The one refusal that has a body.
+    pub(crate) fn refuse_with_body(&mut self, call: Call, code: ErrorCode, reply: Reply) {
+        let header = ReplyHeader::error(call.xid, self.tree.last_zxid(), code);
+        self.send(call.conn, Message::Reply(header, reply));
+    }
+
+    pub(crate) fn send(&mut self, conn: ConnId, message: Message) {
+        self.effects.outbound.push((conn, message));
+    }
+
+    /// Closes a connection behind what is queued for it. Its session lives on.
+    pub(crate) fn close(&mut self, conn: ConnId) {
+        self.send(conn, Message::Close);
+        self.forget(conn);
+    }
+
+    fn forget(&mut self, conn: ConnId) {
+        let Some(link) = self.links.remove(&conn) else { return };
+        self.unattached.remove(&(link.idle_until, conn));
+        self.watches.drop_connection(conn);
+        if let Some(session) = link.session {
+            self.sessions.detach(session, conn);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Decides writes: every check in the order of `PrepRequestProcessor`, then every open value, so that what comes out
+//! is a step that cannot fail.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, ZnodePath, parent_of};
+
+use crate::access::{Identity, allows, fix_up};
+use crate::config::CoreConfig;
+use crate::pending::{Facts, Pending, signed};
+use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM};
+use crate::txn::TxnOp;
+use crate::znode::Owner;
+
+/// A write to decide. What opcode and flags mean has been sorted out.
+#[derive(Debug)]
+pub(crate) enum Write {
+    Create { path: String, data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, sequential: bool },
+    Delete { path: String, version: i32 },
+    DeleteContainer { path: String },
+    SetData { path: String, data: Option<Bytes>, version: i32 },
+    SetAcl { path: String, acl: Vec<Acl>, version: i32 },
+    Check { path: String, version: i32 },
+}
+
+/// Who writes, and under which rules.
+#[derive(Clone, Copy)]
+pub(crate) struct Actor<'a> {
+    pub(crate) ids: &'a [Identity],
+    pub(crate) config: &'a CoreConfig,
+    /// The server itself: no ACL holds it.
+    pub(crate) internal: bool,
+}
+
+impl Actor<'_> {
+    fn needs(self, perms: Perms, acl: &[Acl]) -> Result<(), ErrorCode> {
+        let allowed = self.internal || self.config.skip_acl || allows(acl, perms, self.ids);
+        if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
+    }
+}
+
+/// Decides `write`.
+///
+/// # Errors
+/// The first check that fails; their order is what clients of a real server see.
+pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Result<TxnOp, ErrorCode> {
+    match write {
+        Write::Create { path, data, acl, owner, sequential } => {
+            create(view, actor, path, data, &acl, owner, sequential)
+        }
+        Write::Delete { path, version } => {
+            not_a_system_path(&path)?;
+            let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+            actor.needs(Perms::DELETE, parent.acl)?;
+            let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
+            expect_version(version, node.version)?;
+            has_no_children(node)?;
+            Ok(TxnOp::Delete { path: path.into() })
+        }
+        Write::DeleteContainer { path } => {
+            not_a_system_path(&path)?;
+            let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
+            // A real server asks nobody here, and so lets any client delete any leaf.
+            let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+            actor.needs(Perms::DELETE, parent.acl)?;
+            has_no_children(node)?;
+            if node.owner.as_session().is_some() {
+                return Err(ErrorCode::BadVersion);
+            }
+            Ok(TxnOp::Delete { path: path.into() })
+        }
+        Write::SetData { path, data, version } => {
+            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
+            actor.needs(Perms::WRITE, node.acl)?;
+            let len = data.as_ref().map_or(0, Bytes::len);
+            within_quota(view, actor, &path, 0, signed(len) - signed(node.data_len))?;
+            expect_version(version, node.version)?;
+            Ok(TxnOp::SetData { path: path.into(), data, version: node.version.wrapping_add(1) })
+        }
+        Write::SetAcl { path, acl, version } => {
+            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            let acl = fix_up(&acl, actor.ids)?;
+            let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
+            actor.needs(Perms::ADMIN, node.acl)?;
+            expect_version(version, node.aversion)?;
+            let acl = view.tree().share_acl(acl);
+            Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
+        }
+        Write::Check { path, version } => {
+            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
+            actor.needs(Perms::READ, node.acl)?;
+            expect_version(version, node.version)?;
+            Ok(TxnOp::Check { path: path.into() })
+        }
+    }
+}
+
+fn create(
+    view: &Pending<'_>,
+    actor: Actor<'_>,
+    mut path: String,
+    data: Option<Bytes>,
+    acl: &[Acl],
+    owner: Owner,
+    sequential: bool,
+) -> Result<TxnOp, ErrorCode> {
+    looks_like_a_path(&path)?;
+    let acl = fix_up(acl, actor.ids)?;
+    let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+    actor.needs(Perms::CREATE, parent.acl)?;
+    if sequential {
+        path.push_str(&format!("{:010}", parent.creates));
+    }
+    ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+    if view.get(&path).is_some() {
+        return Err(ErrorCode::NodeExists);
+    }
+    if parent.owner.as_session().is_some() {
+        return Err(ErrorCode::NoChildrenForEphemerals);
+    }
+    within_quota(view, actor, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
+    let parent_creates = parent.creates + 1;
+    let path: Arc<str> = path.into();
+    Ok(TxnOp::Create { path, data, acl: view.tree().share_acl(acl), owner, parent_creates })
+}
+
+/// The weak check that stands first (`PrepRequestProcessor.validatePathForCreate`).
+fn looks_like_a_path(path: &str) -> Result<(), ErrorCode> {
+    if path.contains('/') && !path.contains('\0') { Ok(()) } else { Err(ErrorCode::BadArguments) }
+}
+
+fn not_a_system_path(path: &str) -> Result<(), ErrorCode> {
+    looks_like_a_path(path)?;
+    if [ROOT, SYSTEM, QUOTA, CONFIG].contains(&path) { Err(ErrorCode::BadArguments) } else { Ok(()) }
+}
+
+fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
+    if expected == -1 || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
+}
+
+fn has_no_children(node: Facts<'_>) -> Result<(), ErrorCode> {
+    if node.children == 0 { Ok(()) } else { Err(ErrorCode::NotEmpty) }
+}
+
+fn within_quota(
+    view: &Pending<'_>,
+    actor: Actor<'_>,
+    path: &str,
+    count: i64,
+    bytes: i64,
+) -> Result<(), ErrorCode> {
+    if !actor.config.enforce_quota {
+        return Ok(());
+    }
+    let Some((usage, limits)) = view.quota(path) else { return Ok(()) };
+    let after = usage.plus(count, bytes);
+    let too_many = count > 0 && limits.count.is_some_and(|limit| after.count > limit);
+    let too_big = bytes != 0 && limits.bytes.is_some_and(|limit| after.bytes > limit);
+    if too_many || too_big { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
+}
+
+/// The owner that a create of an ordinary mode gives.
+pub(crate) fn owner_of(ephemeral: bool, session: SessionId) -> Owner {
+    if ephemeral { Owner::session(session) } else { Owner::PERSISTENT }
+}

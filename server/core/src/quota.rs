@@ -1,0 +1,155 @@
+//! Quotas: limits that clients leave as znodes below `/zookeeper/quota`, and the statistics kept beside them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use zoolet_proto::parent_of;
+
+use crate::tree::QUOTA;
+
+const LIMITS: &str = "/zookeeper_limits";
+const STATS: &str = "/zookeeper_stats";
+
+/// The subtrees that have a quota.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    tops: BTreeSet<Box<str>>,
+}
+
+/// The quota of one subtree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quota<'q> {
+    top: &'q str,
+}
+
+impl Quota<'_> {
+    pub(crate) fn limits_path(self) -> String {
+        format!("{QUOTA}{}{LIMITS}", self.top)
+    }
+
+    pub(crate) fn stats_path(self) -> String {
+        format!("{QUOTA}{}{STATS}", self.top)
+    }
+}
+
+impl Quotas {
+    /// The deepest quota over `path`, the only one that counts it. The root can have none.
+    pub(crate) fn over<'q>(&'q self, path: &'q str) -> Option<Quota<'q>> {
+        if self.tops.is_empty() {
+            return None;
+        }
+        let mut top = path;
+        while top.len() > 1 {
+            if self.tops.contains(top) {
+                return Some(Quota { top });
+            }
+            top = parent_of(top);
+        }
+        None
+    }
+
+    /// Notes a new znode. True if it holds statistics, which then have to be counted.
+    pub(crate) fn created(&mut self, path: &str) -> bool {
+        if let Some(top) = subtree(path, LIMITS) {
+            self.tops.insert(top.into());
+        }
+        subtree(path, STATS).is_some()
+    }
+
+    /// Notes that a znode is gone.
+    pub(crate) fn deleted(&mut self, path: &str) {
+        if let Some(top) = subtree(path, LIMITS) {
+            self.tops.remove(top);
+        }
+    }
+
+    /// The subtree whose statistics `path` holds.
+    pub(crate) fn prefix_of_stats(path: &str) -> Option<&str> {
+        subtree(path, STATS)
+    }
+}
+
+/// The subtree meant by `/zookeeper/quota<subtree><leaf>`. The root has none: `/zookeeper/quota/zookeeper_limits` is an
+/// ordinary znode here, where a real server dies of it.
+fn subtree<'p>(path: &'p str, leaf: &str) -> Option<&'p str> {
+    path.strip_prefix(QUOTA)?.strip_suffix(leaf).filter(|top| top.starts_with('/'))
+}
+
+/// How much a subtree holds, its top included (`StatsTrack`).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) count: i64,
+    pub(crate) bytes: i64,
+}
+
+impl Usage {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        Some(Self { count: number(text, "count")?, bytes: number(text, "bytes")? })
+    }
+
+    pub(crate) fn plus(self, count: i64, bytes: i64) -> Self {
+        Self { count: self.count.saturating_add(count), bytes: self.bytes.saturating_add(bytes) }
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "count={},bytes={}", self.count, self.bytes)
+    }
+}
+
+/// The hard limits in the data of a limits znode; `None` where there is none.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HardLimits {
+    pub(crate) count: Option<i64>,
+    pub(crate) bytes: Option<i64>,
+}
+
+impl HardLimits {
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        let limit = |key| number(text, key).filter(|limit| *limit >= 0);
+        Self { count: limit("countHardLimit"), bytes: limit("byteHardLimit") }
+    }
+}
+
+/// The value of a `key=value` part; parts are separated by commas and semicolons.
+fn number(text: &[u8], key: &str) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.split([',', ';']).find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        // The soft limits end in a stray `=` before the first semicolon.
+        (name.trim() == key).then(|| value.trim_end_matches('=').trim().parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_in_the_form_that_clients_write() {
+        let text = b"count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=5";
+        assert_eq!(HardLimits::parse(text), HardLimits { count: Some(5), bytes: Some(100) });
+        assert_eq!(HardLimits::parse(b"count=5,bytes=-1"), HardLimits::default());
+        assert_eq!(Usage::parse(b"count=5,bytes=-1"), Some(Usage { count: 5, bytes: -1 }));
+        assert_eq!(Usage::parse(b"garbage"), None);
+    }
+
+    #[test]
+    fn the_deepest_quota_counts_and_names_are_whole_components() {
+        let mut quotas = Quotas::default();
+        quotas.created("/zookeeper/quota/a/zookeeper_limits");
+        quotas.created("/zookeeper/quota/a/b/zookeeper_limits");
+        let over = |path| quotas.over(path).map(Quota::stats_path);
+        assert_eq!(over("/a/b/c").as_deref(), Some("/zookeeper/quota/a/b/zookeeper_stats"));
+        assert_eq!(over("/a/c").as_deref(), Some("/zookeeper/quota/a/zookeeper_stats"));
+        assert_eq!(over("/ab"), None);
+    }
+
+    #[test]
+    fn the_root_can_have_no_quota() {
+        let mut quotas = Quotas::default();
+        quotas.created("/zookeeper/quota/zookeeper_limits");
+        assert!(quotas.over("/a").is_none());
+    }
+}

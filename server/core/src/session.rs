@@ -1,0 +1,195 @@
+//! Sessions: their ids, passwords, timeouts and deadlines.
+
+use std::collections::{BTreeSet, HashMap};
+
+use bytes::Bytes;
+use subtle::ConstantTimeEq;
+use zoolet_proto::SessionId;
+use zoolet_proto::records::PASSWORD_LEN;
+
+use crate::message::{ConnId, Millis};
+
+/// The id of a standalone server, as it stands in the top byte of its session ids.
+const SERVER_ID: i64 = 1;
+
+/// The sessions that live. Whoever sends nothing for its timeout expires at the end of the tick in which that is.
+#[derive(Debug)]
+pub struct SessionTable {
+    sessions: HashMap<SessionId, Session>,
+    deadlines: BTreeSet<(Millis, SessionId)>,
+    tick: i64,
+    next_id: i64,
+}
+
+#[derive(Debug)]
+struct Session {
+    timeout: i32,
+    deadline: Millis,
+    conn: Option<ConnId>,
+}
+
+/// What can be told of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its id.
+    pub id: SessionId,
+    /// Its negotiated timeout in milliseconds.
+    pub timeout: i32,
+    /// When it expires unless something comes.
+    pub deadline: Millis,
+    /// The connection it is attached to.
+    pub conn: Option<ConnId>,
+}
+
+impl SessionTable {
+    pub(crate) fn new(tick: i32, now: Millis) -> Self {
+        let tick = i64::from(tick).max(1);
+        Self { sessions: HashMap::new(), deadlines: BTreeSet::new(), tick, next_id: first_id(now) }
+    }
+
+    /// How many sessions live.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether no session lives.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// What can be told of a session, if it lives.
+    pub fn get(&self, id: SessionId) -> Option<SessionView> {
+        let Session { timeout, deadline, conn } = *self.sessions.get(&id)?;
+        Some(SessionView { id, timeout, deadline, conn })
+    }
+
+    /// Every session, the one to expire first in front.
+    pub fn iter(&self) -> impl Iterator<Item = SessionView> + '_ {
+        self.deadlines.iter().filter_map(|(_, id)| self.get(*id))
+    }
+
+    /// The id of the next session.
+    pub(crate) fn draw_id(&mut self) -> SessionId {
+        let id = SessionId(self.next_id);
+        self.next_id = self.next_id.wrapping_add(1);
+        id
+    }
+
+    pub(crate) fn insert(&mut self, id: SessionId, timeout: i32, conn: Option<ConnId>, now: Millis) {
+        self.remove(id);
+        let deadline = deadline(now, timeout, self.tick);
+        self.deadlines.insert((deadline, id));
+        self.sessions.insert(id, Session { timeout, deadline, conn });
+    }
+
+    pub(crate) fn remove(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.remove(&id) {
+            self.deadlines.remove(&(session.deadline, id));
+        }
+    }
+
+    /// Attaches a live session to `conn` with a timeout negotiated anew.
+    pub(crate) fn attach(&mut self, id: SessionId, timeout: i32, conn: ConnId, now: Millis) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.timeout = timeout;
+            session.conn = Some(conn);
+        }
+        self.touch(id, now);
+    }
+
+    /// Notes that `conn` is gone, unless the session has moved on to another one already.
+    pub(crate) fn detach(&mut self, id: SessionId, conn: ConnId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.conn = session.conn.filter(|attached| *attached != conn);
+        }
+    }
+
+    /// Renews the deadline of a live session. Cheap while the bucket stays the same.
+    pub(crate) fn touch(&mut self, id: SessionId, now: Millis) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let deadline = deadline(now, session.timeout, self.tick);
+        if deadline != session.deadline {
+            self.deadlines.remove(&(session.deadline, id));
+            self.deadlines.insert((deadline, id));
+            session.deadline = deadline;
+        }
+    }
+
+    /// The session that has expired by `now`, the longest ago first.
+    pub(crate) fn expired(&self, now: Millis) -> Option<SessionId> {
+        self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+}
+
+fn deadline(now: Millis, timeout: i32, tick: i64) -> Millis {
+    now.plus(i64::from(timeout)).next_multiple_of(tick)
+}
+
+/// The first id a server gives out: its own id, and the time it started
+/// (`SessionTrackerImpl.initializeNextSessionId`).
+fn first_id(now: Millis) -> i64 {
+    #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "Java's unsigned shift")]
+    let time = ((now.0 << 24) as u64 >> 8) as i64;
+    time | (SERVER_ID << 56)
+}
+
+/// The password of a session: a pure function of its id, as ZooKeeper's is (`ZooKeeperServer.generatePasswd`), so that
+/// it holds over a restart and on the server a data directory is handed to.
+pub(crate) fn password(id: SessionId) -> Bytes {
+    const MASK: u64 = (1 << 48) - 1;
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    #[allow(clippy::cast_sign_loss, reason = "java.util.Random works on the bits")]
+    let mut state = ((id.0 as u64 ^ 0xB341_5C00) ^ MULTIPLIER) & MASK;
+    let mut out = Vec::with_capacity(PASSWORD_LEN);
+    for _ in 0..PASSWORD_LEN / 4 {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        #[allow(clippy::cast_possible_truncation, reason = "java.util.Random.next(32)")]
+        out.extend(((state >> 16) as u32).to_le_bytes());
+    }
+    out.into()
+}
+
+/// Whether `given` is the password of the session, told in a time that does not depend on where they differ.
+pub(crate) fn password_matches(id: SessionId, given: Option<&Bytes>) -> bool {
+    given.is_some_and(|given| password(id).ct_eq(given).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_what_zookeeper_would_give_the_session() {
+        let expected =
+            [0x98, 0x15, 0x0f, 0xa1, 0x45, 0xf3, 0x87, 0xa5, 0x36, 0x5e, 0x0f, 0x61, 0x96, 0xe9, 0x99, 0x65];
+        let id = SessionId(0x0100_0016_3e86_0000);
+        assert_eq!(password(id)[..], expected);
+        assert!(password_matches(id, Some(&Bytes::copy_from_slice(&expected))));
+        assert!(!password_matches(id, Some(&Bytes::copy_from_slice(&expected[..15]))));
+        assert!(!password_matches(id, None));
+    }
+
+    #[test]
+    fn a_session_expires_at_the_first_tick_after_its_timeout() {
+        let mut table = SessionTable::new(1000, Millis(0));
+        let id = table.draw_id();
+        table.insert(id, 3000, None, Millis(1500));
+        assert_eq!(table.next_deadline(), Some(Millis(5000)));
+        assert_eq!(table.expired(Millis(4999)), None);
+        table.touch(id, Millis(2100));
+        assert_eq!(table.expired(Millis(5000)), None);
+        assert_eq!(table.expired(Millis(6000)), Some(id));
+    }
+
+    #[test]
+    fn session_ids_carry_the_server_id_and_rise() {
+        let mut table = SessionTable::new(1000, Millis(1_763_600_000_000));
+        let (one, two) = (table.draw_id(), table.draw_id());
+        assert_eq!(one.0 >> 56, SERVER_ID);
+        assert_eq!(two.0, one.0 + 1);
+    }
+}

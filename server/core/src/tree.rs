@@ -1,0 +1,320 @@
+//! The tree of znodes. [`Tree::apply`] is the only code that changes it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zoolet_proto::{Acl, SessionId, Stat, Zxid, parent_of};
+
+use crate::access::AclCache;
+use crate::message::Millis;
+use crate::quota::Quotas;
+use crate::txn::{Txn, TxnOp};
+use crate::znode::{Owner, Znode};
+
+/// Where the znodes are that every tree has and none may lose.
+pub(crate) const ROOT: &str = "/";
+pub(crate) const SYSTEM: &str = "/zookeeper";
+pub(crate) const QUOTA: &str = "/zookeeper/quota";
+pub(crate) const CONFIG: &str = "/zookeeper/config";
+
+/// All znodes, and what must be known of them as a whole.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: HashMap<Arc<str>, Box<Znode>>,
+    ephemerals: HashMap<SessionId, BTreeSet<Arc<str>>>,
+    containers: BTreeSet<Arc<str>>,
+    ttls: BTreeSet<Arc<str>>,
+    acls: AclCache,
+    quotas: Quotas,
+    data_size: usize,
+    last_zxid: Zxid,
+}
+
+/// One step of an applied transaction, told while the tree is in the state right after it.
+#[derive(Debug)]
+pub enum Change {
+    /// A znode came.
+    Created {
+        /// Its path.
+        path: Arc<str>,
+        /// Its metadata.
+        stat: Stat,
+    },
+    /// A znode went.
+    Deleted {
+        /// The path it had.
+        path: Arc<str>,
+        /// The access control list it had.
+        acl: Arc<[Acl]>,
+    },
+    /// Data was replaced.
+    DataSet {
+        /// Of which znode.
+        path: Arc<str>,
+        /// Its metadata.
+        stat: Stat,
+    },
+    /// An access control list was replaced.
+    AclSet {
+        /// The metadata of its znode.
+        stat: Stat,
+    },
+    /// A version was compared.
+    Checked,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tree {
+    /// The tree of an empty database: the root and three system znodes.
+    pub fn new() -> Self {
+        let mut tree = Self {
+            nodes: HashMap::new(),
+            ephemerals: HashMap::new(),
+            containers: BTreeSet::new(),
+            ttls: BTreeSet::new(),
+            acls: AclCache::default(),
+            quotas: Quotas::default(),
+            data_size: 0,
+            last_zxid: Zxid(0),
+        };
+        for path in [ROOT, SYSTEM, QUOTA, CONFIG] {
+            let acl = if path == CONFIG { Acl::read_only() } else { Acl::open() };
+            let acl = tree.share_acl(acl);
+            tree.insert(path.into(), Znode::new(Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
+        }
+        // What a real server shows: the ACL of this znode was "set" before it was ever created.
+        if let Some(config) = tree.nodes.get_mut(CONFIG) {
+            config.aversion = -1;
+        }
+        tree
+    }
+
+    /// The znode at `path`. The empty text is an alias of the root, as it is to a real server.
+    pub fn get(&self, path: &str) -> Option<&Znode> {
+        self.nodes.get(if path.is_empty() { ROOT } else { path }).map(|node| &**node)
+    }
+
+    /// How many znodes there are, the four of an empty tree included.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Never: a tree has a root.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Bytes of all paths and data.
+    pub fn data_size(&self) -> usize {
+        self.data_size
+    }
+
+    /// The last transaction applied.
+    pub fn last_zxid(&self) -> Zxid {
+        self.last_zxid
+    }
+
+    /// Paths of the ephemerals of a session, sorted.
+    pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &Arc<str>> {
+        self.ephemerals.get(&session).into_iter().flatten()
+    }
+
+    /// Sessions that own ephemerals, sorted.
+    pub fn owners(&self) -> Vec<SessionId> {
+        let mut owners: Vec<_> = self.ephemerals.keys().copied().collect();
+        owners.sort_unstable();
+        owners
+    }
+
+    /// How many ephemerals there are.
+    pub fn ephemerals_count(&self) -> usize {
+        self.ephemerals.values().map(BTreeSet::len).sum()
+    }
+
+    /// How many znodes are below `path`.
+    pub fn descendants(&self, path: &str) -> usize {
+        let Some(node) = self.get(path) else { return 0 };
+        let mut count = 0;
+        let mut below: Vec<_> = node.children().collect();
+        while let Some(path) = below.pop() {
+            count += 1;
+            below.extend(self.get(path).into_iter().flat_map(Znode::children));
+        }
+        count
+    }
+
+    pub(crate) fn containers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.containers.iter()
+    }
+
+    pub(crate) fn ttls(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.ttls.iter()
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    pub(crate) fn share_acl(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
+        self.acls.shared(acl)
+    }
+
+    /// Applies a transaction and tells `seen` each of its steps.
+    ///
+    /// No check, no clock, no failure: whatever could be refused was refused when the transaction was decided. A step
+    /// that finds no znode to work on (possible only in a log that is not this tree's) changes nothing.
+    pub fn apply(&mut self, txn: &Txn, seen: &mut impl FnMut(&Tree, Change)) {
+        self.last_zxid = txn.zxid;
+        self.step(txn.zxid, txn.time, &txn.op, seen);
+    }
+
+    fn step(&mut self, zxid: Zxid, time: Millis, op: &TxnOp, seen: &mut impl FnMut(&Tree, Change)) {
+        match op {
+            TxnOp::Create { path, data, acl, owner, parent_creates } => {
+                let node = Znode::new(data.clone(), Arc::clone(acl), *owner, zxid, time.0);
+                let stat = node.stat();
+                self.create(Arc::clone(path), node, *parent_creates);
+                seen(self, Change::Created { path: Arc::clone(path), stat });
+            }
+            TxnOp::Delete { path } => self.delete(zxid, path, seen),
+            TxnOp::SetData { path, data, version } => {
+                let Some(node) = self.nodes.get_mut(path) else { return };
+                let old_len = node.data_len();
+                node.data = data.clone();
+                node.version = *version;
+                node.mzxid = zxid;
+                node.mtime = time.0;
+                let (stat, new_len) = (node.stat(), node.data_len());
+                self.data_size = self.data_size - old_len + new_len;
+                self.count_in_quota(path, 0, len_change(old_len, new_len));
+                seen(self, Change::DataSet { path: Arc::clone(path), stat });
+            }
+            TxnOp::SetAcl { path, acl, aversion } => {
+                self.acls.keep(acl);
+                let Some(node) = self.nodes.get_mut(path) else { return };
+                let old = std::mem::replace(&mut node.acl, Arc::clone(acl));
+                node.aversion = *aversion;
+                let stat = node.stat();
+                self.acls.release(old);
+                seen(self, Change::AclSet { stat });
+            }
+            TxnOp::Check { .. } => seen(self, Change::Checked),
+            TxnOp::Multi(ops) => ops.iter().for_each(|op| self.step(zxid, time, op, seen)),
+            TxnOp::CloseSession { ephemerals } => {
+                ephemerals.iter().for_each(|path| self.delete(zxid, path, seen));
+            }
+            TxnOp::CreateSession { .. } | TxnOp::Error(_) => {}
+        }
+    }
+
+    fn create(&mut self, path: Arc<str>, node: Znode, parent_creates: i64) {
+        if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {
+            parent.pzxid = parent.pzxid.max(node.czxid);
+            parent.creates = parent.creates.max(parent_creates);
+        }
+        let len = node.data_len();
+        self.insert(Arc::clone(&path), node);
+        if self.quotas.created(&path) {
+            self.recount_quota(&path);
+        }
+        self.count_in_quota(&path, 1, len_change(0, len));
+    }
+
+    /// Puts a znode in its place, with its parent and in the sets it belongs to.
+    fn insert(&mut self, path: Arc<str>, node: Znode) {
+        if &*path != ROOT {
+            if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {
+                parent.children.get_or_insert_default().insert(Arc::clone(&path));
+            }
+        }
+        if let Some(session) = node.owner.as_session() {
+            self.ephemerals.entry(session).or_default().insert(Arc::clone(&path));
+        } else if node.owner == Owner::CONTAINER {
+            self.containers.insert(Arc::clone(&path));
+        } else if node.owner.as_ttl().is_some() {
+            self.ttls.insert(Arc::clone(&path));
+        }
+        self.acls.keep(&node.acl);
+        self.data_size += path.len() + node.data_len();
+        self.nodes.insert(path, Box::new(node));
+    }
+
+    fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
+        let Some(node) = self.nodes.remove(path) else { return };
+        if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
+            parent.pzxid = parent.pzxid.max(zxid);
+            if let Some(children) = &mut parent.children {
+                children.remove(path);
+                if children.is_empty() {
+                    parent.children = None;
+                }
+            }
+        }
+        if let Some(session) = node.owner.as_session() {
+            if let Some(owned) = self.ephemerals.get_mut(&session) {
+                owned.remove(path);
+                if owned.is_empty() {
+                    self.ephemerals.remove(&session);
+                }
+            }
+        } else if node.owner == Owner::CONTAINER {
+            self.containers.remove(path);
+        } else if node.owner.as_ttl().is_some() {
+            self.ttls.remove(path);
+        }
+        let len = node.data_len();
+        self.data_size -= path.len() + len;
+        self.quotas.deleted(path);
+        self.count_in_quota(path, -1, len_change(len, 0));
+        let acl = Arc::clone(&node.acl);
+        drop(node);
+        self.acls.release(Arc::clone(&acl));
+        seen(self, Change::Deleted { path: Arc::clone(path), acl });
+    }
+
+    /// Counts a change in the statistics of the deepest quota above it. Only their data moves: no version, no
+    /// time, no watch.
+    fn count_in_quota(&mut self, path: &str, count: i64, bytes: i64) {
+        let Some(quota) = self.quotas.over(path) else { return };
+        let stats_path = quota.stats_path();
+        let Some(node) = self.get(&stats_path) else { return };
+        match node.data().and_then(|data| crate::quota::Usage::parse(data)) {
+            Some(usage) => self.write_usage(&stats_path, usage.plus(count, bytes)),
+            // Somebody wrote something else over them; a real server dies of it.
+            None => self.recount_quota(&stats_path),
+        }
+    }
+
+    /// Counts the subtree of the quota that `stats_path` belongs to from scratch.
+    fn recount_quota(&mut self, stats_path: &str) {
+        let Some(top) = Quotas::prefix_of_stats(stats_path) else { return };
+        let mut usage = crate::quota::Usage::default();
+        let mut below: Vec<&str> = vec![top];
+        while let Some(path) = below.pop() {
+            if let Some(node) = self.get(path) {
+                usage = usage.plus(1, len_change(0, node.data_len()));
+                below.extend(node.children().map(|child| &**child));
+            }
+        }
+        self.write_usage(stats_path, usage);
+    }
+
+    fn write_usage(&mut self, stats_path: &str, usage: crate::quota::Usage) {
+        if let Some(node) = self.nodes.get_mut(stats_path) {
+            let data = Bytes::from(usage.to_string());
+            self.data_size = self.data_size - node.data_len() + data.len();
+            node.data = Some(data);
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
+fn len_change(old: usize, new: usize) -> i64 {
+    new as i64 - old as i64
+}

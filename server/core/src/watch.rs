@@ -1,0 +1,233 @@
+//! The watch table: who waits on what, by path and by connection. A watch belongs to a connection and goes with it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use zoolet_proto::{WatcherType, parent_of};
+
+use crate::message::ConnId;
+
+/// The watches of one connection on one path: a set of modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Modes(u8);
+
+impl Modes {
+    /// One-shot, left by getData and exists.
+    pub(crate) const DATA: Self = Self(1);
+    /// One-shot, left by getChildren.
+    pub(crate) const CHILD: Self = Self(2);
+    /// Stays, tells changes of data and of children.
+    pub(crate) const PERSISTENT: Self = Self(4);
+    /// Stays, tells changes of data of the path and of everything below.
+    pub(crate) const RECURSIVE: Self = Self(8);
+    const ANY: Self = Self(15);
+
+    fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    fn of(kind: WatcherType) -> Self {
+        match kind {
+            WatcherType::Children => Self::CHILD,
+            WatcherType::Data => Self::DATA,
+            WatcherType::Any => Self::ANY,
+            WatcherType::Persistent => Self::PERSISTENT,
+            WatcherType::PersistentRecursive => Self::RECURSIVE,
+        }
+    }
+}
+
+/// Which changes of a path are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aspect {
+    /// The znode itself: created, deleted, data set.
+    Data,
+    /// Its list of children.
+    Children,
+}
+
+/// Every watch of every connection.
+#[derive(Debug, Default)]
+pub struct WatchTable {
+    by_path: HashMap<Arc<str>, BTreeMap<ConnId, Modes>>,
+    by_conn: HashMap<ConnId, BTreeSet<Arc<str>>>,
+    recursive: usize,
+}
+
+impl WatchTable {
+    /// How many pairs of path and connection have a watch.
+    pub fn len(&self) -> usize {
+        self.by_conn.values().map(BTreeSet::len).sum()
+    }
+
+    /// Whether there is no watch.
+    pub fn is_empty(&self) -> bool {
+        self.by_conn.is_empty()
+    }
+
+    /// Watched paths with the connections that watch them, sorted.
+    pub fn by_path(&self) -> BTreeMap<&str, Vec<ConnId>> {
+        self.by_path.iter().map(|(path, watchers)| (&**path, watchers.keys().copied().collect())).collect()
+    }
+
+    /// Connections with the paths they watch, sorted.
+    pub fn by_conn(&self) -> BTreeMap<ConnId, Vec<&str>> {
+        self.by_conn.iter().map(|(conn, paths)| (*conn, paths.iter().map(|path| &**path).collect())).collect()
+    }
+
+    /// How many paths `conn` watches.
+    pub(crate) fn count(&self, conn: ConnId) -> usize {
+        self.by_conn.get(&conn).map_or(0, BTreeSet::len)
+    }
+
+    /// Sets a watch. Setting it twice is setting it once.
+    pub(crate) fn add(&mut self, conn: ConnId, path: &str, mode: Modes) {
+        let path = match self.by_path.get_key_value(path) {
+            Some((path, _)) => Arc::clone(path),
+            None => Arc::from(path),
+        };
+        let modes = self.by_path.entry(Arc::clone(&path)).or_default().entry(conn).or_insert(Modes(0));
+        if mode.has(Modes::RECURSIVE) && !modes.has(Modes::RECURSIVE) {
+            self.recursive += 1;
+        }
+        modes.0 |= mode.0;
+        self.by_conn.entry(conn).or_default().insert(path);
+    }
+
+    /// Whether `conn` has a watch of that kind on exactly that path.
+    pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherType) -> bool {
+        let modes = self.by_path.get(path).and_then(|watchers| watchers.get(&conn));
+        modes.is_some_and(|modes| modes.has(Modes::of(kind)))
+    }
+
+    /// Takes away the watches of that kind on exactly that path; false if there was none.
+    pub(crate) fn remove(&mut self, conn: ConnId, path: &str, kind: WatcherType) -> bool {
+        let found = self.contains(conn, path, kind);
+        if found {
+            self.clear(conn, path, Modes::of(kind));
+        }
+        found
+    }
+
+    /// Forgets a connection.
+    pub(crate) fn drop_connection(&mut self, conn: ConnId) {
+        while let Some(path) = self.by_conn.get_mut(&conn).and_then(BTreeSet::pop_first) {
+            self.clear(conn, &path, Modes::ANY);
+        }
+        self.by_conn.remove(&conn);
+    }
+
+    /// The connections to tell of a change, each once, lowest first. One-shot watches are used up by it.
+    ///
+    /// Persistent recursive watches are found walking up; they never tell a change of children, as the change of the
+    /// child itself reaches them.
+    pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<ConnId> {
+        let (wanted, used_up) = match aspect {
+            Aspect::Data => (Modes(Modes::DATA.0 | Modes::PERSISTENT.0 | Modes::RECURSIVE.0), Modes::DATA),
+            Aspect::Children => (Modes(Modes::CHILD.0 | Modes::PERSISTENT.0), Modes::CHILD),
+        };
+        let mut told = Vec::new();
+        let mut spent = Vec::new();
+        if let Some(watchers) = self.by_path.get(path) {
+            for (conn, modes) in watchers.iter().filter(|(_, modes)| modes.has(wanted)) {
+                told.push(*conn);
+                if modes.has(used_up) {
+                    spent.push(*conn);
+                }
+            }
+        }
+        for conn in spent {
+            self.clear(conn, path, used_up);
+        }
+        if aspect == Aspect::Data && self.recursive > 0 {
+            let mut above = path;
+            while above.len() > 1 {
+                above = parent_of(above);
+                let watchers = self.by_path.get(above).into_iter().flatten();
+                told.extend(watchers.filter(|(_, modes)| modes.has(Modes::RECURSIVE)).map(|(conn, _)| *conn));
+            }
+            told.sort_unstable();
+            told.dedup();
+        }
+        told
+    }
+
+    fn clear(&mut self, conn: ConnId, path: &str, gone: Modes) {
+        let Some(watchers) = self.by_path.get_mut(path) else { return };
+        let Some(modes) = watchers.get_mut(&conn) else { return };
+        if modes.has(Modes::RECURSIVE) && gone.has(Modes::RECURSIVE) {
+            self.recursive -= 1;
+        }
+        *modes = modes.without(gone);
+        if *modes != Modes(0) {
+            return;
+        }
+        watchers.remove(&conn);
+        if watchers.is_empty() {
+            self.by_path.remove(path);
+        }
+        if let Some(paths) = self.by_conn.get_mut(&conn) {
+            paths.remove(path);
+            if paths.is_empty() {
+                self.by_conn.remove(&conn);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnId = ConnId(1);
+    const B: ConnId = ConnId(2);
+
+    #[test]
+    fn a_one_shot_watch_is_used_up_and_a_persistent_one_stays() {
+        let mut table = WatchTable::default();
+        table.add(A, "/a", Modes::DATA);
+        table.add(B, "/a", Modes::PERSISTENT);
+        assert_eq!(table.trigger("/a", Aspect::Data), [A, B]);
+        assert_eq!(table.trigger("/a", Aspect::Data), [B]);
+        assert_eq!(table.len(), 1);
+    }
+
+    #[test]
+    fn modes_on_one_path_are_kept_side_by_side_and_tell_once() {
+        let mut table = WatchTable::default();
+        for mode in [Modes::DATA, Modes::PERSISTENT, Modes::RECURSIVE] {
+            table.add(A, "/a", mode);
+        }
+        table.add(A, "/", Modes::RECURSIVE);
+        assert_eq!(table.trigger("/a", Aspect::Data), [A]);
+        assert!(table.contains(A, "/a", WatcherType::Persistent));
+        assert!(table.remove(A, "/a", WatcherType::PersistentRecursive));
+        assert!(!table.remove(A, "/a", WatcherType::Data));
+        assert_eq!(table.trigger("/a", Aspect::Children), [A]);
+    }
+
+    #[test]
+    fn a_recursive_watch_hears_of_everything_below_but_never_of_lists_of_children() {
+        let mut table = WatchTable::default();
+        table.add(A, "/r", Modes::RECURSIVE);
+        assert_eq!(table.trigger("/r/x/y", Aspect::Data), [A]);
+        assert_eq!(table.trigger("/r", Aspect::Data), [A]);
+        assert_eq!(table.trigger("/rx", Aspect::Data), []);
+        assert_eq!(table.trigger("/r", Aspect::Children), []);
+    }
+
+    #[test]
+    fn a_connection_takes_its_watches_with_it() {
+        let mut table = WatchTable::default();
+        table.add(A, "/a", Modes::CHILD);
+        table.add(A, "/b", Modes::RECURSIVE);
+        table.add(B, "/a", Modes::CHILD);
+        table.drop_connection(A);
+        assert_eq!((table.len(), table.recursive), (1, 0));
+        assert_eq!(table.trigger("/a", Aspect::Children), [B]);
+    }
+}

@@ -1,0 +1,247 @@
+//! The writes of a session: what opcode and flags mean, and the way from a decided change to its reply.
+
+use bytes::Bytes;
+use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
+use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Stat, Xid, Zxid};
+
+use crate::machine::{Call, Core};
+use crate::pending::Pending;
+use crate::prepare::{Actor, Write, decide, owner_of};
+use crate::tree::Change;
+use crate::txn::TxnOp;
+use crate::znode::Owner;
+
+/// Which create opcode asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CreateOp {
+    Create,
+    Create2,
+    Container,
+}
+
+/// A multi that is refused as a whole because of how one operation is written.
+struct Refused {
+    takes_zxid: bool,
+}
+
+impl Core {
+    pub(crate) fn create(&mut self, call: Call, op: CreateOp, record: Create) {
+        let write = self.create_mode(op, record.flags).map(|(mode, container)| {
+            let owner =
+                if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), call.session) };
+            create(record.path, record.data, record.acl, owner, mode.is_sequential())
+        });
+        self.write(call, write, op != CreateOp::Create);
+    }
+
+    pub(crate) fn create_ttl(&mut self, call: Call, record: CreateTtl) {
+        let write = self
+            .ttl_mode(record.flags, record.ttl)
+            .map(|(owner, sequential)| create(record.path, record.data, record.acl, owner, sequential));
+        self.write(call, write, true);
+    }
+
+    /// Decides, applies and answers one write. `with_stat` matters for creates only.
+    pub(crate) fn write(&mut self, call: Call, write: Result<Write, ErrorCode>, with_stat: bool) {
+        let decided = write.and_then(|write| decide(&Pending::new(&self.tree), self.actor(call), write));
+        match decided {
+            Ok(op) => {
+                let mut outcome = None;
+                let zxid = self.commit(call.now, call.session, call.xid, op, |change| {
+                    outcome = Some(single_reply(change, with_stat));
+                });
+                self.reply(call, zxid, outcome.unwrap_or(Reply::Empty));
+            }
+            Err(code) => self.refuse_write(call, code),
+        }
+    }
+
+    /// Refuses a write, which takes a zxid all the same.
+    pub(crate) fn refuse_write(&mut self, call: Call, code: ErrorCode) {
+        let zxid = self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {});
+        self.refuse(call, zxid, code);
+    }
+
+    pub(crate) fn multi(&mut self, call: Call, ops: Vec<Op>) {
+        let count = ops.len();
+        let mut writes = Vec::with_capacity(count);
+        for op in ops {
+            match self.multi_write(call.session, op) {
+                Ok(write) => writes.push(write),
+                Err(Refused { takes_zxid: true }) => {
+                    return self.refuse_write(call, ErrorCode::MarshallingError);
+                }
+                Err(Refused { takes_zxid: false }) => {
+                    return self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError);
+                }
+            }
+        }
+        let mut with_stat = Vec::with_capacity(count);
+        let mut steps = Vec::with_capacity(count);
+        let mut failure = None;
+        let mut view = Pending::new(&self.tree);
+        for (at, (write, stat)) in writes.into_iter().enumerate() {
+            match write.and_then(|write| decide(&view, self.actor(call), write)) {
+                Ok(step) => {
+                    view.record(&step);
+                    steps.push(step);
+                    with_stat.push(stat);
+                }
+                Err(code) => {
+                    failure = Some((at, code));
+                    break;
+                }
+            }
+        }
+        drop(view);
+        let mut results = Vec::with_capacity(count);
+        let zxid = match failure {
+            None => self.commit(call.now, call.session, call.xid, TxnOp::Multi(steps), |change| {
+                let stat = with_stat.get(results.len()).copied().unwrap_or_default();
+                results.push(multi_result(change, stat));
+            }),
+            Some((failed, code)) => {
+                results.extend((0..count).map(|at| match at.cmp(&failed) {
+                    std::cmp::Ordering::Less => OpResult::Error(None),
+                    std::cmp::Ordering::Equal => OpResult::Error(Some(code)),
+                    std::cmp::Ordering::Greater => OpResult::Error(Some(ErrorCode::RuntimeInconsistency)),
+                }));
+                self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {})
+            }
+        };
+        // Also a failed multi has a header without error: clients look for the codes in the results.
+        self.reply(call, zxid, Reply::Multi(results));
+    }
+
+    /// What the flags of a top-level create mean: a mode, and whether it makes a container.
+    fn create_mode(&self, op: CreateOp, flags: i32) -> Result<(CreateMode, bool), ErrorCode> {
+        let mode = CreateMode::from_code(flags).ok_or(ErrorCode::BadArguments)?;
+        if mode.is_ttl() {
+            let extended = self.config.extended_types;
+            return Err(if extended { ErrorCode::BadArguments } else { ErrorCode::Unimplemented });
+        }
+        // The opcode makes the container; flags that ask for one elsewhere are ignored.
+        Ok((mode, op == CreateOp::Container))
+    }
+
+    /// What flags and ttl of a createTTL mean: an owner, and whether the name is sequential.
+    ///
+    /// Flags without a ttl are refused whatever the ttl: a negative one kills a real server.
+    fn ttl_mode(&self, flags: i32, ttl: i64) -> Result<(Owner, bool), ErrorCode> {
+        let mode = CreateMode::from_code(flags).ok_or(ErrorCode::BadArguments)?;
+        if !mode.is_ttl() {
+            return Err(ErrorCode::BadArguments);
+        }
+        if !self.config.extended_types {
+            return Err(ErrorCode::Unimplemented);
+        }
+        let owner = Owner::ttl(ttl).ok_or(ErrorCode::BadArguments)?;
+        Ok((owner, mode.is_sequential()))
+    }
+
+    /// What an operation of a multi means, which is not always what it means outside (`Op.create`); with it, whether
+    /// its result has a Stat. The inner error fails the operation, the outer one the whole multi.
+    #[allow(clippy::type_complexity, reason = "two failures of different reach")]
+    fn multi_write(&self, session: SessionId, op: Op) -> Result<(Result<Write, ErrorCode>, bool), Refused> {
+        let (create_op, record) = match op {
+            Op::Create(record) => (CreateOp::Create, record),
+            Op::Create2(record) => (CreateOp::Create2, record),
+            Op::CreateContainer(record) => (CreateOp::Container, record),
+            Op::CreateTtl(record) => return Ok(self.multi_create_ttl(session, record)),
+            Op::Delete(record) => {
+                return Ok((Ok(Write::Delete { path: record.path, version: record.version }), false));
+            }
+            Op::SetData(record) => {
+                let write = Write::SetData { path: record.path, data: record.data, version: record.version };
+                return Ok((Ok(write), false));
+            }
+            Op::Check(record) => {
+                return Ok((Ok(Write::Check { path: record.path, version: record.version }), false));
+            }
+            Op::GetData(_) | Op::GetChildren(_) => return Err(Refused { takes_zxid: true }),
+        };
+        if record.acl.is_none() {
+            return Err(Refused { takes_zxid: false });
+        }
+        let mode = match CreateMode::from_code(record.flags) {
+            Some(mode) if !mode.is_ttl() => mode,
+            _ => return Err(Refused { takes_zxid: true }),
+        };
+        let container = create_op == CreateOp::Container || mode == CreateMode::Container;
+        let owner = if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), session) };
+        let write = create(record.path, record.data, record.acl, owner, mode.is_sequential());
+        Ok((Ok(write), container || create_op == CreateOp::Create2))
+    }
+
+    fn multi_create_ttl(&self, session: SessionId, record: CreateTtl) -> (Result<Write, ErrorCode>, bool) {
+        let CreateTtl { path, data, acl, flags, ttl } = record;
+        match CreateMode::from_code(flags) {
+            Some(mode) if mode.is_ttl() => {
+                let write = self.ttl_mode(flags, ttl);
+                (write.map(|(owner, sequential)| create(path, data, acl, owner, sequential)), true)
+            }
+            Some(CreateMode::Container) => (Ok(create(path, data, acl, Owner::CONTAINER, false)), true),
+            Some(mode) => {
+                let owner = owner_of(mode.is_ephemeral(), session);
+                (Ok(create(path, data, acl, owner, mode.is_sequential())), false)
+            }
+            None => (Err(ErrorCode::BadArguments), false),
+        }
+    }
+
+    fn actor(&self, call: Call) -> Actor<'_> {
+        let ids = self.links.get(&call.conn).map_or(&[][..], |link| &link.ids);
+        Actor { ids, config: &self.config, internal: false }
+    }
+
+    /// Gives `op` the next zxid, applies it, tells the watchers and then `seen`.
+    pub(crate) fn commit(
+        &mut self,
+        now: crate::Millis,
+        session: SessionId,
+        xid: Xid,
+        op: TxnOp,
+        mut seen: impl FnMut(&Change),
+    ) -> Zxid {
+        let zxid = self.tree.last_zxid().next();
+        let txn = crate::Txn { session, xid, zxid, time: now, op };
+        let Self { tree, watches, links, effects, config, .. } = self;
+        tree.apply(&txn, &mut |tree, change| {
+            seen(&change);
+            crate::watching::tell(
+                tree,
+                watches,
+                links,
+                config.skip_acl,
+                zxid,
+                &change,
+                &mut effects.outbound,
+            );
+        });
+        self.effects.txns.push(txn);
+        zxid
+    }
+}
+
+fn create(path: String, data: Option<Bytes>, acl: Option<Vec<Acl>>, owner: Owner, sequential: bool) -> Write {
+    Write::Create { path, data, acl: acl.unwrap_or_default(), owner, sequential }
+}
+
+fn single_reply(change: &Change, with_stat: bool) -> Reply {
+    match change {
+        Change::Created { path, stat } if with_stat => Reply::Created2(path.to_string(), *stat),
+        Change::Created { path, .. } => Reply::Created(path.to_string()),
+        Change::DataSet { stat, .. } | Change::AclSet { stat } => Reply::Stat(*stat),
+        Change::Deleted { .. } | Change::Checked => Reply::Empty,
+    }
+}
+
+fn multi_result(change: &Change, with_stat: bool) -> OpResult {
+    match change {
+        Change::Created { path, stat } if with_stat => OpResult::Create2(path.to_string(), *stat),
+        Change::Created { path, .. } => OpResult::Create(path.to_string()),
+        Change::DataSet { stat, .. } => OpResult::SetData(*stat),
+        Change::Deleted { .. } => OpResult::Delete,
+        Change::Checked | Change::AclSet { stat: Stat { .. } } => OpResult::Check,
+    }
+}

@@ -1,0 +1,151 @@
+//! A znode as the tree keeps it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zoolet_proto::{Acl, SessionId, Stat, Zxid};
+
+/// Whose znode it is and so when it goes, in the form ZooKeeper stores it (`EphemeralType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner(i64);
+
+impl Owner {
+    /// Nobody's: it stays.
+    pub const PERSISTENT: Self = Self(0);
+    /// A container: it goes some time after its last child.
+    pub const CONTAINER: Self = Self(i64::MIN);
+    /// The longest time to live, in milliseconds: five bytes of it are stored.
+    pub const MAX_TTL: i64 = 0xff_ffff_ffff;
+
+    const TTL_MARK: i64 = 0xff << 56;
+
+    /// A session's: it goes with it.
+    pub fn session(id: SessionId) -> Self {
+        Self(id.0)
+    }
+
+    /// Nobody's, but it goes after `ttl` milliseconds without a child or a setData.
+    ///
+    /// `None` unless `ttl` is between 1 and [`Owner::MAX_TTL`].
+    pub fn ttl(ttl: i64) -> Option<Self> {
+        (1..=Self::MAX_TTL).contains(&ttl).then_some(Self(Self::TTL_MARK | ttl))
+    }
+
+    /// The stored form.
+    pub fn raw(self) -> i64 {
+        self.0
+    }
+
+    /// The time to live in milliseconds, of a TTL znode.
+    pub fn as_ttl(self) -> Option<i64> {
+        (self.0 & Self::TTL_MARK == Self::TTL_MARK).then_some(self.0 & Self::MAX_TTL)
+    }
+
+    /// The session, of an ephemeral.
+    pub fn as_session(self) -> Option<SessionId> {
+        let ordinary = self != Self::PERSISTENT && self != Self::CONTAINER && self.as_ttl().is_none();
+        ordinary.then_some(SessionId(self.0))
+    }
+}
+
+/// A znode. Its path is the key it is found under.
+#[derive(Debug)]
+pub struct Znode {
+    pub(crate) data: Option<Bytes>,
+    pub(crate) acl: Arc<[Acl]>,
+    /// Full paths of the direct children: the allocation is the one the tree finds them under. Boxed, as most
+    /// znodes have none.
+    #[allow(clippy::box_collection, reason = "8 bytes instead of 24 in every leaf")]
+    pub(crate) children: Option<Box<BTreeSet<Arc<str>>>>,
+    pub(crate) czxid: Zxid,
+    pub(crate) mzxid: Zxid,
+    pub(crate) pzxid: Zxid,
+    pub(crate) ctime: i64,
+    pub(crate) mtime: i64,
+    pub(crate) version: i32,
+    pub(crate) aversion: i32,
+    /// How many children were ever created: the counter of sequential names. Wider than ZooKeeper's, which
+    /// sticks at its end and then yields equal names.
+    pub(crate) creates: i64,
+    pub(crate) owner: Owner,
+}
+
+impl Znode {
+    pub(crate) fn new(data: Option<Bytes>, acl: Arc<[Acl]>, owner: Owner, zxid: Zxid, time: i64) -> Self {
+        Self {
+            data,
+            acl,
+            children: None,
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime: time,
+            mtime: time,
+            version: 0,
+            aversion: 0,
+            creates: 0,
+            owner,
+        }
+    }
+
+    /// The data; null is not empty.
+    pub fn data(&self) -> Option<&Bytes> {
+        self.data.as_ref()
+    }
+
+    /// The access control list.
+    pub fn acl(&self) -> &[Acl] {
+        &self.acl
+    }
+
+    /// When it goes.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Full paths of the direct children, sorted.
+    pub fn children(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
+        static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
+        self.children.as_deref().unwrap_or(&NONE).iter()
+    }
+
+    pub(crate) fn data_len(&self) -> usize {
+        self.data.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// What clients see (`DataNode.copyStat`).
+    #[allow(clippy::cast_possible_truncation, reason = "counters are 32 bits on the wire and wrap there")]
+    pub fn stat(&self) -> Stat {
+        let children = self.children().len() as i32;
+        Stat {
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            ctime: self.ctime,
+            mtime: self.mtime,
+            version: self.version,
+            cversion: (self.creates as i32).wrapping_mul(2).wrapping_sub(children),
+            aversion: self.aversion,
+            ephemeral_owner: self.owner.as_session().unwrap_or_default(),
+            data_length: self.data_len() as i32,
+            num_children: children,
+            pzxid: self.pzxid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_stored_as_zookeeper_stores_it() {
+        assert_eq!(Owner::CONTAINER.raw(), i64::MIN);
+        assert_eq!(Owner::ttl(5_000).unwrap().raw(), -0x0100_0000_0000_0000 | 5_000);
+        assert_eq!(Owner::ttl(Owner::MAX_TTL).unwrap().as_ttl(), Some(Owner::MAX_TTL));
+        assert_eq!((Owner::ttl(0), Owner::ttl(Owner::MAX_TTL + 1)), (None, None));
+        let session = SessionId(0x0100_0016_3e86_0000);
+        assert_eq!(Owner::session(session).as_session(), Some(session));
+        assert_eq!(Owner::CONTAINER.as_session(), None);
+    }
+}
