@@ -75,6 +75,8 @@ class Proxy:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
             for pump in pumps:
                 pump.cancel()
+        except asyncio.CancelledError:  # by `stop`; asyncio would log it
+            pass
         finally:
             self._open -= both
             for end in both:
@@ -90,11 +92,15 @@ class Proxy:
             pass
 
     async def _on_control(self, reader, writer):
-        while line := await reader.readline():
-            answer = self._obey(line.decode().strip())
-            writer.write(f"{answer}\n".encode())
-            await writer.drain()
-        writer.close()
+        try:
+            while line := await reader.readline():
+                answer = self._obey(line.decode().strip())
+                writer.write(f"{answer}\n".encode())
+                await writer.drain()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
 
     def _obey(self, command):
         if command == "cut":
