@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 
 from .proxy import Proxy
@@ -26,7 +27,7 @@ def run(client, command, server_name, server_command, folder: pathlib.Path):
     try:
         log = folder / "script.log"
         code = execute(command, environment(client, server, proxy), log, outcome)
-        read(log, code, outcome)
+        judge(code, log, outcome)
     finally:
         proxy.stop()
         if wrong := server.stop():
@@ -46,16 +47,32 @@ def environment(client, server, proxy):
 
 
 def execute(command, env, log, outcome):
-    with open(log, "wb") as output:
-        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, env=env, start_new_session=True)
-        try:
-            return process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            outcome.failures.append(f"still running after {LIMIT} s, see {log}")
-            return None
-        finally:
-            end_group(process)
+    """Runs the script to its end, or to the end of its time; returns its exit code."""
+    process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    reader = threading.Thread(target=read, args=(process.stdout, log, outcome))
+    reader.start()
+    try:
+        return process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        outcome.failures.append(f"still running after {LIMIT} s, see {log}")
+        return None
+    finally:
+        end_group(process)
+        reader.join()
+
+
+def read(output, log, outcome):
+    """Takes note of the checks, and of when each line came."""
+    started = time.monotonic()
+    with open(log, "w", buffering=1) as record:
+        for raw in output:
+            line = raw.decode(errors="replace").rstrip("\n")
+            record.write(f"{time.monotonic() - started:7.2f} {line}\n")
+            if line.startswith("ok "):
+                outcome.passed += 1
+            elif line.startswith("not ok "):
+                outcome.failures.append(line.removeprefix("not ok "))
 
 
 def end_group(process):
@@ -67,12 +84,7 @@ def end_group(process):
     process.wait()
 
 
-def read(log, code, outcome):
-    for line in log.read_text(errors="replace").splitlines():
-        if line.startswith("ok "):
-            outcome.passed += 1
-        elif line.startswith("not ok "):
-            outcome.failures.append(line.removeprefix("not ok "))
+def judge(code, log, outcome):
     if code and not outcome.failures:
         outcome.failures.append(f"ended with code {code}, see {log}")
     elif code == 0 and outcome.failures:
