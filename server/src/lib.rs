@@ -1,1 +1,30 @@
-//! Placeholder.
+//! A standalone ZooKeeper server inside your program. Existing clients cannot tell it from Apache ZooKeeper 3.9.
+//!
+//! [`Server::builder`] starts one: with a port, or with no socket at all; as many in one process as you like. It
+//! lives in the tokio runtime it was started in, and leaves nothing behind after [`Server::shutdown`].
+//!
+//! ```
+//! use zoolet_server::Server;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), zoolet_server::StartError> {
+//! let server = Server::builder().bind("127.0.0.1:0").start().await?;
+//! println!("any ZooKeeper client may connect to {}", server.connect_string());
+//! server.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What always holds: one task owns the state, so all requests of all sessions are executed in one order; a socket is
+//! bound only when the server is ready to answer; whatever a peer sends is answered or its connection closed, and
+//! nobody else notices; everything that can grow has a bound.
+
+mod config;
+mod error;
+mod net;
+mod server;
+
+pub use config::ServerBuilder;
+pub use error::{SettingError, StartError};
+pub use server::Server;
+pub use zoolet_proto::frame::FourLetterWord;

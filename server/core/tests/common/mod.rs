@@ -1,0 +1,373 @@
+//! A world for a [`Core`]: its time, its connections, and what each of them was told.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
+
+pub mod requests;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::{Bytes, BytesMut};
+use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Txn};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult};
+use zoolet_proto::{Acl, ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
+
+pub use requests::*;
+
+/// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to reckon.
+pub const START: i64 = 1_700_000_000_000;
+pub const TICK: i64 = 2_000;
+/// The session timeout that [`World::connect`] asks for.
+pub const TIMEOUT: i32 = 10_000;
+
+pub struct World {
+    pub core: Core,
+    now: Millis,
+    opened: u64,
+    asked: i32,
+    told: BTreeMap<ConnId, Vec<Told>>,
+    pub txns: Vec<Txn>,
+}
+
+/// Something a connection was told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    Welcome(ConnectResponse),
+    Answer(Answer),
+    Event(Event),
+    Closed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub zxid: i64,
+    /// What happened where: `created /a`, `deleted /a`, `data /a`, `children /a`.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub xid: Xid,
+    pub zxid: i64,
+    pub error: Option<ErrorCode>,
+    pub reply: Reply,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A world whose settings differ from the usual ones.
+    pub fn with(change: impl FnOnce(&mut CoreConfig)) -> Self {
+        let mut config = CoreConfig { tick_time: TICK as i32, ..CoreConfig::default() };
+        change(&mut config);
+        let now = Millis(START);
+        let core = Core::new(config, now);
+        Self { core, now, opened: 0, asked: 0, told: BTreeMap::new(), txns: Vec::new() }
+    }
+
+    /// A connection with a session of its own.
+    pub fn connect(&mut self) -> ConnId {
+        let conn = self.socket();
+        self.hello(conn, new_session());
+        let welcome = self.take_welcome(conn);
+        assert!(!welcome.is_refusal(), "a new session was refused");
+        conn
+    }
+
+    /// A connection that has said nothing yet.
+    pub fn socket(&mut self) -> ConnId {
+        self.socket_from(Ipv4Addr::LOCALHOST.into())
+    }
+
+    pub fn socket_from(&mut self, peer: IpAddr) -> ConnId {
+        self.opened += 1;
+        let conn = ConnId(self.opened);
+        self.input(conn, Input::Open { peer });
+        conn
+    }
+
+    pub fn hello(&mut self, conn: ConnId, request: ConnectRequest) {
+        self.input(conn, Input::Connect(request));
+    }
+
+    /// The answer to a handshake that was the only thing `conn` was told.
+    pub fn take_welcome(&mut self, conn: ConnId) -> ConnectResponse {
+        match &self.told(conn)[..] {
+            [Told::Welcome(welcome)] => welcome.clone(),
+            other => panic!("no welcome but {other:?}"),
+        }
+    }
+
+    pub fn session(&self, conn: ConnId) -> SessionId {
+        self.core.session_of(conn).expect("a session")
+    }
+
+    /// The connection is gone; its session lives on.
+    pub fn cut(&mut self, conn: ConnId) {
+        self.input(conn, Input::Closed);
+    }
+
+    /// Takes up a session on a new connection.
+    pub fn resume(&mut self, session: SessionId) -> ConnId {
+        let conn = self.socket();
+        let password = Some(password_of(session));
+        self.hello(conn, ConnectRequest { session, password, ..new_session() });
+        assert!(!self.take_welcome(conn).is_refusal(), "the session was refused");
+        conn
+    }
+
+    /// Sends a request and leaves what comes of it to [`World::told`].
+    pub fn send(&mut self, conn: ConnId, request: Request) -> Xid {
+        self.asked += 1;
+        let xid = Xid(self.asked);
+        self.send_as(conn, xid, request);
+        xid
+    }
+
+    pub fn send_as(&mut self, conn: ConnId, xid: Xid, request: Request) {
+        let mut wire = BytesMut::new();
+        request.encode_frame(xid, &mut wire);
+        self.send_frame(conn, &wire[frame::PREFIX..]);
+    }
+
+    /// Sends the bytes of a frame, without the length.
+    pub fn send_frame(&mut self, conn: ConnId, bytes: &[u8]) {
+        let incoming = Incoming::parse(bytes).expect("a whole header");
+        self.input(conn, Input::Request(incoming));
+    }
+
+    /// Sends a request and gives its answer. Events that came on the way stay for [`World::events`].
+    pub fn ask(&mut self, conn: ConnId, request: Request) -> Answer {
+        let what = format!("{request:?}");
+        let xid = self.send(conn, request);
+        self.take_answer(conn, xid).unwrap_or_else(|| panic!("no answer to {what}"))
+    }
+
+    /// As [`World::ask`], with a body written by hand.
+    pub fn ask_raw(&mut self, conn: ConnId, op: i32, body: Body) -> Answer {
+        self.asked += 1;
+        let xid = Xid(self.asked);
+        self.send_frame(conn, &body.frame(xid, op));
+        self.take_answer(conn, xid).unwrap_or_else(|| panic!("no answer to opcode {op}"))
+    }
+
+    /// As [`World::ask`], for a request that must succeed.
+    pub fn ok(&mut self, conn: ConnId, request: Request) -> Answer {
+        let what = format!("{request:?}");
+        let answer = self.ask(conn, request);
+        assert_eq!(answer.error, None, "{what}");
+        answer
+    }
+
+    /// As [`World::ask`], for a request that must fail: its error.
+    pub fn refusal(&mut self, conn: ConnId, request: Request) -> ErrorCode {
+        let what = format!("{request:?}");
+        self.ask(conn, request).error.unwrap_or_else(|| panic!("{what} succeeded"))
+    }
+
+    /// Creates znodes with open ACLs.
+    pub fn znodes(&mut self, conn: ConnId, paths: &[&str]) {
+        for path in paths {
+            self.ok(conn, create(path));
+        }
+    }
+
+    pub fn stat(&mut self, conn: ConnId, path: &str) -> Stat {
+        self.ok(conn, exists(path)).stat()
+    }
+
+    /// Everything `conn` was told and nobody has taken yet.
+    pub fn told(&mut self, conn: ConnId) -> Vec<Told> {
+        self.told.remove(&conn).unwrap_or_default()
+    }
+
+    /// The events `conn` was told, as text.
+    pub fn events(&mut self, conn: ConnId) -> Vec<String> {
+        let told = self.told.entry(conn).or_default();
+        let (events, rest) = told.drain(..).partition(|told| matches!(told, Told::Event(_)));
+        *told = rest;
+        events.into_iter().map(|told: Told| told.to_string()).collect()
+    }
+
+    /// Everything `conn` was told, as text: an event as in [`Event::text`], `reply`, the name of an error,
+    /// `closed`.
+    pub fn heard(&mut self, conn: ConnId) -> Vec<String> {
+        self.told(conn).iter().map(ToString::to_string).collect()
+    }
+
+    /// Lets time pass; what falls due on the way is done when it is due.
+    pub fn advance(&mut self, ms: i64) {
+        let until = self.now.plus(ms);
+        while self.core.next_timeout() <= until {
+            self.now = self.now.max(self.core.next_timeout());
+            self.core.handle_timeout(self.now);
+            self.collect();
+        }
+        self.now = until;
+    }
+
+    pub fn now(&self) -> i64 {
+        self.now.0
+    }
+
+    pub fn zxid(&self) -> i64 {
+        self.core.tree().last_zxid().0
+    }
+
+    pub fn expire(&mut self, session: SessionId) {
+        assert!(self.core.expire(self.now, session), "no such session");
+        self.collect();
+    }
+
+    pub fn paths_below(&self, path: &str) -> Vec<String> {
+        let node = self.core.tree().get(path).expect("a znode");
+        node.children().map(ToString::to_string).collect()
+    }
+
+    fn input(&mut self, conn: ConnId, input: Input) {
+        self.core.handle(self.now, conn, input);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        let Effects { txns, outbound } = self.core.take_effects();
+        self.txns.extend(txns);
+        for (conn, message) in outbound {
+            self.told.entry(conn).or_default().push(Told::from(message));
+        }
+    }
+
+    fn take_answer(&mut self, conn: ConnId, wanted: Xid) -> Option<Answer> {
+        let told = self.told.entry(conn).or_default();
+        let at = told.iter().position(|told| matches!(told, Told::Answer(answer) if answer.xid == wanted))?;
+        match told.remove(at) {
+            Told::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+}
+
+impl Answer {
+    pub fn stat(&self) -> Stat {
+        match &self.reply {
+            Reply::Stat(stat)
+            | Reply::Created2(_, stat)
+            | Reply::Data(_, stat)
+            | Reply::Acl(_, stat)
+            | Reply::Children2(_, stat) => *stat,
+            other => panic!("no stat in {other:?}"),
+        }
+    }
+
+    pub fn path(&self) -> &str {
+        match &self.reply {
+            Reply::Created(path) | Reply::Created2(path, _) => path,
+            other => panic!("no path in {other:?}"),
+        }
+    }
+
+    pub fn data(&self) -> Option<Bytes> {
+        match &self.reply {
+            Reply::Data(data, _) => data.clone(),
+            other => panic!("no data in {other:?}"),
+        }
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        match &self.reply {
+            Reply::Children(names) | Reply::Children2(names, _) => names.iter().collect(),
+            Reply::Ephemerals(paths) => paths.clone(),
+            other => panic!("no names in {other:?}"),
+        }
+    }
+
+    pub fn acl(&self) -> Vec<Acl> {
+        match &self.reply {
+            Reply::Acl(acl, _) => acl.clone(),
+            other => panic!("no ACL in {other:?}"),
+        }
+    }
+
+    pub fn count(&self) -> i32 {
+        match &self.reply {
+            Reply::Count(count) => *count,
+            other => panic!("no count in {other:?}"),
+        }
+    }
+
+    pub fn results(&self) -> &[OpResult] {
+        match &self.reply {
+            Reply::Multi(results) => results,
+            other => panic!("no results in {other:?}"),
+        }
+    }
+
+    /// The error code of each operation of a failed multi; 0 for those before the failure.
+    pub fn codes(&self) -> Vec<i32> {
+        let code = |result: &OpResult| match result {
+            OpResult::Error(code) => code.map_or(0, ErrorCode::code),
+            other => panic!("{other:?} in a failed multi"),
+        };
+        self.results().iter().map(code).collect()
+    }
+}
+
+impl From<Message> for Told {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Connected(welcome) => Self::Welcome(welcome),
+            Message::Close => Self::Closed,
+            Message::Reply(header, Reply::Event(event)) => {
+                assert_eq!((header.xid, header.err), (Xid::EVENT, 0));
+                let what = match event.kind {
+                    EventType::NodeCreated => "created",
+                    EventType::NodeDeleted => "deleted",
+                    EventType::NodeDataChanged => "data",
+                    EventType::NodeChildrenChanged => "children",
+                };
+                Self::Event(Event { zxid: header.zxid.0, text: format!("{what} {}", event.path) })
+            }
+            Message::Reply(header, reply) => {
+                let error = header.error_code();
+                Self::Answer(Answer { xid: header.xid, zxid: header.zxid.0, error, reply })
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Welcome(welcome) if welcome.is_refusal() => f.write_str("refused"),
+            Self::Welcome(_) => f.write_str("welcome"),
+            Self::Event(event) => f.write_str(&event.text),
+            Self::Answer(Answer { error: Some(code), .. }) => write!(f, "{code:?}"),
+            Self::Answer(_) => f.write_str("reply"),
+            Self::Closed => f.write_str("closed"),
+        }
+    }
+}
+
+/// The connect request of a modern client that wants a new session.
+pub fn new_session() -> ConnectRequest {
+    ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: Zxid(0),
+        timeout: TIMEOUT,
+        session: SessionId(0),
+        password: None,
+        read_only: Some(false),
+    }
+}
+
+/// The password a server gives a session, reckoned apart from the code under test (`java.util.Random`).
+pub fn password_of(session: SessionId) -> Bytes {
+    let mut seed = (session.0 ^ 0xB341_5C00 ^ 0x5_DEEC_E66D) & ((1 << 48) - 1);
+    let mut next = || {
+        seed = seed.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & ((1 << 48) - 1);
+        ((seed >> 16) as i32).to_le_bytes()
+    };
+    [next(), next(), next(), next()].concat().into()
+}

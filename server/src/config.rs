@@ -1,0 +1,260 @@
+//! The settings of a server, and the builder that takes them.
+
+use std::time::Duration;
+
+use zoolet_core::CoreConfig;
+use zoolet_proto::frame::{DEFAULT_MAX_FRAME, FourLetterWord};
+
+use crate::error::{SettingError, StartError};
+use crate::server::Server;
+
+/// Settings of a [`Server`], each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
+///
+/// Setters take and return the builder; [`ServerBuilder::start`] checks everything and starts.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ServerBuilder {
+    pub(crate) core: CoreConfig,
+    pub(crate) net: NetConfig,
+    pub(crate) binds: Vec<String>,
+}
+
+/// What the networking needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct NetConfig {
+    pub(crate) max_frame: usize,
+    pub(crate) max_per_ip: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) backlog: u32,
+    pub(crate) outbox_limit: usize,
+    pub(crate) words: Words,
+}
+
+/// Which four-letter words are answered. `srvr` always is.
+#[derive(Debug, Clone)]
+pub(crate) enum Words {
+    All,
+    Listed(Vec<FourLetterWord>),
+}
+
+impl Words {
+    pub(crate) fn allow(&self, word: FourLetterWord) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(words) => word == FourLetterWord::Srvr || words.contains(&word),
+        }
+    }
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        let net = NetConfig {
+            max_frame: DEFAULT_MAX_FRAME,
+            max_per_ip: 0,
+            max_connections: 0,
+            backlog: 1024,
+            outbox_limit: 64 << 20,
+            words: Words::Listed(Vec::new()),
+        };
+        Self { core: CoreConfig::default(), net, binds: Vec::new() }
+    }
+}
+
+impl ServerBuilder {
+    /// Listens on `addr`, such as `127.0.0.1:2181`; port 0 takes a free one. May be called for several addresses.
+    /// Without it there is no socket, and clients come by [`Server::in_process`] or [`Server::serve_stream`].
+    pub fn bind(mut self, addr: impl Into<String>) -> Self {
+        self.binds.push(addr.into());
+        self
+    }
+
+    /// The unit of time: sessions expire at multiples of it, and session timeouts are bounded by 2 and 20 of it.
+    /// Whole milliseconds. Default: 3 s (`tickTime`).
+    pub fn tick_time(mut self, tick: Duration) -> Self {
+        self.core.tick_time = millis_i32(tick);
+        self
+    }
+
+    /// The shortest session timeout granted. Default: 2 ticks (`minSessionTimeout`).
+    pub fn min_session_timeout(mut self, timeout: Duration) -> Self {
+        self.core.min_session_timeout = Some(millis_i32(timeout));
+        self
+    }
+
+    /// The longest session timeout granted. Default: 20 ticks (`maxSessionTimeout`).
+    pub fn max_session_timeout(mut self, timeout: Duration) -> Self {
+        self.core.max_session_timeout = Some(millis_i32(timeout));
+        self
+    }
+
+    /// How many TCP connections one address may have; one more is closed at once. 0 for any number, which is the
+    /// default here, while Apache's is 60 when it is started with a configuration file (`maxClientCnxns`).
+    pub fn max_connections_per_ip(mut self, max: usize) -> Self {
+        self.net.max_per_ip = max;
+        self
+    }
+
+    /// How many TCP connections there may be in all; one more is closed at once. Default: 0, for any number
+    /// (`maxCnxns`).
+    pub fn max_connections(mut self, max: usize) -> Self {
+        self.net.max_connections = max;
+        self
+    }
+
+    /// How many sessions may live; a connect past it is closed without an answer. Default: any number.
+    pub fn max_sessions(mut self, max: usize) -> Self {
+        self.core.max_sessions = Some(max);
+        self
+    }
+
+    /// How many paths one connection may watch; a request past it is refused as throttled. Default: any number.
+    pub fn max_watches_per_connection(mut self, max: usize) -> Self {
+        self.core.max_watches_per_connection = Some(max);
+        self
+    }
+
+    /// The longest frame taken from a client, in bytes; a longer one closes its connection. Replies are not limited.
+    /// Default: 1,048,575 (`jute.maxbuffer`).
+    pub fn max_frame(mut self, bytes: usize) -> Self {
+        self.net.max_frame = bytes;
+        self
+    }
+
+    /// How many bytes may wait for a client that does not read them; past it the connection is closed. Reading from
+    /// it stops far earlier. Default: 64 MiB; Apache has no such bound.
+    pub fn outbox_limit(mut self, bytes: usize) -> Self {
+        self.net.outbox_limit = bytes;
+        self
+    }
+
+    /// How many connections may wait to be accepted. Default: 1024 (`clientPortListenBacklog`, there 50).
+    pub fn listen_backlog(mut self, connections: u32) -> Self {
+        self.net.backlog = connections;
+        self
+    }
+
+    /// After how long a connection that has not opened a session is closed: between this and twice this.
+    /// Default: 10 s (`nio.sessionlessCnxnTimeout`).
+    pub fn sessionless_timeout(mut self, timeout: Duration) -> Self {
+        self.core.sessionless_timeout = millis(timeout);
+        self
+    }
+
+    /// The four-letter words to answer besides `srvr`. Default: none (`4lw.commands.whitelist`).
+    pub fn four_letter_words(mut self, words: impl IntoIterator<Item = FourLetterWord>) -> Self {
+        self.net.words = Words::Listed(words.into_iter().collect());
+        self
+    }
+
+    /// Answers every four-letter word.
+    pub fn all_four_letter_words(mut self) -> Self {
+        self.net.words = Words::All;
+        self
+    }
+
+    /// Whether znodes with a time to live may be created. Default: no (`extendedTypesEnabled`).
+    pub fn extended_types(mut self, enabled: bool) -> Self {
+        self.core.extended_types = enabled;
+        self
+    }
+
+    /// How often empty containers and expired TTL znodes are looked for. Default: 60 s
+    /// (`znode.container.checkIntervalMs`).
+    pub fn container_check_interval(mut self, interval: Duration) -> Self {
+        self.core.container_check_interval = millis(interval);
+        self
+    }
+
+    /// How many containers and TTL znodes may be deleted in a minute. Default: 10,000
+    /// (`znode.container.maxPerMinute`).
+    pub fn container_max_per_minute(mut self, max: u32) -> Self {
+        self.core.container_max_per_minute = i64::from(max);
+        self
+    }
+
+    /// The age at which a container that never had a child may go. Default: never; zero means never too
+    /// (`znode.container.maxNeverUsedIntervalMs`).
+    pub fn container_max_never_used(mut self, age: Duration) -> Self {
+        self.core.container_max_never_used = Some(millis(age)).filter(|age| *age > 0);
+        self
+    }
+
+    /// The digest `user:base64(sha1(user:password))` whose owner may do everything. Default: nobody
+    /// (`DigestAuthenticationProvider.superDigest`).
+    pub fn super_digest(mut self, digest: impl Into<String>) -> Self {
+        self.core.super_digest = Some(digest.into());
+        self
+    }
+
+    /// Whether hard quotas refuse writes. Default: no (`enforceQuota`).
+    pub fn enforce_quota(mut self, enforce: bool) -> Self {
+        self.core.enforce_quota = enforce;
+        self
+    }
+
+    /// Whether ACLs are not looked at. Default: they are (`skipACL`).
+    pub fn skip_acl(mut self, skip: bool) -> Self {
+        self.core.skip_acl = skip;
+        self
+    }
+
+    /// Whether reconfig is enabled. It fails on a standalone server either way; this only changes the error.
+    /// Default: no (`reconfigEnabled`).
+    pub fn reconfig_enabled(mut self, enabled: bool) -> Self {
+        self.core.reconfig_enabled = enabled;
+        self
+    }
+
+    /// Checks the settings and starts the server in the current tokio runtime. Ports are bound last: when a client
+    /// can connect, it is answered.
+    ///
+    /// # Errors
+    /// [`StartError::Setting`] for a value that cannot work, [`StartError::Bind`] for an address that cannot be
+    /// listened on. Nothing is left running then.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start(self) -> Result<Server, StartError> {
+        self.check()?;
+        Server::start(self).await
+    }
+
+    fn check(&self) -> Result<(), SettingError> {
+        let wrong = |setting, value: i64, mend| Err(SettingError { setting, value: value.to_string(), mend });
+        let core = &self.core;
+        if core.tick_time < 1 {
+            return wrong("tick_time", core.tick_time.into(), "must be at least a millisecond");
+        }
+        if core.min_timeout() < 1 {
+            return wrong("min_session_timeout", core.min_timeout().into(), "must be at least a millisecond");
+        }
+        if core.min_timeout() > core.max_timeout() {
+            let mend = "must not be longer than max_session_timeout";
+            return wrong("min_session_timeout", core.min_timeout().into(), mend);
+        }
+        if core.sessionless_timeout < 1 {
+            return wrong("sessionless_timeout", core.sessionless_timeout, "must be at least a millisecond");
+        }
+        if core.container_check_interval < 1 {
+            let mend = "must be at least a millisecond";
+            return wrong("container_check_interval", core.container_check_interval, mend);
+        }
+        if core.container_max_per_minute < 1 {
+            return wrong("container_max_per_minute", core.container_max_per_minute, "must be at least 1");
+        }
+        // A connect request has 44 or 45 bytes: with less nobody could come in.
+        if self.net.max_frame < 64 {
+            let bytes = i64::try_from(self.net.max_frame).unwrap_or(i64::MAX);
+            return wrong("max_frame", bytes, "must be at least 64 bytes");
+        }
+        Ok(())
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn millis_i32(duration: Duration) -> i32 {
+    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+}

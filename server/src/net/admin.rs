@@ -1,0 +1,322 @@
+//! The four-letter words: what operators ask with `echo srvr | nc`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use zoolet_core::{ConnId, Core, Millis};
+use zoolet_proto::SessionId;
+use zoolet_proto::frame::FourLetterWord as Word;
+
+use crate::net::registry::Peer;
+use crate::net::stats::short_name;
+use crate::server::Shared;
+
+/// What the server says it is: the release whose behaviour it has, and whose work it is. In the form that clients parse.
+const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-20 00:00 UTC");
+
+/// The trace mask of a server nobody has touched. There is nothing here to trace with it.
+const TRACE_MASK: u64 = 306;
+
+/// What the state says of itself, taken between two inputs.
+struct Facts {
+    zxid: i64,
+    znodes: usize,
+    data_size: usize,
+    ephemerals: usize,
+    sessions: usize,
+    watches: usize,
+}
+
+impl Shared {
+    /// The text that answers `word`.
+    pub(crate) async fn answer(&self, word: Word) -> String {
+        self.stats.received.fetch_add(1, Relaxed);
+        self.stats.handled.fetch_add(1, Relaxed);
+        if !self.net.words.allow(word) {
+            return format!("{} is not executed because it is not in the whitelist.\n", word.name());
+        }
+        match word {
+            Word::Ruok => "imok".to_owned(),
+            Word::Isro => "rw".to_owned(),
+            Word::Gtmk | Word::Stmk => TRACE_MASK.to_string(),
+            Word::Srvr => self.srvr(String::new()).await,
+            Word::Stat => self.srvr(self.clients()).await,
+            Word::Conf => self.conf().await,
+            Word::Cons => self.cons().await,
+            Word::Envi => envi(),
+            Word::Mntr => self.mntr().await,
+            Word::Dump => self.dump().await,
+            Word::Wchs => self.ask(wchs).await,
+            Word::Wchc => self.ask(wchc).await,
+            Word::Wchp => self.ask(wchp).await,
+            // Nothing is on disk.
+            Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
+            Word::Crst => {
+                self.registry
+                    .all()
+                    .iter()
+                    .for_each(|(_, peer)| peer.outbox.with_stats(|stats| stats.reset()));
+                "Connection stats reset.\n".to_owned()
+            }
+            Word::Srst => {
+                self.stats.reset();
+                "Server stats reset.\n".to_owned()
+            }
+            // No digest of the tree is kept.
+            Word::Hash | Word::TelnetClose => String::new(),
+        }
+    }
+
+    async fn ask(&self, question: fn(&Core) -> String) -> String {
+        self.inbox.ask(question).await.unwrap_or_else(not_serving)
+    }
+
+    async fn facts(&self) -> Option<Facts> {
+        let question = |core: &Core| Facts {
+            zxid: core.tree().last_zxid().0,
+            znodes: core.tree().len(),
+            data_size: core.tree().data_size(),
+            ephemerals: core.tree().ephemerals_count(),
+            sessions: core.sessions().len(),
+            watches: core.watches().len(),
+        };
+        self.inbox.ask(question).await
+    }
+
+    /// The clients of `stat`, a short line each.
+    fn clients(&self) -> String {
+        let mut text = "Clients:\n".to_owned();
+        for (_, peer) in self.registry.all() {
+            let _ = writeln!(text, "{})", brief(&peer));
+        }
+        text.push('\n');
+        text
+    }
+
+    async fn srvr(&self, clients: String) -> String {
+        let Some(facts) = self.facts().await else { return not_serving() };
+        let latency = &self.stats.latency;
+        let (received, sent) = self.packets();
+        let mut text = format!("Zookeeper version: {VERSION}\n{clients}");
+        let _ = write!(
+            text,
+            "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
+             Zxid: {:#x}\nMode: standalone\nNode count: {}\n",
+            latency.min(),
+            decimal(latency.avg()),
+            latency.max(),
+            self.registry.len(),
+            self.stats.outstanding(),
+            facts.zxid,
+            // A real server finds the root under two names and counts both.
+            facts.znodes + 1,
+        );
+        text
+    }
+
+    async fn conf(&self) -> String {
+        let question = |core: &Core| {
+            let config = core.config();
+            (config.tick_time, config.min_timeout(), config.max_timeout())
+        };
+        let Some((tick, min, max)) = self.inbox.ask(question).await else { return not_serving() };
+        let port = self.client_port.map_or(-1, i32::from);
+        format!(
+            "clientPort={port}\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n\
+             tickTime={tick}\nmaxClientCnxns={}\nminSessionTimeout={min}\nmaxSessionTimeout={max}\n\
+             clientPortListenBacklog={}\nserverId=0\n",
+            self.net.max_per_ip, self.net.backlog,
+        )
+    }
+
+    async fn cons(&self) -> String {
+        let peers = self.registry.all();
+        let ids: Vec<ConnId> = peers.iter().map(|(id, _)| *id).collect();
+        let question = move |core: &Core| -> Vec<Option<(SessionId, i32)>> {
+            let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));
+            ids.into_iter().map(|id| session(id).map(|session| (session.id, session.timeout))).collect()
+        };
+        let Some(sessions) = self.inbox.ask(question).await else { return not_serving() };
+        let mut text = String::new();
+        for ((_, peer), session) in peers.iter().zip(sessions) {
+            text.push_str(&brief(peer));
+            if let Some((id, timeout)) = session {
+                text.push_str(&in_session(peer, id, timeout));
+            }
+            text.push_str(")\n");
+        }
+        text.push('\n');
+        text
+    }
+
+    async fn mntr(&self) -> String {
+        let Some(facts) = self.facts().await else { return not_serving() };
+        let stats = &self.stats;
+        let (received, sent) = self.packets();
+        let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
+        let mut line = |name: &str, value: &dyn std::fmt::Display| {
+            let _ = writeln!(text, "zk_{name}\t{value}");
+        };
+        line("avg_latency", &decimal(stats.latency.avg()));
+        line("max_latency", &stats.latency.max());
+        line("min_latency", &stats.latency.min());
+        line("packets_received", &received);
+        line("packets_sent", &sent);
+        line("bytes_received_count", &stats.bytes_received.load(Relaxed));
+        line("num_alive_connections", &self.registry.len());
+        line("connection_rejected", &stats.rejected.load(Relaxed));
+        line("outstanding_requests", &stats.outstanding());
+        line("znode_count", &facts.znodes);
+        line("watch_count", &facts.watches);
+        line("ephemerals_count", &facts.ephemerals);
+        line("approximate_data_size", &facts.data_size);
+        line("global_sessions", &facts.sessions);
+        line("local_sessions", &0);
+        line("uptime", &self.uptime());
+        if let Some((open, max)) = descriptors() {
+            line("open_file_descriptor_count", &open);
+            line("max_file_descriptor_count", &max);
+        }
+        text
+    }
+
+    async fn dump(&self) -> String {
+        let peers = self.registry.all();
+        let question = move |core: &Core| dump(core, &peers);
+        self.inbox.ask(question).await.unwrap_or_else(not_serving)
+    }
+}
+
+fn not_serving() -> String {
+    "This ZooKeeper instance is not currently serving requests\n".to_owned()
+}
+
+/// What `stat` and `cons` both say of a connection, without the closing bracket.
+fn brief(peer: &Peer) -> String {
+    let stats = peer.outbox.with_stats(|stats| *stats);
+    let queued = stats.received.saturating_sub(stats.handled + 1);
+    format!(" /{}[1](queued={queued},recved={},sent={}", peer.addr, stats.received, stats.sent)
+}
+
+/// What `cons` says besides of a connection with a session.
+fn in_session(peer: &Peer, id: SessionId, timeout: i32) -> String {
+    let stats = peer.outbox.with_stats(|stats| *stats);
+    let mut text = format!(
+        ",sid={id},lop={},est={},to={timeout}",
+        stats.last_op.map_or("NA", short_name),
+        peer.established.0,
+    );
+    if let Some(xid) = stats.last_xid {
+        let _ = write!(text, ",lcxid={:#x}", xid.0);
+    }
+    let _ = write!(
+        text,
+        ",lzxid={:#x},lresp={},llat={},minlat={},avglat={},maxlat={}",
+        stats.last_zxid.map_or(-1, |zxid| zxid.0),
+        stats.last_response.unwrap_or(peer.established).0,
+        stats.last_latency,
+        stats.min_latency,
+        stats.avg_latency(),
+        stats.max_latency,
+    );
+    text
+}
+
+fn dump(core: &Core, peers: &[(ConnId, Arc<Peer>)]) -> String {
+    let mut buckets: BTreeMap<Millis, Vec<SessionId>> = BTreeMap::new();
+    for session in core.sessions().iter() {
+        buckets.entry(session.deadline).or_default().push(session.id);
+    }
+    let mut text =
+        format!("SessionTracker dump:\nSession Sets ({})/({}):\n", buckets.len(), core.sessions().len());
+    for (deadline, ids) in &buckets {
+        let _ = writeln!(text, "{} expire at {}:", ids.len(), deadline.0);
+        ids.iter().for_each(|id| _ = writeln!(text, "\t{id}"));
+    }
+    let owners = core.tree().owners();
+    let _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
+    for owner in owners {
+        let _ = writeln!(text, "{owner}:");
+        core.tree().ephemerals(owner).for_each(|path| _ = writeln!(text, "\t{path}"));
+    }
+    let _ = writeln!(text, "Connections dump:\nConnections Sets (1)/({}):", peers.len());
+    for (id, peer) in peers {
+        let session = core.session_of(*id).unwrap_or_default();
+        let _ = writeln!(text, "\tip: /{} sessionId: {session}", peer.addr);
+    }
+    text
+}
+
+fn wchs(core: &Core) -> String {
+    let watches = core.watches();
+    format!(
+        "{} connections watching {} paths\nTotal watches:{}\n",
+        watches.by_conn().len(),
+        watches.by_path().len(),
+        watches.len()
+    )
+}
+
+fn wchc(core: &Core) -> String {
+    let mut text = String::new();
+    for (conn, paths) in core.watches().by_conn() {
+        let _ = writeln!(text, "{}", core.session_of(conn).unwrap_or_default());
+        paths.iter().for_each(|path| _ = writeln!(text, "\t{path}"));
+    }
+    text.push('\n');
+    text
+}
+
+fn wchp(core: &Core) -> String {
+    let mut text = String::new();
+    for (path, conns) in core.watches().by_path() {
+        let _ = writeln!(text, "{path}");
+        for conn in conns {
+            let _ = writeln!(text, "\t{}", core.session_of(conn).unwrap_or_default());
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn envi() -> String {
+    let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+    format!(
+        "Environment:\nzookeeper.version={VERSION}\nhost.name={}\nos.name={}\nos.arch={}\nuser.name={}\nuser.home={}\n\
+         user.dir={directory}\n",
+        var("HOSTNAME"),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        var("USER"),
+        var("HOME"),
+    )
+}
+
+/// A decimal as Java prints a rounded double: at least one digit behind the point, at most four.
+fn decimal(value: f64) -> String {
+    let text = format!("{value:.4}");
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+/// How many descriptors this process has open, and how many it may have; where the system tells.
+fn descriptors() -> Option<(usize, u64)> {
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    let max = line.split_whitespace().nth(3)?.parse().ok()?;
+    Some((open, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_printed_as_java_prints_them() {
+        assert_eq!([0.0, 2.0, 2.6667, 1.5].map(decimal), ["0.0", "2.0", "2.6667", "1.5"]);
+    }
+}

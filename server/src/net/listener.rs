@@ -1,0 +1,68 @@
+//! The accept loop of one listening socket.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+
+use crate::error::StartError;
+use crate::server::Shared;
+
+/// How long accepting pauses after an error, most often that of having no descriptor left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Listens on the first address that `addr` resolves to and that can be listened on.
+pub(crate) async fn listen(addr: &str, backlog: u32) -> Result<TcpListener, StartError> {
+    let fail = |source| StartError::Bind { addr: addr.to_owned(), source };
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for candidate in lookup_host(addr).await.map_err(fail)? {
+        match bind(candidate, backlog) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(fail(last))
+}
+
+fn bind(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(backlog)
+}
+
+/// Accepts connections until the server is stopped.
+pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shared.stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => admit(&shared, stream, peer),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+    let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
+    let Some(place) = shared.registry.place(peer.ip(), per_ip, total) else {
+        shared.stats.rejected.fetch_add(1, Relaxed);
+        tracing::warn!(%peer, "too many connections; closing this one");
+        return;
+    };
+    if let Err(error) = stream.set_nodelay(true) {
+        // The peer is gone already; reading will say so.
+        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
+    }
+    shared.serve_from(stream, peer, Some(place));
+}

@@ -1,0 +1,107 @@
+//! The registry: who is connected. Entered and left by connection tasks, read by the driver and by admin commands.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tracing::Span;
+use zoolet_core::{ConnId, Millis};
+
+use crate::net::outbox::Outbox;
+
+/// Who is connected, and how many TCP connections each address has.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    next: AtomicU64,
+    peers: DashMap<ConnId, Arc<Peer>>,
+    per_ip: DashMap<IpAddr, usize>,
+    sockets: AtomicUsize,
+}
+
+/// A connection as others see it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) addr: SocketAddr,
+    pub(crate) established: Millis,
+    pub(crate) outbox: Outbox,
+    pub(crate) span: Span,
+}
+
+/// A place under the limits on TCP connections, given back when dropped.
+pub(crate) struct Place {
+    registry: Arc<Registry>,
+    ip: IpAddr,
+}
+
+/// The membership of one connection, ended when dropped.
+pub(crate) struct Member {
+    pub(crate) id: ConnId,
+    pub(crate) peer: Arc<Peer>,
+    registry: Arc<Registry>,
+    _place: Option<Place>,
+}
+
+impl Registry {
+    /// Enters a connection.
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, place: Option<Place>) -> Member {
+        let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let peer = Arc::new(peer);
+        self.peers.insert(id, Arc::clone(&peer));
+        Member { id, peer, registry: Arc::clone(self), _place: place }
+    }
+
+    /// A place for one more TCP connection from `ip`; `None` past a limit. A limit of 0 is none.
+    pub(crate) fn place(self: &Arc<Self>, ip: IpAddr, max_per_ip: usize, max: usize) -> Option<Place> {
+        if max > 0 && self.sockets.load(Ordering::Relaxed) >= max {
+            return None;
+        }
+        let mut count = self.per_ip.entry(ip).or_insert(0);
+        if max_per_ip > 0 && *count >= max_per_ip {
+            return None;
+        }
+        *count += 1;
+        drop(count);
+        self.sockets.fetch_add(1, Ordering::Relaxed);
+        Some(Place { registry: Arc::clone(self), ip })
+    }
+
+    pub(crate) fn get(&self, id: ConnId) -> Option<Arc<Peer>> {
+        self.peers.get(&id).map(|peer| Arc::clone(&peer))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Every connection, oldest first.
+    pub(crate) fn all(&self) -> Vec<(ConnId, Arc<Peer>)> {
+        let mut peers: Vec<_> = self.peers.iter().map(|entry| (*entry.key(), Arc::clone(&entry))).collect();
+        peers.sort_unstable_by_key(|(id, _)| *id);
+        peers
+    }
+
+    /// Closes every connection at once.
+    pub(crate) fn kill_all(&self) {
+        self.peers.iter().for_each(|peer| peer.outbox.kill());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.registry.sockets.fetch_sub(1, Ordering::Relaxed);
+        if let Entry::Occupied(mut count) = self.registry.per_ip.entry(self.ip) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.registry.peers.remove(&self.id);
+    }
+}

@@ -1,0 +1,165 @@
+//! Counters: of the server as a whole, and of each connection.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use zoolet_core::Millis;
+use zoolet_proto::{OpCode, Xid, Zxid};
+
+/// Counters of the server.
+#[derive(Debug)]
+pub(crate) struct ServerStats {
+    pub(crate) started: Millis,
+    pub(crate) received: AtomicU64,
+    pub(crate) handled: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) bytes_received: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) latency: Latency,
+}
+
+impl ServerStats {
+    pub(crate) fn new(started: Millis) -> Self {
+        Self {
+            started,
+            received: AtomicU64::new(0),
+            handled: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            bytes_received: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            latency: Latency::default(),
+        }
+    }
+
+    /// Requests that were read and are not answered yet.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.received.load(Relaxed).saturating_sub(self.handled.load(Relaxed))
+    }
+
+    /// Sets packet counts and latencies back to zero.
+    pub(crate) fn reset(&self) {
+        let outstanding = self.outstanding();
+        self.received.store(outstanding, Relaxed);
+        self.handled.store(0, Relaxed);
+        self.sent.store(0, Relaxed);
+        self.latency.reset();
+    }
+}
+
+/// How long requests took from being read to being answered, in milliseconds.
+#[derive(Debug)]
+pub(crate) struct Latency {
+    min: AtomicI64,
+    max: AtomicI64,
+    sum: AtomicI64,
+    count: AtomicI64,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self { min: i64::MAX.into(), max: 0.into(), sum: 0.into(), count: 0.into() }
+    }
+}
+
+impl Latency {
+    /// Counts `requests` that took `ms` each.
+    pub(crate) fn record(&self, ms: i64, requests: i64) {
+        self.min.fetch_min(ms, Relaxed);
+        self.max.fetch_max(ms, Relaxed);
+        self.sum.fetch_add(ms * requests, Relaxed);
+        self.count.fetch_add(requests, Relaxed);
+    }
+
+    pub(crate) fn min(&self) -> i64 {
+        let min = self.min.load(Relaxed);
+        if min == i64::MAX { 0 } else { min }
+    }
+
+    pub(crate) fn max(&self) -> i64 {
+        self.max.load(Relaxed)
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "four decimals are printed")]
+    pub(crate) fn avg(&self) -> f64 {
+        match self.count.load(Relaxed) {
+            0 => 0.0,
+            count => self.sum.load(Relaxed) as f64 / count as f64,
+        }
+    }
+
+    fn reset(&self) {
+        self.min.store(i64::MAX, Relaxed);
+        self.max.store(0, Relaxed);
+        self.sum.store(0, Relaxed);
+        self.count.store(0, Relaxed);
+    }
+}
+
+/// Counters of a connection. Kept under the lock of its outbox, which its owner holds anyway when they move.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ConnStats {
+    pub(crate) received: u64,
+    pub(crate) handled: u64,
+    pub(crate) sent: u64,
+    /// The opcode of the last request as it stood on the wire.
+    pub(crate) last_op: Option<i32>,
+    pub(crate) last_xid: Option<Xid>,
+    pub(crate) last_zxid: Option<Zxid>,
+    pub(crate) last_response: Option<Millis>,
+    pub(crate) last_latency: i64,
+    pub(crate) min_latency: i64,
+    pub(crate) max_latency: i64,
+    pub(crate) latency_sum: i64,
+}
+
+impl ConnStats {
+    /// Counts `requests` handled at `now` that took `ms` each, the last of which was `op`.
+    pub(crate) fn record(&mut self, now: Millis, requests: u64, ms: i64, op: i32, xid: Xid) {
+        self.min_latency = if self.handled == 0 { ms } else { self.min_latency.min(ms) };
+        self.max_latency = self.max_latency.max(ms);
+        self.latency_sum += ms * i64::try_from(requests).unwrap_or(0);
+        self.handled += requests;
+        self.last_latency = ms;
+        self.last_op = Some(op);
+        self.last_xid = (xid.0 >= 0).then_some(xid).or(self.last_xid);
+        self.last_response = Some(now);
+    }
+
+    pub(crate) fn avg_latency(&self) -> i64 {
+        i64::try_from(self.handled).ok().filter(|handled| *handled > 0).map_or(0, |n| self.latency_sum / n)
+    }
+
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The name of an opcode in the output of `cons` (`Request.op2String`, cut to four letters and more).
+pub(crate) fn short_name(op: i32) -> &'static str {
+    match OpCode::from_code(op) {
+        Some(OpCode::Ping) => "PING",
+        Some(OpCode::CreateSession) => "SESS",
+        Some(OpCode::Multi) => "MULT",
+        Some(OpCode::MultiRead) => "MLTR",
+        Some(OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl) => "CREA",
+        Some(OpCode::Delete | OpCode::DeleteContainer) => "DELE",
+        Some(OpCode::SetData) => "SETD",
+        Some(OpCode::Reconfig) => "RECO",
+        Some(OpCode::SetAcl) => "SETA",
+        Some(OpCode::CloseSession) => "CLOS",
+        Some(OpCode::Sync) => "SYNC",
+        Some(OpCode::Check) => "CHEC",
+        Some(OpCode::Exists) => "EXIS",
+        Some(OpCode::GetData) => "GETD",
+        Some(OpCode::SetWatches) => "SETW",
+        Some(OpCode::SetWatches2) => "STW2",
+        Some(OpCode::AddWatch) => "ADDW",
+        Some(OpCode::GetAcl) => "GETA",
+        Some(OpCode::GetChildren | OpCode::GetChildren2) => "GETC",
+        Some(OpCode::GetAllChildrenNumber) => "GETACN",
+        Some(OpCode::CheckWatches) => "CHKW",
+        Some(OpCode::RemoveWatches) => "REMW",
+        Some(OpCode::WhoAmI) => "HOMI",
+        Some(OpCode::GetEphemerals) => "GETE",
+        Some(OpCode::Auth | OpCode::Sasl) | None => "NA",
+    }
+}

@@ -1,0 +1,182 @@
+//! [`Server`]: the handle to a running server.
+
+use std::future::Ready;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use zoolet_core::Core;
+
+use crate::config::{NetConfig, ServerBuilder};
+use crate::error::StartError;
+use crate::net::clock::Clock;
+use crate::net::connection::Connection;
+use crate::net::driver::{Driver, Inbox};
+use crate::net::in_process;
+use crate::net::listener;
+use crate::net::outbox::Outbox;
+use crate::net::registry::{Peer, Place, Registry};
+use crate::net::stats::ServerStats;
+
+/// A running server. Dropping it stops the server without waiting; [`Server::shutdown`] waits.
+#[must_use = "a server stops when its handle is dropped"]
+pub struct Server {
+    shared: Arc<Shared>,
+    addrs: Vec<SocketAddr>,
+}
+
+/// What the tasks of a server share.
+pub(crate) struct Shared {
+    pub(crate) net: NetConfig,
+    pub(crate) clock: Clock,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) stats: Arc<ServerStats>,
+    pub(crate) inbox: Inbox,
+    pub(crate) stop: CancellationToken,
+    /// The first bound address, for those who ask what is configured.
+    pub(crate) client_port: Option<u16>,
+    tasks: TaskTracker,
+    runtime: Handle,
+    span: tracing::Span,
+}
+
+impl Server {
+    /// Settings for a new server.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
+        let ServerBuilder { core, net, binds } = builder;
+        let clock = Clock::new();
+        let core = Core::new(core, clock.now());
+        let mut listeners = Vec::with_capacity(binds.len());
+        let mut addrs = Vec::with_capacity(binds.len());
+        for addr in &binds {
+            let listener = listener::listen(addr, net.backlog).await?;
+            addrs.push(
+                listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })?,
+            );
+            listeners.push(listener);
+        }
+        let client_port = addrs.first().map(SocketAddr::port);
+        let span = tracing::info_span!("server", port = client_port);
+        let registry = Arc::new(Registry::default());
+        let stats = Arc::new(ServerStats::new(clock.now()));
+        let stop = CancellationToken::new();
+        let (driver, inbox) =
+            Driver::new(core, clock, Arc::clone(&registry), Arc::clone(&stats), stop.clone());
+        let tasks = TaskTracker::new();
+        let runtime = Handle::current();
+        tasks.spawn(driver.run().instrument(span.clone()));
+        let shared =
+            Arc::new(Shared { net, clock, registry, stats, inbox, stop, client_port, tasks, runtime, span });
+        for listener in listeners {
+            let accepting = listener::run(Arc::clone(&shared), listener);
+            shared.tasks.spawn(accepting.instrument(shared.span.clone()));
+        }
+        tracing::info!(parent: &shared.span, ?addrs, "serving");
+        Ok(Self { shared, addrs })
+    }
+
+    /// The addresses it listens on, in the order of the `bind` calls, with the ports that were taken.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// What a client needs to connect by TCP: `host:port` of every address. Empty without one.
+    pub fn connect_string(&self) -> String {
+        let reachable = |addr: &SocketAddr| match addr.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => format!("127.0.0.1:{}", addr.port()),
+            IpAddr::V6(ip) if ip.is_unspecified() => format!("[::1]:{}", addr.port()),
+            _ => addr.to_string(),
+        };
+        self.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
+    }
+
+    /// A connector for clients in this process: each call opens a connection and gives the client's end. No socket is
+    /// involved; the server sees the connection as coming from 127.0.0.1. It does not keep the server alive, and
+    /// fails with `ConnectionRefused` once that is stopped.
+    pub fn in_process(
+        &self,
+    ) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Clone + Send + Sync + 'static + use<> {
+        in_process::connector(Arc::downgrade(&self.shared))
+    }
+
+    /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is who it comes from, for
+    /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
+    /// is stopped.
+    pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
+        self.shared.serve(stream, peer);
+    }
+
+    /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
+    /// their connections end.
+    ///
+    /// # Cancel safety
+    /// The server stops even if the future is dropped; only the waiting ends.
+    pub async fn shutdown(self) {
+        self.shared.halt();
+        self.shared.tasks.wait().await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.halt();
+    }
+}
+
+impl Shared {
+    pub(crate) fn serve(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        peer: IpAddr,
+    ) {
+        self.serve_from(stream, SocketAddr::new(peer, 0), None);
+    }
+
+    pub(crate) fn serve_from(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        addr: SocketAddr,
+        place: Option<Place>,
+    ) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        let span = tracing::debug_span!(
+            parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
+        );
+        let outbox = Outbox::new(self.net.outbox_limit);
+        let peer = Peer { addr, established: self.clock.now(), outbox, span };
+        let member = self.registry.enter(peer, place);
+        if self.stop.is_cancelled() {
+            // Stopped in between: whoever stopped it did not see this connection.
+            member.peer.outbox.kill();
+        }
+        let connection = Connection::new(Arc::clone(self), member);
+        self.tasks.spawn_on(connection.run(stream), &self.runtime);
+    }
+
+    fn halt(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.registry.kill_all();
+    }
+
+    /// Milliseconds since the start.
+    pub(crate) fn uptime(&self) -> i64 {
+        self.clock.now().0 - self.stats.started.0
+    }
+
+    pub(crate) fn packets(&self) -> (u64, u64) {
+        (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
+    }
+}
