@@ -21,7 +21,7 @@ func main() {
 	multi(conn)
 	permissions(conn)
 	watches(conn, outside)
-	fourLetterWords()
+	fourLetterWords(conn)
 	reconnect(conn, events, outside)
 	locks()
 	expiry(outside)
