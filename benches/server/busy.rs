@@ -1,0 +1,53 @@
+//! Cores that never sleep.
+//!
+//! Waking a core that sleeps costs the one that wakes it up to 10 µs in a virtual machine, more than a tokio server
+//! needs for a request, and whether cores sleep depends on what else runs. With `--busy` a process of the lowest
+//! priority spins on each, so that the figures at depth 1 are those of the server and repeat from run to run.
+
+use std::env;
+use std::hint;
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Processes that spin until this value is dropped, or the process that holds it is gone.
+pub(crate) struct Busy(Vec<Child>);
+
+impl Busy {
+    /// One for each core.
+    pub(crate) fn start(cores: usize) -> io::Result<Self> {
+        let program = env::current_exe()?;
+        let mut busy = Self(Vec::new());
+        for _ in 0..cores {
+            let mut command = Command::new("nice");
+            command.args(["-n", "19"]).arg(&program).arg("spin").stdin(Stdio::piped());
+            busy.0.push(command.spawn()?);
+        }
+        Ok(busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            drop(child.stdin.take());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Spins until standard input ends.
+pub(crate) fn spin() -> io::Result<()> {
+    let ended = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ended);
+    thread::spawn(move || {
+        while !ended.load(Ordering::Relaxed) {
+            hint::spin_loop();
+        }
+    });
+    io::stdin().read_to_end(&mut Vec::new())?;
+    seen.store(true, Ordering::Relaxed);
+    Ok(())
+}

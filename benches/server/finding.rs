@@ -1,0 +1,45 @@
+//! Single figures that stand for themselves, with the bound they should keep.
+
+use std::io::{self, Write};
+
+/// What a figure should not go past.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bound {
+    /// Less is better.
+    AtMost(f64),
+    /// More is better.
+    AtLeast(f64),
+}
+
+impl Bound {
+    /// The bound in words, and whether the value keeps it.
+    pub(crate) fn judge(self, value: f64) -> String {
+        let (sign, bound, met) = match self {
+            Self::AtMost(bound) => ("<=", bound, value <= bound),
+            Self::AtLeast(bound) => (">=", bound, value >= bound),
+        };
+        format!("({sign} {bound}) {}", if met { "met" } else { "MISSED" })
+    }
+}
+
+/// A measured figure.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    /// As reports and the command line name it.
+    pub(crate) name: &'static str,
+    /// What was measured.
+    pub(crate) about: String,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) goal: Option<Bound>,
+}
+
+/// Writes figures as a table.
+pub(crate) fn table(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\n{:<22} {:>12} {:<9} {:<20} measured", "figure", "value", "unit", "goal")?;
+    for Finding { name, about, value, unit, goal } in findings {
+        let goal = goal.map_or("-".into(), |goal| goal.judge(*value));
+        writeln!(out, "{name:<22} {value:>12.2} {unit:<9} {goal:<20} {about}")?;
+    }
+    Ok(())
+}

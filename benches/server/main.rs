@@ -1,0 +1,103 @@
+//! The system bench: servers in processes of their own, one light load generator, and what an operation costs each
+//! server in CPU time. `benches/README.md` tells how to run it and how to read it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
+
+mod args;
+mod busy;
+mod compare;
+mod cpu;
+mod echo;
+mod exchange;
+mod finding;
+mod goal;
+mod load;
+mod peer;
+mod report;
+mod sizes;
+mod wire;
+mod workload;
+
+use std::io;
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use clap::Parser;
+
+use crate::args::{Args, Role};
+use crate::busy::Busy;
+use crate::peer::Starter;
+use crate::report::Lines;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match &args.role {
+        Some(Role::Echo { runtime, port }) => echo::run(*runtime, *port),
+        Some(Role::Spin) => busy::spin(),
+        None if args.list => {
+            list();
+            Ok(())
+        }
+        // `cargo test` runs benches as well, to see that they start.
+        None if !args.bench => {
+            println!("nothing measured: run it by `cargo bench --bench server`");
+            Ok(())
+        }
+        None => run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() {
+    for workload in workload::ALL {
+        println!("{:<20} {}", workload.name, workload.about);
+    }
+    for (name, about) in sizes::ALL {
+        println!("{name:<20} {about}");
+    }
+}
+
+/// One thread generates the load: the servers need the cores.
+fn run(args: &Args) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Interrupted, it returns, so that servers are stopped and their folders removed.
+        tokio::select! {
+            done = measure(args) => done,
+            _ = tokio::signal::ctrl_c() => Err(io::Error::from(io::ErrorKind::Interrupted)),
+        }
+    })
+}
+
+async fn measure(args: &Args) -> io::Result<()> {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let idle = if args.busy { "never idle" } else { "idle at times" };
+    println!("{cores} cores, {idle}, shared by servers and load; {} x {:?}", args.rounds(), args.time());
+    let _busy = if args.busy { Some(Busy::start(cores)?) } else { None };
+    let starter = Starter { zoolet: args.zoolet.clone(), flavor: args.runtime };
+    let mut lines = Lines::create(&peer::target_dir()?.join("bench"))?;
+    let mut out = io::stdout();
+
+    let workloads: Vec<_> = workload::ALL.iter().filter(|workload| args.wants(workload.name)).collect();
+    if !workloads.is_empty() {
+        let rows = compare::run(args, &starter, &workloads, &mut lines).await?;
+        report::figures(&rows, &mut out)?;
+        report::ratios(&rows, &mut out)?;
+    }
+    let mut findings = Vec::new();
+    findings.extend(sizes::run(args, &starter).await?);
+    if !findings.is_empty() {
+        finding::table(&findings, &mut out)?;
+        findings.iter().try_for_each(|finding| lines.add_finding(finding))?;
+    }
+    if workloads.is_empty() && findings.is_empty() {
+        return Err(io::Error::other("nothing measured; --list prints the names that --only takes"));
+    }
+    println!("\nfor programs: {}", lines.path.display());
+    Ok(())
+}

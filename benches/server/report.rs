@@ -1,0 +1,172 @@
+//! From samples to what is read: medians, ratios, and lines for programs.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::finding::{Bound, Finding};
+use crate::goal::Goal;
+use crate::peer::Kind;
+use crate::workload::{Sample, Workload};
+
+/// The figures of one run of a workload, or the median of each over several runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    /// CPU time of the server for one operation, in microseconds.
+    pub(crate) cpu: f64,
+    /// Operations per second.
+    pub(crate) rate: f64,
+    /// Latencies in microseconds.
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+}
+
+impl Figures {
+    pub(crate) fn of(sample: &Sample) -> Self {
+        let ops = sample.ops.max(1) as f64;
+        Self {
+            cpu: sample.cpu.as_secs_f64() * 1e6 / ops,
+            rate: ops / sample.elapsed.as_secs_f64(),
+            p50: sample.latencies.micros(0.5),
+            p99: sample.latencies.micros(0.99),
+            p999: sample.latencies.micros(0.999),
+        }
+    }
+
+    /// The median of each figure; `None` of nothing.
+    pub(crate) fn median(rounds: &[Self]) -> Option<Self> {
+        let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure).collect());
+        Some(Self {
+            cpu: of(|f| f.cpu)?,
+            rate: of(|f| f.rate)?,
+            p50: of(|f| f.p50)?,
+            p99: of(|f| f.p99)?,
+            p999: of(|f| f.p999)?,
+        })
+    }
+}
+
+/// The value in the middle, or the mean of the two there.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let above = *values.get(values.len() / 2)?;
+    let below = values[(values.len() - 1) / 2];
+    Some(f64::midpoint(above, below))
+}
+
+/// What was measured of each server.
+pub(crate) struct Row {
+    pub(crate) workload: &'static Workload,
+    pub(crate) peers: Vec<(Kind, Vec<Figures>)>,
+}
+
+impl Row {
+    /// How many times the figure of `below` that of `above` is: the median of the rounds' own ratios, as the servers
+    /// of one round ran closest together.
+    fn ratio(&self, above: Kind, below: Kind, figure: fn(&Figures) -> f64) -> Option<f64> {
+        let rounds = |kind| self.peers.iter().find(|(peer, _)| *peer == kind).map(|(_, rounds)| rounds);
+        let pairs = rounds(above)?.iter().zip(rounds(below)?);
+        median(pairs.map(|(above, below)| figure(above) / figure(below)).collect())
+    }
+}
+
+/// Writes the measured figures as a table.
+pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n{:<15} {:<7} {:>12} {:>12} {:>9} {:>9} {:>9}",
+        "workload", "server", "CPU us/op", "ops/s", "p50 us", "p99 us", "p99.9 us"
+    )?;
+    for row in rows {
+        for (kind, rounds) in &row.peers {
+            let Some(f) = Figures::median(rounds) else { continue };
+            let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
+            writeln!(
+                out,
+                "{:<15} {kind:<7} {:>12.2} {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                row.workload.name, f.cpu, f.rate
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes how our server compares, beside what is wanted.
+pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nServer CPU per operation compared (goal in parentheses; `-` where there is nothing to compare)\n"
+    )?;
+    writeln!(out, "{:<15} {:<24} {:<24} apache / echo", "workload", "zoolet / echo", "apache / zoolet")?;
+    for row in rows {
+        let cpu = |above, below| row.ratio(above, below, |figures| figures.cpu);
+        let goal = Goal::of(row.workload);
+        writeln!(
+            out,
+            "{:<15} {:<24} {:<24} {}",
+            row.workload.name,
+            judged(cpu(Kind::Zoolet, Kind::Echo), goal.of_echo.map(Bound::AtMost)),
+            judged(cpu(Kind::Apache, Kind::Zoolet), goal.below_apache.map(Bound::AtLeast)),
+            judged(cpu(Kind::Apache, Kind::Echo), None),
+        )?;
+        if let Some(wanted) = goal.faster_than_apache {
+            let p50 = row.ratio(Kind::Apache, Kind::Zoolet, |figures| figures.p50);
+            writeln!(out, "{:<15} {:<24} {}", "  its p50", "", judged(p50, Some(Bound::AtLeast(wanted))))?;
+        }
+    }
+    Ok(())
+}
+
+/// A ratio beside the bound it should keep.
+fn judged(ratio: Option<f64>, goal: Option<Bound>) -> String {
+    match (ratio, goal) {
+        (None, _) => "-".into(),
+        (Some(ratio), None) => format!("{ratio:.2}"),
+        (Some(ratio), Some(goal)) => format!("{ratio:.2} {}", goal.judge(ratio)),
+    }
+}
+
+/// A number with about three digits, however large.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = match self.0 {
+            x if x < 10.0 => 2,
+            x if x < 100.0 => 1,
+            _ => 0,
+        };
+        f.pad(&format!("{:.digits$}", self.0))
+    }
+}
+
+/// A file with a line of JSON for each sample.
+pub(crate) struct Lines {
+    pub(crate) path: PathBuf,
+    file: File,
+}
+
+impl Lines {
+    /// An empty file in the folder.
+    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let path = folder.join("server.jsonl");
+        Ok(Self { file: File::create(&path)?, path })
+    }
+
+    /// Adds a line. No field here needs escaping.
+    pub(crate) fn add(&mut self, workload: &str, kind: Kind, round: usize, f: Figures) -> io::Result<()> {
+        let Figures { cpu, rate, p50, p99, p999 } = f;
+        writeln!(
+            self.file,
+            r#"{{"workload":"{workload}","server":"{kind}","round":{round},"cpu_us_per_op":{cpu:.3},"ops_per_s":{rate:.1},"p50_us":{p50:.2},"p99_us":{p99:.2},"p999_us":{p999:.2}}}"#
+        )
+    }
+
+    /// Adds a line for a figure that is not a server's under load.
+    pub(crate) fn add_finding(&mut self, Finding { name, value, unit, .. }: &Finding) -> io::Result<()> {
+        writeln!(self.file, r#"{{"figure":"{name}","value":{value:.3},"unit":"{unit}"}}"#)
+    }
+}

@@ -1,0 +1,97 @@
+//! What our server's memory holds: bytes for an idle session and for a znode, from how the process grows.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use zoolet_proto::{CreateMode, Request};
+
+use crate::args::Args;
+use crate::cpu::resident;
+use crate::exchange::{Repeat, create};
+use crate::finding::{Bound, Finding};
+use crate::load::{self, Lane};
+use crate::peer::{Kind, Starter};
+use crate::wire::Wire;
+
+/// What there is, with a word on each.
+pub(crate) const ALL: [(&str, &str); 2] =
+    [(SESSION, "memory of an idle session over TCP"), (ZNODE, "memory of a znode with 100 bytes of data")];
+const SESSION: &str = "size-session";
+const ZNODE: &str = "size-znode";
+
+/// How much is put into the server; the more, the less what it allocates ahead counts.
+const SESSIONS: u64 = 10_000;
+const ZNODES: u64 = 1_000_000;
+/// Descriptors this process and the server use besides those of sessions.
+const SPARE_DESCRIPTORS: u64 = 100;
+/// Time for the server to finish what it does after its last reply.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Measures what was asked for, each on a server of its own.
+pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    if args.wants(SESSION) {
+        findings.push(session(starter).await?);
+    }
+    if args.wants(ZNODE) {
+        findings.push(znode(starter).await?);
+    }
+    Ok(findings)
+}
+
+/// Memory of a session over TCP that has been used once and idles.
+async fn session(starter: &Starter) -> io::Result<Finding> {
+    let count = SESSIONS.min(open_files()?.saturating_sub(SPARE_DESCRIPTORS));
+    let server = starter.start(Kind::Zoolet)?;
+    let mut wires = Vec::new();
+    let empty = resident(server.target.pid)?;
+    for _ in 0..count {
+        let mut wire = Wire::open(server.target.addr).await?;
+        wire.call(&Request::Ping).await?;
+        wires.push(wire);
+    }
+    tokio::time::sleep(SETTLE).await;
+    let full = resident(server.target.pid)?;
+    Ok(Finding {
+        name: SESSION,
+        about: format!("an idle session over TCP, as one of {count}"),
+        value: full.saturating_sub(empty) as f64 / count as f64,
+        unit: "bytes",
+        goal: Some(Bound::AtMost(8192.0)),
+    })
+}
+
+/// Memory of a znode with 100 bytes of data, with its place in the tree.
+async fn znode(starter: &Starter) -> io::Result<Finding> {
+    const LANES: u64 = 16;
+    const DEPTH: usize = 16;
+    let server = starter.start(Kind::Zoolet)?;
+    let wires = Wire::open_many(server.target.addr, LANES as usize).await?;
+    let empty = resident(server.target.pid)?;
+    let filling = |(lane, wire)| {
+        let request = |path| create(path, CreateMode::Persistent);
+        Lane::new(wire, Repeat::counting(&format!("/lane-{lane:02}-"), request)).at_most(ZNODES / LANES)
+    };
+    let lanes = wires.into_iter().enumerate().map(filling).collect();
+    let (lanes, latencies) = load::run(lanes, DEPTH, Instant::now() + Duration::from_secs(60)).await?;
+    tokio::time::sleep(SETTLE).await;
+    let full = resident(server.target.pid)?;
+    drop(lanes);
+    let count = latencies.count();
+    Ok(Finding {
+        name: ZNODE,
+        about: format!("a znode with 100 bytes of data and a name of 18, as one of {count}"),
+        value: full.saturating_sub(empty) as f64 / count as f64,
+        unit: "bytes",
+        goal: Some(Bound::AtMost(400.0)),
+    })
+}
+
+/// How many files this process, and so the server it starts, may have open.
+fn open_files() -> io::Result<u64> {
+    let limits = fs::read_to_string("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().next());
+    Ok(soft.and_then(|soft| soft.parse().ok()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,195 @@
+//! A session as the load generator holds it: a socket, and frames on both sides. No client library, so that the
+//! generator costs little and costs the same whatever it talks to.
+
+use std::io;
+use std::net::SocketAddr;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use zoolet_proto::frame::{self, PREFIX};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse};
+use zoolet_proto::{ErrorCode, Jute, Request, SessionId, Xid, Zxid};
+
+const READ_AHEAD: usize = 16 * 1024;
+const SESSION_TIMEOUT_MS: i32 = 30_000;
+/// Bytes of a reply's header: xid, zxid, err.
+pub(crate) const HEADER: usize = 16;
+
+/// A connection with a session on it.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    inbox: BytesMut,
+    /// Frames that leave with the next [`Wire::flush`].
+    pub(crate) outbox: BytesMut,
+    last_xid: i32,
+}
+
+impl Wire {
+    /// Connects and opens a session.
+    pub(crate) async fn open(addr: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(addr).await?;
+        stream.set_nodelay(true)?;
+        let mut wire = Self { stream, inbox: BytesMut::new(), outbox: BytesMut::new(), last_xid: 0 };
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: Zxid(0),
+            timeout: SESSION_TIMEOUT_MS,
+            session: SessionId(0),
+            password: Some(Bytes::from_static(&[0; 16])),
+            read_only: Some(false),
+        };
+        request.encode_frame(&mut wire.outbox);
+        wire.flush().await?;
+        let frame = wire.frame().await?;
+        match ConnectResponse::parse(&frame) {
+            Ok((_, response)) if !response.is_refusal() => Ok(wire),
+            _ => Err(io::Error::other("the server refused a session")),
+        }
+    }
+
+    /// As many sessions as asked for, one after another.
+    pub(crate) async fn open_many(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        let mut wires = Vec::with_capacity(count);
+        for _ in 0..count {
+            wires.push(Self::open(addr).await?);
+        }
+        Ok(wires)
+    }
+
+    /// Ends the session and waits until the server has closed the connection.
+    pub(crate) async fn close(mut self) -> io::Result<()> {
+        self.call(&Request::CloseSession).await?;
+        match self.read().await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Ends many sessions, without waiting for one before the next.
+    pub(crate) async fn close_many(mut wires: Vec<Self>) -> io::Result<()> {
+        for wire in &mut wires {
+            wire.send(&Request::CloseSession);
+            wire.flush().await?;
+        }
+        for wire in &mut wires {
+            wire.reply().await?;
+        }
+        Ok(())
+    }
+
+    /// The number of the next request.
+    pub(crate) fn next_xid(&mut self) -> Xid {
+        self.last_xid += 1;
+        Xid(self.last_xid)
+    }
+
+    /// Puts a request into the outbox.
+    pub(crate) fn send(&mut self, request: &Request) {
+        let xid = self.next_xid();
+        request.encode_frame(xid, &mut self.outbox);
+    }
+
+    /// Sends what the outbox holds, in one write if the socket takes it.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if !self.outbox.is_empty() {
+            self.stream.write_all(&self.outbox).await?;
+            self.outbox.clear();
+        }
+        Ok(())
+    }
+
+    /// Sends a request and takes its reply, which must be the next frame and without error.
+    pub(crate) async fn call(&mut self, request: &Request) -> io::Result<Bytes> {
+        self.send(request);
+        self.flush().await?;
+        self.reply().await
+    }
+
+    /// The body of the next frame, which must be a reply without error.
+    pub(crate) async fn reply(&mut self) -> io::Result<Bytes> {
+        let frame = self.frame().await?;
+        let head = Head::of(&frame)?;
+        if head.xid == Xid::EVENT {
+            return Err(io::Error::other("a watch event where a reply was expected"));
+        }
+        head.succeeded()?;
+        Ok(frame.slice(HEADER..))
+    }
+
+    /// The next frame, which must be a watch event.
+    pub(crate) async fn event(&mut self) -> io::Result<()> {
+        let frame = self.frame().await?;
+        match Head::of(&frame)?.xid {
+            Xid::EVENT => Ok(()),
+            xid => {
+                Err(io::Error::other(format!("the reply to request {xid} where a watch event was expected")))
+            }
+        }
+    }
+
+    /// The next frame, whatever it is.
+    pub(crate) async fn frame(&mut self) -> io::Result<Bytes> {
+        loop {
+            if let Some(len) = self.peek()?.map(<[u8]>::len) {
+                self.inbox.advance(PREFIX);
+                return Ok(self.inbox.split_to(len).freeze());
+            }
+            self.read().await?;
+        }
+    }
+
+    /// The first frame of the inbox if it is whole. It stays until [`Wire::consume`].
+    pub(crate) fn peek(&self) -> io::Result<Option<&[u8]>> {
+        frame::split(&self.inbox, frame::DEFAULT_MAX_FRAME).map_err(io::Error::other)
+    }
+
+    /// The first frame of the inbox, of the length that [`Wire::peek`] gave, and the outbox beside it.
+    pub(crate) fn halves(&mut self, len: usize) -> (&[u8], &mut BytesMut) {
+        (&self.inbox[PREFIX..PREFIX + len], &mut self.outbox)
+    }
+
+    /// Takes the first frame, of `len` bytes, away.
+    pub(crate) fn consume(&mut self, len: usize) {
+        self.inbox.advance(PREFIX + len);
+    }
+
+    /// Waits for bytes; the end of the stream is an error.
+    pub(crate) async fn read(&mut self) -> io::Result<()> {
+        self.inbox.reserve(READ_AHEAD);
+        match self.stream.read_buf(&mut self.inbox).await? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed a connection")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the load generator looks at in the header of a frame.
+#[derive(Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) xid: Xid,
+    err: i32,
+}
+
+impl Head {
+    pub(crate) fn of(frame: &[u8]) -> io::Result<Self> {
+        let int = |at: usize| frame.get(at..)?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
+        match (int(0), int(HEADER - 4)) {
+            (Some(xid), Some(err)) => Ok(Self { xid: Xid(xid), err }),
+            _ => Err(io::Error::other("a frame too short for a header")),
+        }
+    }
+
+    /// An error unless the request succeeded.
+    pub(crate) fn succeeded(self) -> io::Result<()> {
+        match self.error() {
+            None => Ok(()),
+            Some(code) => Err(io::Error::other(format!("request {}: {code}", self.xid))),
+        }
+    }
+
+    /// The error of the reply, if it has one.
+    pub(crate) fn error(self) -> Option<ErrorCode> {
+        ErrorCode::from_code(self.err)
+    }
+}

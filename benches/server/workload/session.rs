@@ -1,0 +1,32 @@
+//! Sessions opened and closed.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{Sample, Span, Target};
+use crate::load::Latencies;
+use crate::wire::Wire;
+
+/// Opens and closes sessions, each on a connection of its own, so many at a time.
+pub(super) async fn run(target: Target, at_once: usize, time: Duration) -> io::Result<Sample> {
+    let end = Instant::now() + time;
+    let span = Span::begin(target)?;
+    let tasks: Vec<_> = (0..at_once).map(|_| tokio::spawn(one_after_another(target, end))).collect();
+    let mut latencies = Latencies::new();
+    for task in tasks {
+        latencies.add(&task.await??);
+    }
+    span.end(latencies.count(), latencies)
+}
+
+async fn one_after_another(target: Target, end: Instant) -> io::Result<Latencies> {
+    let mut latencies = Latencies::new();
+    let mut now = Instant::now();
+    while now < end {
+        let began = now;
+        Wire::open(target.addr).await?.close().await?;
+        now = Instant::now();
+        latencies.record(now - began);
+    }
+    Ok(latencies)
+}
