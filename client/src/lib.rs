@@ -1,1 +1,56 @@
-//! Placeholder.
+//! An async ZooKeeper client: requests go out in the order of the calls, the session is taken up again after a lost
+//! connection, and dropping any future at any time leaves nothing behind.
+//!
+//! ```no_run
+//! use zoolet_client::Client;
+//!
+//! # async fn example() -> Result<(), zoolet_client::Error> {
+//! let zk = Client::connect("127.0.0.1:2181").await?;
+//! zk.create("/jobs", "").await?;
+//! let job = zk.create("/jobs/job-", "payload").ephemeral().sequential().await?;
+//!
+//! let (data, _stat, watch) = zk.get_data(&job.path).watch().await?;
+//! assert_eq!(data, "payload");
+//! zk.set_data(&job.path, "more").await?;
+//! println!("{:?}", watch.changed().await?.kind);
+//!
+//! // Two requests, one round trip.
+//! let (stat, children) = (zk.exists("/jobs").send(), zk.get_children("/jobs").send());
+//! let (stat, children) = (stat.await?, children.await?);
+//! # Ok(()) }
+//! ```
+//!
+//! Read [`Client`] first: what one session is, in which order things happen, and what a lost connection means.
+
+mod answer;
+mod call;
+mod chroot;
+mod client;
+mod driver;
+mod error;
+mod flight;
+mod multi;
+mod op;
+mod options;
+mod queue;
+mod session;
+mod state;
+mod subject;
+mod transport;
+mod watch;
+
+pub use call::{Call, Reply};
+pub use client::Client;
+pub use error::Error;
+pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
+pub use op::{Create, Created, Delete, Exists, GetChildren, GetData, SetAcl, SetData};
+pub use options::ConnectOptions;
+pub use state::{SessionState, States};
+pub use subject::Subject;
+pub use transport::{IntoTransport, Transport};
+pub use watch::{STREAM_CAPACITY, Watch, WatchEvent, WatchStream, WatchUpdate};
+pub use zoolet_proto::records::ClientInfo;
+pub use zoolet_proto::{
+    Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, ZnodePath, Zxid,
+    parent_of,
+};

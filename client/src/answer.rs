@@ -1,0 +1,90 @@
+//! What a reply means to the caller of its request.
+
+use zoolet_proto::records::OpResult;
+use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
+
+use crate::call::{Answer, Outcome};
+use crate::chroot::Chroot;
+use crate::error::Error;
+use crate::subject::Subject;
+use crate::watch::{Mark, WatchKind};
+
+/// The watch that a request sets if it succeeds, by the server's name of the znode.
+pub(crate) fn watch_of(request: &Request) -> Option<(WatchKind, &str)> {
+    match request {
+        Request::GetData(get) if get.watch => Some((WatchKind::Data, &get.path)),
+        Request::Exists(exists) if exists.watch => Some((WatchKind::Data, &exists.path)),
+        Request::GetChildren(get) | Request::GetChildren2(get) if get.watch => {
+            Some((WatchKind::Child, &get.path))
+        }
+        Request::AddWatch(add) => {
+            let recursive = add.mode == AddWatchMode::PersistentRecursive.code();
+            let kind = if recursive { WatchKind::Recursive } else { WatchKind::Persistent };
+            Some((kind, add.path.as_deref()?))
+        }
+        _ => None,
+    }
+}
+
+/// What became of that watch.
+pub(crate) fn mark(request: &Request, error: Option<ErrorCode>) -> Mark {
+    match (request, error) {
+        (_, None) => Mark::Set { missing: false },
+        (Request::Exists(_), Some(ErrorCode::NoNode)) => Mark::Set { missing: true },
+        (_, Some(_)) => Mark::Unset,
+    }
+}
+
+/// An answer that says nothing but that it is one.
+pub(crate) fn empty() -> Answer {
+    Answer { reply: Reply::Empty, watch: None }
+}
+
+/// What the caller gets to see, by its own names.
+pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply, chroot: &Chroot) -> Outcome {
+    match (request, error) {
+        (_, None) => {}
+        // That there is no znode is what exists was asked for.
+        (Request::Exists(_), Some(ErrorCode::NoNode)) => return Ok(empty()),
+        (_, Some(code)) => {
+            return Err(Error::Refused { subject: Subject::of(request, true, chroot), code });
+        }
+    }
+    let reply = match (request, reply) {
+        (Request::Multi(ops), Reply::Multi(mut results)) => {
+            let refused = |result: &OpResult| match result {
+                OpResult::Error(Some(code)) => Some(*code),
+                _ => None,
+            };
+            // The first code is the reason; those behind it only say that they were not looked at.
+            if let Some((index, code)) =
+                results.iter().enumerate().find_map(|(index, result)| Some((index, refused(result)?)))
+            {
+                let subject = match ops.get(index) {
+                    Some(op) => Subject::of_part(op, chroot),
+                    None => Subject::of(request, false, chroot),
+                };
+                return Err(Error::MultiRefused { index, subject, code });
+            }
+            if results.len() != ops.len() {
+                return Err(Error::Protocol(Subject::of(request, true, chroot)));
+            }
+            for result in &mut results {
+                if let OpResult::Create(path) | OpResult::Create2(path, _) = result {
+                    *path = chroot.strip_owned(std::mem::take(path));
+                }
+            }
+            Reply::Multi(results)
+        }
+        (_, Reply::Created(path)) => Reply::Created(chroot.strip_owned(path)),
+        (_, Reply::Created2(path, stat)) => Reply::Created2(chroot.strip_owned(path), stat),
+        (_, Reply::Ephemerals(paths)) => {
+            // The prefix is one of text, so it may match beside the chroot.
+            Reply::Ephemerals(
+                paths.iter().filter_map(|path| chroot.inside(path)).map(str::to_owned).collect(),
+            )
+        }
+        (_, reply) => reply,
+    };
+    Ok(Answer { reply, watch: None })
+}

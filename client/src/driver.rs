@@ -1,0 +1,243 @@
+//! The task that owns a session and its stream, and moves bytes between them.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep_until};
+use zoolet_proto::frame::{self, BadLength};
+
+use crate::call::{Command, ReplyTo};
+use crate::session::{Link, Session};
+use crate::transport::{Connection, Dialing, Transport};
+
+/// Most commands taken in one turn.
+const TURN: usize = 256;
+/// Room made for each read. What arrives in pieces grows the buffer piece by piece.
+const READ: usize = 16 * 1024;
+/// Capacity above which an empty buffer is not kept.
+const KEEP: usize = 1024 * 1024;
+/// Header of a reply.
+const HEADER: usize = 16;
+
+/// Moves a session until its end.
+pub(crate) struct Driver {
+    session: Session,
+    transport: Transport,
+    commands: mpsc::UnboundedReceiver<Command>,
+    turn: Vec<Command>,
+    line: Line,
+    /// The session's epoch that `line` belongs to.
+    epoch: u64,
+    alarm: Pin<Box<Sleep>>,
+    /// What the alarm is set for. It may be earlier than anything due: then it rings for nothing, once.
+    alarm_at: Instant,
+    orphaned: bool,
+}
+
+enum Line {
+    Down,
+    Dialing(Dialing),
+    Up(Wire),
+}
+
+struct Wire {
+    stream: Box<dyn Connection>,
+    inbox: BytesMut,
+    /// Bytes still to come of a reply that is too large to be read.
+    skip: usize,
+    unflushed: bool,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        session: Session,
+        transport: Transport,
+        commands: mpsc::UnboundedReceiver<Command>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            epoch: session.epoch(),
+            session,
+            transport,
+            commands,
+            turn: Vec::with_capacity(TURN),
+            line: Line::Down,
+            alarm: Box::pin(sleep_until(now)),
+            alarm_at: now,
+            orphaned: false,
+        }
+    }
+
+    /// Ends with the session.
+    pub(crate) async fn run(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    /// All that can happen, and in which order: commands in, bytes out, bytes in, time.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let now = Instant::now();
+            let mut moved = self.poll_commands(cx, now);
+            moved |= self.poll_line(cx, now);
+            moved |= self.poll_alarm(cx, now);
+            if self.session.link() == Link::Over {
+                self.refuse_the_rest(now);
+                return Poll::Ready(());
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Whoever submitted meanwhile learns how the session ended; whoever submits later asks its published state.
+    fn refuse_the_rest(&mut self, now: Instant) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            self.session.handle_command(now, command);
+        }
+    }
+
+    fn poll_commands(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        if self.orphaned {
+            return false;
+        }
+        match self.commands.poll_recv_many(cx, &mut self.turn, TURN) {
+            Poll::Ready(0) => {
+                // The last handle is gone: nobody can ask for anything any more.
+                self.orphaned = true;
+                self.session.handle_close(now, ReplyTo::nobody());
+                true
+            }
+            Poll::Ready(_) => {
+                for command in self.turn.drain(..) {
+                    self.session.handle_command(now, command);
+                }
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    fn poll_line(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        if self.epoch != self.session.epoch() {
+            self.epoch = self.session.epoch();
+            self.line = Line::Down;
+        }
+        let moved = match (&mut self.line, self.session.link()) {
+            (Line::Down, Link::Dialing) => {
+                self.line = Line::Dialing(self.transport.dial());
+                Ok(true)
+            }
+            (Line::Dialing(dialing), Link::Dialing) => match dialing.as_mut().poll(cx) {
+                Poll::Ready(Ok(stream)) => {
+                    let inbox = BytesMut::with_capacity(READ);
+                    self.line = Line::Up(Wire { stream, inbox, skip: 0, unflushed: false });
+                    self.session.handle_connected(now);
+                    Ok(true)
+                }
+                Poll::Ready(Err(error)) => Err(error),
+                Poll::Pending => Ok(false),
+            },
+            (Line::Up(wire), Link::Up) => wire.poll(cx, &mut self.session, now),
+            _ => Ok(false),
+        };
+        moved.unwrap_or_else(|error| {
+            self.session.handle_loss(now, error);
+            true
+        })
+    }
+
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let Some(due) = self.session.next_timeout() else { return false };
+        if due <= now {
+            self.session.handle_timeout(now);
+            return true;
+        }
+        // The alarm is not touched when what is due moves away, which it does with every request.
+        if self.alarm_at <= now || due < self.alarm_at {
+            self.alarm_at = due;
+            self.alarm.as_mut().reset(due);
+            return self.alarm.as_mut().poll(cx).is_ready();
+        }
+        false
+    }
+}
+
+impl Wire {
+    fn poll(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
+        let wrote = self.poll_write(cx, session.out())?;
+        let read = self.poll_read(cx, session, now)?;
+        Ok(wrote | read)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<bool> {
+        let mut moved = false;
+        while !out.is_empty() {
+            match pin!(self.stream.write_buf(out)).poll(cx) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(written) => written?,
+                Poll::Pending => return Ok(moved),
+            };
+            self.unflushed = true;
+            moved = true;
+        }
+        if out.capacity() > KEEP {
+            *out = BytesMut::new();
+        }
+        if self.unflushed {
+            if let Poll::Ready(flushed) = pin!(self.stream.flush()).poll(cx) {
+                flushed?;
+                self.unflushed = false;
+            }
+        }
+        Ok(moved)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
+        self.inbox.reserve(READ);
+        match pin!(self.stream.read_buf(&mut self.inbox)).poll(cx) {
+            Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Poll::Ready(read) => read?,
+            Poll::Pending => return Ok(false),
+        };
+        session.handle_heard(now);
+        self.take_frames(session, now)?;
+        if self.inbox.is_empty() && self.inbox.capacity() > KEEP {
+            self.inbox = BytesMut::with_capacity(READ);
+        }
+        Ok(true)
+    }
+
+    fn take_frames(&mut self, session: &mut Session, now: Instant) -> io::Result<()> {
+        let broken = |reason: &'static str| io::Error::new(io::ErrorKind::InvalidData, reason);
+        while session.link() == Link::Up {
+            let skipped = self.skip.min(self.inbox.len());
+            self.inbox.advance(skipped);
+            self.skip -= skipped;
+            match frame::split(&self.inbox, session.max_reply()) {
+                Ok(Some(frame)) => {
+                    let length = frame::PREFIX + frame.len();
+                    session.handle_frame(now, frame).map_err(|reason| broken(reason.0))?;
+                    self.inbox.advance(length);
+                }
+                Ok(None) => return Ok(()),
+                Err(BadLength { length, .. }) => {
+                    let size = usize::try_from(length).ok().filter(|size| *size > HEADER);
+                    let size = size.ok_or_else(|| broken("a length that no frame has"))?;
+                    let Some(header) = self.inbox.get(frame::PREFIX..frame::PREFIX + HEADER) else {
+                        return Ok(());
+                    };
+                    session.handle_oversize(header, size).map_err(|reason| broken(reason.0))?;
+                    self.skip = frame::PREFIX + size;
+                }
+            }
+        }
+        Ok(())
+    }
+}

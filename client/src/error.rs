@@ -1,0 +1,185 @@
+//! Everything that can go wrong, in one type.
+
+use std::io;
+use std::sync::Arc;
+
+use zoolet_proto::{ErrorCode, PathError};
+
+use crate::subject::Subject;
+
+/// Why a call failed, or why a watch or the whole session came to its end.
+///
+/// Rather than matching on variants, ask: [`code`](Error::code) for the protocol's error code,
+/// [`is_retryable`](Error::is_retryable) for whether the same call may succeed later, and
+/// [`may_have_applied`](Error::may_have_applied) before sending a write again.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server refused the request.
+    #[error("{subject}: {code}")]
+    Refused {
+        /// The call.
+        subject: Subject,
+        /// The reason.
+        code: ErrorCode,
+    },
+    /// The server refused one operation of a multi, and so all of them.
+    #[error("multi, operation {index}, {subject}: {code}")]
+    MultiRefused {
+        /// Which operation, counted from 0.
+        index: usize,
+        /// That operation.
+        subject: Subject,
+        /// The reason.
+        code: ErrorCode,
+    },
+    /// There was no connection in time, or it went before the reply came. The session may well live on.
+    #[error("{0}: connection lost")]
+    ConnectionLoss(Subject),
+    /// The time given to the call was up.
+    #[error("{0}: timed out")]
+    Timeout(Subject),
+    /// The session is over: the server has expired it.
+    #[error("{0}: session expired")]
+    SessionExpired(Subject),
+    /// The session is over: the server has refused its credentials.
+    #[error("{0}: authentication failed")]
+    AuthFailed(Subject),
+    /// The session is over: it was closed, or the runtime that drove it is gone.
+    #[error("{0}: the client is closed")]
+    Closed(Subject),
+    /// The watch was taken away by [`Client::remove_watches`](crate::Client::remove_watches).
+    #[error("{0}: the watch was removed")]
+    WatchRemoved(Subject),
+    /// The path is none by ZooKeeper's rules; nothing was sent.
+    #[error("{subject}: {reason}")]
+    InvalidPath {
+        /// The call.
+        subject: Subject,
+        /// The rule that is broken.
+        reason: PathError,
+    },
+    /// The request is larger than [`max_request`](crate::ConnectOptions::max_request); it was not sent, as a server
+    /// would close the connection and take other requests down with this one.
+    #[error("{subject}: a request of {size} bytes, where {max} are allowed")]
+    RequestTooLarge {
+        /// The call.
+        subject: Subject,
+        /// The length of its frame.
+        size: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The reply is larger than [`max_reply`](crate::ConnectOptions::max_reply); it was skipped.
+    #[error("{subject}: a reply of {size} bytes, where {max} are allowed")]
+    ReplyTooLarge {
+        /// The call.
+        subject: Subject,
+        /// The length of its frame.
+        size: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The server answered with something that is no answer to this call.
+    #[error("{0}: the reply does not decode")]
+    Protocol(Subject),
+    /// The connect string or an option says something that cannot be.
+    #[error("connect: {0}")]
+    InvalidTarget(String),
+    /// No session could be opened within [`connect_timeout`](crate::ConnectOptions::connect_timeout).
+    #[error("connect: no server gave a session{}", because(.0))]
+    Unreachable(#[source] Option<Arc<io::Error>>),
+}
+
+fn because(last: &Option<Arc<io::Error>>) -> String {
+    last.as_ref().map(|error| format!(", the last attempt failed: {error}")).unwrap_or_default()
+}
+
+impl Error {
+    /// The protocol's code for this error, local conditions included; `None` where the protocol has none.
+    pub fn code(&self) -> Option<ErrorCode> {
+        Some(match self {
+            Self::Refused { code, .. } | Self::MultiRefused { code, .. } => *code,
+            Self::ConnectionLoss(_) | Self::Unreachable(_) => ErrorCode::ConnectionLoss,
+            Self::Timeout(_) => ErrorCode::OperationTimeout,
+            Self::SessionExpired(_) => ErrorCode::SessionExpired,
+            Self::AuthFailed(_) => ErrorCode::AuthFailed,
+            Self::InvalidPath { .. } => ErrorCode::BadArguments,
+            Self::Protocol(_) => ErrorCode::MarshallingError,
+            Self::Closed(_)
+            | Self::WatchRemoved(_)
+            | Self::RequestTooLarge { .. }
+            | Self::ReplyTooLarge { .. }
+            | Self::InvalidTarget(_) => return None,
+        })
+    }
+
+    /// Whether the same call on the same client may succeed later without anything else changing.
+    ///
+    /// For a write, look at [`Error::may_have_applied`] first.
+    pub fn is_retryable(&self) -> bool {
+        use ErrorCode::*;
+        match self {
+            Self::ConnectionLoss(_) | Self::Timeout(_) | Self::Unreachable(_) => true,
+            Self::Refused { code, .. } | Self::MultiRefused { code, .. } => matches!(
+                code,
+                ConnectionLoss
+                    | OperationTimeout
+                    | RequestTimeout
+                    | ReconfigInProgress
+                    | SessionMoved
+                    | ThrottledOp
+                    | NotReadOnly
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the call is a write whose outcome is unknown: a server may have received it, and no reply said what
+    /// became of it. Where this is `false` the call has changed nothing.
+    pub fn may_have_applied(&self) -> bool {
+        match self {
+            Self::Refused { .. } | Self::MultiRefused { .. } => false,
+            Self::ConnectionLoss(subject)
+            | Self::Timeout(subject)
+            | Self::SessionExpired(subject)
+            | Self::AuthFailed(subject)
+            | Self::Closed(subject)
+            | Self::Protocol(subject)
+            | Self::ReplyTooLarge { subject, .. } => subject.is_exposed(),
+            _ => false,
+        }
+    }
+
+    /// Whether the session is over, so that nothing will succeed on this client any more.
+    pub fn is_session_over(&self) -> bool {
+        matches!(self, Self::SessionExpired(_) | Self::AuthFailed(_) | Self::Closed(_))
+    }
+
+    /// Which operation of a multi was refused, counted from 0.
+    pub fn failed_operation(&self) -> Option<usize> {
+        match self {
+            Self::MultiRefused { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// The call this error belongs to, if it belongs to one.
+    pub fn subject(&self) -> Option<&Subject> {
+        match self {
+            Self::Refused { subject, .. }
+            | Self::MultiRefused { subject, .. }
+            | Self::InvalidPath { subject, .. }
+            | Self::RequestTooLarge { subject, .. }
+            | Self::ReplyTooLarge { subject, .. }
+            | Self::ConnectionLoss(subject)
+            | Self::Timeout(subject)
+            | Self::SessionExpired(subject)
+            | Self::AuthFailed(subject)
+            | Self::Closed(subject)
+            | Self::WatchRemoved(subject)
+            | Self::Protocol(subject) => Some(subject),
+            Self::InvalidTarget(_) | Self::Unreachable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Several operations in one request: all of the writes or none, and several reads at once.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use zoolet_proto::records::{self, Op, OpResult};
+use zoolet_proto::{ErrorCode, Reply, Request, Stat};
+
+use crate::call::{Answer, Call};
+use crate::client::Client;
+use crate::error::Error;
+use crate::op::{Create, Delete, SetData, decode, sendable};
+
+/// What one operation of a multi came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MultiOutcome {
+    /// A create.
+    Created {
+        /// The path, with the number a sequential one was given.
+        path: String,
+        /// The `Stat` as of this operation; `None` from servers before 3.9.
+        stat: Option<Stat>,
+    },
+    /// A delete.
+    Deleted,
+    /// A setData, with the `Stat` as of this operation.
+    DataSet(Stat),
+    /// A check.
+    Checked,
+}
+
+impl MultiOutcome {
+    /// The path of what a create has made.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Created { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The `Stat` that came with it.
+    pub fn stat(&self) -> Option<&Stat> {
+        match self {
+            Self::Created { stat, .. } => stat.as_ref(),
+            Self::DataSet(stat) => Some(stat),
+            _ => None,
+        }
+    }
+}
+
+/// Writes that are not sent yet and happen all or not at all; from [`Client::multi`].
+///
+/// Each sees what those before it did. Together they are one transaction: nobody sees a part of them.
+#[derive(Debug)]
+#[must_use = "a multi is sent by `.commit()`, `.await` or `.send()`"]
+pub struct Multi<'c> {
+    client: &'c Client,
+    ops: Result<Vec<Op>, Error>,
+    timeout: Option<Duration>,
+}
+
+impl<'c> Multi<'c> {
+    pub(crate) fn new(client: &'c Client) -> Self {
+        Self { client, ops: Ok(Vec::new()), timeout: None }
+    }
+
+    /// Creates a persistent znode that is open to everybody. For any other, [`add`](Multi::add) a create.
+    pub fn create(self, path: impl Into<String>, data: impl Into<Bytes>) -> Self {
+        let create = self.client.create(path, data);
+        self.add(create)
+    }
+
+    /// Deletes a znode, whatever its version.
+    pub fn delete(self, path: impl Into<String>) -> Self {
+        let delete = self.client.delete(path);
+        self.add(delete)
+    }
+
+    /// Replaces data, whatever its version.
+    pub fn set_data(self, path: impl Into<String>, data: impl Into<Bytes>) -> Self {
+        let set = self.client.set_data(path, data);
+        self.add(set)
+    }
+
+    /// Goes on only if the data of the znode has this version; −1 only asks whether there is such a znode.
+    pub fn check(self, path: impl Into<String>, version: i32) -> Self {
+        let path = self.client.checked_path("check", path.into(), false);
+        self.push(path.map(|path| Op::Check(records::CheckVersion { path, version })))
+    }
+
+    /// Adds a create, delete or setData with all that can be chosen for it. Its timeout is ignored.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// zk.multi().add(zk.create("/jobs/job-", "a").ephemeral().sequential()).delete("/idle").commit().await?;
+    /// # Ok(()) }
+    /// ```
+    #[expect(clippy::should_implement_trait, reason = "it adds to a list, it is no sum")]
+    pub fn add(self, write: impl Into<MultiWrite>) -> Self {
+        self.push(write.into().0)
+    }
+
+    fn push(mut self, op: Result<Op, Error>) -> Self {
+        match (&mut self.ops, op) {
+            (Ok(ops), Ok(op)) => ops.push(op),
+            (Ok(_), Err(error)) => self.ops = Err(error),
+            (Err(_), _) => {}
+        }
+        self
+    }
+
+    /// Sends it and waits: one outcome per operation, in order. The same as `.await`.
+    ///
+    /// # Errors
+    /// `MultiRefused` names the operation that could not be, and nothing has happened. After `ConnectionLoss` and
+    /// `Timeout` the outcome of the whole is unknown.
+    /// # Ordering and cancel safety
+    /// Sent at the first poll. Dropping the future does not recall it.
+    pub async fn commit(self) -> Result<Vec<MultiOutcome>, Error> {
+        self.await
+    }
+
+    fn call(self) -> Call<'c, Vec<MultiOutcome>> {
+        let decode = decode!("multi", Answer { reply: Reply::Multi(results), .. } => {
+            results.into_iter().map(outcome).collect::<Option<_>>().unwrap_or_default()
+        });
+        Call::new(self.client, self.ops.map(Request::Multi), decode).with_timeout(self.timeout)
+    }
+}
+
+sendable!(Multi => Vec<MultiOutcome>);
+
+fn outcome(result: OpResult) -> Option<MultiOutcome> {
+    Some(match result {
+        OpResult::Create(path) => MultiOutcome::Created { path, stat: None },
+        OpResult::Create2(path, stat) => MultiOutcome::Created { path, stat: Some(stat) },
+        OpResult::Delete => MultiOutcome::Deleted,
+        OpResult::SetData(stat) => MultiOutcome::DataSet(stat),
+        OpResult::Check => MultiOutcome::Checked,
+        OpResult::GetData(..) | OpResult::GetChildren(_) | OpResult::Error(_) => return None,
+    })
+}
+
+/// What [`Multi::add`] takes: a [`Create`], [`Delete`] or [`SetData`].
+#[derive(Debug)]
+pub struct MultiWrite(Result<Op, Error>);
+
+impl From<Create<'_>> for MultiWrite {
+    fn from(create: Create<'_>) -> Self {
+        Self(create.into_op())
+    }
+}
+
+impl From<Delete<'_>> for MultiWrite {
+    fn from(delete: Delete<'_>) -> Self {
+        Self(delete.into_op())
+    }
+}
+
+impl From<SetData<'_>> for MultiWrite {
+    fn from(set: SetData<'_>) -> Self {
+        Self(set.into_op())
+    }
+}
+
+/// What one operation of a multiRead came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadOutcome {
+    /// A getData.
+    Data(Bytes, Stat),
+    /// A getChildren.
+    Children(Vec<String>),
+}
+
+/// Reads that are not sent yet; from [`Client::multi_read`]. Each succeeds or fails by itself.
+#[derive(Debug)]
+#[must_use = "a request is sent by `.await` or `.send()`"]
+pub struct MultiRead<'c> {
+    client: &'c Client,
+    ops: Result<Vec<Op>, Error>,
+    timeout: Option<Duration>,
+}
+
+impl<'c> MultiRead<'c> {
+    pub(crate) fn new(client: &'c Client) -> Self {
+        Self { client, ops: Ok(Vec::new()), timeout: None }
+    }
+
+    /// Reads the data of a znode.
+    pub fn get_data(self, path: impl Into<String>) -> Self {
+        let path = self.client.checked_path("getData", path.into(), false);
+        self.push(path.map(|path| Op::GetData(records::GetData { path, watch: false })))
+    }
+
+    /// Lists the children of a znode.
+    pub fn get_children(self, path: impl Into<String>) -> Self {
+        let path = self.client.checked_path("getChildren", path.into(), false);
+        self.push(path.map(|path| Op::GetChildren(records::GetChildren { path, watch: false })))
+    }
+
+    fn push(mut self, op: Result<Op, Error>) -> Self {
+        match (&mut self.ops, op) {
+            (Ok(ops), Ok(op)) => ops.push(op),
+            (Ok(_), Err(error)) => self.ops = Err(error),
+            (Err(_), _) => {}
+        }
+        self
+    }
+
+    fn call(self) -> Call<'c, Vec<Result<ReadOutcome, ErrorCode>>> {
+        let decode = decode!("multiRead", Answer { reply: Reply::Multi(results), .. } => {
+            results.into_iter().map(read_outcome).collect()
+        });
+        Call::new(self.client, self.ops.map(Request::MultiRead), decode).with_timeout(self.timeout)
+    }
+}
+
+sendable!(MultiRead => Vec<Result<ReadOutcome, ErrorCode>>);
+
+fn read_outcome(result: OpResult) -> Result<ReadOutcome, ErrorCode> {
+    match result {
+        OpResult::GetData(data, stat) => Ok(ReadOutcome::Data(data.unwrap_or_default(), stat)),
+        OpResult::GetChildren(names) => Ok(ReadOutcome::Children(names.iter().collect())),
+        OpResult::Error(Some(code)) => Err(code),
+        _ => Err(ErrorCode::MarshallingError),
+    }
+}

@@ -1,0 +1,138 @@
+//! exists, getData and getChildren, each with or without a one-shot watch.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use zoolet_proto::{Reply, Request, Stat, records};
+
+use super::{decode, sendable};
+use crate::call::{Answer, Call, Decode};
+use crate::client::Client;
+use crate::error::Error;
+use crate::subject::Subject;
+use crate::watch::{Handle, Watch};
+
+/// An exists that is not sent yet; from [`Client::exists`].
+#[derive(Debug)]
+#[must_use = "a request is sent by `.await` or `.send()`"]
+pub struct Exists<'c> {
+    client: &'c Client,
+    path: String,
+    timeout: Option<Duration>,
+}
+
+impl<'c> Exists<'c> {
+    pub(crate) fn new(client: &'c Client, path: String) -> Self {
+        Self { client, path, timeout: None }
+    }
+
+    /// Leaves a watch too, and gives it as well: on creation, deletion and change of data. It is left whether or not
+    /// there is a znode.
+    pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
+        let decode = decode!("exists",
+            Answer { reply: Reply::Stat(stat), watch: Some(watch) } => (Some(stat), one_shot(*watch)?),
+            Answer { reply: Reply::Empty, watch: Some(watch) } => (None, one_shot(*watch)?),
+        );
+        self.request(true, decode)
+    }
+
+    fn call(self) -> Call<'c, Option<Stat>> {
+        let decode = decode!("exists",
+            Answer { reply: Reply::Stat(stat), .. } => Some(stat),
+            Answer { reply: Reply::Empty, .. } => None,
+        );
+        self.request(false, decode)
+    }
+
+    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
+        let path = self.client.checked_path("exists", self.path, false);
+        let request = path.map(|path| Request::Exists(records::Exists { path, watch }));
+        Call::new(self.client, request, decode).with_timeout(self.timeout)
+    }
+}
+
+sendable!(Exists => Option<Stat>);
+
+/// A getData that is not sent yet; from [`Client::get_data`].
+#[derive(Debug)]
+#[must_use = "a request is sent by `.await` or `.send()`"]
+pub struct GetData<'c> {
+    client: &'c Client,
+    path: String,
+    timeout: Option<Duration>,
+}
+
+impl<'c> GetData<'c> {
+    pub(crate) fn new(client: &'c Client, path: String) -> Self {
+        Self { client, path, timeout: None }
+    }
+
+    /// Leaves a watch too, and gives it as well: on change of data and deletion. None is left if the call fails.
+    pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
+        let decode = decode!("getData",
+            Answer { reply: Reply::Data(data, stat), watch: Some(watch) } => (data.unwrap_or_default(), stat, one_shot(*watch)?),
+        );
+        self.request(true, decode)
+    }
+
+    fn call(self) -> Call<'c, (Bytes, Stat)> {
+        let decode = decode!("getData",
+            Answer { reply: Reply::Data(data, stat), .. } => (data.unwrap_or_default(), stat),
+        );
+        self.request(false, decode)
+    }
+
+    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
+        let path = self.client.checked_path("getData", self.path, false);
+        let request = path.map(|path| Request::GetData(records::GetData { path, watch }));
+        Call::new(self.client, request, decode).with_timeout(self.timeout)
+    }
+}
+
+sendable!(GetData => (Bytes, Stat));
+
+/// A getChildren that is not sent yet; from [`Client::get_children`].
+#[derive(Debug)]
+#[must_use = "a request is sent by `.await` or `.send()`"]
+pub struct GetChildren<'c> {
+    client: &'c Client,
+    path: String,
+    timeout: Option<Duration>,
+}
+
+impl<'c> GetChildren<'c> {
+    pub(crate) fn new(client: &'c Client, path: String) -> Self {
+        Self { client, path, timeout: None }
+    }
+
+    /// Leaves a watch too, and gives it as well: on creation and deletion of children, and on deletion of the znode
+    /// itself. None is left if the call fails.
+    pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
+        let decode = decode!("getChildren",
+            Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => (names.iter().collect(), stat, one_shot(*watch)?),
+        );
+        self.request(true, decode)
+    }
+
+    fn call(self) -> Call<'c, (Vec<String>, Stat)> {
+        let decode = decode!("getChildren",
+            Answer { reply: Reply::Children2(names, stat), .. } => (names.iter().collect(), stat),
+        );
+        self.request(false, decode)
+    }
+
+    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
+        let path = self.client.checked_path("getChildren", self.path, false);
+        let request = path.map(|path| Request::GetChildren2(records::GetChildren { path, watch }));
+        Call::new(self.client, request, decode).with_timeout(self.timeout)
+    }
+}
+
+sendable!(GetChildren => (Vec<String>, Stat));
+
+fn one_shot(handle: Handle) -> Result<Watch, Error> {
+    match handle {
+        Handle::OneShot(watch) => Ok(watch),
+        Handle::Persistent(_) => Err(Error::Protocol(Subject::local("watch", ""))),
+    }
+}

@@ -1,0 +1,199 @@
+//! What everybody may know of a session: written by its driver, read by handles without asking it.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use zoolet_proto::{SessionId, Zxid};
+
+use crate::chroot::Chroot;
+use crate::error::Error;
+use crate::queue::Queue;
+use crate::subject::Subject;
+
+/// Where a session stands.
+///
+/// It begins as `Connecting`, goes between `Connected` (or `ConnectedReadOnly`) and `Disconnected` any number of
+/// times, and ends as `Expired`, `AuthFailed` or `Closed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// No session yet.
+    Connecting,
+    /// Connected to a server that answers everything.
+    Connected,
+    /// Connected to a server that is cut off from its ensemble and answers reads only, perhaps stale ones.
+    ConnectedReadOnly,
+    /// The connection is lost and being sought again. The server may expire the session meanwhile: only it decides,
+    /// and only it tells.
+    Disconnected,
+    /// The server has expired the session; its ephemerals are gone. Final.
+    Expired,
+    /// The server has refused credentials. Final; the session itself lives until it times out.
+    AuthFailed,
+    /// The client was closed, or its last handle dropped. Final.
+    Closed,
+}
+
+impl SessionState {
+    /// Whether a server answers at the moment, be it reads only.
+    pub fn is_connected(self) -> bool {
+        matches!(self, Self::Connected | Self::ConnectedReadOnly)
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Expired | Self::AuthFailed | Self::Closed)
+    }
+
+    /// What a call about `subject` fails with once the session has ended in this state.
+    pub(crate) fn error(self, subject: Subject) -> Error {
+        match self {
+            Self::Expired => Error::SessionExpired(subject),
+            Self::AuthFailed => Error::AuthFailed(subject),
+            _ => Error::Closed(subject),
+        }
+    }
+}
+
+/// The published side of a session.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) chroot: Chroot,
+    pub(crate) request_timeout: Option<Duration>,
+    state: watch::Sender<SessionState>,
+    listeners: Mutex<Vec<Weak<Queue<SessionState>>>>,
+    last_failure: Mutex<Option<Arc<io::Error>>>,
+    id: AtomicI64,
+    timeout: AtomicU64,
+    zxid: AtomicI64,
+    origin: Instant,
+    contact: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        chroot: Chroot,
+        request_timeout: Option<Duration>,
+        session_timeout: Duration,
+        now: Instant,
+    ) -> Self {
+        Self {
+            chroot,
+            request_timeout,
+            state: watch::Sender::new(SessionState::Connecting),
+            listeners: Mutex::default(),
+            last_failure: Mutex::default(),
+            id: AtomicI64::new(0),
+            timeout: AtomicU64::new(session_timeout.as_millis() as u64),
+            zxid: AtomicI64::new(0),
+            origin: now,
+            contact: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        *self.state.borrow()
+    }
+
+    pub(crate) fn session_id(&self) -> SessionId {
+        SessionId(self.id.load(Relaxed))
+    }
+
+    pub(crate) fn session_timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout.load(Relaxed))
+    }
+
+    pub(crate) fn last_zxid(&self) -> Zxid {
+        Zxid(self.zxid.load(Relaxed))
+    }
+
+    pub(crate) fn last_contact(&self) -> Instant {
+        self.origin + Duration::from_nanos(self.contact.load(Relaxed))
+    }
+
+    pub(crate) fn last_failure(&self) -> Option<Arc<io::Error>> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until `wanted` says so of a state.
+    pub(crate) async fn wait_for(&self, wanted: impl FnMut(&SessionState) -> bool) -> SessionState {
+        // The sender is a field of this very struct, so the channel cannot close.
+        self.state.subscribe().wait_for(wanted).await.map_or(SessionState::Closed, |state| *state)
+    }
+
+    pub(crate) fn states(&self) -> States {
+        let queue = Arc::new(Queue::default());
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
+        queue.push(state);
+        if state.is_final() {
+            queue.close();
+        } else {
+            listeners.retain(|listener| listener.strong_count() > 0);
+            listeners.push(Arc::downgrade(&queue));
+        }
+        States(queue)
+    }
+
+    pub(crate) fn set_state(&self, state: SessionState) {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.state().is_final() || self.state() == state {
+            return;
+        }
+        self.state.send_replace(state);
+        for listener in listeners.iter().filter_map(Weak::upgrade) {
+            listener.push(state);
+            if state.is_final() {
+                listener.close();
+            }
+        }
+    }
+
+    pub(crate) fn set_session(&self, id: SessionId, timeout: Duration) {
+        self.id.store(id.0, Relaxed);
+        self.timeout.store(timeout.as_millis() as u64, Relaxed);
+    }
+
+    pub(crate) fn set_zxid(&self, zxid: Zxid) {
+        self.zxid.store(zxid.0, Relaxed);
+    }
+
+    pub(crate) fn set_contact(&self, sent: Instant) {
+        self.contact.store(sent.duration_since(self.origin).as_nanos() as u64, Relaxed);
+    }
+
+    pub(crate) fn set_failure(&self, error: io::Error) {
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(error));
+    }
+}
+
+/// The states a session goes through, from [`Client::states`](crate::Client::states): a [`Stream`] that leaves none
+/// out and ends behind the final one.
+#[derive(Debug)]
+pub struct States(Arc<Queue<SessionState>>);
+
+impl States {
+    /// The next state; at first the one that stood when this was made. `None` behind a final one.
+    ///
+    /// # Ordering and cancel safety
+    /// A reply is given after the state it was received in. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<SessionState> {
+        poll_fn(|cx| self.0.poll_next(cx)).await
+    }
+}
+
+impl Stream for States {
+    type Item = SessionState;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
+        self.0.poll_next(cx)
+    }
+}

@@ -1,0 +1,208 @@
+//! Where connections come from: TCP hosts named by a connect string, or whatever a closure returns.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+
+use crate::error::Error;
+
+/// The port of a host that names none.
+const DEFAULT_PORT: u16 = 2181;
+
+/// A connection of any kind.
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection for S {}
+
+pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Connection>>> + Send>>;
+
+/// What a client connects to. Made from a connect string or a closure; see [`IntoTransport`].
+pub struct Transport {
+    dial: Dial,
+    pub(crate) chroot: String,
+}
+
+enum Dial {
+    Tcp { hosts: Vec<Host>, attempts: usize },
+    Custom(Box<dyn Fn() -> Dialing + Send>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Host {
+    name: String,
+    port: u16,
+}
+
+impl Transport {
+    /// How many hosts there are to choose from.
+    pub(crate) fn hosts(&self) -> usize {
+        match &self.dial {
+            Dial::Tcp { hosts, .. } => hosts.len(),
+            Dial::Custom(_) => 1,
+        }
+    }
+
+    /// Puts the hosts in the order of this client, so that not all clients begin with the same one.
+    pub(crate) fn shuffle(&mut self, rng: &mut impl Rng) {
+        if let Dial::Tcp { hosts, .. } = &mut self.dial {
+            hosts.shuffle(rng);
+        }
+    }
+
+    /// Begins an attempt at the next host.
+    pub(crate) fn dial(&mut self) -> Dialing {
+        match &mut self.dial {
+            Dial::Tcp { hosts, attempts } => {
+                let host = hosts[*attempts % hosts.len()].clone();
+                let round = *attempts / hosts.len();
+                *attempts += 1;
+                Box::pin(async move { host.connect(round).await.map_err(|error| host.explain(error)) })
+            }
+            Dial::Custom(dial) => dial(),
+        }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.dial {
+            Dial::Tcp { hosts, .. } => f.debug_tuple("Transport").field(hosts).finish(),
+            Dial::Custom(_) => f.write_str("Transport(closure)"),
+        }
+    }
+}
+
+impl Host {
+    /// A name may stand for several addresses; each round tries another one.
+    async fn connect(&self, round: usize) -> io::Result<Box<dyn Connection>> {
+        let addresses: Vec<_> = lookup_host((self.name.as_str(), self.port)).await?.collect();
+        let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let address = addresses.get(round % addresses.len().max(1)).ok_or_else(nowhere)?;
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream))
+    }
+
+    fn explain(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}:{}: {error}", self.name, self.port))
+    }
+}
+
+/// Something a [`Client`](crate::Client) can connect to.
+///
+/// - A connect string: `host:port,host:port/chroot`. The port is 2181 where it is left out, an IPv6 address stands in
+///   brackets, the chroot may be left out. The hosts are tried in random order, and names are resolved at each attempt.
+/// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any stream `S` of bytes. It is called
+///   for each attempt. TLS, Unix sockets, simulators and servers in the same process come in this way.
+pub trait IntoTransport {
+    /// The transport it stands for.
+    ///
+    /// # Errors
+    /// `InvalidTarget`, which says what is wrong with a connect string.
+    fn into_transport(self) -> Result<Transport, Error>;
+}
+
+impl IntoTransport for Transport {
+    fn into_transport(self) -> Result<Transport, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoTransport for &str {
+    fn into_transport(self) -> Result<Transport, Error> {
+        parse(self)
+    }
+}
+
+impl IntoTransport for String {
+    fn into_transport(self) -> Result<Transport, Error> {
+        parse(&self)
+    }
+}
+
+impl IntoTransport for &String {
+    fn into_transport(self) -> Result<Transport, Error> {
+        parse(self)
+    }
+}
+
+impl<F, C, S> IntoTransport for F
+where
+    F: Fn() -> C + Send + 'static,
+    C: Future<Output = io::Result<S>> + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    fn into_transport(self) -> Result<Transport, Error> {
+        let dial = move || -> Dialing {
+            let connecting = self();
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn Connection>) })
+        };
+        Ok(Transport { dial: Dial::Custom(Box::new(dial)), chroot: String::new() })
+    }
+}
+
+fn parse(text: &str) -> Result<Transport, Error> {
+    let (hosts, chroot) = match text.find('/') {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let hosts: Vec<Host> = hosts
+        .split(',')
+        .map(|host| parse_host(host.trim()))
+        .collect::<Result<_, _>>()
+        .map_err(|reason| Error::InvalidTarget(format!("{text:?}: {reason}")))?;
+    Ok(Transport { dial: Dial::Tcp { hosts, attempts: 0 }, chroot: chroot.to_owned() })
+}
+
+fn parse_host(text: &str) -> Result<Host, String> {
+    let (name, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').ok_or_else(|| format!("{text:?} has no closing bracket"))?,
+        None => match text.find(':') {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        },
+    };
+    if name.is_empty() {
+        return Err("a host has no name".to_owned());
+    }
+    let port = match port.strip_prefix(':') {
+        Some(port) => port.parse().map_err(|_| format!("{text:?} has no valid port"))?,
+        None if port.is_empty() => DEFAULT_PORT,
+        None => return Err(format!("{text:?} is no host and port")),
+    };
+    Ok(Host { name: name.to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(text: &str) -> (Vec<(String, u16)>, String) {
+        let transport = parse(text).expect(text);
+        let Dial::Tcp { hosts, .. } = transport.dial else { panic!("a connect string is TCP") };
+        (hosts.into_iter().map(|host| (host.name, host.port)).collect(), transport.chroot)
+    }
+
+    #[test]
+    fn a_connect_string_names_hosts_and_a_chroot() {
+        let one = |name: &str, port| (name.to_owned(), port);
+        assert_eq!(hosts("a"), (vec![one("a", 2181)], String::new()));
+        assert_eq!(hosts("a:1,b:2"), (vec![one("a", 1), one("b", 2)], String::new()));
+        assert_eq!(hosts("a:1, b/app/x"), (vec![one("a", 1), one("b", 2181)], "/app/x".to_owned()));
+        assert_eq!(hosts("[::1]:7,[fe80::1]"), (vec![one("::1", 7), one("fe80::1", 2181)], String::new()));
+    }
+
+    #[test]
+    fn a_connect_string_that_names_no_host_is_refused_with_a_reason() {
+        for text in ["", "/app", "a,,b", ":2181", "a:port", "a:70000", "[::1", "[::1]x", "::1"] {
+            let error = parse(text).expect_err(text);
+            assert!(error.to_string().starts_with("connect: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Setting the watches of an earlier connection again: the requests, none of them too long for a server.
+
+use zoolet_proto::records::{SetWatches, SetWatches2};
+use zoolet_proto::{Request, Zxid};
+
+use super::WatchTable;
+
+/// Most bytes of paths in one request, as in the Java client: far below what a server takes.
+const CHUNK: usize = 128 * 1024;
+
+/// The requests that set every watch of `table` again, telling at once what changed after `last_seen`.
+///
+/// One that has persistent watches is a setWatches2, which servers know since 3.6; the others are for all of them.
+pub(crate) fn restore(table: &WatchTable, last_seen: Zxid) -> Vec<Request> {
+    let mut chunks = Chunks { last_seen, requests: Vec::new(), open: empty(last_seen), bytes: 0 };
+    for (path, entry) in &table.data {
+        chunks.add(path, if entry.missing { |open| &mut open.exist } else { |open| &mut open.data });
+    }
+    table.child.keys().for_each(|path| chunks.add(path, |open| &mut open.child));
+    table.persistent.keys().for_each(|path| chunks.add(path, |open| &mut open.persistent));
+    table.recursive.keys().for_each(|path| chunks.add(path, |open| &mut open.recursive));
+    chunks.close();
+    chunks.requests
+}
+
+struct Chunks {
+    last_seen: Zxid,
+    requests: Vec<Request>,
+    open: SetWatches2,
+    bytes: usize,
+}
+
+impl Chunks {
+    fn add(&mut self, path: &str, list: fn(&mut SetWatches2) -> &mut Vec<String>) {
+        let bytes = path.len() + 4;
+        if self.bytes + bytes > CHUNK {
+            self.close();
+        }
+        self.bytes += bytes;
+        list(&mut self.open).push(path.to_owned());
+    }
+
+    fn close(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes == 0 {
+            return;
+        }
+        let chunk = std::mem::replace(&mut self.open, empty(self.last_seen));
+        self.requests.push(if chunk.persistent.is_empty() && chunk.recursive.is_empty() {
+            let SetWatches2 { relative_zxid, data, exist, child, .. } = chunk;
+            Request::SetWatches(SetWatches { relative_zxid, data, exist, child })
+        } else {
+            Request::SetWatches2(chunk)
+        });
+    }
+}
+
+fn empty(relative_zxid: Zxid) -> SetWatches2 {
+    SetWatches2 {
+        relative_zxid,
+        data: Vec::new(),
+        exist: Vec::new(),
+        child: Vec::new(),
+        persistent: Vec::new(),
+        recursive: Vec::new(),
+    }
+}
