@@ -49,7 +49,7 @@ def c():
         install_c_client()
     sources = sorted((HERE / "c").glob("*.[ch]"))
     folder = once("c", [*sources, header], lambda folder: quietly(
-        [gcc, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-DTHREADED", "-I/usr/include/zookeeper", "-o", folder / "script",
+        [gcc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-I/usr/include/zookeeper", "-o", folder / "script",
          *(source for source in sources if source.suffix == ".c"), "-lzookeeper_mt", "-lpthread"]))
     return [folder / "script"]
 
