@@ -134,6 +134,13 @@ bool quiet(events_t *events)
     return events->taken == events->told;
 }
 
+void forget(events_t *events)
+{
+    pthread_mutex_lock(&events->mutex);
+    events->taken = events->told;
+    pthread_mutex_unlock(&events->mutex);
+}
+
 const char *session_open(session_t *session, const char *hosts, int timeout_ms)
 {
     events_init(&session->events);

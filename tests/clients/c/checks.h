@@ -64,6 +64,7 @@ void note(zhandle_t *zh, int type, int state, const char *path, void *events);
 const char *expect(events_t *events, int type, const char *path);
 const char *await_state(events_t *events, int state);
 bool quiet(events_t *events);
+void forget(events_t *events);
 
 /* A client with what its session went through. */
 typedef struct {

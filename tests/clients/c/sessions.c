@@ -17,6 +17,7 @@ static const char *reconnects(void)
     deallocate_String_vector(&names);
     CODE(zoo_wexists(client.zh, "/live/new", note, &created, NULL), ZNONODE);
     CODE(zoo_wexists(client.zh, "/live/quiet", note, &still, NULL), ZOK);
+    forget(&client.events);
     NEED(control("refuse"));
     PASS(await_state(&client.events, ZOO_CONNECTING_STATE));
     CODE(set(outside.zh, "/live", "changed"), ZOK);
@@ -88,6 +89,7 @@ static const char *client_sees_expiry(void)
 
 static const char *closing(void)
 {
+    EVENTUALLY(zoo_state(client.zh) == ZOO_CONNECTED_STATE);
     CODE(zoo_exists(outside.zh, "/live/mine", 0, NULL), ZOK);
     session_close(&client);
     NEED(missing(outside.zh, "/live/mine"));

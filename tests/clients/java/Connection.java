@@ -64,6 +64,10 @@ final class Connection implements AutoCloseable {
             }
         }
 
+        void forget() {
+            queue.clear();
+        }
+
         boolean isEmpty() {
             return queue.isEmpty();
         }

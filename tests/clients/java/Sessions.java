@@ -38,6 +38,7 @@ final class Sessions {
         zk.addWatch("/live/persistent", persistent, AddWatchMode.PERSISTENT_RECURSIVE);
 
         Checks.check("reconnect: same session, after a cut", () -> {
+            main.events.forget();
             Checks.control("refuse");
             main.events.await(KeeperState.Disconnected);
             outside.setData("/live/data", null, -1);
