@@ -50,7 +50,8 @@ impl Core {
             self.welcome(conn, id, timeout);
         } else {
             tracing::debug!(session = %id, %conn, "session refused");
-            self.send(conn, Message::Connected(ConnectResponse::refusal(request.read_only)));
+            let refusal = ConnectResponse::refusal(request.read_only.map(|_| false));
+            self.send(conn, Message::Connected(refusal));
             self.close(conn);
         }
     }

@@ -78,12 +78,6 @@ fn a_create_reports_its_first_fault() {
 }
 
 #[test]
-fn existence_is_checked_before_the_kind_of_the_parent() {
-    // The system never has a child below an ephemeral, so only a multi could show it; a name that exists elsewhere does.
-    assert_refusals([("node exists", create("/a"), NodeExists), ("root", create("/"), NodeExists)]);
-}
-
-#[test]
 fn odd_names_to_create() {
     assert_refusals([
         ("no slash", create("x"), BadArguments),
@@ -94,6 +88,7 @@ fn odd_names_to_create() {
         ("trailing slash below a parent", create("/a/"), BadArguments),
         ("a dot in between", create("/a/./q"), NoNode),
         ("a dot at the end", create("/a/."), BadArguments),
+        ("the root exists", create("/"), NodeExists),
     ]);
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
+pub mod random;
 pub mod requests;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,112 @@
+//! What holds whatever several sessions do, in whichever order.
+
+mod common;
+
+use bytes::BytesMut;
+use common::random::{Script, Step};
+use common::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Tree, Txn};
+use zoolet_proto::Incoming;
+
+/// Everything about a tree that can be seen, a line per znode.
+fn dump(tree: &Tree) -> Vec<String> {
+    let mut lines = vec![format!("{:?} {} {:?}", tree.last_zxid(), tree.data_size(), tree.owners())];
+    let mut below = vec!["/".to_owned()];
+    while let Some(path) = below.pop() {
+        let node = tree.get(&path).expect("a znode");
+        lines.push(format!("{path} {:?} {:?} {:?} {:?}", node.data(), node.acl(), node.owner(), node.stat()));
+        below.extend(node.children().map(ToString::to_string));
+    }
+    for session in tree.owners() {
+        lines.push(format!("{session}: {:?}", tree.ephemerals(session).collect::<Vec<_>>()));
+    }
+    lines
+}
+
+fn replay(txns: &[Txn]) -> Tree {
+    let mut tree = Tree::new();
+    for txn in txns {
+        tree.apply(txn, &mut |_, _| {});
+    }
+    tree
+}
+
+fn encoded(effects: &Effects) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    for (conn, message) in &effects.outbound {
+        out.extend_from_slice(&conn.0.to_be_bytes());
+        match message {
+            Message::Connected(welcome) => welcome.encode_frame(&mut out),
+            Message::Reply(header, reply) => reply.encode_frame(*header, &mut out),
+            Message::Close => out.extend_from_slice(b"close"),
+        }
+    }
+    out.extend_from_slice(format!("{:?}", effects.txns).as_bytes());
+    out.to_vec()
+}
+
+/// Runs a script on a core of its own, a session each for four connections, and gives the bytes it put out.
+fn outputs(steps: &[Step]) -> Vec<u8> {
+    let mut core = Core::new(CoreConfig { extended_types: true, ..CoreConfig::default() }, Millis(START));
+    let mut out = Vec::new();
+    for conn in 0..4 {
+        core.handle(Millis(START), ConnId(conn), Input::Open { peer: [127, 0, 0, 1].into() });
+        core.handle(Millis(START), ConnId(conn), Input::Connect(new_session()));
+    }
+    for (at, step) in steps.iter().enumerate() {
+        let now = Millis(START + 777 * at as i64);
+        let request = random::request(*step);
+        let incoming =
+            Incoming { xid: zoolet_proto::Xid(at as i32), op: request.op().code(), body: Ok(request) };
+        core.handle(now, ConnId(u64::from(step[1] % 4)), Input::Request(incoming));
+        core.handle_timeout(now);
+        out.extend(encoded(&core.take_effects()));
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_tree_its_indexes_and_the_order_of_replies_are_sound_after_every_step(
+        steps in vec(any::<Step>(), 0..150)
+    ) {
+        let mut script = Script::new();
+        for step in steps {
+            script.step(step);
+            script.assert_sound();
+        }
+    }
+
+    #[test]
+    fn replaying_the_transactions_gives_the_same_tree(steps in vec(any::<Step>(), 0..200)) {
+        let mut script = Script::new();
+        for step in steps {
+            script.step(step);
+        }
+        prop_assert_eq!(dump(&replay(&script.world.txns)), dump(script.world.core.tree()));
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_bytes(steps in vec(any::<Step>(), 0..100)) {
+        prop_assert_eq!(outputs(&steps), outputs(&steps));
+    }
+
+    #[test]
+    fn arbitrary_bytes_in_a_frame_are_refused_or_carried_out_but_never_a_panic(
+        op in prop_oneof![-12..24i32, 100..108i32],
+        body in vec(any::<u8>(), 0..60),
+        then in any::<Step>(),
+    ) {
+        let mut world = World::new();
+        let a = world.connect();
+        let frame = [&7i32.to_be_bytes()[..], &op.to_be_bytes(), &body].concat();
+        world.send_frame(a, &frame);
+        let b = world.connect();
+        world.send(b, random::request(then));
+        prop_assert!(!world.told(b).is_empty());
+    }
+}
