@@ -14,12 +14,14 @@ use zoolet_proto::{
 /// Bytes written in hex; spaces are for the reader.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let digit = |digit: u8| char::from(digit).to_digit(16).expect("hex") as u8;
+    let byte = |pair: &[u8]| digit(pair[0]) << 4 | digit(pair[1]);
     digits.chunks(2).map(byte).collect()
 }
 
 fn payload(wire: &[u8]) -> &[u8] {
-    let payload = frame::split(wire, frame::DEFAULT_MAX_FRAME).unwrap().expect("a whole frame");
+    let payload =
+        frame::split(wire, frame::DEFAULT_MAX_FRAME).expect("a legal length").expect("a whole frame");
     assert_eq!(payload.len() + frame::PREFIX, wire.len(), "the length is that of the frame");
     payload
 }
@@ -149,7 +151,7 @@ fn a_refusal() {
     let mut out = BytesMut::new();
     Reply::Empty.encode_frame(header, &mut out);
     assert_eq!(out, wire);
-    let parsed: ReplyHeader = jute::parse(payload(&wire)).unwrap();
+    let parsed: ReplyHeader = jute::parse(payload(&wire)).expect("a header");
     assert_eq!(parsed.error_code(), Some(ErrorCode::NodeExists));
 
     let unknown = ReplyHeader::error(Xid(1), Zxid(-1), ErrorCode::Unimplemented);
