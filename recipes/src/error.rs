@@ -1,0 +1,91 @@
+//! Why a lock was not acquired, or a guard could not do what it was asked.
+
+use zoolet_client::{Error, ErrorCode};
+
+use crate::guard::LostReason;
+
+/// Why a lock was not acquired, or a guard could not do what it was asked.
+///
+/// When acquiring fails, nothing is left behind: the znode goes at once, or with the session if that is over.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The time was up. Try again later, or with more time; somebody else holds the lock.
+    #[error("lock {dir}: not acquired in time")]
+    Timeout {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// The session is over, and every lock of it. Open a new client and start over.
+    #[error("lock {dir}: the session is over: {reason}")]
+    SessionOver {
+        /// The directory of the lock.
+        dir: String,
+        /// How it ended.
+        reason: LostReason,
+    },
+    /// Somebody deleted the znode of this contender, most often an operator who evicted it. Acquire again if that was
+    /// a mistake.
+    #[error("lock {dir}: the znode of this contender was deleted")]
+    NodeDeleted {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// The guard does not hold the lock any more. Stop what it protects.
+    #[error("lock {dir}: not held any more: {reason}")]
+    NotHeld {
+        /// The directory of the lock.
+        dir: String,
+        /// Why not.
+        reason: LostReason,
+    },
+    /// An ACL denies what the lock needs: READ, CREATE and DELETE on its directory, READ on the znodes in it.
+    #[error("lock {dir}: not authorized")]
+    NoAuth {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// The directory, or one above it, does not exist and was not to be created, or its place cannot have children.
+    /// Create it, or choose another [`ParentMode`](crate::ParentMode).
+    #[error("lock {dir}: the directory is not there: {code}")]
+    NoParent {
+        /// The directory of the lock.
+        dir: String,
+        /// What the server said.
+        code: ErrorCode,
+    },
+    /// Something in the directory is no contender, and [`ForeignPolicy::Reject`](crate::ForeignPolicy::Reject) is set.
+    /// Remove it, or choose another policy.
+    #[error("lock {dir}: {name} is no contender that is known here")]
+    Foreign {
+        /// The directory of the lock.
+        dir: String,
+        /// Its name.
+        name: String,
+    },
+    /// More contenders wait than [`max_queue`](crate::LockBuilder::max_queue) allows. Try again later.
+    #[error("lock {dir}: {len} contenders wait already")]
+    QueueFull {
+        /// The directory of the lock.
+        dir: String,
+        /// How many there are.
+        len: usize,
+    },
+    /// Any other refusal; it says what was asked and what the answer was.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+impl LockError {
+    /// What a client's error means to the lock in `dir`.
+    pub(crate) fn of(dir: &str, error: Error) -> Self {
+        let dir = dir.to_owned();
+        match &error {
+            Error::SessionExpired(_) => Self::SessionOver { dir, reason: LostReason::SessionExpired },
+            Error::AuthFailed(_) => Self::SessionOver { dir, reason: LostReason::AuthFailed },
+            Error::Closed(_) => Self::SessionOver { dir, reason: LostReason::SessionClosed },
+            _ if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { dir },
+            _ => Self::Client(error),
+        }
+    }
+}

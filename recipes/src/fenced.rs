@@ -1,0 +1,74 @@
+//! Writes that happen only while a lock is held.
+
+use zoolet_client::{ErrorCode, Multi, MultiOutcome, MultiWrite};
+
+use crate::contender::Setup;
+use crate::error::LockError;
+use crate::guard::LostReason;
+
+/// Writes that happen only if the lock is held when they do, and then all of them; from
+/// [`Guard::fenced`](crate::Guard::fenced).
+#[derive(Debug)]
+#[must_use = "it is sent by `.commit()`"]
+pub struct FencedTxn<'g> {
+    setup: &'g Setup,
+    multi: Multi<'g>,
+}
+
+impl<'g> FencedTxn<'g> {
+    pub(crate) fn new(setup: &'g Setup, node: &str) -> Self {
+        Self { setup, multi: setup.client.multi().check(node, -1) }
+    }
+
+    /// Creates a persistent znode that is open to everybody. For any other, [`add`](FencedTxn::add) a create.
+    pub fn create(self, path: impl Into<String>, data: impl Into<bytes::Bytes>) -> Self {
+        self.with(|multi| multi.create(path, data))
+    }
+
+    /// Deletes a znode, whatever its version.
+    pub fn delete(self, path: impl Into<String>) -> Self {
+        self.with(|multi| multi.delete(path))
+    }
+
+    /// Replaces data, whatever its version.
+    pub fn set_data(self, path: impl Into<String>, data: impl Into<bytes::Bytes>) -> Self {
+        self.with(|multi| multi.set_data(path, data))
+    }
+
+    /// Goes on only if the data of the znode has this version.
+    pub fn check(self, path: impl Into<String>, version: i32) -> Self {
+        self.with(|multi| multi.check(path, version))
+    }
+
+    /// Adds a create, delete or setData with all that can be chosen for it.
+    #[expect(clippy::should_implement_trait, reason = "it adds to a list, it is no sum")]
+    pub fn add(self, write: impl Into<MultiWrite>) -> Self {
+        self.with(|multi| multi.add(write))
+    }
+
+    /// Sends it and waits: one outcome per write, in order.
+    ///
+    /// # Errors
+    /// [`LockError::NotHeld`] if the lock was not held any more; [`LockError::Client`] with what was refused and its
+    /// number, where 0 is the check of the lock. Nothing has happened then. After a lost connection the outcome is
+    /// unknown.
+    /// # Ordering and cancel safety
+    /// Sent at the first poll. Dropping the future does not recall it.
+    pub async fn commit(self) -> Result<Vec<MultiOutcome>, LockError> {
+        match self.multi.commit().await {
+            Ok(mut outcomes) => {
+                // The check of the lock is ours, not the caller's.
+                outcomes.remove(0);
+                Ok(outcomes)
+            }
+            Err(error) if error.failed_operation() == Some(0) && error.code() == Some(ErrorCode::NoNode) => {
+                Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason: LostReason::NodeDeleted })
+            }
+            Err(error) => Err(self.setup.error(error)),
+        }
+    }
+
+    fn with(self, add: impl FnOnce(Multi<'g>) -> Multi<'g>) -> Self {
+        Self { setup: self.setup, multi: add(self.multi) }
+    }
+}

@@ -1,0 +1,218 @@
+//! [`Guard`]: a held lock.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use zoolet_client::{SessionId, Zxid};
+
+use crate::contender::Setup;
+use crate::error::LockError;
+use crate::fenced::FencedTxn;
+use crate::hold::{Order, lease_end};
+
+/// A number that rises with every acquisition of a lock, also when its directory was deleted in between: the
+/// transaction that put the holder in the queue.
+///
+/// A store that keeps the highest token it has seen and refuses lower ones is safe from holders that do not know that they
+/// are not. A new holder must write its token before it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    pub(crate) fn new(czxid: Zxid) -> Self {
+        Self(czxid.0.unsigned_abs())
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What is known of a held lock without asking the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HoldState {
+    /// Connected, and nothing speaks against it.
+    Held,
+    /// There is no connection, or only one to a server that is cut off itself. The lock is held still if the session
+    /// is taken up again in time.
+    Suspect {
+        /// Since when.
+        since: Instant,
+    },
+    /// Not held any more. Final.
+    Lost(LostReason),
+}
+
+/// How a lock was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// The server has expired the session. Open a new client.
+    #[error("the session has expired")]
+    SessionExpired,
+    /// The client was closed, or its runtime is gone.
+    #[error("the client is closed")]
+    SessionClosed,
+    /// The server has refused the client's credentials.
+    #[error("authentication failed")]
+    AuthFailed,
+    /// Somebody deleted the znode of the holder.
+    #[error("the znode of the holder was deleted")]
+    NodeDeleted,
+    /// No server was reached for so long that it may have expired the session.
+    #[error("no server was reached for as long as the session lives")]
+    LeaseElapsed,
+    /// The connection was lost, and [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is set.
+    #[error("the connection was lost")]
+    Suspended,
+}
+
+/// What became of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// The lock was held until now.
+    Deleted,
+    /// It was lost before.
+    AlreadyGone,
+}
+
+/// A held lock.
+///
+/// It belongs to one session and never moves to another. Dropping it releases the lock in the background, without
+/// blocking and without a new task; [`Guard::release`] waits until that is done.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct Guard {
+    setup: Setup,
+    node: String,
+    token: FencingToken,
+    state: watch::Receiver<HoldState>,
+    /// Dropped with the guard, which the holder's task takes for the order to release.
+    order: oneshot::Sender<Order>,
+}
+
+impl Guard {
+    pub(crate) fn new(
+        setup: Setup,
+        node: String,
+        czxid: Zxid,
+        state: watch::Receiver<HoldState>,
+        order: oneshot::Sender<Order>,
+    ) -> Self {
+        Self { setup, node, token: FencingToken::new(czxid), state, order }
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The path of the znode that holds the lock.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The session that holds the lock.
+    pub fn session_id(&self) -> SessionId {
+        self.setup.client.session_id()
+    }
+
+    /// What is known without asking the server. [`HoldState::Held`] is no proof: an ensemble may have given the lock to
+    /// another while the server this client talks to did not know. [`Guard::verify`] and [`Guard::fenced`] are.
+    pub fn state(&self) -> HoldState {
+        let state = *self.state.borrow();
+        // The holder's task may not have run since the connection was lost.
+        match state {
+            HoldState::Held if !self.setup.client.state().is_connected() => {
+                HoldState::Suspect { since: Instant::now() }
+            }
+            state => state,
+        }
+    }
+
+    /// How long the server cannot have expired the session, by this machine's clock: the session timeout after the last
+    /// sign of life it had, less a tenth for clocks that run apart. Advice, as an ensemble may count otherwise.
+    pub fn lease_left(&self) -> Duration {
+        match self.state() {
+            HoldState::Lost(_) => Duration::ZERO,
+            _ => lease_end(&self.setup.client).saturating_duration_since(Instant::now()),
+        }
+    }
+
+    /// Waits until the lock is lost, and says how. The future borrows nothing and may be asked for any number of times.
+    /// After a release it never ends.
+    ///
+    /// # Ordering and cancel safety
+    /// A lost connection alone does not end it, unless [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is
+    /// set. Dropping it changes nothing.
+    pub fn lost(&self) -> impl Future<Output = LostReason> + Send + 'static + use<> {
+        let mut state = self.state.clone();
+        async move {
+            let lost = state.wait_for(|state| matches!(state, HoldState::Lost(_))).await.map(|state| *state);
+            match lost {
+                Ok(HoldState::Lost(reason)) => reason,
+                // The lock was released.
+                _ => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Asks the ensemble whether the lock is held, by a write that changes nothing: the one honest answer.
+    ///
+    /// # Errors
+    /// [`LockError::NotHeld`], and [`LockError::SessionOver`]; after [`LockError::Client`] nothing is known.
+    pub async fn verify(&self) -> Result<(), LockError> {
+        self.fenced().commit().await.map(|_| ())
+    }
+
+    /// Writes that happen only if the lock is still held when they do: a multi that begins with a check of the holder's
+    /// znode. No token is needed for effects inside ZooKeeper.
+    pub fn fenced(&self) -> FencedTxn<'_> {
+        FencedTxn::new(&self.setup, &self.node)
+    }
+
+    /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then.
+    ///
+    /// # Errors
+    /// How the lock was lost.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LostReason> {
+        tokio::select! {
+            biased;
+            reason = self.lost() => Err(reason),
+            output = work => Ok(output),
+        }
+    }
+
+    /// Releases the lock and waits until its znode is gone.
+    ///
+    /// # Errors
+    /// What keeps the znode there. It goes with the session in any case.
+    /// # Ordering and cancel safety
+    /// The release is under way when this is called; dropping the future only ends the waiting.
+    pub fn release(self) -> impl Future<Output = Result<Released, LockError>> + Send + 'static + use<> {
+        let (done, outcome) = oneshot::channel();
+        // If the holder's task is gone, so is its runtime, and the session with it.
+        let _ = self.order.send(Order { done });
+        async move { outcome.await.unwrap_or(Ok(Released::AlreadyGone)) }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("node", &self.node)
+            .field("token", &self.token)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
