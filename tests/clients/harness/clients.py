@@ -71,7 +71,7 @@ def go():
     [go] = need("go")
     inputs = sorted((HERE / "go").glob("*.go")) + [HERE / "go" / "go.mod", HERE / "go" / "go.sum"]
     folder = once("go", inputs, lambda folder: quietly(
-        [go, "build", "-mod=readonly", "-p", "1", "-o", folder / "script", "."], cwd=HERE / "go"))
+        [go, "build", "-mod=readonly", "-o", folder / "script", "."], cwd=HERE / "go"))
     return [folder / "script"]
 
 
@@ -90,7 +90,7 @@ def node():
 def rust():
     [cargo] = need("cargo")
     build = toolchain.TARGET / "rust"
-    quietly([cargo, "build", "--locked", "--jobs", "1", "--manifest-path", HERE / "rust" / "Cargo.toml",
+    quietly([cargo, "build", "--locked", "--manifest-path", HERE / "rust" / "Cargo.toml",
              "--target-dir", build])
     return [build / "debug" / "script"]
 
