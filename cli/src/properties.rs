@@ -1,0 +1,196 @@
+//! Java properties files, read as `java.util.Properties.load` reads them.
+
+/// One key with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The line it starts in, counted from 1.
+    pub(crate) line: usize,
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+/// A `\u` without four hexadecimal digits behind it: the one thing a properties file can have wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadEscape {
+    pub(crate) line: usize,
+}
+
+/// Reads the entries of a file, in its order. Bytes are characters of Latin-1, as Java takes them.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadEscape> {
+    // Some editors put a byte order mark in front, which would become part of the first key.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    logical_lines(bytes).into_iter().map(|(line, text)| entry(line, &text)).collect()
+}
+
+/// The lines with comments and blank lines taken out and continued lines joined, each with the number of its first.
+fn logical_lines(bytes: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    let mut lines = Vec::new();
+    let mut joined: Option<(usize, Vec<u8>)> = None;
+    for (number, natural) in natural_lines(bytes).enumerate() {
+        let text = natural.trim_ascii_start_blanks();
+        // Only what starts a logical line can be blank or a comment.
+        let continues = joined.as_ref().is_some_and(|(_, before)| !before.is_empty());
+        if !continues && (matches!(text.first(), Some(b'#' | b'!')) || (text.is_empty() && joined.is_none()))
+        {
+            joined = None;
+            continue;
+        }
+        let (start, mut line) = joined.take().unwrap_or((number + 1, Vec::new()));
+        let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 1 {
+            line.extend_from_slice(&text[..text.len() - 1]);
+            joined = Some((start, line));
+        } else {
+            line.extend_from_slice(text);
+            lines.push((start, line));
+        }
+    }
+    lines.extend(joined);
+    lines.retain(|(_, line)| !line.is_empty());
+    lines
+}
+
+fn natural_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            rest = None;
+            return Some(text);
+        };
+        let width = if text[end..].starts_with(b"\r\n") { 2 } else { 1 };
+        rest = Some(&text[end + width..]);
+        Some(&text[..end])
+    })
+}
+
+trait Blanks {
+    fn trim_ascii_start_blanks(&self) -> &[u8];
+}
+
+impl Blanks for [u8] {
+    fn trim_ascii_start_blanks(&self) -> &[u8] {
+        let blanks = self.iter().take_while(|byte| blank(**byte)).count();
+        &self[blanks..]
+    }
+}
+
+fn blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\x0c')
+}
+
+/// Splits a line at the first `=`, `:` or blank that is not escaped; around an `=` or `:` there may be blanks.
+fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
+    let mut escaped = false;
+    let separates = |byte: &u8| {
+        let separates = !escaped && (matches!(byte, b'=' | b':') || blank(*byte));
+        escaped = *byte == b'\\' && !escaped;
+        separates
+    };
+    let end = text.iter().position(separates).unwrap_or(text.len());
+    let (key, rest) = text.split_at(end);
+    let rest = rest.trim_ascii_start_blanks();
+    let value = match rest.first() {
+        Some(b'=' | b':') => rest[1..].trim_ascii_start_blanks(),
+        _ => rest,
+    };
+    let unescaped = |text| unescape(text).ok_or(BadEscape { line });
+    Ok(Entry { line, key: unescaped(key)?, value: unescaped(value)? })
+}
+
+/// Takes the escapes out; `None` for a `\u` without four hexadecimal digits.
+fn unescape(text: &[u8]) -> Option<String> {
+    let mut units = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte != b'\\' {
+            units.push(u16::from(*byte));
+            continue;
+        }
+        let Some((escape, after)) = rest.split_first() else { break };
+        rest = after;
+        units.push(match escape {
+            b't' => u16::from(b'\t'),
+            b'r' => u16::from(b'\r'),
+            b'n' => u16::from(b'\n'),
+            b'f' => 0x0c,
+            b'u' => {
+                let (digits, after) = rest.split_at_checked(4)?;
+                rest = after;
+                digits.iter().try_fold(0, |unit, digit| {
+                    let digit = char::from(*digit).to_digit(16)?;
+                    u16::try_from(digit).ok().map(|digit| unit << 4 | digit)
+                })?
+            }
+            other => u16::from(*other),
+        });
+    }
+    Some(String::from_utf16_lossy(&units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(usize, String, String)> {
+        let entries = parse(text.as_bytes()).unwrap();
+        entries.into_iter().map(|entry| (entry.line, entry.key, entry.value)).collect()
+    }
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        read(text).into_iter().map(|(_, key, value)| (key, value)).collect()
+    }
+
+    fn pair(key: &str, value: &str) -> Vec<(String, String)> {
+        vec![(key.to_owned(), value.to_owned())]
+    }
+
+    #[test]
+    fn a_key_ends_at_an_equals_sign_a_colon_or_a_blank() {
+        for text in ["a=b", "a:b", "a b", "a = b", "a\t:\x0cb", " \ta b", "a   b"] {
+            assert_eq!(pairs(text), pair("a", "b"), "{text:?}");
+        }
+        assert_eq!(pairs("a = = b"), pair("a", "= b"));
+        assert_eq!(pairs("a b=c"), pair("a", "b=c"));
+        assert_eq!(pairs("a"), pair("a", ""));
+        assert_eq!(pairs("a="), pair("a", ""));
+        assert_eq!(pairs("=b"), pair("", "b"));
+        assert_eq!(pairs(r"a\=\:\ b=c"), pair("a=: b", "c"));
+        assert_eq!(pairs("a=b "), pair("a", "b "));
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_skipped_and_lines_are_counted() {
+        let text = "# one\n! two\n\n  \t\n  # three \\\na=1\r\n\r\nb=2\rc=3 # stays";
+        let expected = [(6, "a", "1"), (8, "b", "2"), (9, "c", "3 # stays")];
+        assert_eq!(read(text), expected.map(|(line, key, value)| (line, key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn a_backslash_at_the_end_continues_the_line() {
+        assert_eq!(read("a=1,\\\n   2,\\\r\n\t3\nb=4")[0], (1, "a".to_owned(), "1,2,3".to_owned()));
+        assert_eq!(read("a=1,\\\n   2,\\\r\n\t3\nb=4")[1].0, 4);
+        assert_eq!(pairs("a=1\\\\\nb=2").len(), 2);
+        assert_eq!(pairs("a=1\\\\\\\n2"), pair("a", "1\\2"));
+        assert_eq!(pairs("a=1\\\n# no comment"), pair("a", "1# no comment"));
+        assert_eq!(pairs("a=1\\\n\nb=2").len(), 2);
+        assert_eq!(pairs("\\\n# a comment\na=1"), pair("a", "1"));
+        assert_eq!(pairs("a=1\\"), pair("a", "1"));
+    }
+
+    #[test]
+    fn escapes_stand_for_characters() {
+        assert_eq!(pairs(r"a=\t\n\r\f\q\\"), pair("a", "\t\n\r\x0cq\\"));
+        assert_eq!(pairs(r"\u0061=\u00e9\uD83D\uDE00"), pair("a", "é😀"));
+        assert_eq!(parse(b"x=1\ndir=C:\\users"), Err(BadEscape { line: 2 }));
+        assert_eq!(parse(b"x=\\u12"), Err(BadEscape { line: 1 }));
+        assert_eq!(parse(b"x=\\u+123"), Err(BadEscape { line: 1 }));
+    }
+
+    #[test]
+    fn bytes_are_latin_1_and_a_byte_order_mark_is_none_of_them() {
+        assert_eq!(parse(b"a=\xe9").unwrap()[0].value, "é");
+        assert_eq!(parse(b"\xef\xbb\xbfa=1").unwrap()[0].key, "a");
+    }
+}
