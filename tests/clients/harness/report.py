@@ -18,11 +18,10 @@ class Outcome:
         return f"{self.passed} passed{failed} ({self.seconds:.0f} s)"
 
 
-def table(outcomes):
+def table(outcomes, servers):
     """`outcomes[client][server]` as text."""
-    servers = list(dict.fromkeys(server for row in outcomes.values() for server in row))
     rows = [["", *servers]]
-    rows += [[client, *(str(row.get(server, "")) for server in servers)] for client, row in outcomes.items()]
+    rows += [[client, *(str(row[server]) for server in servers)] for client, row in outcomes.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 

@@ -2,11 +2,11 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import threading
 import time
 
+from . import children
 from .proxy import Proxy
 from .report import Outcome
 from .servers import Server
@@ -48,8 +48,7 @@ def environment(client, server, proxy):
 
 def execute(command, env, log, outcome):
     """Runs the script to its end, or to the end of its time; returns its exit code."""
-    process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, env=env, start_new_session=True)
+    process = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
     reader = threading.Thread(target=read, args=(process.stdout, log, outcome))
     reader.start()
     try:
@@ -58,7 +57,7 @@ def execute(command, env, log, outcome):
         outcome.failures.append(f"still running after {LIMIT} s, see {log}")
         return None
     finally:
-        end_group(process)
+        children.end(process)
         reader.join()
 
 
@@ -73,15 +72,6 @@ def read(output, log, outcome):
                 outcome.passed += 1
             elif line.startswith("not ok "):
                 outcome.failures.append(line.removeprefix("not ok "))
-
-
-def end_group(process):
-    """Nothing that the script started outlives it."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
 
 
 def judge(code, log, outcome):

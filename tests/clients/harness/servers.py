@@ -5,8 +5,9 @@ import select
 import shutil
 import socket
 import subprocess
+import threading
 
-from . import toolchain
+from . import children, toolchain
 
 # Short ticks, so that sessions expire soon after their time and the scripts need not wait long for it.
 SETTINGS = {
@@ -35,31 +36,31 @@ class Server:
         folder.mkdir(parents=True)
         self.log = folder / "server.log"
         with open(self.log, "wb") as log:
-            self._process = subprocess.Popen(command(folder, self.port), stdin=subprocess.DEVNULL,
-                                             stdout=subprocess.PIPE, stderr=log)
+            self._process = children.start(command(folder, self.port), stdout=subprocess.PIPE, stderr=log)
         self._wait_until_it_answers()
 
     def _wait_until_it_answers(self):
-        """Both servers print one line when they do."""
+        """Both servers print one line when they do; whatever else they print is passed over."""
         ready = select.select([self._process.stdout], [], [], START_LIMIT)[0]
         if not ready or not self._process.stdout.readline():
-            self._process.kill()
-            self._process.wait()
+            children.end(self._process)
             raise RuntimeError(f"{self.name} did not start; its log:\n{self.log.read_text()[-2000:]}")
+        threading.Thread(target=self._process.stdout.read, daemon=True).start()
 
     def stop(self):
         """Ends the server; returns what was wrong with it, if anything."""
         died = self._process.poll()
         if died is not None:
-            return f"ended by itself with code {died}, see {self.log}"
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_LIMIT)
-            return None
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return f"did not stop within {STOP_LIMIT} s of SIGTERM"
+            wrong = f"ended by itself with code {died}, see {self.log}"
+        else:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_LIMIT)
+                wrong = None
+            except subprocess.TimeoutExpired:
+                wrong = f"did not stop within {STOP_LIMIT} s of SIGTERM"
+        children.end(self._process)
+        return wrong
 
 
 def free_port():
