@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) busy: bool,
     /// The runtime of the echo; it should be that of the server.
-    #[arg(long, value_enum, default_value_t = Flavor::MultiThread)]
+    #[arg(long, value_enum, default_value_t = Flavor::CurrentThread)]
     pub(crate) runtime: Flavor,
     /// The server's binary, if not the one that lies beside this bench.
     #[arg(long)]

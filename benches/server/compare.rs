@@ -15,7 +15,7 @@ pub(crate) async fn run(
     workloads: &[&'static Workload],
     lines: &mut Lines,
 ) -> io::Result<Vec<Row>> {
-    let peers = start(args, starter);
+    let peers = start(args, starter).await;
     for peer in &peers {
         warm_up(peer, workloads, args.warm_up(peer.kind)).await?;
     }
@@ -57,10 +57,10 @@ async fn one_round(
 }
 
 /// Starts the servers that can be started, and says of the others why not.
-fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
+async fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
     let mut peers = Vec::new();
     for kind in &args.peers {
-        match starter.start(*kind) {
+        match starter.start(*kind).await {
             Ok(peer) => {
                 println!("{kind:<7} {}", peer.about);
                 peers.push(peer);

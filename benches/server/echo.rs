@@ -1,13 +1,15 @@
 //! The limit of the machine: a bare tokio server that knows nothing and answers each request at once with a frame
-//! as long as the real reply would be.
+//! as long as the real reply would be, and each watch with an event.
 
+use std::collections::HashMap;
 use std::io;
-use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, BufMut, BytesMut};
 use clap::ValueEnum;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::{Builder, Runtime};
 use zoolet_proto::frame::{self, PREFIX};
 use zoolet_proto::records::{ConnectResponse, PASSWORD_LEN};
@@ -18,6 +20,8 @@ use crate::wire::HEADER;
 
 const STAT: usize = 68;
 const READ_AHEAD: usize = 16 * 1024;
+/// The xid of an event.
+const EVENT: [u8; 4] = [0xff; 4];
 static ZEROS: [u8; 512] = [0; 512];
 
 /// The kind of tokio runtime a server runs on.
@@ -46,62 +50,132 @@ impl Flavor {
     }
 }
 
-/// Serves until the process is ended. Prints one line when it can be reached, as the other servers do.
+/// Serves until the process is ended.
 pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
     flavor.runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        writeln!(io::stdout(), "echo answers on {}", listener.local_addr()?)?;
+        let watches = Watches::default();
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
+            let (read, write) = stream.into_split();
+            let connection =
+                Connection { write: Arc::new(write), watches: watches.clone(), outbox: BytesMut::new() };
             // An error here is a client that went away.
-            tokio::spawn(async move { drop(serve(stream).await) });
+            tokio::spawn(async move { drop(connection.serve(read).await) });
         }
     })
 }
 
-async fn serve(mut stream: TcpStream) -> io::Result<()> {
-    let (mut inbox, mut outbox) = (BytesMut::new(), BytesMut::new());
-    let mut connected = false;
-    let mut closing = false;
-    while !closing {
-        inbox.reserve(READ_AHEAD);
-        if stream.read_buf(&mut inbox).await? == 0 {
-            return Ok(());
-        }
-        while let Some(frame) = frame::split(&inbox, frame::DEFAULT_MAX_FRAME).map_err(io::Error::other)? {
-            if connected {
-                closing |= put_reply(frame, &mut outbox);
-            } else {
-                put_session(&mut outbox);
-                connected = true;
-            }
-            let len = frame.len();
-            inbox.advance(PREFIX + len);
-        }
-        stream.write_all(&outbox).await?;
-        outbox.clear();
-    }
-    Ok(())
+/// Whom to tell when a path is set. It is all the echo remembers: without it there would be no event to send.
+type Watches = Arc<Mutex<HashMap<Vec<u8>, Vec<Arc<OwnedWriteHalf>>>>>;
+
+struct Connection {
+    write: Arc<OwnedWriteHalf>,
+    watches: Watches,
+    outbox: BytesMut,
 }
 
-/// Appends a reply; whether it was the last.
-fn put_reply(frame: &[u8], out: &mut BytesMut) -> bool {
-    let (Some((xid, rest)), Some(op)) = (frame.split_first_chunk::<4>(), int(frame, 4)) else { return true };
-    let op = OpCode::from_code(op);
-    let body = match op {
-        Some(OpCode::GetData) => 4 + DATA_LEN + STAT,
-        Some(OpCode::SetData | OpCode::Exists) => STAT,
-        // The path: its length stands behind the opcode.
-        Some(OpCode::Create) => 4 + int(rest, 4).and_then(|len| usize::try_from(len).ok()).unwrap_or(0),
-        _ => 0,
-    };
-    let len = (HEADER + body).min(ZEROS.len());
+impl Connection {
+    async fn serve(mut self, mut read: OwnedReadHalf) -> io::Result<()> {
+        let mut inbox = BytesMut::new();
+        let mut connected = false;
+        let mut closing = false;
+        while !closing {
+            inbox.reserve(READ_AHEAD);
+            if read.read_buf(&mut inbox).await? == 0 {
+                return Ok(());
+            }
+            while let Some(frame) =
+                frame::split(&inbox, frame::DEFAULT_MAX_FRAME).map_err(io::Error::other)?
+            {
+                if connected {
+                    closing |= self.answer(frame);
+                } else {
+                    put_session(&mut self.outbox);
+                    connected = true;
+                }
+                let len = frame.len();
+                inbox.advance(PREFIX + len);
+            }
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        while !self.outbox.is_empty() {
+            match self.write.try_write(&self.outbox) {
+                Ok(written) => self.outbox.advance(written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.write.writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a request and appends its reply; whether it was the last.
+    fn answer(&mut self, frame: &[u8]) -> bool {
+        let (Some((xid, rest)), Some(op)) = (frame.split_first_chunk::<4>(), int(frame, 4)) else {
+            return true;
+        };
+        // Every record used here begins with a path.
+        let len = int(rest, 4).and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+        let (path, rest) = rest.get(8..).and_then(|record| record.split_at_checked(len)).unwrap_or_default();
+        let op = OpCode::from_code(op);
+        let body = match op {
+            Some(OpCode::GetData) => {
+                if rest.first() == Some(&1) {
+                    self.watch(path);
+                }
+                4 + DATA_LEN + STAT
+            }
+            Some(OpCode::SetData) => {
+                self.tell(path);
+                STAT
+            }
+            Some(OpCode::Create) => 4 + path.len(),
+            _ => 0,
+        };
+        put_frame(*xid, HEADER + body, &mut self.outbox);
+        op == Some(OpCode::CloseSession)
+    }
+
+    fn watch(&self, path: &[u8]) {
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.entry(path.to_vec()).or_default().push(Arc::clone(&self.write));
+    }
+
+    /// Sends an event to whoever watches the path, and forgets them.
+    fn tell(&mut self, path: &[u8]) {
+        let told = {
+            let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+            if watches.is_empty() { None } else { watches.remove(path) }
+        };
+        // Type, state and path stand behind the header.
+        let len = HEADER + 12 + path.len();
+        let mut event = BytesMut::new();
+        for write in told.into_iter().flatten() {
+            if Arc::ptr_eq(&write, &self.write) {
+                put_frame(EVENT, len, &mut self.outbox);
+                continue;
+            }
+            if event.is_empty() {
+                put_frame(EVENT, len, &mut event);
+            }
+            // It fits: the socket of one who waits for an event is empty. If it is closed, nobody waits.
+            drop(write.try_write(&event));
+        }
+    }
+}
+
+/// Appends a frame that has a number and is otherwise zeros.
+fn put_frame(xid: [u8; 4], len: usize, out: &mut BytesMut) {
+    let len = len.min(ZEROS.len());
     out.reserve(PREFIX + len);
     out.put_u32(len as u32);
-    out.put_slice(xid);
+    out.put_slice(&xid);
     out.put_slice(&ZEROS[..len - xid.len()]);
-    op == Some(OpCode::CloseSession)
 }
 
 fn int(bytes: &[u8], at: usize) -> Option<i32> {

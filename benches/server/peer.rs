@@ -2,22 +2,25 @@
 
 use std::env;
 use std::fmt;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
 
 use crate::echo::Flavor;
+use crate::wire::Wire;
 use crate::workload::Target;
 
 /// Apache ZooKeeper may have to be downloaded first.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a starting server is given to open a session.
+const TRIAL: Duration = Duration::from_millis(200);
 
 /// A server that can be put under load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,7 +56,9 @@ pub(crate) struct Peer {
     /// How it was started, for the report.
     pub(crate) about: String,
     child: Child,
-    _data: Option<TempDir>,
+    log: PathBuf,
+    /// What the server writes, in memory; removed with this value.
+    _dir: TempDir,
 }
 
 /// What is needed to start servers.
@@ -69,29 +74,24 @@ impl Starter {
     ///
     /// # Errors
     /// Says what is missing and how to get it.
-    pub(crate) fn start(&self, kind: Kind) -> io::Result<Peer> {
+    pub(crate) async fn start(&self, kind: Kind) -> io::Result<Peer> {
         let addr = free_address()?;
-        let mut data = None;
+        let dir = in_memory()?;
         let (mut command, about) = match kind {
             Kind::Echo => self.echo(addr)?,
             Kind::Zoolet => self.zoolet(addr)?,
-            Kind::Apache => {
-                let dir = in_memory()?;
-                let started = apache(addr, dir.path());
-                data = Some(dir);
-                started
-            }
+            Kind::Apache => apache(addr, dir.path()),
         };
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|error| {
-                io::Error::new(error.kind(), format!("{:?}: {error}", command.get_program()))
-            })?;
+        let log = dir.path().join("log");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.spawn().map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", Path::new(command.get_program()).display()))
+        })?;
         let target = Target { addr, pid: child.id() };
-        let ready = says_it_is_ready(&mut child);
-        let peer = Peer { kind, target, about, child, _data: data };
-        match ready {
-            true => Ok(peer),
-            false => Err(io::Error::other("it did not start; what it said stands above")),
+        let mut peer = Peer { kind, target, about, child, log, _dir: dir };
+        match peer.until_it_serves().await {
+            Ok(()) => Ok(peer),
+            Err(error) => Err(peer.explain(error)),
         }
     }
 
@@ -136,24 +136,39 @@ fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// Each of the servers prints a line when it can be reached; whether it came before the time was up.
-fn says_it_is_ready(child: &mut Child) -> bool {
-    let Some(stdout) = child.stdout.take() else { return false };
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        let mut lines = BufReader::new(stdout).lines();
-        let _ = tell.send(matches!(lines.next(), Some(Ok(_))));
-        // Keep reading, or a server that says more would stop for want of a reader.
-        lines.for_each(drop);
-    });
-    told.recv_timeout(START_LIMIT).unwrap_or(false)
-}
-
 /// Cargo's target folder, in which this program lies as `release/deps/server-…`.
 pub(crate) fn target_dir() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let target = program.ancestors().nth(3).ok_or_else(|| io::Error::other("not run by Cargo"))?;
     Ok(target.to_path_buf())
+}
+
+impl Peer {
+    /// The error with the last that the server has said.
+    pub(crate) fn explain(&self, error: io::Error) -> io::Error {
+        const LINES: usize = 10;
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
+        io::Error::new(error.kind(), format!("{error}; the last lines of its log:\n  {last}"))
+    }
+
+    async fn until_it_serves(&mut self) -> io::Result<()> {
+        let limit = Instant::now() + START_LIMIT;
+        loop {
+            // A starting server may accept connections, so only a session shows that it has started.
+            if let Ok(Ok(wire)) = timeout(TRIAL, Wire::open(self.target.addr)).await {
+                return wire.close().await;
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(io::Error::other(format!("it ended with {status}")));
+            }
+            if Instant::now() > limit {
+                return Err(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            sleep(TRIAL / 10).await;
+        }
+    }
 }
 
 impl Drop for Peer {

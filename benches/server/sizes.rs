@@ -11,7 +11,7 @@ use crate::cpu::resident;
 use crate::exchange::{Repeat, create};
 use crate::finding::{Bound, Finding};
 use crate::load::{self, Lane};
-use crate::peer::{Kind, Starter};
+use crate::peer::{Kind, Peer, Starter};
 use crate::wire::Wire;
 
 /// What there is, with a word on each.
@@ -31,19 +31,19 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Measures what was asked for, each on a server of its own.
 pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    if args.wants(SESSION) {
-        findings.push(session(starter).await?);
-    }
-    if args.wants(ZNODE) {
-        findings.push(znode(starter).await?);
+    for (name, _) in ALL.into_iter().filter(|(name, _)| args.wants(name)) {
+        match starter.start(Kind::Zoolet).await {
+            Ok(server) if name == SESSION => findings.push(session(&server).await?),
+            Ok(server) => findings.push(znode(&server).await?),
+            Err(error) => println!("{name} left out: {error}"),
+        }
     }
     Ok(findings)
 }
 
 /// Memory of a session over TCP that has been used once and idles.
-async fn session(starter: &Starter) -> io::Result<Finding> {
+async fn session(server: &Peer) -> io::Result<Finding> {
     let count = SESSIONS.min(open_files()?.saturating_sub(SPARE_DESCRIPTORS));
-    let server = starter.start(Kind::Zoolet)?;
     let mut wires = Vec::new();
     let empty = resident(server.target.pid)?;
     for _ in 0..count {
@@ -63,10 +63,9 @@ async fn session(starter: &Starter) -> io::Result<Finding> {
 }
 
 /// Memory of a znode with 100 bytes of data, with its place in the tree.
-async fn znode(starter: &Starter) -> io::Result<Finding> {
+async fn znode(server: &Peer) -> io::Result<Finding> {
     const LANES: u64 = 16;
     const DEPTH: usize = 16;
-    let server = starter.start(Kind::Zoolet)?;
     let wires = Wire::open_many(server.target.addr, LANES as usize).await?;
     let empty = resident(server.target.pid)?;
     let filling = |(lane, wire)| {

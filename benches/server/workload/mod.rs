@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use zoolet_proto::{CreateMode, ErrorCode};
 
-pub(crate) use closed_loop::Op;
+use closed_loop::Op;
+use watch::Setter;
 
 use crate::cpu::CpuTime;
 use crate::exchange::create;
@@ -29,7 +30,7 @@ pub(crate) struct Workload {
 
 enum Work {
     ClosedLoop { op: Op, connections: usize, depth: usize },
-    WatchHandOff { pairs: usize },
+    WatchHandOff { watchers: usize, setter: Setter },
     FanOut { watchers: usize },
     Session { at_once: usize },
     LockHandOff { contenders: usize },
@@ -65,9 +66,14 @@ pub(crate) static ALL: &[Workload] = &[
         4,
     ),
     Workload {
-        name: "watch-16",
-        about: "setData by one session, event to and getData with watch by another; 16 such pairs",
-        work: Work::WatchHandOff { pairs: 16 },
+        name: "watch-16x1",
+        about: "setData, its event and getData with watch, by one session; 16 such",
+        work: Work::WatchHandOff { watchers: 16, setter: Setter::Itself },
+    },
+    Workload {
+        name: "watch-pairs-16",
+        about: "setData by one session, its event to and getData with watch by another; 16 such pairs",
+        work: Work::WatchHandOff { watchers: 16, setter: Setter::Another },
     },
     Workload {
         name: "fanout-1000",
@@ -135,12 +141,12 @@ impl Workload {
         }
     }
 
-    /// Whether an echo can stand in for the server: not where one client's request is another's event.
+    /// Whether an echo can stand in for the server: not where a client acts on what is in a reply.
     pub(crate) fn suits_echo(&self) -> bool {
         match self.work {
             Work::ClosedLoop { op, .. } => op != Op::CreateDelete,
-            Work::Session { .. } => true,
-            Work::WatchHandOff { .. } | Work::FanOut { .. } | Work::LockHandOff { .. } => false,
+            Work::WatchHandOff { .. } | Work::FanOut { .. } | Work::Session { .. } => true,
+            Work::LockHandOff { .. } => false,
         }
     }
 
@@ -150,7 +156,7 @@ impl Workload {
             Work::ClosedLoop { op, connections, depth } => {
                 closed_loop::run(target, op, connections, depth, time).await
             }
-            Work::WatchHandOff { pairs } => watch::hand_off(target, pairs, time).await,
+            Work::WatchHandOff { watchers, setter } => watch::hand_off(target, watchers, setter, time).await,
             Work::FanOut { watchers } => watch::fan_out(target, watchers, time).await,
             Work::Session { at_once } => session::run(target, at_once, time).await,
             Work::LockHandOff { contenders } => lock::run(target, contenders, time).await,

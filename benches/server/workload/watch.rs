@@ -1,4 +1,4 @@
-//! Watches: one session told by another, and many told at once.
+//! Watches: a session told of what it did itself, one told of what another did, and many told at once.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,56 +10,88 @@ use crate::exchange::{get, set};
 use crate::load::Latencies;
 use crate::wire::Wire;
 
-/// In each pair one session sets a znode; the other, which watches it, gets the event and sets its watch again by
-/// reading. The next round begins when both are done. The latency is that from the request to the event.
-pub(super) async fn hand_off(target: Target, pairs: usize, time: Duration) -> io::Result<Sample> {
-    let mut ready = Vec::with_capacity(pairs);
-    for pair in 0..pairs {
-        let mut writer = Wire::open(target.addr).await?;
+/// Who sets a znode that is watched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setter {
+    /// The session that watches it.
+    Itself,
+    /// A session of its own for each that watches.
+    Another,
+}
+
+/// A znode is set, its watcher gets the event and sets its watch again by reading; then the next round begins. The
+/// latency is that from the request to the event.
+pub(super) async fn hand_off(
+    target: Target,
+    watchers: usize,
+    setter: Setter,
+    time: Duration,
+) -> io::Result<Sample> {
+    let mut teams = Vec::with_capacity(watchers);
+    for number in 0..watchers {
         let mut watcher = Wire::open(target.addr).await?;
-        let path = format!("/bench/watched-{pair:02}");
-        ensure(&mut writer, "/bench").await?;
-        ensure(&mut writer, &path).await?;
+        let path = format!("/bench/watched-{number:02}");
+        ensure(&mut watcher, "/bench").await?;
+        ensure(&mut watcher, &path).await?;
         watcher.call(&get(&*path, true)).await?;
-        ready.push(Pair { writer, watcher, set: set(&*path), get: get(path, true) });
+        let setter = match setter {
+            Setter::Itself => None,
+            Setter::Another => Some(Wire::open(target.addr).await?),
+        };
+        teams.push(Team { watcher, setter, set: set(&*path), get: get(path, true) });
     }
     let end = Instant::now() + time;
     let span = Span::begin(target)?;
-    let tasks: Vec<_> = ready.into_iter().map(|pair| tokio::spawn(pair.run(end))).collect();
+    let tasks: Vec<_> = teams.into_iter().map(|team| tokio::spawn(team.run(end))).collect();
     let mut latencies = Latencies::new();
-    let mut wires = Vec::with_capacity(2 * pairs);
+    let mut wires = Vec::with_capacity(2 * watchers);
     for task in tasks {
-        let (pair, told) = task.await??;
+        let (team, told) = task.await??;
         latencies.add(&told);
-        wires.extend([pair.writer, pair.watcher]);
+        wires.push(team.watcher);
+        wires.extend(team.setter);
     }
     let sample = span.end(latencies.count(), latencies)?;
     Wire::close_many(wires).await?;
     Ok(sample)
 }
 
-struct Pair {
-    writer: Wire,
+struct Team {
     watcher: Wire,
+    /// `None` where the watcher sets the znode itself.
+    setter: Option<Wire>,
     set: Request,
     get: Request,
 }
 
-impl Pair {
+impl Team {
     async fn run(mut self, end: Instant) -> io::Result<(Self, Latencies)> {
         let mut latencies = Latencies::new();
         while Instant::now() < end {
-            let began = Instant::now();
-            let told = async {
-                self.watcher.event().await?;
-                let told = began.elapsed();
-                self.watcher.call(&self.get).await?;
-                io::Result::Ok(told)
-            };
-            let (_, told) = tokio::try_join!(self.writer.call(&self.set), told)?;
-            latencies.record(told);
+            latencies.record(self.round().await?);
         }
         Ok((self, latencies))
+    }
+
+    async fn round(&mut self) -> io::Result<Duration> {
+        let began = Instant::now();
+        let Some(setter) = &mut self.setter else {
+            self.watcher.send(&self.set);
+            self.watcher.flush().await?;
+            self.watcher.event().await?;
+            let told = began.elapsed();
+            self.watcher.reply().await?;
+            self.watcher.call(&self.get).await?;
+            return Ok(told);
+        };
+        let told = async {
+            self.watcher.event().await?;
+            let told = began.elapsed();
+            self.watcher.call(&self.get).await?;
+            Ok(told)
+        };
+        let (_, told) = tokio::try_join!(setter.call(&self.set), told)?;
+        Ok(told)
     }
 }
 
