@@ -22,12 +22,20 @@ impl Modes {
     pub(crate) const RECURSIVE: Self = Self(8);
     const ANY: Self = Self(15);
 
+    /// Real servers keep two tables, one for each [`Aspect`]: which modes are in which.
+    const IN_DATA_TABLE: Self = Self(Self::DATA.0 | Self::PERSISTENT.0 | Self::RECURSIVE.0);
+    const IN_CHILD_TABLE: Self = Self(Self::CHILD.0 | Self::PERSISTENT.0);
+
     fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    fn in_both_tables(self) -> bool {
+        self.has(Self::IN_DATA_TABLE) && self.has(Self::IN_CHILD_TABLE)
     }
 
     fn of(kind: WatcherType) -> Self {
@@ -56,6 +64,8 @@ pub struct WatchTable {
     by_path: HashMap<Arc<str>, BTreeMap<ConnId, Modes>>,
     by_conn: HashMap<ConnId, BTreeSet<Arc<str>>>,
     recursive: usize,
+    /// Pairs that a real server has in both of its tables.
+    double: usize,
 }
 
 impl WatchTable {
@@ -67,6 +77,21 @@ impl WatchTable {
     /// Whether there is no watch.
     pub fn is_empty(&self) -> bool {
         self.by_conn.is_empty()
+    }
+
+    /// How many watches a real server would count: it has those on a znode and those on its children in two tables,
+    /// and a persistent one in both.
+    pub fn count_by_table(&self) -> usize {
+        self.len() + self.double
+    }
+
+    /// The watches on znodes themselves, without those on their children only: the one of a real server's two tables
+    /// that operators get to see. In no order.
+    pub fn data_watches(&self) -> impl Iterator<Item = (&str, ConnId)> {
+        self.by_path.iter().flat_map(|(path, watchers)| {
+            let on_data = watchers.iter().filter(|(_, modes)| modes.has(Modes::IN_DATA_TABLE));
+            on_data.map(move |(conn, _)| (&**path, *conn))
+        })
     }
 
     /// Watched paths with the connections that watch them, sorted.
@@ -94,7 +119,9 @@ impl WatchTable {
         if mode.has(Modes::RECURSIVE) && !modes.has(Modes::RECURSIVE) {
             self.recursive += 1;
         }
+        let double = modes.in_both_tables();
         modes.0 |= mode.0;
+        self.double += usize::from(modes.in_both_tables() && !double);
         self.by_conn.entry(conn).or_default().insert(path);
     }
 
@@ -127,8 +154,8 @@ impl WatchTable {
     /// child itself reaches them.
     pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<ConnId> {
         let (wanted, used_up) = match aspect {
-            Aspect::Data => (Modes(Modes::DATA.0 | Modes::PERSISTENT.0 | Modes::RECURSIVE.0), Modes::DATA),
-            Aspect::Children => (Modes(Modes::CHILD.0 | Modes::PERSISTENT.0), Modes::CHILD),
+            Aspect::Data => (Modes::IN_DATA_TABLE, Modes::DATA),
+            Aspect::Children => (Modes::IN_CHILD_TABLE, Modes::CHILD),
         };
         let mut told = Vec::new();
         let mut spent = Vec::new();
@@ -162,7 +189,9 @@ impl WatchTable {
         if modes.has(Modes::RECURSIVE) && gone.has(Modes::RECURSIVE) {
             self.recursive -= 1;
         }
+        let double = modes.in_both_tables();
         *modes = modes.without(gone);
+        self.double -= usize::from(double && !modes.in_both_tables());
         if *modes != Modes(0) {
             return;
         }
@@ -229,5 +258,26 @@ mod tests {
         table.drop_connection(A);
         assert_eq!((table.len(), table.recursive), (1, 0));
         assert_eq!(table.trigger("/a", Aspect::Children), [B]);
+    }
+
+    #[test]
+    fn watches_are_counted_by_table_as_a_real_server_does() {
+        let mut table = WatchTable::default();
+        table.add(A, "/a", Modes::DATA);
+        table.add(A, "/b", Modes::CHILD);
+        table.add(A, "/c", Modes::PERSISTENT);
+        table.add(B, "/a", Modes::RECURSIVE);
+        assert_eq!((table.len(), table.count_by_table()), (4, 5));
+        let mut on_data: Vec<_> = table.data_watches().collect();
+        on_data.sort_unstable();
+        assert_eq!(on_data, [("/a", A), ("/a", B), ("/c", A)]);
+
+        table.add(A, "/a", Modes::CHILD);
+        assert_eq!((table.len(), table.count_by_table()), (4, 6));
+        table.trigger("/a", Aspect::Data);
+        assert_eq!((table.len(), table.count_by_table()), (4, 5));
+        table.drop_connection(A);
+        table.drop_connection(B);
+        assert_eq!((table.len(), table.count_by_table()), (0, 0));
     }
 }
