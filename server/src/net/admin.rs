@@ -1,14 +1,15 @@
 //! The four-letter words: what operators ask with `echo srvr | nc`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use zoolet_core::{ConnId, Core, Millis};
+use zoolet_core::{ConnId, Core};
 use zoolet_proto::SessionId;
 use zoolet_proto::frame::FourLetterWord as Word;
 
+use crate::net::java::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::net::stats::short_name;
 use crate::server::Shared;
@@ -76,11 +77,12 @@ impl Shared {
     async fn facts(&self) -> Option<Facts> {
         let question = |core: &Core| Facts {
             zxid: core.tree().last_zxid().0,
-            znodes: core.tree().len(),
+            // A real server finds the root under two names and counts both.
+            znodes: core.tree().len() + 1,
             data_size: core.tree().data_size(),
             ephemerals: core.tree().ephemerals_count(),
             sessions: core.sessions().len(),
-            watches: core.watches().len(),
+            watches: core.watches().count_by_table(),
         };
         self.inbox.ask(question).await
     }
@@ -110,8 +112,7 @@ impl Shared {
             self.registry.len(),
             self.stats.outstanding(),
             facts.zxid,
-            // A real server finds the root under two names and counts both.
-            facts.znodes + 1,
+            facts.znodes,
         );
         text
     }
@@ -197,7 +198,7 @@ fn not_serving() -> String {
 fn brief(peer: &Peer) -> String {
     let stats = peer.outbox.with_stats(|stats| *stats);
     let queued = stats.received.saturating_sub(stats.handled + 1);
-    format!(" /{}[1](queued={queued},recved={},sent={}", peer.addr, stats.received, stats.sent)
+    format!(" {}[1](queued={queued},recved={},sent={}", Endpoint(peer.addr), stats.received, stats.sent)
 }
 
 /// What `cons` says besides of a connection with a session.
@@ -225,81 +226,104 @@ fn in_session(peer: &Peer, id: SessionId, timeout: i32) -> String {
 }
 
 fn dump(core: &Core, peers: &[(ConnId, Arc<Peer>)]) -> String {
-    let mut buckets: BTreeMap<Millis, Vec<SessionId>> = BTreeMap::new();
-    for session in core.sessions().iter() {
-        buckets.entry(session.deadline).or_default().push(session.id);
-    }
-    let mut text =
-        format!("SessionTracker dump:\nSession Sets ({})/({}):\n", buckets.len(), core.sessions().len());
-    for (deadline, ids) in &buckets {
-        let _ = writeln!(text, "{} expire at {}:", ids.len(), deadline.0);
-        ids.iter().for_each(|id| _ = writeln!(text, "\t{id}"));
-    }
+    let mut text = "SessionTracker dump:\nSession ".to_owned();
+    let sessions = core.sessions().iter().map(|session| (session.deadline.0, session.id.to_string()));
+    expiring(&mut text, sessions);
     let owners = core.tree().owners();
     let _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
     for owner in owners {
         let _ = writeln!(text, "{owner}:");
         core.tree().ephemerals(owner).for_each(|path| _ = writeln!(text, "\t{path}"));
     }
-    let _ = writeln!(text, "Connections dump:\nConnections Sets (1)/({}):", peers.len());
-    for (id, peer) in peers {
-        let session = core.session_of(*id).unwrap_or_default();
-        let _ = writeln!(text, "\tip: /{} sessionId: {session}", peer.addr);
-    }
+    text.push_str("Connections dump:\nConnections ");
+    expiring(&mut text, peers.iter().map(|(id, peer)| expiring_connection(core, *id, peer)));
     text
+}
+
+/// Things by when they expire, as `ExpiryQueue.dump` prints them.
+fn expiring(text: &mut String, things: impl Iterator<Item = (i64, String)>) {
+    let mut buckets: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    things.for_each(|(deadline, thing)| buckets.entry(deadline).or_default().push(thing));
+    let all: usize = buckets.values().map(Vec::len).sum();
+    let _ = writeln!(text, "Sets ({})/({all}):", buckets.len());
+    for (deadline, things) in buckets {
+        let _ = writeln!(text, "{} expire at {}:", things.len(), Date(deadline));
+        things.iter().for_each(|thing| _ = writeln!(text, "\t{thing}"));
+    }
+}
+
+/// When a real server would close a connection for its silence. Here only one without a session is: the others go
+/// with their sessions.
+fn expiring_connection(core: &Core, id: ConnId, peer: &Peer) -> (i64, String) {
+    let session = core.session_of(id).and_then(|session| core.sessions().get(session));
+    let interval = core.config().sessionless_timeout.max(1);
+    let timeout = session.map_or(interval, |session| session.timeout.into());
+    let heard = peer.outbox.with_stats(|stats| stats.last_response).unwrap_or(peer.established);
+    let deadline = (heard.plus(timeout).0 / interval + 1) * interval;
+    let session = session.map(|session| session.id).unwrap_or_default();
+    (deadline, format!("ip: {} sessionId: {session}", Endpoint(peer.addr)))
 }
 
 fn wchs(core: &Core) -> String {
-    let watches = core.watches();
-    format!(
-        "{} connections watching {} paths\nTotal watches:{}\n",
-        watches.by_conn().len(),
-        watches.by_path().len(),
-        watches.len()
-    )
+    let watches: Vec<_> = core.watches().data_watches().collect();
+    let paths: BTreeSet<_> = watches.iter().map(|(path, _)| path).collect();
+    let conns: BTreeSet<_> = watches.iter().map(|(_, conn)| conn).collect();
+    let (paths, conns, all) = (paths.len(), conns.len(), watches.len());
+    format!("{conns} connections watching {paths} paths\nTotal watches:{all}\n")
 }
 
 fn wchc(core: &Core) -> String {
-    let mut text = String::new();
-    for (conn, paths) in core.watches().by_conn() {
-        let _ = writeln!(text, "{}", core.session_of(conn).unwrap_or_default());
-        paths.iter().for_each(|path| _ = writeln!(text, "\t{path}"));
-    }
-    text.push('\n');
-    text
+    let watches = core.watches().data_watches();
+    grouped(watches.map(|(path, conn)| (session_name(core, conn), path.to_owned())))
 }
 
 fn wchp(core: &Core) -> String {
+    let watches = core.watches().data_watches();
+    grouped(watches.map(|(path, conn)| (path.to_owned(), session_name(core, conn))))
+}
+
+fn session_name(core: &Core, conn: ConnId) -> String {
+    core.session_of(conn).unwrap_or_default().to_string()
+}
+
+/// Each heading with what belongs below it, and an empty line at the end.
+fn grouped(pairs: impl Iterator<Item = (String, String)>) -> String {
+    let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    pairs.for_each(|(heading, below)| _ = groups.entry(heading).or_default().insert(below));
     let mut text = String::new();
-    for (path, conns) in core.watches().by_path() {
-        let _ = writeln!(text, "{path}");
-        for conn in conns {
-            let _ = writeln!(text, "\t{}", core.session_of(conn).unwrap_or_default());
-        }
+    for (heading, below) in groups {
+        let _ = writeln!(text, "{heading}");
+        below.iter().for_each(|line| _ = writeln!(text, "\t{line}"));
     }
     text.push('\n');
     text
 }
 
+/// The environment, under the names that it has in Java as far as there is such a thing here.
 fn envi() -> String {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
+    let kernel = |name: &str| {
+        let told = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        told.map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    let host = Some(kernel("hostname")).filter(|name| !name.is_empty()).unwrap_or_else(|| var("HOSTNAME"));
+    let os = match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "Mac OS X",
+        other => other,
+    };
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        other => other,
+    };
     let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     format!(
-        "Environment:\nzookeeper.version={VERSION}\nhost.name={}\nos.name={}\nos.arch={}\nuser.name={}\nuser.home={}\n\
-         user.dir={directory}\n",
-        var("HOSTNAME"),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
+        "Environment:\nzookeeper.version={VERSION}\nhost.name={host}\nos.name={os}\nos.arch={arch}\nos.version={}\n\
+         user.name={}\nuser.home={}\nuser.dir={directory}\n",
+        kernel("osrelease"),
         var("USER"),
         var("HOME"),
     )
-}
-
-/// A decimal as Java prints a rounded double: at least one digit behind the point, at most four.
-fn decimal(value: f64) -> String {
-    let text = format!("{value:.4}");
-    let text = text.trim_end_matches('0');
-    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
 }
 
 /// How many descriptors this process has open, and how many it may have; where the system tells.
@@ -309,14 +333,4 @@ fn descriptors() -> Option<(usize, u64)> {
     let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
     let max = line.split_whitespace().nth(3)?.parse().ok()?;
     Some((open, max))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decimals_are_printed_as_java_prints_them() {
-        assert_eq!([0.0, 2.0, 2.6667, 1.5].map(decimal), ["0.0", "2.0", "2.6667", "1.5"]);
-    }
 }

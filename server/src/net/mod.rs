@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod driver;
 pub(crate) mod in_process;
+pub(crate) mod java;
 pub(crate) mod listener;
 pub(crate) mod outbox;
 pub(crate) mod registry;

@@ -1,0 +1,85 @@
+//! Texts as Java prints them, which parsers of four-letter words expect.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A decimal as Java prints a rounded double: at least one digit behind the point, at most four.
+pub(crate) fn decimal(value: f64) -> String {
+    let text = format!("{value:.4}");
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+/// An address as Java prints it: no name before the slash, and an IPv6 address in full.
+pub(crate) struct Endpoint(pub(crate) SocketAddr);
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.ip().to_canonical() {
+            IpAddr::V4(ip) => write!(f, "/{ip}:{}", self.0.port()),
+            IpAddr::V6(ip) => {
+                let groups = ip.segments().map(|group| format!("{group:x}"));
+                write!(f, "/[{}]:{}", groups.join(":"), self.0.port())
+            }
+        }
+    }
+}
+
+/// A time, in milliseconds since the Unix epoch, as Java's `Date` prints it where the time zone is UTC.
+pub(crate) struct Date(pub(crate) i64);
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        const MONTHS: [&str; 12] =
+            ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+        let seconds = self.0.div_euclid(1000);
+        let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        // Counted from 1 March of the year 0, so that a leap day is the last day of its year, and the lengths of
+        // months repeat every five. An era is 400 years.
+        let since = days + 719_468;
+        let (era, day_of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let year = era * 400 + year_of_era + i64::from(month >= 10);
+        let name =
+            |names: &[&'static str], index: i64| usize::try_from(index).map_or("", |index| names[index]);
+        let (weekday, month) = (name(&WEEKDAYS, days.rem_euclid(7)), name(&MONTHS, month));
+        let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+        write!(f, "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_printed_as_java_prints_them() {
+        assert_eq!([0.0, 2.0, 2.6667, 1.5].map(decimal), ["0.0", "2.0", "2.6667", "1.5"]);
+    }
+
+    #[test]
+    fn dates_are_printed_as_java_prints_them() {
+        let dates = [0, 951_782_399_999, 951_782_400_000, 1_795_162_880_123, 4_107_542_400_000];
+        let expected = [
+            "Thu Jan 01 00:00:00 UTC 1970",
+            "Mon Feb 28 23:59:59 UTC 2000",
+            "Tue Feb 29 00:00:00 UTC 2000",
+            "Fri Nov 20 08:21:20 UTC 2026",
+            "Mon Mar 01 00:00:00 UTC 2100",
+        ];
+        assert_eq!(dates.map(|date| Date(date).to_string()), expected);
+    }
+
+    #[test]
+    fn addresses_are_printed_as_java_prints_them() {
+        let printed = |addr: &str| Endpoint(addr.parse().unwrap()).to_string();
+        assert_eq!(printed("127.0.0.1:80"), "/127.0.0.1:80");
+        assert_eq!(printed("[::ffff:127.0.0.1]:80"), "/127.0.0.1:80");
+        assert_eq!(printed("[2001:db8::1]:80"), "/[2001:db8:0:0:0:0:0:1]:80");
+    }
+}
