@@ -1,7 +1,6 @@
 //! The handle: one short method per operation.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};
 use crate::op::{Create, Delete, Exists, GetChildren, GetData, SetAcl, SetData, decode};
-use crate::options::ConnectOptions;
+use crate::options::{ConnectOptions, Connecting};
 use crate::state::{SessionState, Shared, States};
 use crate::subject::Subject;
 use crate::transport::IntoTransport;
@@ -70,7 +69,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`ConnectOptions::connect`].
-    pub fn connect(target: impl IntoTransport) -> impl Future<Output = Result<Client, Error>> + Send {
+    pub fn connect(target: impl IntoTransport) -> Connecting {
         Self::options().connect(target)
     }
 

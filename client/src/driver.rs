@@ -17,6 +17,8 @@ use crate::transport::{Connection, Dialing, Transport};
 
 /// Most commands taken in one turn.
 const TURN: usize = 256;
+/// Most rounds before other tasks get their turn.
+const ROUNDS: usize = 32;
 /// Room made for each read. What arrives in pieces grows the buffer piece by piece.
 const READ: usize = 16 * 1024;
 /// Capacity above which an empty buffer is not kept.
@@ -33,6 +35,10 @@ pub(crate) struct Driver {
     line: Line,
     /// The session's epoch that `line` belongs to.
     epoch: u64,
+    /// Callers that were answered and have not asked again since.
+    answered: usize,
+    /// They were given their chance to ask before the next write.
+    yielded: bool,
     alarm: Pin<Box<Sleep>>,
     /// What the alarm is set for. It may be earlier than anything due: then it rings for nothing, once.
     alarm_at: Instant,
@@ -67,6 +73,8 @@ impl Driver {
             commands,
             turn: Vec::with_capacity(TURN),
             line: Line::Down,
+            answered: 0,
+            yielded: false,
             alarm: Box::pin(sleep_until(now)),
             alarm_at: now,
             orphaned: false,
@@ -80,9 +88,13 @@ impl Driver {
 
     /// All that can happen, and in which order: commands in, bytes out, bytes in, time.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
+        for _ in 0..ROUNDS {
             let now = Instant::now();
             let mut moved = self.poll_commands(cx, now);
+            if self.lets_callers_go_first() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             moved |= self.poll_line(cx, now);
             moved |= self.poll_alarm(cx, now);
             if self.session.link() == Link::Over {
@@ -93,6 +105,9 @@ impl Driver {
                 return Poll::Pending;
             }
         }
+        // Others have a right to run even if the stream never ends.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whoever submitted meanwhile learns how the session ended; whoever submits later asks its published state.
@@ -114,7 +129,8 @@ impl Driver {
                 self.session.handle_close(now, ReplyTo::nobody());
                 true
             }
-            Poll::Ready(_) => {
+            Poll::Ready(taken) => {
+                self.answered = self.answered.saturating_sub(taken);
                 for command in self.turn.drain(..) {
                     self.session.handle_command(now, command);
                 }
@@ -122,6 +138,17 @@ impl Driver {
             }
             Poll::Pending => false,
         }
+    }
+
+    /// Whether to run again behind the callers that the last read has woken: one write then takes all their next
+    /// requests. Without this the first of them, which wakes this task, would have a write of its own.
+    fn lets_callers_go_first(&mut self) -> bool {
+        let wait = self.answered > 0 && !self.yielded && !self.session.out().is_empty();
+        self.yielded = wait;
+        if !wait && !self.session.out().is_empty() {
+            self.answered = 0;
+        }
+        wait
     }
 
     fn poll_line(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
@@ -144,7 +171,11 @@ impl Driver {
                 Poll::Ready(Err(error)) => Err(error),
                 Poll::Pending => Ok(false),
             },
-            (Line::Up(wire), Link::Up) => wire.poll(cx, &mut self.session, now),
+            (Line::Up(wire), Link::Up) => {
+                let moved = wire.poll(cx, &mut self.session, now);
+                self.answered += self.session.take_answered();
+                moved
+            }
             _ => Ok(false),
         };
         moved.unwrap_or_else(|error| {
@@ -233,7 +264,7 @@ impl Wire {
                     let Some(header) = self.inbox.get(frame::PREFIX..frame::PREFIX + HEADER) else {
                         return Ok(());
                     };
-                    session.handle_oversize(header, size).map_err(|reason| broken(reason.0))?;
+                    session.handle_oversize(now, header, size).map_err(|reason| broken(reason.0))?;
                     self.skip = frame::PREFIX + size;
                 }
             }

@@ -22,13 +22,11 @@
 //!
 //! Read [`Client`] first: what one session is, in which order things happen, and what a lost connection means.
 
-mod answer;
 mod call;
 mod chroot;
 mod client;
 mod driver;
 mod error;
-mod flight;
 mod multi;
 mod op;
 mod options;
@@ -44,7 +42,7 @@ pub use client::Client;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 pub use op::{Create, Created, Delete, Exists, GetChildren, GetData, SetAcl, SetData};
-pub use options::ConnectOptions;
+pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};
 pub use subject::Subject;
 pub use transport::{IntoTransport, Transport};

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -153,9 +155,9 @@ impl ConnectOptions {
     /// # Ordering and cancel safety
     /// Dropping the future closes what has come of it. The identities of [`auth`](ConnectOptions::auth) have been sent,
     /// but perhaps not been answered, when this returns.
-    pub fn connect(self, target: impl IntoTransport) -> impl Future<Output = Result<Client, Error>> + Send {
+    pub fn connect(self, target: impl IntoTransport) -> Connecting {
         let transport = target.into_transport();
-        async move { self.open(transport?).await }
+        Connecting(Box::pin(async move { self.open(transport?).await }))
     }
 
     async fn open(self, mut transport: Transport) -> Result<Client, Error> {
@@ -187,6 +189,24 @@ impl ConnectOptions {
             Ok(_) => Ok(client),
             Err(_) => Err(Error::Unreachable(shared.last_failure())),
         }
+    }
+}
+
+/// A session on its way, from [`ConnectOptions::connect`]: a future that borrows nothing.
+#[must_use = "nothing is opened before this is polled"]
+pub struct Connecting(Pin<Box<dyn Future<Output = Result<Client, Error>> + Send>>);
+
+impl Future for Connecting {
+    type Output = Result<Client, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connecting")
     }
 }
 

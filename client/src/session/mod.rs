@@ -8,24 +8,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_proto::records::{
-    AuthPacket, ConnectRequest, ConnectResponse, PASSWORD_LEN, RemoveWatches, WatchedEvent,
-};
-use zoolet_proto::{ErrorCode, Jute, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
+use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
+use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::answer;
 use crate::call::{Command, ReplyTo, Submission};
 use crate::error::Error;
-use crate::flight::{Calls, InFlight, Lapse};
 use crate::state::{SessionState, Shared};
 use crate::subject::Subject;
-use crate::watch::{self, WatchEvent, WatchKind, WatchTable};
+use crate::watch::{WatchKind, WatchTable};
 
-/// First pause between two rounds of attempts; it doubles from there.
+mod answer;
+mod connection;
+mod flight;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use flight::{Calls, Lapse};
+
+/// The longest first pause between two rounds of attempts; it doubles from there.
 const BACKOFF: Duration = Duration::from_millis(50);
 
 /// What a session is to be like.
@@ -86,7 +91,7 @@ pub(crate) struct Session {
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is no longer the one meant.
     epoch: u64,
-    /// Attempts that failed since a connection last served.
+    /// Connections and attempts that failed since anything was last answered.
     failures: usize,
     rng: StdRng,
     id: SessionId,
@@ -102,6 +107,7 @@ pub(crate) struct Session {
     last_sent: Instant,
     last_heard: Instant,
     ping_sent: Option<Instant>,
+    answered: usize,
     closing: Option<Closing>,
 }
 
@@ -139,6 +145,7 @@ impl Session {
             last_sent: now,
             last_heard: now,
             ping_sent: None,
+            answered: 0,
             closing: None,
         }
     }
@@ -162,6 +169,11 @@ impl Session {
     /// What is to be written next; the driver takes from its front.
     pub(crate) fn out(&mut self) -> &mut BytesMut {
         &mut self.out
+    }
+
+    /// How many callers were given a reply since this was last asked.
+    pub(crate) fn take_answered(&mut self) -> usize {
+        std::mem::take(&mut self.answered)
     }
 
     /// The longest reply that is read.
@@ -252,9 +264,11 @@ impl Session {
         if let Some((kind, path)) = answer::watch_of(&call.request) {
             self.watches.arming(kind, path);
         }
-        // A server does not count an auth packet as a sign of life.
-        if op != OpCode::Auth {
-            self.last_sent = now;
+        match &call.request {
+            // To a server it is no sign of life. Kept from here on, so that it outlives its connection and its caller.
+            Request::Auth(auth) if !self.auths.contains(auth) => self.auths.push(auth.clone()),
+            Request::Auth(_) => {}
+            _ => self.last_sent = now,
         }
         self.calls.sent(xid, now, call);
     }
@@ -268,253 +282,6 @@ impl Session {
         if call.reply_to.is_awaited() {
             call.reply_to.send(Err(error(Subject::of(&call.request, sent, &self.shared.chroot))));
         }
-    }
-
-    // Connections.
-
-    /// There is a stream; the handshake begins.
-    pub(crate) fn handle_connected(&mut self, now: Instant) {
-        let Phase::Dialing { until } = self.phase else { return };
-        self.phase = Phase::Greeting { until, sent: now };
-        self.last_heard = now;
-        let timeout = self.settings.session_timeout.as_millis();
-        ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: self.last_zxid,
-            timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
-            session: if self.established { self.id } else { SessionId(0) },
-            password: Some(self.password.clone()),
-            read_only: Some(self.settings.read_only),
-        }
-        .encode_frame(&mut self.out);
-    }
-
-    /// Bytes have come in.
-    pub(crate) fn handle_heard(&mut self, now: Instant) {
-        self.last_heard = now;
-    }
-
-    /// A frame has come in. On error the connection is of no use any more.
-    pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
-        match self.phase {
-            Phase::Greeting { sent, .. } => self.handle_greeting(now, sent, jute::parse(frame)?),
-            Phase::Serving => self.handle_reply(now, frame),
-            Phase::Resting { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
-        }
-    }
-
-    fn handle_greeting(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        response: ConnectResponse,
-    ) -> Result<(), Broken> {
-        if response.is_refusal() {
-            if !self.established {
-                return Err(Broken("the server refused a new session"));
-            }
-            // Whoever was closing has what it wanted.
-            let closing = self.closing.is_some();
-            self.end(if closing { SessionState::Closed } else { SessionState::Expired });
-            return Ok(());
-        }
-        let read_only = response.read_only.unwrap_or(false);
-        self.id = response.session;
-        self.password = response.password;
-        self.timeout = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
-        self.established |= !read_only;
-        self.phase = Phase::Serving;
-        self.failures = 0;
-        self.last_sent = sent;
-        self.shared.set_session(self.id, self.timeout);
-        self.shared.set_contact(sent);
-        tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
-        self.resume(now);
-        let state = if read_only { SessionState::ConnectedReadOnly } else { SessionState::Connected };
-        self.shared.set_state(state);
-        Ok(())
-    }
-
-    /// Makes a new connection what the old one was: identities, watches, then what has waited.
-    fn resume(&mut self, now: Instant) {
-        for auth in self.auths.clone() {
-            self.transmit(now, Submission::internal(Request::Auth(auth)));
-        }
-        for request in watch::restore(&self.watches, self.last_zxid) {
-            self.transmit(now, Submission::internal(request));
-        }
-        self.watches.restored();
-        for call in self.calls.take_waiting() {
-            self.transmit(now, call);
-        }
-        if self.closing.is_some() {
-            self.transmit(now, Submission::internal(Request::CloseSession));
-        }
-    }
-
-    /// The connection, or the attempt at one, has failed.
-    pub(crate) fn handle_loss(&mut self, now: Instant, error: io::Error) {
-        if self.phase == Phase::Over {
-            return;
-        }
-        tracing::debug!(%error, "connection lost");
-        self.shared.set_failure(error);
-        let pause = if self.phase == Phase::Serving {
-            self.shared.set_state(SessionState::Disconnected);
-            // Short, and not the same for everybody whom a restarting server has lost.
-            self.rng.random_range(Duration::ZERO..BACKOFF)
-        } else {
-            self.failures += 1;
-            self.backoff()
-        };
-        self.epoch += 1;
-        self.out.clear();
-        self.ping_sent = None;
-        self.watches.lose_connection();
-        for call in self.calls.lose_connection(now + self.timeout) {
-            self.fail(call, true, Error::ConnectionLoss);
-        }
-        self.phase = Phase::Resting { until: now + pause };
-        if self.closing.is_some() && !self.established {
-            self.end(SessionState::Closed);
-        }
-    }
-
-    /// No pause until every host had its turn, then one that doubles from round to round, up to a sixth of the
-    /// session timeout; at least half of it is waited.
-    fn backoff(&mut self) -> Duration {
-        let hosts = self.settings.hosts.max(1);
-        if self.failures % hosts != 0 {
-            return Duration::ZERO;
-        }
-        let doublings = u32::try_from(self.failures / hosts - 1).unwrap_or(u32::MAX).min(16);
-        let most = (BACKOFF * 2u32.pow(doublings)).min(self.timeout / 6).max(Duration::from_millis(1));
-        self.rng.random_range(most / 2..=most)
-    }
-
-    // Replies.
-
-    fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
-        let (body, header) = ReplyHeader::parse(frame).map_err(|_| Broken("a frame without a header"))?;
-        if header.xid == Xid::EVENT {
-            return self.handle_event(header.zxid, body);
-        }
-        // Not for events: those of one transaction come one by one, and a connection may be lost between them.
-        if header.zxid > self.last_zxid {
-            self.last_zxid = header.zxid;
-            self.shared.set_zxid(header.zxid);
-        }
-        if header.xid == Xid::PING {
-            if let Some(sent) = self.ping_sent.take() {
-                self.shared.set_contact(sent);
-            }
-            return Ok(());
-        }
-        let Some(in_flight) = self.calls.answered(header.xid) else {
-            return Err(Broken("a reply to a request that was not sent"));
-        };
-        self.answer(now, in_flight, header.error_code(), body)
-    }
-
-    fn answer(
-        &mut self,
-        now: Instant,
-        InFlight { sent, mut call, .. }: InFlight,
-        error: Option<ErrorCode>,
-        body: &[u8],
-    ) -> Result<(), Broken> {
-        match (&call.request, error) {
-            (Request::Auth(_), Some(_)) => {
-                self.fail(call, true, Error::AuthFailed);
-                self.end(SessionState::AuthFailed);
-                return Ok(());
-            }
-            (Request::Auth(auth), None) if !self.auths.contains(auth) => self.auths.push(auth.clone()),
-            (Request::Auth(_), None) => {}
-            (Request::CloseSession, _) => {
-                self.end(SessionState::Closed);
-                return Ok(());
-            }
-            _ => self.shared.set_contact(sent),
-        }
-        let watch = answer::watch_of(&call.request).map(|(kind, path)| (kind, path.to_owned()));
-        let mark = answer::mark(&call.request, error);
-        let parsed = match error {
-            None => Reply::parse(call.request.op(), body),
-            Some(_) => Ok(Reply::Empty),
-        };
-        let reply = match parsed {
-            Ok(reply) => reply,
-            Err(flaw) => {
-                self.fail(call, true, Error::Protocol);
-                return Err(flaw.into());
-            }
-        };
-        if let (Request::RemoveWatches(remove), None, true) =
-            (&call.request, error, call.reply_to.is_awaited())
-        {
-            self.forget(remove);
-        }
-        if call.reply_to.is_awaited() {
-            let chroot = &self.shared.chroot;
-            let outcome = match answer::outcome(&call.request, error, reply, chroot) {
-                Ok(mut answer) => {
-                    if let (Some((kind, path)), watch::Mark::Set { .. }) = (&watch, mark) {
-                        answer.watch = Some(Box::new(self.watches.open(*kind, path, &self.commands)));
-                    }
-                    Ok(answer)
-                }
-                Err(error) => Err(error),
-            };
-            call.reply_to.send(outcome);
-        }
-        if let Some((kind, path)) = watch {
-            if self.watches.answered(kind, &path, mark) {
-                self.unwatch(now, kind, path);
-            }
-        }
-        match error {
-            // The next handshake tells what has become of the session.
-            Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved) => {
-                Err(Broken("the server has lost the session"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn forget(&mut self, remove: &RemoveWatches) {
-        let Some(path) = &remove.path else { return };
-        if let Some(kind) = zoolet_proto::WatcherType::from_code(remove.kind) {
-            self.watches.removed(path, kind, self.shared.chroot.strip(path));
-        }
-    }
-
-    fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), Broken> {
-        let WatchedEvent { kind, path, .. } = jute::parse(body)?;
-        let shown = self.shared.chroot.strip(&path).to_owned();
-        let event = WatchEvent { kind, path: shown, zxid: (zxid.0 > 0).then_some(zxid) };
-        self.watches.fire(kind, &path, &event);
-        Ok(())
-    }
-
-    /// A reply too large to be read has been announced by its header; the driver skips it.
-    pub(crate) fn handle_oversize(&mut self, header: &[u8], size: usize) -> Result<(), Broken> {
-        let max = self.settings.max_reply;
-        let header: ReplyHeader = jute::parse(header)?;
-        let Some(InFlight { call, .. }) = self.calls.answered(header.xid) else {
-            return Err(Broken("a frame larger than any reply"));
-        };
-        // Without its caller the watch it has set is of no use; nothing is known of it but that.
-        if let Some((kind, path)) =
-            answer::watch_of(&call.request).map(|(kind, path)| (kind, path.to_owned()))
-        {
-            let mark = answer::mark(&call.request, header.error_code());
-            if self.watches.answered(kind, &path, mark) {
-                self.unwatch(self.last_heard, kind, path);
-            }
-        }
-        self.fail(call, true, |subject| Error::ReplyTooLarge { subject, size, max });
-        Ok(())
     }
 
     // Time.

@@ -1,0 +1,135 @@
+//! From one connection to the next: the handshake, what a new connection is told first, what a lost one leaves behind,
+//! and when to try again.
+
+use std::io;
+use std::time::Duration;
+
+use rand::Rng;
+use tokio::time::Instant;
+use zoolet_proto::records::{ConnectRequest, ConnectResponse};
+use zoolet_proto::{Request, SessionId, jute};
+
+use super::{BACKOFF, Broken, Phase, Session};
+use crate::call::Submission;
+use crate::error::Error;
+use crate::state::SessionState;
+use crate::watch;
+
+impl Session {
+    /// There is a stream; the handshake begins.
+    pub(crate) fn handle_connected(&mut self, now: Instant) {
+        let Phase::Dialing { until } = self.phase else { return };
+        self.phase = Phase::Greeting { until, sent: now };
+        self.last_heard = now;
+        let timeout = self.settings.session_timeout.as_millis();
+        ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: self.last_zxid,
+            timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
+            session: if self.established { self.id } else { SessionId(0) },
+            password: Some(self.password.clone()),
+            read_only: Some(self.settings.read_only),
+        }
+        .encode_frame(&mut self.out);
+    }
+
+    /// Bytes have come in.
+    pub(crate) fn handle_heard(&mut self, now: Instant) {
+        self.last_heard = now;
+    }
+
+    /// A frame has come in. On error the connection is of no use any more.
+    pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
+        match self.phase {
+            Phase::Greeting { sent, .. } => self.handle_greeting(now, sent, jute::parse(frame)?),
+            Phase::Serving => self.handle_reply(now, frame),
+            Phase::Resting { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
+        }
+    }
+
+    pub(super) fn handle_greeting(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        response: ConnectResponse,
+    ) -> Result<(), Broken> {
+        let asked_for = if self.established { self.id } else { response.session };
+        if response.is_refusal() || response.session != asked_for {
+            if !self.established {
+                return Err(Broken("the server refused a new session"));
+            }
+            // Whoever was closing has what it wanted.
+            let closing = self.closing.is_some();
+            self.end(if closing { SessionState::Closed } else { SessionState::Expired });
+            return Ok(());
+        }
+        let read_only = response.read_only.unwrap_or(false);
+        self.id = response.session;
+        self.password = response.password;
+        self.timeout = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
+        self.established |= !read_only;
+        self.phase = Phase::Serving;
+        self.last_sent = sent;
+        self.shared.set_session(self.id, self.timeout);
+        self.shared.set_contact(sent);
+        tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
+        self.resume(now);
+        let state = if read_only { SessionState::ConnectedReadOnly } else { SessionState::Connected };
+        self.shared.set_state(state);
+        Ok(())
+    }
+
+    /// Makes a new connection what the old one was: identities, watches, then what has waited.
+    fn resume(&mut self, now: Instant) {
+        for auth in self.auths.clone() {
+            self.transmit(now, Submission::internal(Request::Auth(auth)));
+        }
+        for request in watch::restore(&self.watches, self.last_zxid) {
+            self.transmit(now, Submission::internal(request));
+        }
+        self.watches.restored();
+        for call in self.calls.take_waiting() {
+            self.transmit(now, call);
+        }
+        if self.closing.is_some() {
+            self.transmit(now, Submission::internal(Request::CloseSession));
+        }
+    }
+
+    /// The connection, or the attempt at one, has failed.
+    pub(crate) fn handle_loss(&mut self, now: Instant, error: io::Error) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        tracing::debug!(%error, greeting = matches!(self.phase, Phase::Greeting { .. }), "connection lost");
+        self.shared.set_failure(error);
+        if self.phase == Phase::Serving {
+            self.shared.set_state(SessionState::Disconnected);
+        }
+        self.failures += 1;
+        self.epoch += 1;
+        self.out.clear();
+        self.ping_sent = None;
+        self.watches.lose_connection();
+        for call in self.calls.lose_connection(now + self.timeout) {
+            self.fail(call, true, Error::ConnectionLoss);
+        }
+        self.phase = Phase::Resting { until: now + self.pause() };
+        if self.closing.is_some() && !self.established {
+            self.end(SessionState::Closed);
+        }
+    }
+
+    /// None until every host had its turn. Then up to [`BACKOFF`], so that not everybody whom a restarting server has
+    /// lost comes back at once, and from there about the double each round, up to a sixth of the session timeout.
+    fn pause(&mut self) -> Duration {
+        let hosts = self.settings.hosts.max(1);
+        if self.failures % hosts != 0 {
+            return Duration::ZERO;
+        }
+        let round = u32::try_from(self.failures / hosts - 1).unwrap_or(u32::MAX);
+        let most = (BACKOFF * 2u32.pow(round.min(16))).min(self.timeout / 6);
+        let least = if round == 0 { Duration::ZERO } else { most / 2 };
+        self.rng.random_range(least..=most)
+    }
+}

@@ -1,0 +1,254 @@
+//! The session without a runtime: frames and instants in, frames and outcomes out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
+use zoolet_proto::{
+    ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid,
+    frame, jute, records,
+};
+
+use super::{Link, Session, Settings};
+use crate::call::{Command, Outcome, ReplyTo, Submission, Waiting};
+use crate::chroot::Chroot;
+use crate::error::Error;
+use crate::state::{SessionState, Shared};
+use crate::watch::{Handle, Watch, WatchStream, WatchUpdate};
+
+mod calls;
+mod life;
+mod time;
+mod watches;
+
+const TIMEOUT: Duration = Duration::from_secs(9);
+const THIRD: Duration = Duration::from_secs(3);
+const MS: Duration = Duration::from_millis(1);
+
+/// A session with its surroundings in hand: what it writes, what it is told, what time it is.
+struct Desk {
+    session: Session,
+    shared: Arc<Shared>,
+    now: Instant,
+    handles: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedReceiver<Command>,
+}
+
+struct Pending(Waiting);
+
+impl Pending {
+    fn outcome(&mut self) -> Option<Outcome> {
+        match &mut self.0 {
+            Waiting::Sent(outcome) => outcome.try_recv().ok(),
+            Waiting::Failed(_) => panic!("a desk fails nothing by itself"),
+        }
+    }
+
+    fn error(&mut self) -> Error {
+        self.outcome().expect("an outcome").expect_err("an error")
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.outcome().is_none()
+    }
+
+    fn watch(&mut self) -> Watch {
+        match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
+            Handle::OneShot(watch) => watch,
+            Handle::Persistent(_) => panic!("a one-shot watch"),
+        }
+    }
+
+    fn stream(&mut self) -> WatchStream {
+        match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
+            Handle::Persistent(stream) => stream,
+            Handle::OneShot(_) => panic!("a persistent watch"),
+        }
+    }
+}
+
+fn get(path: &str) -> Request {
+    Request::GetData(records::GetData { path: path.into(), watch: false })
+}
+
+fn get_watched(path: &str) -> Request {
+    Request::GetData(records::GetData { path: path.into(), watch: true })
+}
+
+fn exists_watched(path: &str) -> Request {
+    Request::Exists(records::Exists { path: path.into(), watch: true })
+}
+
+fn list_watched(path: &str) -> Request {
+    Request::GetChildren2(records::GetChildren { path: path.into(), watch: true })
+}
+
+fn add_watch(path: &str, mode: i32) -> Request {
+    Request::AddWatch(records::AddWatch { path: Some(path.into()), mode })
+}
+
+fn remove(path: &str, kind: i32) -> Request {
+    Request::RemoveWatches(records::RemoveWatches { path: Some(path.into()), kind })
+}
+
+fn set(path: &str) -> Request {
+    Request::SetData(records::SetData { path: path.into(), data: None, version: -1 })
+}
+
+fn auth(credentials: &'static str) -> Request {
+    let credentials = Some(Bytes::from_static(credentials.as_bytes()));
+    Request::Auth(records::AuthPacket { kind: 0, scheme: Some("digest".into()), auth: credentials })
+}
+
+fn data() -> Reply {
+    Reply::Data(None, Stat::default())
+}
+
+fn settings() -> Settings {
+    Settings {
+        session_timeout: TIMEOUT,
+        read_only: false,
+        max_request: 1000,
+        max_reply: 100_000,
+        auths: Vec::new(),
+        hosts: 1,
+        seed: 7,
+    }
+}
+
+impl Desk {
+    fn new(settings: Settings) -> Self {
+        let now = Instant::now();
+        let chroot = Chroot::new("").expect("no chroot");
+        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, now));
+        let (handles, commands) = mpsc::unbounded_channel();
+        let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
+        Self { session, shared, now, handles, commands }
+    }
+
+    /// A desk whose session stands.
+    fn up() -> Self {
+        let mut desk = Self::new(settings());
+        desk.connect();
+        desk
+    }
+
+    /// Goes through the next handshake and gives what the session asked for.
+    fn connect(&mut self) -> ConnectRequest {
+        while self.session.link() != Link::Dialing {
+            self.now = self.session.next_timeout().expect("a time for the next attempt");
+            self.session.handle_timeout(self.now);
+        }
+        self.session.handle_connected(self.now);
+        let request = jute::parse(&self.frames()[0]).expect("a connect request");
+        self.frame(|out| {
+            let password = Bytes::from_static(&[9; 16]);
+            let session = SessionId(5);
+            let timeout = TIMEOUT.as_millis() as i32;
+            ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(false) }
+                .encode_frame(out);
+        });
+        request
+    }
+
+    fn cut(&mut self) {
+        self.session.handle_loss(self.now, std::io::ErrorKind::ConnectionReset.into());
+    }
+
+    fn call(&mut self, request: Request) -> Pending {
+        self.call_within(request, None)
+    }
+
+    fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
+        let (reply_to, waiting) = Waiting::channel();
+        let deadline = timeout.map(|timeout| self.now + timeout);
+        let call = Submission { request, reply_to, deadline, losses: 0 };
+        self.session.handle_command(self.now, Command::Submit(call));
+        Pending(waiting)
+    }
+
+    fn close(&mut self) -> Pending {
+        let (reply_to, waiting) = Waiting::channel();
+        self.session.handle_command(self.now, Command::Close(reply_to));
+        Pending(waiting)
+    }
+
+    /// Handles what dropped watches have said.
+    fn settle(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.session.handle_command(self.now, command);
+        }
+    }
+
+    fn frames(&mut self) -> Vec<Vec<u8>> {
+        let out = std::mem::take(self.session.out());
+        let mut rest = &out[..];
+        let mut frames = Vec::new();
+        while let Some(frame) = frame::split(rest, 10_000_000).expect("a legal length") {
+            frames.push(frame.to_vec());
+            rest = &rest[frame::PREFIX + frame.len()..];
+        }
+        assert!(rest.is_empty(), "half a frame");
+        frames
+    }
+
+    /// What the session has written since the last look.
+    fn sent(&mut self) -> Vec<Request> {
+        self.incoming().into_iter().map(|incoming| incoming.body.expect("a request")).collect()
+    }
+
+    fn incoming(&mut self) -> Vec<Incoming> {
+        self.frames().iter().map(|frame| Incoming::parse(frame).expect("a header")).collect()
+    }
+
+    fn frame(&mut self, encode: impl FnOnce(&mut BytesMut)) {
+        let mut wire = BytesMut::new();
+        encode(&mut wire);
+        self.session.handle_heard(self.now);
+        if let Err(broken) = self.session.handle_frame(self.now, &wire[frame::PREFIX..]) {
+            self.session.handle_loss(self.now, std::io::Error::other(broken.0));
+        }
+    }
+
+    fn reply(&mut self, xid: i32, zxid: i64, reply: Reply) {
+        self.frame(|out| reply.encode_frame(ReplyHeader::ok(Xid(xid), Zxid(zxid)), out));
+    }
+
+    fn refuse(&mut self, xid: i32, code: ErrorCode) {
+        self.frame(|out| Reply::Empty.encode_frame(ReplyHeader::error(Xid(xid), Zxid(1), code), out));
+    }
+
+    fn event(&mut self, zxid: i64, kind: EventType, path: &str) {
+        let event = WatchedEvent { kind, state: KeeperState::SyncConnected, path: path.into() };
+        self.frame(|out| Reply::Event(event).encode_frame(ReplyHeader::ok(Xid::EVENT, Zxid(zxid)), out));
+    }
+
+    /// Lets time pass, with every timeout at its time.
+    fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        while let Some(due) = self.session.next_timeout().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.session.handle_timeout(self.now);
+        }
+        self.now = end;
+    }
+
+    fn state(&self) -> SessionState {
+        self.shared.state()
+    }
+}
+
+fn told(watch: &mut Watch) -> Option<Result<EventType, Error>> {
+    watch.changed.try_recv().ok().map(|told| told.map(|event| event.kind))
+}
+
+fn next(stream: &WatchStream) -> Option<WatchUpdate> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match stream.queue.poll_next(&mut cx) {
+        std::task::Poll::Ready(update) => update,
+        std::task::Poll::Pending => None,
+    }
+}

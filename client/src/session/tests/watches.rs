@@ -1,0 +1,254 @@
+//! Watches: who is told, what the server is told, what survives a connection.
+
+use super::*;
+
+#[test]
+fn two_users_of_one_watch_get_one_event_each() {
+    let mut desk = Desk::up();
+    let (mut one, mut other) = (desk.call(get_watched("/a")), desk.call(exists_watched("/a")));
+    desk.reply(1, 1, data());
+    desk.reply(2, 1, Reply::Stat(Stat::default()));
+    let (mut one, mut other) = (one.watch(), other.watch());
+    desk.event(2, EventType::NodeDataChanged, "/a");
+    assert!(matches!(told(&mut one), Some(Ok(EventType::NodeDataChanged))));
+    assert!(matches!(told(&mut other), Some(Ok(EventType::NodeDataChanged))));
+}
+
+#[test]
+fn the_last_user_to_go_takes_the_watch_away() {
+    let mut desk = Desk::up();
+    for (request, reply, kind) in [
+        (get_watched("/a"), data(), 2),
+        (list_watched("/a"), Reply::Children2([].into_iter().collect(), Stat::default()), 1),
+        (add_watch("/a", 0), Reply::WatchAdded, 4),
+        (add_watch("/a", 1), Reply::WatchAdded, 5),
+    ] {
+        let (mut one, mut other) = (desk.call(request.clone()), desk.call(request));
+        for incoming in desk.incoming() {
+            desk.reply(incoming.xid.0, 1, reply.clone());
+        }
+        let (one, other) = (one.outcome().expect("an outcome"), other.outcome().expect("an outcome"));
+        drop(one);
+        desk.settle();
+        assert_eq!(desk.sent(), []);
+        drop(other);
+        desk.settle();
+        let incoming = desk.incoming();
+        assert_eq!(incoming.len(), 1);
+        assert_eq!(incoming[0].body, Ok(remove("/a", kind)));
+        desk.refuse(incoming[0].xid.0, ErrorCode::NoWatcher);
+    }
+    assert_eq!(desk.state(), SessionState::Connected, "a watch that was gone already is gone");
+}
+
+#[test]
+fn a_watch_that_has_fired_leaves_nothing_to_take_away() {
+    let mut desk = Desk::up();
+    let mut call = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let watch = call.watch();
+    desk.event(2, EventType::NodeDeleted, "/a");
+    desk.sent();
+    drop(watch);
+    desk.settle();
+    assert_eq!(desk.sent(), []);
+}
+
+#[test]
+fn a_watch_on_its_way_is_not_hit_by_the_removal_for_another_user() {
+    let mut desk = Desk::up();
+    let mut first = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let watch = first.watch();
+    let mut second = desk.call(get_watched("/a"));
+    desk.sent();
+    drop(watch);
+    desk.settle();
+    assert_eq!(desk.sent(), [], "a removal now would reach the server behind the second getData");
+    desk.reply(2, 1, data());
+    let mut watch = second.watch();
+    desk.event(2, EventType::NodeDataChanged, "/a");
+    assert!(matches!(told(&mut watch), Some(Ok(_))));
+}
+
+#[test]
+fn a_removal_that_was_held_back_is_made_up_for_when_the_other_call_fails() {
+    let mut desk = Desk::up();
+    let mut first = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let watch = first.watch();
+    let _second = desk.call(get_watched("/a"));
+    desk.sent();
+    drop(watch);
+    desk.settle();
+    desk.refuse(2, ErrorCode::NoAuth);
+    assert_eq!(desk.sent(), [remove("/a", 2)]);
+}
+
+#[test]
+fn an_event_between_call_and_reply_belongs_to_the_earlier_watch() {
+    let mut desk = Desk::up();
+    let mut first = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let mut first = first.watch();
+    let mut second = desk.call(get_watched("/a"));
+    desk.event(2, EventType::NodeDataChanged, "/a");
+    desk.reply(2, 2, data());
+    let mut second = second.watch();
+    assert!(matches!(told(&mut first), Some(Ok(_))));
+    assert!(told(&mut second).is_none());
+    desk.event(3, EventType::NodeDataChanged, "/a");
+    assert!(matches!(told(&mut second), Some(Ok(_))));
+}
+
+#[test]
+fn a_watch_whose_caller_has_gone_is_taken_away_when_it_comes() {
+    let mut desk = Desk::up();
+    drop(desk.call(get_watched("/a")));
+    let mut late = desk.call_within(get_watched("/b"), Some(MS));
+    desk.pass(MS);
+    assert!(matches!(late.error(), Error::Timeout(_)));
+    desk.sent();
+    desk.reply(1, 1, data());
+    desk.reply(2, 1, data());
+    desk.settle();
+    assert_eq!(desk.sent(), [remove("/a", 2), remove("/b", 2)]);
+}
+
+#[test]
+fn a_deletion_ends_data_and_child_watches_with_one_event() {
+    let mut desk = Desk::up();
+    let (mut data_call, mut child_call) = (desk.call(get_watched("/a")), desk.call(list_watched("/a")));
+    desk.reply(1, 1, data());
+    desk.reply(2, 1, Reply::Children2([].into_iter().collect(), Stat::default()));
+    let (mut data_watch, mut child_watch) = (data_call.watch(), child_call.watch());
+    desk.event(2, EventType::NodeDeleted, "/a");
+    assert!(matches!(told(&mut data_watch), Some(Ok(EventType::NodeDeleted))));
+    assert!(matches!(told(&mut child_watch), Some(Ok(EventType::NodeDeleted))));
+}
+
+#[test]
+fn a_recursive_watch_hears_of_all_below_but_not_of_child_lists() {
+    let mut desk = Desk::up();
+    let mut calls =
+        [desk.call(add_watch("/", 1)), desk.call(add_watch("/a", 1)), desk.call(add_watch("/a/b", 0))];
+    (1..=3).for_each(|xid| desk.reply(xid, 1, Reply::WatchAdded));
+    let streams = calls.each_mut().map(Pending::stream);
+    desk.event(2, EventType::NodeCreated, "/a/b");
+    desk.event(3, EventType::NodeChildrenChanged, "/a/b");
+    desk.event(4, EventType::NodeCreated, "/ab");
+    let heard = |stream: &WatchStream| {
+        let mut zxids = Vec::new();
+        while let Some(WatchUpdate::Event(event)) = next(stream) {
+            zxids.push(event.zxid.map_or(0, |zxid| zxid.0));
+        }
+        zxids
+    };
+    assert_eq!(streams.each_ref().map(heard), [vec![2, 4], vec![2], vec![2, 3]]);
+}
+
+#[test]
+fn a_persistent_watch_learns_of_the_gap_that_a_lost_connection_leaves() {
+    let mut desk = Desk::up();
+    let mut call = desk.call(add_watch("/p", 0));
+    desk.reply(1, 1, Reply::WatchAdded);
+    let stream = call.stream();
+    desk.event(2, EventType::NodeCreated, "/p");
+    desk.cut();
+    desk.sent();
+    desk.connect();
+    let sent = desk.sent();
+    assert!(matches!(&sent[..], [Request::SetWatches2(all)] if all.persistent == ["/p"]), "{sent:?}");
+    desk.cut();
+    desk.connect();
+    desk.event(9, EventType::NodeDeleted, "/p");
+    assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)), "one is enough for both gaps");
+    assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
+    assert!(next(&stream).is_none());
+}
+
+#[test]
+fn a_persistent_watch_that_nobody_reads_stops_growing_and_says_so() {
+    let mut desk = Desk::up();
+    let mut call = desk.call(add_watch("/p", 0));
+    desk.reply(1, 1, Reply::WatchAdded);
+    let stream = call.stream();
+    for zxid in 0..crate::STREAM_CAPACITY as i64 + 10 {
+        desk.event(zxid + 2, EventType::NodeDataChanged, "/p");
+    }
+    for _ in 0..crate::STREAM_CAPACITY {
+        assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
+    }
+    assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
+    assert!(next(&stream).is_none());
+    desk.event(99_999, EventType::NodeDataChanged, "/p");
+    assert!(matches!(next(&stream), Some(WatchUpdate::Event(event)) if event.zxid == Some(Zxid(99_999))));
+}
+
+#[test]
+fn watches_are_set_again_by_what_they_wait_for() {
+    let mut desk = Desk::up();
+    let mut calls = [
+        desk.call(get_watched("/data")),
+        desk.call(exists_watched("/there")),
+        desk.call(exists_watched("/missing")),
+        desk.call(list_watched("/children")),
+    ];
+    desk.reply(1, 1, data());
+    desk.reply(2, 1, Reply::Stat(Stat::default()));
+    desk.refuse(3, ErrorCode::NoNode);
+    desk.reply(4, 50, Reply::Children2([].into_iter().collect(), Stat::default()));
+    let [_data, there, _missing, _children] = calls.each_mut().map(Pending::watch);
+    desk.cut();
+    drop(there);
+    desk.settle();
+    desk.sent();
+    desk.connect();
+    let watches = records::SetWatches {
+        relative_zxid: Zxid(50),
+        data: vec!["/data".into()],
+        exist: vec!["/missing".into()],
+        child: vec!["/children".into()],
+    };
+    assert_eq!(desk.sent(), [Request::SetWatches(watches)]);
+}
+
+#[test]
+fn many_watches_are_set_again_in_pieces_that_a_server_takes() {
+    let mut desk = Desk::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    desk.connect();
+    let mut watches = Vec::new();
+    for number in 0..3000 {
+        let mut call = desk.call(get_watched(&format!("/{number:0>100}")));
+        desk.reply(number + 1, 1, data());
+        watches.push(call.watch());
+    }
+    desk.cut();
+    desk.connect();
+    let frames = desk.frames();
+    assert_eq!(frames.len(), 3, "3000 paths of 105 bytes");
+    assert!(frames.iter().all(|frame| frame.len() <= 129 * 1024));
+}
+
+#[test]
+fn removed_watches_tell_their_users() {
+    let mut desk = Desk::up();
+    let mut call = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let mut watch = call.watch();
+    let _remove = desk.call(remove("/a", 3));
+    desk.reply(2, 1, Reply::Empty);
+    assert!(matches!(told(&mut watch), Some(Err(Error::WatchRemoved(_)))));
+}
+
+#[test]
+fn watches_do_not_hold_the_session_open() {
+    let mut desk = Desk::up();
+    let mut call = desk.call(get_watched("/a"));
+    desk.reply(1, 1, data());
+    let watch = call.watch();
+    drop(std::mem::replace(&mut desk.handles, mpsc::unbounded_channel().0));
+    assert!(matches!(desk.commands.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+    drop(watch);
+}
