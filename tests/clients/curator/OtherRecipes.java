@@ -26,7 +26,8 @@ final class OtherRecipes {
             Checks.equal(mine.get().postValue(), 100L);
         });
         Checks.check("SharedCount", () -> {
-            try (SharedCount mine = new SharedCount(client, "/count", 1); SharedCount theirs = new SharedCount(outside, "/count", 1)) {
+            try (SharedCount mine = new SharedCount(client, "/count", 1);
+                    SharedCount theirs = new SharedCount(outside, "/count", 1)) {
                 mine.start();
                 theirs.start();
                 mine.setCount(7);
@@ -36,7 +37,8 @@ final class OtherRecipes {
         Checks.check("DistributedBarrier and DistributedDoubleBarrier", () -> {
             DistributedBarrier barrier = new DistributedBarrier(outside, "/barrier");
             barrier.setBarrier();
-            CompletableFuture<Boolean> passed = CompletableFuture.supplyAsync(() -> wait(new DistributedBarrier(client, "/barrier")));
+            CompletableFuture<Boolean> passed =
+                CompletableFuture.supplyAsync(() -> wait(new DistributedBarrier(client, "/barrier")));
             barrier.removeBarrier();
             Checks.hold("passed", passed.get(10, TimeUnit.SECONDS));
             AtomicInteger entered = new AtomicInteger();
@@ -64,7 +66,8 @@ final class OtherRecipes {
             Checks.eventually("gone", () -> outside.checkExists().forPath("/ttl-kept") == null);
         });
         Checks.check("GroupMember", () -> {
-            try (GroupMember mine = new GroupMember(client, "/group", "mine"); GroupMember theirs = new GroupMember(outside, "/group", "theirs")) {
+            try (GroupMember mine = new GroupMember(client, "/group", "mine");
+                    GroupMember theirs = new GroupMember(outside, "/group", "theirs")) {
                 mine.start();
                 theirs.start();
                 Checks.eventually("both are seen", () -> mine.getCurrentMembers().size() == 2);

@@ -48,9 +48,10 @@ def c():
     if not header.exists():
         install_c_client()
     sources = sorted((HERE / "c").glob("*.[ch]"))
+    units = [source for source in sources if source.suffix == ".c"]
     folder = once("c", [*sources, header], lambda folder: quietly(
-        [gcc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-I/usr/include/zookeeper", "-o", folder / "script",
-         *(source for source in sources if source.suffix == ".c"), "-lzookeeper_mt", "-lpthread"]))
+        [gcc, "-std=c11", "-D_GNU_SOURCE", "-DTHREADED", "-O1", "-Wall", "-Wextra", "-I", header.parent,
+         "-o", folder / "script", *units, "-lzookeeper_mt", "-lpthread"]))
     return [folder / "script"]
 
 

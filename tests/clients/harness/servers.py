@@ -92,13 +92,15 @@ def zoolet(binary=None):
     """Builds our release binary, unless one is given; returns the function that makes its command line."""
     if binary is None:
         toolchain.need("cargo")
-        toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"], cwd=toolchain.REPOSITORY)
+        toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"],
+                          cwd=toolchain.REPOSITORY)
         binary = toolchain.TARGET.parent / "release" / "zoolet"
     binary = pathlib.Path(binary).resolve()
 
     def command(folder, port):
         settings = SETTINGS | JVM_SETTINGS | {"dataDir": folder / "data"}
-        return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", write_config(folder / "given.cfg", settings)]
+        config = write_config(folder / "given.cfg", settings)
+        return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
     return command
 
 

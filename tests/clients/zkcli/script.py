@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.checks import DIRECT, HOSTS, ROOT, checking, control, equal, eventually, finish
 from shell import Shell, at_once
