@@ -2,13 +2,15 @@
 
 mod common;
 
+use std::future::{Future, IntoFuture, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use common::{DIR, queue, settle, world};
 use tokio::sync::mpsc;
-use zoolet_client::SessionState;
+use zoolet_client::{SessionState, WatcherType};
 use zoolet_recipes::{
     FencingToken, ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released,
 };
@@ -98,50 +100,50 @@ async fn trying_does_not_queue() {
     assert!(two.try_acquire().await.unwrap().is_some());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_future_dropped_after_any_number_of_polls_leaves_no_znode_and_no_watch() {
-    let world = world().await;
-    let (zk, holder) = world.lock().await;
-    let mut furthest = 0;
-    for held in [false, true] {
-        let guard = if held { Some(holder.acquire().await.unwrap()) } else { None };
-        for polls in 0.. {
-            let (client, lock) = world.lock().await;
-            let mut acquire = Box::pin(std::future::IntoFuture::into_future(lock.acquire()));
-            let mut won = None;
-            for _ in 0..polls {
-                // One step of every task, then at most one poll of the future.
-                tokio::task::yield_now().await;
-                won =
-                    std::future::poll_fn(|cx| std::task::Poll::Ready(acquire.as_mut().poll(cx))).await.into();
-                if matches!(won, Some(std::task::Poll::Ready(_))) {
-                    break;
-                }
-            }
-            let finished = matches!(won, Some(std::task::Poll::Ready(Ok(_))));
-            drop(won);
-            drop(acquire);
-            let left = usize::from(held);
-            settle(|| async { queue(&zk).await.len() == left }).await;
-            assert!(client.get_ephemerals("/").await.unwrap().is_empty(), "{polls} polls, held {held}");
-            let watches = client.check_watches(DIR, zoolet_client::WatcherType::Any).await.unwrap();
-            assert!(!watches, "{polls} polls, held {held}");
-            if let Some(guard) = &guard {
-                let node = guard.node();
-                settle(|| async {
-                    !client.check_watches(node, zoolet_client::WatcherType::Any).await.unwrap()
-                })
-                .await;
-            }
-            furthest = furthest.max(polls);
-            if finished || polls == 60 {
-                break;
-            }
+/// Polls an acquisition up to so many times, a step of every other task between, and drops it with what it gave. True
+/// if it gave the lock.
+async fn drop_after(polls: usize, lock: &Lock) -> bool {
+    let mut acquire = Box::pin(lock.acquire().into_future());
+    for _ in 0..polls {
+        tokio::task::yield_now().await;
+        if let Poll::Ready(won) = poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await {
+            return won.is_ok();
         }
-        drop(guard);
-        settle(|| async { queue(&zk).await.is_empty() }).await;
     }
-    assert!(furthest > 5, "the sweep ended after {furthest} polls");
+    false
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_dropped_after_any_number_of_polls_leaves_no_znode() {
+    let world = world().await;
+    let (observer, _) = world.lock().await;
+    let mut polls = 0;
+    loop {
+        let (client, lock) = world.lock().await;
+        let won = drop_after(polls, &lock).await;
+        settle(|| async { queue(&observer).await.is_empty() }).await;
+        assert_eq!(client.get_ephemerals("/").await.unwrap(), Vec::<String>::new(), "{polls} polls");
+        if won {
+            break;
+        }
+        polls += 1;
+    }
+    assert!(polls > 3, "the lock was there after {polls} polls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_dropped_after_any_number_of_polls_leaves_no_znode_and_no_watch() {
+    let world = world().await;
+    let (observer, holder) = world.lock().await;
+    let guard = holder.acquire().await.unwrap();
+    for polls in 0..40 {
+        let (client, lock) = world.lock().await;
+        assert!(!drop_after(polls, &lock).await);
+        settle(|| async { queue(&observer).await.len() == 1 }).await;
+        let watched = || client.check_watches(guard.node(), WatcherType::Any);
+        settle(|| async { !watched().await.unwrap() }).await;
+        assert_eq!(client.get_ephemerals("/").await.unwrap(), Vec::<String>::new(), "{polls} polls");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,7 @@
 //! A server in memory, clients without a socket, and time that is the test's.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod relay;
 
 use std::future::Future;
 use std::time::Duration;
