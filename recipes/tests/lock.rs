@@ -1,5 +1,7 @@
 //! The fair lock on an embedded server.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 mod common;
 
 use std::future::{Future, IntoFuture, poll_fn};
@@ -68,7 +70,7 @@ async fn a_dropped_guard_lets_the_next_one_in() {
     let (_a, one) = world.lock().await;
     let (_b, two) = world.lock().await;
     drop(one.acquire().await.unwrap());
-    two.acquire().timeout(Duration::from_secs(1)).await.unwrap();
+    let _next = two.acquire().timeout(Duration::from_secs(1)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,7 +158,7 @@ async fn the_end_of_the_session_is_the_end_of_the_lock() {
     a.close().await.unwrap();
     assert_eq!(lost.await, LostReason::SessionClosed);
     assert_eq!(guard.state(), HoldState::Lost(LostReason::SessionClosed));
-    two.acquire().timeout(Duration::from_secs(1)).await.unwrap();
+    let _next = two.acquire().timeout(Duration::from_secs(1)).await.unwrap();
     assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
 }
 
