@@ -148,9 +148,14 @@ impl Shared {
         addr: SocketAddr,
         place: Option<Place>,
     ) {
+        // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
+        // this one too, or it is not started.
+        let _token = self.tasks.token();
         if self.stop.is_cancelled() {
             return;
         }
+        // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
+        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
         let span = tracing::debug_span!(
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
@@ -178,5 +183,24 @@ impl Shared {
 
     pub(crate) fn packets(&self) -> (u64, u64) {
         (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_whose_driver_ends_leaves_nobody_waiting() {
+        let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
+        let connect = server.in_process();
+        let mut client = connect().into_inner().expect("a connection");
+        let lost = server.shared.inbox.ask(|_| -> () { panic!("as if there were a bug") }).await;
+        assert!(lost.is_none());
+        assert_eq!(client.read(&mut [0]).await.expect("an end"), 0);
+        assert!(connect().into_inner().is_err());
+        server.shutdown().await;
     }
 }

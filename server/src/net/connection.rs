@@ -17,22 +17,24 @@ use crate::net::outbox::Next;
 use crate::net::registry::Member;
 use crate::server::Shared;
 
-/// How many requests go to the driver at once. Between two such batches the outbox is looked at, so this bounds what
-/// one connection can have asked for and not read.
+/// How many requests go to the driver at once. The next such batch goes when the replies of this one are in the outbox
+/// and there is room in that: this bounds what one connection can have asked for and not read, and is its fair turn.
 const BATCH: usize = 32;
 
 /// Sizes of a read buffer: what an idle connection keeps, and what a busy one reads at once.
 const MIN_READ: usize = 1 << 10;
 const MAX_READ: usize = 64 << 10;
 
-/// How long a closing connection may take to send what is left, and then to close its end.
+/// How long a closing connection may take to send what is left, and then as long again to close its end.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Why the read loop has ended.
+/// How the talk with a peer has ended.
 #[derive(Debug)]
 enum End {
-    /// The peer has closed, or broken the protocol beyond repair.
+    /// The peer has closed, or broken the protocol beyond repair, or is to be cut off.
     Close,
+    /// The server has said its last word.
+    Flushed,
     /// The peer has sent a four-letter word instead of a connect request.
     Word(FourLetterWord),
 }
@@ -57,26 +59,50 @@ impl Connection {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(vec![open]).await;
-        let end = tokio::select! {
-            biased;
-            outcome = self.write_loop(&mut writer) => {
-                if let Err(error) = outcome {
-                    tracing::debug!(%error, "cannot write");
-                }
-                None
-            }
-            end = self.read_loop(&mut reader) => Some(end),
-        };
-        match end {
-            Some(Ok(End::Word(word))) => self.answer(word, &mut writer).await,
-            Some(Ok(End::Close)) => {}
-            Some(Err(error)) => tracing::debug!(%error, "cannot read"),
-            None => linger(&mut reader, &mut writer).await,
-        }
+        let end = self.talk(&mut reader, &mut writer).await;
         self.send(vec![Input::Closed]).await;
+        let farewell = async {
+            match end {
+                End::Close => return,
+                End::Flushed => {}
+                End::Word(word) => self.answer(word, &mut writer).await,
+            }
+            linger(&mut reader, &mut writer).await;
+        };
+        // A server that stops waits for no peer.
+        tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => {}
+            _ = tokio::time::timeout(LINGER, farewell) => {}
+        }
     }
 
-    async fn read_loop(&self, reader: &mut ReadHalf<impl AsyncRead>) -> io::Result<End> {
+    /// Reads and writes until either is over.
+    async fn talk(
+        &self,
+        reader: &mut ReadHalf<impl AsyncRead>,
+        writer: &mut WriteHalf<impl AsyncWrite>,
+    ) -> End {
+        let mut reading = std::pin::pin!(self.read_loop(reader));
+        tokio::select! {
+            biased;
+            outcome = self.write_loop(writer) => match outcome {
+                Ok(end) => return end,
+                Err(error) => tracing::debug!(%error, "cannot write"),
+            },
+            end = &mut reading => return end,
+        }
+        // Nothing can be answered any more, but what the peer has sent is still to be done.
+        self.member.peer.outbox.kill();
+        tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => {}
+            _ = tokio::time::timeout(LINGER, reading) => {}
+        }
+        End::Close
+    }
+
+    async fn read_loop(&self, reader: &mut ReadHalf<impl AsyncRead>) -> End {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
@@ -86,13 +112,15 @@ impl Connection {
                     Ok(inputs) => inputs,
                     Err(Taken { before, end }) => {
                         self.send(before).await;
-                        return Ok(end);
+                        return end;
                     }
                 };
                 if inputs.is_empty() {
                     break;
                 }
-                self.send(inputs).await;
+                if !self.send(inputs).await {
+                    return End::Close;
+                }
                 self.member.peer.outbox.room().await;
             }
             // A buffer grows with what arrives, never with what a length promises.
@@ -102,10 +130,14 @@ impl Connection {
             }
             buffer.reserve(room);
             let spare = buffer.capacity() - buffer.len();
-            let got = reader.read_buf(&mut buffer).await?;
-            if got == 0 {
-                return Ok(End::Close);
-            }
+            let got = match reader.read_buf(&mut buffer).await {
+                Ok(0) => return End::Close,
+                Ok(got) => got,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read");
+                    return End::Close;
+                }
+            };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
             if got == spare {
                 room = (room * 2).min(MAX_READ);
@@ -149,36 +181,51 @@ impl Connection {
         Ok(inputs)
     }
 
-    async fn send(&self, inputs: Vec<Input>) {
-        let received =
-            inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count();
-        if received > 0 {
-            self.member.peer.outbox.with_stats(|stats| stats.received += received as u64);
-            let requests = inputs.iter().filter(|input| matches!(input, Input::Request(_))).count();
+    /// Sends inputs to the driver; false if there is none any more.
+    async fn send(&self, inputs: Vec<Input>) -> bool {
+        if inputs.is_empty() {
+            return true;
+        }
+        let requests = inputs.iter().filter(|input| matches!(input, Input::Request(_))).count();
+        let frames = requests + usize::from(matches!(inputs[0], Input::Connect(_)));
+        if frames > 0 {
+            self.member.peer.outbox.asked(frames, requests);
             self.shared.stats.received.fetch_add(requests as u64, Relaxed);
         }
-        if !inputs.is_empty() {
-            self.shared.inbox.send(self.member.id, self.shared.clock.now(), inputs).await;
-        }
+        self.shared.inbox.send(self.member.id, self.shared.clock.now(), inputs).await
     }
 
-    async fn write_loop(&self, writer: &mut WriteHalf<impl AsyncWrite>) -> io::Result<()> {
+    async fn write_loop(&self, writer: &mut WriteHalf<impl AsyncWrite>) -> io::Result<End> {
+        let outbox = &self.member.peer.outbox;
         let mut bytes = BytesMut::new();
         loop {
-            match self.member.peer.outbox.next(&mut bytes).await {
-                Next::Send => writer.write_all(&bytes).await?,
-                Next::Finish | Next::Abort => return Ok(()),
+            match outbox.next(&mut bytes).await {
+                Next::Send => {}
+                Next::Finish => return Ok(End::Flushed),
+                Next::Abort => return Ok(End::Close),
+            }
+            let sending = async {
+                writer.write_all(&bytes).await?;
+                // Streams that were handed in may buffer what is written.
+                writer.flush().await
+            };
+            tokio::select! {
+                biased;
+                sent = sending => sent?,
+                () = self.overdue() => return Ok(End::Close),
             }
         }
     }
 
+    /// Waits until sending is to be given up: the connection is to close, and its peer does not read.
+    async fn overdue(&self) {
+        self.member.peer.outbox.closing().await;
+        let _ = tokio::time::timeout(LINGER, self.member.peer.outbox.dead()).await;
+    }
+
     async fn answer(&self, word: FourLetterWord, writer: &mut WriteHalf<impl AsyncWrite>) {
         let text = self.shared.answer(word).await;
-        let sending = async {
-            writer.write_all(text.as_bytes()).await?;
-            writer.shutdown().await
-        };
-        if let Ok(Err(error)) = tokio::time::timeout(LINGER, sending).await {
+        if let Err(error) = writer.write_all(text.as_bytes()).await {
             tracing::debug!(word = word.name(), %error, "cannot answer");
         }
     }
@@ -193,11 +240,9 @@ struct Taken {
 /// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
 /// the peer may lose what it has not read either.
 async fn linger(reader: &mut ReadHalf<impl AsyncRead>, writer: &mut WriteHalf<impl AsyncWrite>) {
-    let closing = async {
-        writer.shutdown().await?;
-        let mut rest = [0; 512];
-        while reader.read(&mut rest).await? > 0 {}
-        io::Result::Ok(())
-    };
-    let _ = tokio::time::timeout(LINGER, closing).await;
+    if writer.shutdown().await.is_err() {
+        return;
+    }
+    let mut rest = [0; 512];
+    while reader.read(&mut rest).await.is_ok_and(|got| got > 0) {}
 }

@@ -31,9 +31,9 @@ pub(crate) enum Item {
 pub(crate) struct Inbox(mpsc::Sender<Item>);
 
 impl Inbox {
-    /// Sends what one read gave; waits while the inbox is full. Without effect once the driver has ended.
-    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: Vec<Input>) {
-        let _ = self.0.send(Item::Inputs { conn, at, inputs }).await;
+    /// Sends what one read gave; waits while the inbox is full. False once the driver has ended.
+    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: Vec<Input>) -> bool {
+        self.0.send(Item::Inputs { conn, at, inputs }).await.is_ok()
     }
 
     /// Asks the state; `None` once the driver has ended.
@@ -57,6 +57,21 @@ pub(crate) struct Driver {
     registry: Arc<Registry>,
     stats: Arc<ServerStats>,
     stop: CancellationToken,
+    /// Whose requests were handled in this turn.
+    asked: Vec<Arc<Peer>>,
+}
+
+/// Stops the server when the driver ends, however it ends: without it nobody is answered.
+struct Ending {
+    stop: CancellationToken,
+    registry: Arc<Registry>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.registry.kill_all();
+    }
 }
 
 impl Driver {
@@ -68,12 +83,13 @@ impl Driver {
         stop: CancellationToken,
     ) -> (Self, Inbox) {
         let (sender, inbox) = mpsc::channel(INBOX);
-        (Self { core, inbox, clock, registry, stats, stop }, Inbox(sender))
+        (Self { core, inbox, clock, registry, stats, stop, asked: Vec::new() }, Inbox(sender))
     }
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
+        let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&self.registry) };
         let mut stopped = std::pin::pin!(stop.cancelled());
         let mut due = self.core.next_timeout();
         let mut alarm = std::pin::pin!(tokio::time::sleep_until(self.clock.instant(due)));
@@ -95,6 +111,7 @@ impl Driver {
             // After the inputs: a ping that waited still counts.
             self.core.handle_timeout(now);
             self.deliver();
+            self.asked.drain(..).for_each(|peer| peer.outbox.nudge());
             // Deadlines move far less often than turns come; setting the alarm anew costs more than looking.
             let next = self.core.next_timeout();
             if next != due {
@@ -119,12 +136,13 @@ impl Driver {
         }
     }
 
-    fn count(&self, now: Millis, conn: ConnId, at: Millis, requests: u64, op: i32, xid: Xid) {
+    fn count(&mut self, now: Millis, conn: ConnId, at: Millis, requests: usize, op: i32, xid: Xid) {
         let waited = now.0 - at.0;
-        self.stats.handled.fetch_add(requests, Relaxed);
+        self.stats.handled.fetch_add(requests as u64, Relaxed);
         self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
         if let Some(peer) = self.registry.get(conn) {
-            peer.outbox.with_stats(|stats| stats.record(now, requests, waited, op, xid));
+            peer.outbox.answered(requests, |stats| stats.record(now, requests as u64, waited, op, xid));
+            self.asked.push(peer);
         }
     }
 

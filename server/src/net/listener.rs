@@ -29,7 +29,9 @@ pub(crate) async fn listen(addr: &str, backlog: u32) -> Result<TcpListener, Star
 
 fn bind(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT.
+    // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT. On Windows
+    // it would let two servers have one port.
+    #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     socket.listen(backlog)
@@ -55,7 +57,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener) {
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
-    let Some(place) = shared.registry.place(peer.ip(), per_ip, total) else {
+    let Some(place) = shared.registry.place(peer.ip().to_canonical(), per_ip, total) else {
         shared.stats.rejected.fetch_add(1, Relaxed);
         tracing::warn!(%peer, "too many connections; closing this one");
         return;

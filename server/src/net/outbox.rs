@@ -6,6 +6,8 @@ use std::task::{Poll, Waker};
 
 use bytes::BytesMut;
 use zoolet_core::Message;
+use zoolet_proto::Reply;
+use zoolet_proto::records::OpResult;
 
 use crate::net::stats::ConnStats;
 
@@ -27,6 +29,8 @@ struct State {
     waiting: BytesMut,
     /// Bytes that the connection has taken and is sending.
     in_flight: usize,
+    /// Requests at the driver whose replies are not here yet.
+    unanswered: usize,
     fate: Fate,
     /// The connection's task, if its write loop waits for bytes or its read loop for room.
     writer: Option<Waker>,
@@ -69,6 +73,9 @@ impl Outbox {
             }
             match message {
                 Message::Connected(response) => response.encode_frame(&mut state.waiting),
+                Message::Reply(_, reply) if !state.fits(weight(&reply), self.limit) => {
+                    state.overflow(self.limit)
+                }
                 Message::Reply(header, reply) => {
                     reply.encode_frame(header, &mut state.waiting);
                     state.stats.last_zxid = Some(header.zxid);
@@ -76,13 +83,9 @@ impl Outbox {
                 Message::Close => state.fate = Fate::Closing,
             }
             state.stats.sent += u64::from(state.fate == Fate::Open);
-        }
-        if state.waiting.len() + state.in_flight > self.limit {
-            tracing::warn!(
-                limit = self.limit,
-                "a client does not read what it asked for; closing its connection"
-            );
-            state.fate = Fate::Dead;
+            if !state.fits(0, self.limit) {
+                state.overflow(self.limit);
+            }
         }
         let waker = state.writer.take();
         drop(state);
@@ -92,10 +95,30 @@ impl Outbox {
     /// Closes the connection without sending what waits.
     pub(crate) fn kill(&self) {
         let mut state = self.lock();
-        state.fate = Fate::Dead;
+        state.die();
         let waker = state.writer.take();
         drop(state);
         wake(waker);
+    }
+
+    /// Notes frames on their way to the driver, and how many of them are requests.
+    pub(crate) fn asked(&self, frames: usize, requests: usize) {
+        let mut state = self.lock();
+        state.stats.received += frames as u64;
+        state.unanswered += requests;
+    }
+
+    /// Notes that the replies of so many requests are about to be pushed; `record` counts them.
+    pub(crate) fn answered(&self, requests: usize, record: impl FnOnce(&mut ConnStats)) {
+        let mut state = self.lock();
+        record(&mut state.stats);
+        state.unanswered = state.unanswered.saturating_sub(requests);
+    }
+
+    /// Wakes the connection if it still waits for room: a push would have, but not every request has a reply.
+    pub(crate) fn nudge(&self) {
+        let reader = self.lock().reader.take();
+        wake(reader);
     }
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
@@ -132,11 +155,36 @@ impl Outbox {
         .await
     }
 
-    /// Waits until the outbox is below its high mark.
+    /// Waits until the connection is to close.
+    pub(crate) async fn closing(&self) {
+        self.until(|fate| fate != Fate::Open).await;
+    }
+
+    /// Waits until the connection is to close at once.
+    pub(crate) async fn dead(&self) {
+        self.until(|fate| fate == Fate::Dead).await;
+    }
+
+    async fn until(&self, reached: impl Fn(Fate) -> bool) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if reached(state.fate) {
+                return Poll::Ready(());
+            }
+            state.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits until the outbox is below its high mark, with all replies in it: a small request can have a large one.
+    /// Does not hold up the reading of a connection to which nothing can be sent any more.
     pub(crate) async fn room(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            if state.waiting.len() + state.in_flight < HIGH_MARK {
+            let room = state.unanswered == 0 && state.waiting.len() + state.in_flight < HIGH_MARK;
+            if room || state.fate == Fate::Dead {
+                state.reader = None;
                 return Poll::Ready(());
             }
             state.reader = Some(cx.waker().clone());
@@ -153,6 +201,36 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock; if something did, the state is still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn fits(&self, more: usize, limit: usize) -> bool {
+        self.waiting.len() + self.in_flight + more <= limit
+    }
+
+    fn overflow(&mut self, limit: usize) {
+        tracing::warn!(limit, "a client does not read what it asked for; closing its connection");
+        self.die();
+    }
+
+    fn die(&mut self) {
+        self.fate = Fate::Dead;
+        self.waiting = BytesMut::new();
+    }
+}
+
+/// The bytes of data in a reply, which it shares with the tree until it is encoded: a multiRead of many times the same
+/// znode takes no memory before.
+fn weight(reply: &Reply) -> usize {
+    let data_of = |result: &OpResult| match result {
+        OpResult::GetData(Some(data), _) => data.len(),
+        _ => 0,
+    };
+    match reply {
+        Reply::Data(Some(data), _) => data.len(),
+        Reply::Multi(results) => results.iter().map(data_of).sum(),
+        _ => 0,
     }
 }
 
@@ -201,6 +279,29 @@ mod tests {
         let mut next = std::pin::pin!(outbox.next(&mut bytes));
         assert!(futures_poll(next.as_mut()).await.is_pending());
         assert!(futures_poll(room.as_mut()).await.is_ready());
+    }
+
+    #[tokio::test]
+    async fn with_replies_to_come_there_is_no_room() {
+        let outbox = Outbox::new(1 << 30);
+        outbox.asked(3, 3);
+        let mut room = std::pin::pin!(outbox.room());
+        assert!(futures_poll(room.as_mut()).await.is_pending());
+        outbox.answered(2, |_| {});
+        assert!(futures_poll(room.as_mut()).await.is_pending());
+        outbox.answered(1, |_| {});
+        assert!(futures_poll(room.as_mut()).await.is_ready());
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
+        let outbox = Outbox::new(1 << 20);
+        let data = bytes::Bytes::from(vec![0; 1 << 19]);
+        let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
+        let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
+        outbox.push([ping(), reply, ping()].into_iter());
+        assert_eq!(outbox.lock().waiting.capacity(), 0, "what waited is let go at once");
+        assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
     }
 
     async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {

@@ -54,17 +54,15 @@ impl Registry {
 
     /// A place for one more TCP connection from `ip`; `None` past a limit. A limit of 0 is none.
     pub(crate) fn place(self: &Arc<Self>, ip: IpAddr, max_per_ip: usize, max: usize) -> Option<Place> {
-        if max > 0 && self.sockets.load(Ordering::Relaxed) >= max {
-            return None;
-        }
         let mut count = self.per_ip.entry(ip).or_insert(0);
-        if max_per_ip > 0 && *count >= max_per_ip {
-            return None;
-        }
         *count += 1;
+        let own = *count;
         drop(count);
-        self.sockets.fetch_add(1, Ordering::Relaxed);
-        Some(Place { registry: Arc::clone(self), ip })
+        let all = self.sockets.fetch_add(1, Ordering::Relaxed) + 1;
+        // Taken first and given back past a limit, as there may be several listeners at it.
+        let place = Place { registry: Arc::clone(self), ip };
+        let within = |count, max| max == 0 || count <= max;
+        (within(own, max_per_ip) && within(all, max)).then_some(place)
     }
 
     pub(crate) fn get(&self, id: ConnId) -> Option<Arc<Peer>> {
