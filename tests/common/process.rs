@@ -1,0 +1,31 @@
+//! What the process that runs the tests holds, as far as its system tells.
+
+/// Open descriptors.
+pub fn descriptors() -> Option<usize> {
+    // One of them is the directory that is being read.
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() - 1)
+}
+
+/// How many descriptors there may be.
+pub fn max_descriptors() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// Resident memory in bytes.
+pub fn resident() -> Option<usize> {
+    status("VmRSS:")
+}
+
+/// The most memory that was ever resident, in bytes.
+pub fn most_resident() -> Option<usize> {
+    status("VmHWM:")
+}
+
+fn status(field: &str) -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}

@@ -1,0 +1,193 @@
+//! Everything is bounded: past a bound the peer gets the protocol's answer or is closed, and nobody else notices.
+
+mod common;
+
+use common::*;
+use tokio::io::AsyncWriteExt;
+
+/// Opens connections until one of them is closed instead of answered, and gives back those that were served.
+async fn admitted(zk: &Zk, attempts: usize) -> Vec<Wire> {
+    let mut admitted = Vec::new();
+    for _ in 0..attempts {
+        let mut wire = zk.raw_tcp().await;
+        let _ = wire.try_send_bytes(&Hello::new().bytes()).await;
+        if wire.payload_or_end().await.is_some() {
+            admitted.push(wire);
+        }
+    }
+    admitted
+}
+
+#[tokio::test]
+async fn connections_of_one_address_past_the_limit_are_closed_and_the_others_served() {
+    let zk = Zk::with(|settings| settings.bind("127.0.0.1:0").max_connections_per_ip(3)).await;
+    let mut served = admitted(&zk, 6).await;
+    assert_eq!(served.len(), 3);
+    for wire in &mut served {
+        assert!(wire.is_alive().await);
+    }
+    // The limit is on sockets: connections in this process have none.
+    zk.serves_others().await;
+    for wire in served {
+        wire.close_session().await;
+    }
+    assert_eq!(admitted(&zk, 4).await.len(), 3, "places are given back");
+}
+
+#[tokio::test]
+async fn connections_past_the_limit_in_all_are_closed_over_all_listeners() {
+    let zk = Zk::with(|settings| settings.bind("127.0.0.1:0").bind("127.0.0.1:0").max_connections(4)).await;
+    let mut served = admitted(&zk, 3).await;
+    for addr in [zk.addrs()[1], zk.addrs()[1], zk.addrs()[0]] {
+        let stream = tokio::net::TcpStream::connect(addr).await.expect("a listener");
+        let mut wire = Wire::over(stream);
+        let _ = wire.try_send_bytes(&Hello::new().bytes()).await;
+        if wire.payload_or_end().await.is_some() {
+            served.push(wire);
+        }
+    }
+    assert_eq!(served.len(), 4);
+    for wire in &mut served {
+        assert!(wire.is_alive().await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_past_the_limit_is_closed_without_an_answer_and_one_can_still_move() {
+    let zk = Zk::with(|settings| settings.max_sessions(2)).await;
+    let one = zk.wire().await;
+    let two = zk.wire().await;
+    let mut three = zk.raw();
+    three.send_bytes(&Hello::new().bytes()).await;
+    three.expect_closed().await;
+    let mut two = zk.connect(Hello::again(&two.welcome)).await;
+    assert!(two.is_alive().await);
+    one.close_session().await;
+    assert!(zk.wire().await.is_alive().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_past_the_limit_is_refused_and_takes_nothing_with_it() {
+    let zk = Zk::with(|settings| settings.max_watches_per_connection(2)).await;
+    let mut wire = zk.wire().await;
+    assert_eq!(wire.ask(get_data("/").watch()).await.error, None);
+    assert_eq!(wire.ask(add_watch("/a", RECURSIVE)).await.error, None);
+    for past in [exists("/b").watch(), get_data("/zookeeper").watch(), add_watch("/b", PERSISTENT)] {
+        assert_eq!(wire.ask(past).await.error, Some(ErrorCode::ThrottledOp));
+    }
+    let again = set_watches(0, &["/x", "/y", "/z"], &[], &[]);
+    assert_eq!(wire.ask(again).await.error, Some(ErrorCode::ThrottledOp));
+    assert_eq!(zk.wire().await.ask(exists("/b").watch()).await.error, Some(ErrorCode::NoNode));
+    assert_eq!(wire.ask(remove_watches("/a", 3)).await.error, None);
+    assert_eq!(wire.ask(exists("/b").watch()).await.error, Some(ErrorCode::NoNode), "there is room again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_is_not_read_either_and_then_expires() {
+    let zk = Zk::start().await;
+    zk.create("/big", &"x".repeat(1_000_000)).await;
+    let mut deaf = zk.wire().await;
+    deaf.ask(create("/e").ephemeral()).await;
+    let mut asks = bytes::BytesMut::new();
+    for _ in 0..100_000 {
+        deaf.encode(get_data("/big"), &mut asks);
+    }
+    let (reader, mut writer) = deaf.into_halves();
+    let sending = tokio::spawn(async move { writer.write_all(&asks).await });
+    tokio::time::sleep(secs(9)).await;
+    assert!(!sending.is_finished(), "the server stopped reading");
+    assert!(zk.has("/e").await);
+    tokio::time::sleep(secs(6)).await;
+    assert!(!zk.has("/e").await, "the session has expired");
+    sending.await.expect("a sender").expect_err("and its connection was closed, though nobody reads it");
+    drop(reader);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_lives() {
+    let zk = Zk::with(|settings| settings.outbox_limit(1 << 20)).await;
+    let path = format!("/{}", "a".repeat(200));
+    zk.create(&path, "").await;
+    let mut deaf = zk.wire().await;
+    deaf.ask(add_watch(&path, PERSISTENT)).await;
+    let welcome = deaf.welcome.clone();
+    let mut writer = zk.wire().await;
+    for _ in 0..3 {
+        writer.pipeline((0..5_000).map(|_| set_data(&path, "")).collect::<Vec<_>>()).await;
+    }
+    // What had left the server before is still there; then the connection ends.
+    let rest = deaf.rest().await;
+    assert!(rest.len() < 2 << 20, "{} bytes", rest.len());
+    assert!(zk.connect(Hello::again(&welcome)).await.is_alive().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_slowly_gets_everything() {
+    let zk = Zk::with(|settings| settings.outbox_limit(4 << 20)).await;
+    zk.create("/big", &"x".repeat(100_000)).await;
+    let mut slow = zk.wire().await;
+    // 40 MB of answers, ten times what may wait for a client that does not read.
+    let frames = slow.pipeline((0..400).map(|_| get_data("/big")).collect::<Vec<_>>()).await;
+    assert!(frames.into_iter().all(|frame| frame.answer().text().len() == 100_000));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_pipeline_far_more_than_is_held_lose_nothing() {
+    let zk = Zk::start_tcp().await;
+    zk.create("/a", "x").await;
+    let mut clients = Vec::new();
+    for n in 0..6 {
+        let mut wire = if n % 2 == 0 { zk.tcp_wire().await } else { zk.wire().await };
+        clients.push(tokio::spawn(async move {
+            let own = format!("/own-{n}-");
+            let script = (0..3_000).flat_map(|_| [create(&own).sequential(), get_data("/a")]);
+            wire.pipeline(script.collect::<Vec<_>>()).await
+        }));
+    }
+    for client in clients {
+        let frames = client.await.expect("a client that gets its answers");
+        assert_eq!(frames.len(), 6_000);
+        let mut paths = frames.chunks(2).map(|pair| pair[0].clone().answer().path().to_owned());
+        assert!(paths.by_ref().is_sorted());
+        assert!(frames.into_iter().all(|frame| frame.answer().error.is_none()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_floods_does_not_keep_others_waiting() {
+    let zk = Zk::start().await;
+    let mut flood = zk.wire().await;
+    let flooding = tokio::spawn(async move {
+        flood.pipeline((0..50_000).map(|_| set_data("/none", "x")).collect::<Vec<_>>()).await.len()
+    });
+    let mut other = zk.wire().await;
+    let before = other.ask(ping()).await.zxid;
+    let mut between = Vec::new();
+    for _ in 0..50 {
+        between.push(other.ask(ping()).await.zxid);
+    }
+    // Each refused write of the flood takes a zxid, so these count what was handled between two of the others' pings.
+    let most = between.windows(2).map(|pair| pair[1] - pair[0]).max().expect("pings");
+    assert!(most <= 2_000, "{most} requests of one before one of another");
+    assert!(between[49] > before, "the flood goes on meanwhile");
+    assert_eq!(flooding.await.expect("a flood"), 50_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_no_answers_is_still_heard_to_the_end() {
+    let zk = Zk::start().await;
+    let (ours, theirs) = tokio::io::duplex(1 << 10);
+    let (nowhere, gone) = tokio::io::duplex(1);
+    drop(gone);
+    let (reader, _) = tokio::io::split(theirs);
+    let (_, writer) = tokio::io::split(nowhere);
+    zk.serve_stream(tokio::io::join(reader, writer), [127, 0, 0, 1].into());
+    let mut wire = Wire::over(ours);
+    wire.send_bytes(&Hello::new().bytes()).await;
+    for n in 0..200 {
+        wire.send(create(&format!("/n{n}"))).await;
+        tokio::task::yield_now().await;
+    }
+    wire.finish().await;
+    assert_eq!(zk.children("/").await.len(), 201);
+}
