@@ -10,6 +10,7 @@ mod echo;
 mod exchange;
 mod finding;
 mod goal;
+mod in_process;
 mod load;
 mod peer;
 mod report;
@@ -57,7 +58,7 @@ fn list() {
     for workload in workload::ALL {
         println!("{:<20} {}", workload.name, workload.about);
     }
-    for (name, about) in sizes::ALL {
+    for (name, about) in in_process::ALL.into_iter().chain(sizes::ALL) {
         println!("{name:<20} {about}");
     }
 }
@@ -89,7 +90,7 @@ async fn measure(args: &Args) -> io::Result<()> {
         report::figures(&rows, &mut out)?;
         report::ratios(&rows, &mut out)?;
     }
-    let mut findings = Vec::new();
+    let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
     if !findings.is_empty() {
         finding::table(&findings, &mut out)?;

@@ -112,7 +112,8 @@ impl Starter {
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         let mut command = Command::new(binary);
-        command.args(["serve", "--bind", &addr.to_string()]);
+        // All connections come from one address.
+        command.args(["serve", "--bind", &addr.to_string(), "--max-client-cnxns", "0"]);
         Ok((command, "zoolet serve, in memory".into()))
     }
 }

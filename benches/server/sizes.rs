@@ -32,11 +32,15 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, _) in ALL.into_iter().filter(|(name, _)| args.wants(name)) {
-        match starter.start(Kind::Zoolet).await {
-            Ok(server) if name == SESSION => findings.push(session(&server).await?),
-            Ok(server) => findings.push(znode(&server).await?),
-            Err(error) => println!("{name} left out: {error}"),
-        }
+        let server = match starter.start(Kind::Zoolet).await {
+            Ok(server) => server,
+            Err(error) => {
+                println!("{name} left out: {error}");
+                continue;
+            }
+        };
+        let measured = if name == SESSION { session(&server).await } else { znode(&server).await };
+        findings.push(measured.map_err(|error| server.explain(error))?);
     }
     Ok(findings)
 }

@@ -1,0 +1,196 @@
+//! The state machine alone: requests in, replies out, no socket and no encoding.
+#![allow(missing_docs, reason = "criterion_group! makes a public function")]
+
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use zoolet_core::{ConnId, Core, CoreConfig, Input, Millis};
+use zoolet_proto::records::{ConnectRequest, Create, Delete, GetChildren, GetData, SetData};
+use zoolet_proto::{Acl, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
+
+const NOW: Millis = Millis(1_000);
+
+/// A core with sessions on connections that are numbered from 0.
+struct Machine {
+    core: Core,
+    xid: i32,
+}
+
+impl Machine {
+    fn with_sessions(count: u64) -> Self {
+        let mut core = Core::new(CoreConfig::default(), NOW);
+        for conn in (0..count).map(ConnId) {
+            core.handle(NOW, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into() });
+            let hello = ConnectRequest {
+                protocol_version: 0,
+                last_zxid_seen: Zxid(0),
+                timeout: 10_000,
+                session: SessionId(0),
+                password: None,
+                read_only: Some(false),
+            };
+            core.handle(NOW, conn, Input::Connect(hello));
+        }
+        core.take_effects();
+        Self { core, xid: 0 }
+    }
+
+    /// A request; what comes of it waits for [`Machine::turn`].
+    fn request(&mut self, conn: u64, request: Request) {
+        self.xid = self.xid.wrapping_add(1).max(1);
+        let incoming = Incoming { xid: Xid(self.xid), op: request.op().code(), body: Ok(request) };
+        self.core.handle(NOW, ConnId(conn), Input::Request(incoming));
+    }
+
+    /// Ends the turn; how many messages there are to send.
+    fn turn(&mut self) -> usize {
+        black_box(self.core.take_effects()).outbound.len()
+    }
+}
+
+fn data() -> Option<Bytes> {
+    Some(Bytes::from_static(&[b'x'; 100]))
+}
+
+fn create(path: &str, mode: CreateMode) -> Request {
+    Request::Create(Create { path: path.into(), data: data(), acl: Some(Acl::open()), flags: mode.code() })
+}
+
+fn get(path: &str, watch: bool) -> Request {
+    Request::GetData(GetData { path: path.into(), watch })
+}
+
+fn set(path: &str) -> Request {
+    Request::SetData(SetData { path: path.into(), data: data(), version: -1 })
+}
+
+fn delete(path: &str) -> Request {
+    Request::Delete(Delete { path: path.into(), version: -1 })
+}
+
+fn one_at_a_time(c: &mut Criterion) {
+    let mut machine = Machine::with_sessions(1);
+    machine.request(0, create("/a", CreateMode::Persistent));
+    machine.turn();
+    let mut group = c.benchmark_group("one request a turn");
+    group.bench_function("getData", |b| {
+        b.iter(|| {
+            machine.request(0, get("/a", false));
+            machine.turn()
+        });
+    });
+    group.bench_function("setData", |b| {
+        b.iter(|| {
+            machine.request(0, set("/a"));
+            machine.turn()
+        });
+    });
+    group.bench_function("create and delete", |b| {
+        b.iter(|| {
+            machine.request(0, create("/a/b", CreateMode::Ephemeral));
+            machine.turn();
+            machine.request(0, delete("/a/b"));
+            machine.turn()
+        });
+    });
+    group.finish();
+}
+
+fn many_at_a_time(c: &mut Criterion) {
+    const TURN: u64 = 256;
+    let mut machine = Machine::with_sessions(16);
+    machine.request(0, create("/a", CreateMode::Persistent));
+    machine.turn();
+    let mut group = c.benchmark_group("256 requests a turn");
+    group.throughput(Throughput::Elements(TURN));
+    for (name, request) in [("getData", get("/a", false)), ("setData", set("/a"))] {
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                (0..TURN).for_each(|n| machine.request(n % 16, request.clone()));
+                machine.turn()
+            });
+        });
+    }
+    group.finish();
+}
+
+/// How much of a large tree is felt.
+fn large(c: &mut Criterion) {
+    const CHILDREN: u64 = 100_000;
+    let mut machine = Machine::with_sessions(1);
+    machine.request(0, create("/all", CreateMode::Persistent));
+    for n in 0..CHILDREN {
+        machine.request(0, create(&format!("/all/n{n}"), CreateMode::Persistent));
+    }
+    machine.turn();
+    let mut group = c.benchmark_group("beside 100,000 siblings");
+    group.bench_function("getData", |b| {
+        let mut n = 0;
+        b.iter(|| {
+            // A stride that visits all, so that not one znode alone stays in the caches.
+            n = (n + 7_919) % CHILDREN;
+            machine.request(0, get(&format!("/all/n{n}"), false));
+            machine.turn()
+        });
+    });
+    group.bench_function("create and delete", |b| {
+        b.iter(|| {
+            machine.request(0, create("/all/new", CreateMode::Ephemeral));
+            machine.request(0, delete("/all/new"));
+            machine.turn()
+        });
+    });
+    group.finish();
+}
+
+fn watches(c: &mut Criterion) {
+    const WATCHERS: u64 = 1000;
+    let mut machine = Machine::with_sessions(WATCHERS);
+    machine.request(0, create("/a", CreateMode::Persistent));
+    machine.turn();
+    let mut group = c.benchmark_group("watch");
+    group.bench_function("getData with watch, setData, event", |b| {
+        b.iter(|| {
+            machine.request(1, get("/a", true));
+            machine.request(0, set("/a"));
+            machine.turn()
+        });
+    });
+    group.throughput(Throughput::Elements(WATCHERS));
+    group.bench_function("the same with 1,000 watchers", |b| {
+        b.iter(|| {
+            (0..WATCHERS).for_each(|conn| machine.request(conn, get("/a", true)));
+            machine.request(0, set("/a"));
+            machine.turn()
+        });
+    });
+    group.finish();
+}
+
+/// A lock as recipes make it: eight znodes in a row, of which the first goes and comes back as the last.
+fn lock(c: &mut Criterion) {
+    const CONTENDERS: u64 = 8;
+    let mut machine = Machine::with_sessions(CONTENDERS);
+    machine.request(0, create("/lock", CreateMode::Persistent));
+    for conn in 0..CONTENDERS {
+        machine.request(conn, create("/lock/n-", CreateMode::EphemeralSequential));
+    }
+    machine.turn();
+    let mut first = 0_u64;
+    c.bench_function("lock passed on", |b| {
+        b.iter(|| {
+            let (conn, next) = (first % CONTENDERS, (first + 1) % CONTENDERS);
+            machine.request(next, get(&format!("/lock/n-{first:010}"), true));
+            machine.request(conn, delete(&format!("/lock/n-{first:010}")));
+            machine.request(next, Request::GetChildren(GetChildren { path: "/lock".into(), watch: false }));
+            machine.request(conn, create("/lock/n-", CreateMode::EphemeralSequential));
+            first += 1;
+            machine.turn()
+        });
+    });
+}
+
+criterion_group!(benches, one_at_a_time, many_at_a_time, large, watches, lock);
+criterion_main!(benches);
