@@ -109,9 +109,14 @@ impl Jute for Acl {
         let (i, perms) = i32::parse(i)?;
         let (i, scheme) = Option::<String>::parse(i)?;
         let (i, id) = Option::<String>::parse(i)?;
-        let Some(id) = id else { return refuse(Flaw::NullId) };
         // A null scheme is refused like an unknown one, so it need not survive as null.
-        Ok((i, Self { perms: Perms(perms), scheme: scheme.unwrap_or_default(), id }))
+        let scheme = scheme.unwrap_or_default();
+        let id = match id {
+            Some(id) => id,
+            None if ["world", "digest", "ip"].contains(&scheme.as_str()) => return refuse(Flaw::NullId),
+            None => String::new(),
+        };
+        Ok((i, Self { perms: Perms(perms), scheme, id }))
     }
 
     fn encode(&self, out: &mut BytesMut) {

@@ -26,7 +26,7 @@ pub enum Flaw {
     Malformed,
     /// A null string where a path must stand.
     NullPath,
-    /// A null id in an ACL entry.
+    /// A null id in an ACL entry of a scheme that looks at ids.
     NullId,
 }
 

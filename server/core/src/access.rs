@@ -11,6 +11,8 @@ use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
 use zoolet_proto::{Acl, ErrorCode, Perms};
 
+use crate::address::{ip_matches, ip_text, is_subnet};
+
 /// Who a connection is: one of the identities it has shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Identity {
@@ -92,25 +94,23 @@ fn is_anyone(entry: &Acl) -> bool {
 /// [`ErrorCode::InvalidAcl`] if the list is empty or one entry is not valid.
 pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCode> {
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
-    let mut add = |entry: Acl| {
-        if !fixed.contains(&entry) {
-            fixed.push(entry);
+    for (at, entry) in acl.iter().enumerate() {
+        // Equal entries as they were sent; what `auth` becomes may repeat them.
+        if acl[..at].contains(entry) {
+            continue;
         }
-    };
-    for entry in acl {
         if entry.scheme == "auth" {
-            let mut any = false;
+            let before = fixed.len();
             for id in ids {
                 if let Identity::Digest(id) = id {
-                    add(Acl::new(entry.perms, "digest", id.clone()));
-                    any = true;
+                    fixed.push(Acl::new(entry.perms, "digest", id.clone()));
                 }
             }
-            if !any {
+            if fixed.len() == before {
                 return Err(ErrorCode::InvalidAcl);
             }
         } else if is_valid(entry) {
-            add(entry.clone());
+            fixed.push(entry.clone());
         } else {
             return Err(ErrorCode::InvalidAcl);
         }
@@ -123,7 +123,7 @@ fn is_valid(entry: &Acl) -> bool {
         "world" => entry.id == "anyone",
         // Java's split drops empty trailing parts, so `a:` has one part and `:b` has two.
         "digest" => entry.id.trim_end_matches(':').matches(':').count() == 1,
-        "ip" => subnet(&entry.id).is_some(),
+        "ip" => is_subnet(&entry.id),
         _ => false,
     }
 }
@@ -140,41 +140,6 @@ pub(crate) fn masked(acl: &[Acl]) -> Vec<Acl> {
 
 fn user_of(digest: &str) -> &str {
     digest.split(':').next().unwrap_or_default()
-}
-
-/// The address and prefix length of an `addr[/bits]` entry.
-fn subnet(text: &str) -> Option<(IpAddr, u32)> {
-    let (addr, bits) = match text.split_once('/') {
-        Some((addr, bits)) => (addr, Some(bits)),
-        None => (text, None),
-    };
-    let addr: IpAddr = addr.parse().ok()?;
-    let max = if addr.is_ipv4() { 32 } else { 128 };
-    let bits = match bits {
-        Some(bits) => bits.parse().ok().filter(|bits| *bits <= max)?,
-        None => max,
-    };
-    Some((addr, bits))
-}
-
-fn ip_matches(entry: &str, peer: IpAddr) -> bool {
-    match (subnet(entry), peer) {
-        (Some((IpAddr::V4(net), bits)), IpAddr::V4(peer)) => {
-            u32::from(net).checked_shr(32 - bits) == u32::from(peer).checked_shr(32 - bits)
-        }
-        (Some((IpAddr::V6(net), bits)), IpAddr::V6(peer)) => {
-            u128::from(net).checked_shr(128 - bits) == u128::from(peer).checked_shr(128 - bits)
-        }
-        _ => false,
-    }
-}
-
-/// An address as Java prints it: IPv6 with all its groups.
-pub(crate) fn ip_text(addr: IpAddr) -> String {
-    match addr {
-        IpAddr::V4(addr) => addr.to_string(),
-        IpAddr::V6(addr) => addr.segments().map(|group| format!("{group:x}")).join(":"),
-    }
 }
 
 /// The ACLs in use, each stored once.
@@ -234,23 +199,6 @@ mod tests {
         {
             assert_eq!(is_valid(&Acl::new(Perms::ALL, "digest", id)), valid, "{id:?}");
         }
-    }
-
-    #[test]
-    fn addresses_match_by_their_leading_bits_within_a_family() {
-        let peer: IpAddr = "127.0.0.1".parse().unwrap();
-        for (entry, verdict) in [
-            ("127.0.0.1", true),
-            ("127.0.0.2", false),
-            ("127.0.0.0/8", true),
-            ("127.0.0.0/31", true),
-            ("10.0.0.0/0", true),
-            ("::/0", false),
-            ("127.0.0.1/33", false),
-        ] {
-            assert_eq!(ip_matches(entry, peer), verdict, "{entry}");
-        }
-        assert!(ip_matches("2001:db8::/32", "2001:db8::1".parse().unwrap()));
     }
 
     #[test]

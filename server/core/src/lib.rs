@@ -31,6 +31,7 @@
 //! ```
 
 mod access;
+mod address;
 mod config;
 mod handshake;
 mod machine;

@@ -266,16 +266,15 @@ impl Core {
     /// A body that is not what its opcode says. Only some of these take a zxid.
     fn undecodable(&mut self, call: Call, op: OpCode, flaw: Flaw) {
         use OpCode::{
-            Create, Create2, CreateContainer, CreateTtl, Delete, DeleteContainer, Multi, SetAcl, SetData,
+            Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, Multi, SetAcl, SetData,
         };
         match (op, flaw) {
             (SetData | SetAcl, Flaw::NullPath) => self.refuse_write(call, ErrorCode::BadArguments),
-            (Multi, _)
+            (Multi | CreateSession, _)
             | (SetAcl, Flaw::NullId)
-            | (
-                Create | Create2 | CreateContainer | CreateTtl | Delete | DeleteContainer,
-                Flaw::NullPath | Flaw::NullId,
-            ) => self.refuse_write(call, ErrorCode::MarshallingError),
+            | (Create | Create2 | CreateContainer | CreateTtl | Delete, Flaw::NullPath | Flaw::NullId) => {
+                self.refuse_write(call, ErrorCode::MarshallingError);
+            }
             _ => self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
         }
     }

@@ -77,7 +77,9 @@ impl Core {
     }
 
     pub(crate) fn get_ephemerals(&mut self, call: Call, prefix: Option<&str>) {
-        let prefix = prefix.filter(|prefix| !prefix.trim().is_empty() && *prefix != "/").unwrap_or_default();
+        // Blank as Java's `trim` sees it: spaces of other scripts are characters like any other.
+        let is_blank = |prefix: &str| prefix.chars().all(|c| c <= ' ');
+        let prefix = prefix.filter(|prefix| !is_blank(prefix) && *prefix != "/").unwrap_or_default();
         let paths = ephemerals(self, call.session, prefix);
         self.reply(call, self.tree.last_zxid(), Reply::Ephemerals(paths));
     }
@@ -99,12 +101,21 @@ impl Core {
                     Ok(node) => OpResult::GetChildren(names(node)),
                     Err(code) => OpResult::Error(Some(code)),
                 },
-                // Here a real server sends an error in the header and the results so far behind it, which are none:
-                // a list that mixes reads and writes does not decode.
-                _ => return self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(results)),
+                _ => return self.refuse_multi_read(call, ops),
             });
         }
         self.reply(call, self.tree.last_zxid(), Reply::Multi(results));
+    }
+
+    /// Refuses a multiRead of writes. A real server then sends an error in the header and the results so far behind it,
+    /// which are none: a list that mixes reads and writes does not decode, nor does one with parts that a multi would
+    /// refuse as a whole, and for those the header is all.
+    fn refuse_multi_read(&mut self, call: Call, ops: &[Op]) {
+        if ops.iter().all(|op| self.multi_write(call.session, op.clone()).is_ok()) {
+            self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
+        } else {
+            self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError);
+        }
     }
 
     /// The znode at `path`, if it is there and `conn` may read it.

@@ -20,7 +20,7 @@ pub(crate) enum CreateOp {
 }
 
 /// A multi that is refused as a whole because of how one operation is written.
-struct Refused {
+pub(crate) struct Refused {
     takes_zxid: bool,
 }
 
@@ -142,7 +142,11 @@ impl Core {
     /// What an operation of a multi means, which is not always what it means outside (`Op.create`); with it, whether
     /// its result has a Stat. The inner error fails the operation, the outer one the whole multi.
     #[allow(clippy::type_complexity, reason = "two failures of different reach")]
-    fn multi_write(&self, session: SessionId, op: Op) -> Result<(Result<Write, ErrorCode>, bool), Refused> {
+    pub(crate) fn multi_write(
+        &self,
+        session: SessionId,
+        op: Op,
+    ) -> Result<(Result<Write, ErrorCode>, bool), Refused> {
         let (create_op, record) = match op {
             Op::Create(record) => (CreateOp::Create, record),
             Op::Create2(record) => (CreateOp::Create2, record),
@@ -160,13 +164,13 @@ impl Core {
             }
             Op::GetData(_) | Op::GetChildren(_) => return Err(Refused { takes_zxid: true }),
         };
-        if record.acl.is_none() {
-            return Err(Refused { takes_zxid: false });
-        }
         let mode = match CreateMode::from_code(record.flags) {
             Some(mode) if !mode.is_ttl() => mode,
             _ => return Err(Refused { takes_zxid: true }),
         };
+        if record.acl.is_none() {
+            return Err(Refused { takes_zxid: false });
+        }
         let container = create_op == CreateOp::Container || mode == CreateMode::Container;
         let owner = if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), session) };
         let write = create(record.path, record.data, record.acl, owner, mode.is_sequential());

@@ -156,6 +156,8 @@ fn a_null_list_or_scheme_is_invalid_and_a_null_id_does_not_decode() {
         (create().int(1).int(31).null().text("anyone"), InvalidAcl),
         (create().int(1).int(31).text("world").null(), MarshallingError),
         (create().int(1).int(31).text("digest").null(), MarshallingError),
+        (create().int(1).int(31).text("unknown").null(), InvalidAcl),
+        (create().int(1).int(31).null().null(), InvalidAcl),
     ] {
         let before = world.zxid();
         let answer = world.ask_raw(a, OpCode::Create.code(), body.int(0));
@@ -195,6 +197,24 @@ fn auth_stands_for_every_digest_of_the_connection() {
     assert_eq!(world.refusal(b, get("/z")), NoAuth);
     world.ok(b, add_auth("digest", "bob:pw"));
     world.ok(b, get("/z"));
+}
+
+#[test]
+fn what_auth_becomes_may_repeat_an_entry() {
+    let (mut world, a) = world();
+    world.ok(a, add_auth("digest", "bob:pw"));
+    let acl = [only(Perms::ALL, "auth", "x"), only(Perms::ALL, "digest", BOB), only(Perms::ALL, "auth", "y")];
+    world.ok(a, create("/z").acl(acl.concat()));
+    assert_eq!(world.ok(a, get_acl("/z")).acl(), vec![Acl::new(Perms::ALL, "digest", BOB); 3]);
+}
+
+#[test]
+fn auth_looks_at_no_id_and_takes_a_null_one() {
+    let (mut world, a) = world();
+    world.ok(a, add_auth("digest", "bob:pw"));
+    let create = Body::new().text("/z").bytes(b"").int(1).int(31).text("auth").null().int(0);
+    assert_eq!(world.ask_raw(a, OpCode::Create.code(), create).error, None);
+    assert_eq!(world.ok(a, get_acl("/z")).acl(), only(Perms::ALL, "digest", BOB));
 }
 
 #[test]

@@ -151,6 +151,9 @@ fn get_ephemerals_lists_those_of_the_session_by_plain_prefix() {
     for all in [None, Some(""), Some("  "), Some("/")] {
         assert_eq!(list(all), ["/o/eph1", "/o/eph2", "/other"], "{all:?}");
     }
+    for blank_to_some in ["\u{a0}", "\u{2003}"] {
+        assert_eq!(list(Some(blank_to_some)), [] as [&str; 0], "{blank_to_some:?}");
+    }
     assert_eq!(list(Some("/o")), ["/o/eph1", "/o/eph2", "/other"]);
     assert_eq!(list(Some("/o/")), ["/o/eph1", "/o/eph2"]);
     assert_eq!(list(Some("/o/e")), ["/o/eph1", "/o/eph2"]);

@@ -267,6 +267,10 @@ fn a_multi_read_of_writes_is_the_one_error_with_a_body() {
         let answer = world.ask(a, multi_read(parts));
         assert_eq!((answer.error, answer.reply), (Some(ErrorCode::MarshallingError), Reply::Empty));
     }
+    for flags in [5, 9] {
+        let answer = world.ask(a, multi_read([create("/a").flags(flags)]));
+        assert_eq!((answer.error, answer.reply), (Some(ErrorCode::MarshallingError), Reply::Empty));
+    }
     assert_eq!((world.zxid(), world.core.tree().len()), (1, 4));
 }
 

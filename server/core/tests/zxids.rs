@@ -132,6 +132,7 @@ fn a_write_that_does_not_decode_takes_none_but_a_multi_does() {
         (OpCode::SetAcl, 0),
         (OpCode::Reconfig, 0),
         (OpCode::Multi, 1),
+        (OpCode::DeleteContainer, 0),
         (OpCode::MultiRead, 0),
         (OpCode::GetData, 0),
         (OpCode::SetWatches, 0),
@@ -152,6 +153,8 @@ fn a_null_path_takes_one_where_a_write_gets_as_far_as_its_checks() {
         (OpCode::Create, create(), ErrorCode::MarshallingError, 1),
         (OpCode::Create2, create(), ErrorCode::MarshallingError, 1),
         (OpCode::Delete, Body::new().null().int(-1), ErrorCode::MarshallingError, 1),
+        (OpCode::DeleteContainer, Body::new().null(), ErrorCode::MarshallingError, 0),
+        (OpCode::CreateSession, Body::new(), ErrorCode::MarshallingError, 1),
         (OpCode::SetData, Body::new().null().bytes(b"").int(-1), ErrorCode::BadArguments, 1),
         (OpCode::SetAcl, Body::new().null().open_acl().int(-1), ErrorCode::BadArguments, 1),
         (OpCode::GetData, Body::new().null().byte(0), ErrorCode::MarshallingError, 0),
@@ -173,6 +176,15 @@ fn a_multi_with_a_null_acl_takes_none_though_it_is_refused() {
     let body = Body::new().part(1).text("/a").bytes(b"").null().int(0).end();
     let answer = world.ask_raw(a, OpCode::Multi.code(), body);
     assert_eq!((answer.error, answer.zxid), (Some(ErrorCode::MarshallingError), before));
+
+    let bad_flags = || Body::new().part(1).text("/b").bytes(b"");
+    for parts in [bad_flags().null().int(9), bad_flags().open_acl().int(9).append(&bad_flags().null().int(0))]
+    {
+        let answer = world.ask_raw(a, OpCode::Multi.code(), parts.end());
+        assert_eq!(answer.error, Some(ErrorCode::MarshallingError));
+        assert_eq!(answer.zxid, world.txns.len() as i64, "flags are looked at first, and take one");
+    }
+    assert_eq!(world.zxid(), before + 2);
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn create_of(request: &mut Request) -> &mut Create {
 }
 
 /// The body of a request, written field by field: for what the records of the protocol cannot say.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Body(BytesMut);
 
 impl Body {
@@ -252,6 +252,15 @@ impl Body {
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         self.0.put_i32(bytes.len() as i32);
         self.0.put_slice(bytes);
+        self
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
+    pub fn append(mut self, other: &Self) -> Self {
+        self.0.put_slice(&other.0);
         self
     }
 

@@ -1,0 +1,150 @@
+//! Network addresses in ACL entries, read and compared as ZooKeeper does (`IPAuthenticationProvider`), which is not as
+//! the standard library does: `010.0.0.1` is an address there and `::ffff:10.0.0.1` is none.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whether `text` is `addr[/bits]`.
+pub(crate) fn is_subnet(text: &str) -> bool {
+    subnet(text).is_some()
+}
+
+/// Whether the entry `addr[/bits]` means `peer`.
+pub(crate) fn ip_matches(entry: &str, peer: IpAddr) -> bool {
+    match (subnet(entry), peer) {
+        (Some((IpAddr::V4(net), bits)), IpAddr::V4(peer)) => {
+            u32::from(net).checked_shr(32 - bits) == u32::from(peer).checked_shr(32 - bits)
+        }
+        (Some((IpAddr::V6(net), bits)), IpAddr::V6(peer)) => {
+            u128::from(net).checked_shr(128 - bits) == u128::from(peer).checked_shr(128 - bits)
+        }
+        _ => false,
+    }
+}
+
+/// An address as Java prints it: IPv6 with all its groups.
+pub(crate) fn ip_text(addr: IpAddr) -> String {
+    match addr {
+        IpAddr::V4(addr) => addr.to_string(),
+        IpAddr::V6(addr) => addr.segments().map(|group| format!("{group:x}")).join(":"),
+    }
+}
+
+fn subnet(text: &str) -> Option<(IpAddr, u32)> {
+    let (addr, bits) = match text.split_once('/') {
+        Some((addr, bits)) => (addr, Some(bits)),
+        None => (text, None),
+    };
+    let addr = if addr.contains(':') { IpAddr::V6(v6(addr)?) } else { IpAddr::V4(v4(addr)?) };
+    let max = if addr.is_ipv4() { 32 } else { 128 };
+    let bits = match bits {
+        Some(bits) => bits.parse().ok().filter(|bits| *bits <= max)?,
+        None => max,
+    };
+    Some((addr, bits))
+}
+
+/// Four numbers in decimal, signs and leading zeros allowed.
+fn v4(text: &str) -> Option<Ipv4Addr> {
+    let octet = |part: &str| u8::try_from(part.parse::<i32>().ok()?).ok();
+    let octets: Vec<u8> = text.split('.').map(octet).collect::<Option<_>>()?;
+    Some(<[u8; 4]>::try_from(octets).ok()?.into())
+}
+
+/// Eight groups in hex, or fewer around one `::`.
+fn v6(text: &str) -> Option<Ipv6Addr> {
+    let groups = |part: &str| -> Option<Vec<u16>> {
+        if part.is_empty() { Some(Vec::new()) } else { part.split(':').map(group).collect() }
+    };
+    let (front, back, whole) = match text.split_once("::") {
+        Some((front, back)) => {
+            let (front, back) = (groups(front)?, groups(back)?);
+            let whole = front.len() + back.len() < 8;
+            (front, back, whole)
+        }
+        None => {
+            let all = groups(text)?;
+            let whole = all.len() == 8;
+            (all, Vec::new(), whole)
+        }
+    };
+    let mut all = [0; 8];
+    if whole {
+        all[..front.len()].copy_from_slice(&front);
+        all[8 - back.len()..].copy_from_slice(&back);
+    }
+    whole.then(|| all.into())
+}
+
+fn group(text: &str) -> Option<u16> {
+    if text.len() > 4 {
+        return None;
+    }
+    // A sign is a digit too many to anyone but `Integer.parseInt`.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two bytes of it count")]
+    i32::from_str_radix(text, 16).ok().map(|group| group as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_match_by_their_leading_bits_within_a_family() {
+        let peer: IpAddr = "127.0.0.1".parse().unwrap();
+        for (entry, verdict) in [
+            ("127.0.0.1", true),
+            ("127.0.0.2", false),
+            ("127.0.0.0/8", true),
+            ("127.0.0.0/31", true),
+            ("10.0.0.0/0", true),
+            ("::/0", false),
+            ("127.0.0.1/33", false),
+        ] {
+            assert_eq!(ip_matches(entry, peer), verdict, "{entry}");
+        }
+        assert!(ip_matches("2001:db8::/32", "2001:db8::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn addresses_are_read_as_java_reads_them() {
+        for text in [
+            "010.0.0.1",
+            "+1.0.0.0",
+            "10.0.0.1/+8",
+            "::",
+            "1::",
+            "::1",
+            "1:2:3:4:5:6:7:8",
+            "FE80::A",
+            "1::-1",
+        ] {
+            assert!(is_subnet(text), "{text}");
+        }
+        for text in [
+            "",
+            "/",
+            "1",
+            "10.0.0",
+            "10.0.0.256",
+            "-1.0.0.0",
+            "10.0.0.1.",
+            "10.0.0.1/",
+            "10.0.0.1/33",
+            "10.0.0.1/-1",
+            "::ffff:10.0.0.1",
+            ":",
+            ":::",
+            "1:",
+            "1::2::3",
+            "12345::",
+            "1:2:3:4:5:6:7",
+            "1:2:3:4:5:6:7:8:9",
+            "1:2:3:4::5:6:7:8",
+            "::1/129",
+            "g::",
+            "fe80::1%eth0",
+        ] {
+            assert!(!is_subnet(text), "{text}");
+        }
+    }
+}
