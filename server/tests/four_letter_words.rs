@@ -121,11 +121,24 @@ async fn what_follows_a_word_does_not_matter_and_an_unknown_word_is_no_word() {
 async fn some_answers_have_no_newline() {
     let server = open().await;
     assert_eq!(ask(&server, "isro").await, "rw");
-    assert_eq!(ask(&server, "gtmk").await, "306");
     assert_eq!(ask(&server, "hash").await, "");
     assert_eq!(ask(&server, "crst").await, "Connection stats reset.\n");
     assert_eq!(ask(&server, "srst").await, "Server stats reset.\n");
     assert_eq!(ask(&server, "dirs").await, "datadir_size: 0\nlogdir_size: 0\n");
+}
+
+#[tokio::test]
+async fn the_trace_mask_is_eight_bytes_behind_its_word() {
+    let server = open().await;
+    assert_eq!(ask(&server, "gtmk").await, "306");
+    assert_eq!(raw(&server, b"stmk\0\0\0\0\0\0\0\x06").await, "6");
+    assert_eq!(ask(&server, "gtmk").await, "6");
+    assert_eq!(raw(&server, b"stmk\xff\xff\xff\xff\xff\xff\xff\xff").await, "-1");
+    let mut stream = TcpStream::connect(server.addrs()[0]).await.expect("a connection");
+    stream.write_all(b"stmk\0\0").await.expect("sent");
+    stream.shutdown().await.expect("closed");
+    assert_eq!(stream.read(&mut [0]).await.expect("the end"), 0);
+    assert_eq!(ask(&server, "gtmk").await, "-1");
 }
 
 #[tokio::test]
@@ -146,6 +159,8 @@ async fn srvr_and_stat_have_the_lines_of_a_real_server_in_its_order() {
         "Node count",
     ];
     assert_eq!(keys(&srvr, ": "), expected);
+    // The handshake, the create and this word, which is not answered yet.
+    assert_eq!((value(&srvr, "Received"), value(&srvr, "Sent")), ("3", "2"));
     assert_eq!(value(&srvr, "Zxid"), "0x2");
     assert_eq!(value(&srvr, "Node count"), "6");
 
@@ -155,6 +170,7 @@ async fn srvr_and_stat_have_the_lines_of_a_real_server_in_its_order() {
     assert!(clients[0].starts_with("Zookeeper version: "));
     assert_eq!(clients[1], "Clients:");
     assert_eq!(clients[2], format!(" /{}[1](queued=0,recved=2,sent=2)", wire.addr()));
+    assert!(clients.last().is_some_and(|asking| asking.ends_with("[0](queued=0,recved=1,sent=0)")), "{stat}");
     assert_eq!(keys(rest, ": "), expected[1..]);
 }
 
@@ -162,9 +178,11 @@ async fn srvr_and_stat_have_the_lines_of_a_real_server_in_its_order() {
 async fn cons_tells_more_of_connections_with_a_session() {
     let server = open().await;
     let mut wire = Wire::connect(&server).await;
+    let cons = ask(&server, "cons").await;
+    assert!(cons.contains(",lop=SESS,") && cons.contains(",lcxid=0x0,lzxid=0x1,"), "{cons}");
     wire.create("/a", 0).await;
     let cons = ask(&server, "cons").await;
-    assert!(cons.ends_with(")\n\n"), "{cons}");
+    assert!(cons.ends_with("[0](queued=0,recved=1,sent=0)\n\n"), "{cons}");
     let line = cons.lines().next().expect("a line");
     let start = format!(" /{}[1](queued=0,recved=2,sent=2,sid={},lop=CREA,est=", wire.addr(), wire.session);
     assert!(line.starts_with(&start), "{line}");
@@ -175,7 +193,7 @@ async fn cons_tells_more_of_connections_with_a_session() {
     let cons = ask(&server, "cons").await;
     let line = cons.lines().next().expect("a line");
     assert!(line.contains("recved=0,sent=0,") && line.contains(",lop=NA,"), "{line}");
-    assert!(line.contains(",lzxid=0xffffffffffffffff,") && !line.contains("lcxid"), "{line}");
+    assert!(line.contains(",lzxid=0xffffffffffffffff,lresp=0,") && !line.contains("lcxid"), "{line}");
 }
 
 #[tokio::test]
@@ -212,6 +230,8 @@ async fn mntr_has_what_dashboards_are_made_of() {
         ("zk_ephemerals_count", "1"),
         ("zk_global_sessions", "1"),
         ("zk_connection_rejected", "0"),
+        ("zk_connection_request_count", "1"),
+        ("zk_stale_sessions_expired", "0"),
     ] {
         assert_eq!(value(&mntr, metric), expected, "{metric}");
     }

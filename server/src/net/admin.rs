@@ -5,20 +5,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_core::{ConnId, Core};
 use zoolet_proto::SessionId;
 use zoolet_proto::frame::FourLetterWord as Word;
 
 use crate::net::java::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
-use crate::net::stats::short_name;
+use crate::net::stats::{ConnStats, short_name};
 use crate::server::Shared;
 
 /// What the server says it is: the release whose behaviour it has, and whose work it is. In the form that clients parse.
 const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-20 00:00 UTC");
-
-/// The trace mask of a server nobody has touched. There is nothing here to trace with it.
-const TRACE_MASK: u64 = 306;
 
 /// What the state says of itself, taken between two inputs.
 struct Facts {
@@ -31,17 +29,25 @@ struct Facts {
 }
 
 impl Shared {
-    /// The text that answers `word`.
-    pub(crate) async fn answer(&self, word: Word) -> String {
+    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it.
+    pub(crate) async fn answer(&self, asker: &Peer, word: Word, behind: impl AsyncRead + Unpin) -> String {
+        asker.outbox.with_stats(ConnStats::asked_by_word);
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
+        let text = self.text(word, behind).await;
+        self.stats.sent.fetch_add(1, Relaxed);
+        text
+    }
+
+    async fn text(&self, word: Word, behind: impl AsyncRead + Unpin) -> String {
         if !self.net.words.allow(word) {
             return format!("{} is not executed because it is not in the whitelist.\n", word.name());
         }
         match word {
             Word::Ruok => "imok".to_owned(),
             Word::Isro => "rw".to_owned(),
-            Word::Gtmk | Word::Stmk => TRACE_MASK.to_string(),
+            Word::Gtmk => self.stats.trace_mask.load(Relaxed).to_string(),
+            Word::Stmk => self.set_trace_mask(behind).await,
             Word::Srvr => self.srvr(String::new()).await,
             Word::Stat => self.srvr(self.clients()).await,
             Word::Conf => self.conf().await,
@@ -68,6 +74,13 @@ impl Shared {
             // No digest of the tree is kept.
             Word::Hash | Word::TelnetClose => String::new(),
         }
+    }
+
+    /// `stmk`, the one word that takes something: eight bytes. Says nothing if they do not come.
+    async fn set_trace_mask(&self, mut behind: impl AsyncRead + Unpin) -> String {
+        let Ok(mask) = behind.read_i64().await else { return String::new() };
+        self.stats.trace_mask.store(mask, Relaxed);
+        mask.to_string()
     }
 
     async fn ask(&self, question: fn(&Core) -> String) -> String {
@@ -167,6 +180,7 @@ impl Shared {
         line("packets_sent", &sent);
         line("bytes_received_count", &stats.bytes_received.load(Relaxed));
         line("num_alive_connections", &self.registry.len());
+        line("connection_request_count", &stats.connects.load(Relaxed));
         line("connection_rejected", &stats.rejected.load(Relaxed));
         line("outstanding_requests", &stats.outstanding());
         line("znode_count", &facts.znodes);
@@ -175,6 +189,7 @@ impl Shared {
         line("approximate_data_size", &facts.data_size);
         line("global_sessions", &facts.sessions);
         line("local_sessions", &0);
+        line("stale_sessions_expired", &stats.expired.load(Relaxed));
         line("uptime", &self.uptime());
         if let Some((open, max)) = descriptors() {
             line("open_file_descriptor_count", &open);
@@ -197,8 +212,14 @@ fn not_serving() -> String {
 /// What `stat` and `cons` both say of a connection, without the closing bracket.
 fn brief(peer: &Peer) -> String {
     let stats = peer.outbox.with_stats(|stats| *stats);
-    let queued = stats.received.saturating_sub(stats.handled + 1);
-    format!(" {}[1](queued={queued},recved={},sent={}", Endpoint(peer.addr), stats.received, stats.sent)
+    let queued = stats.received.saturating_sub(stats.handled);
+    let reading = u8::from(!stats.word);
+    format!(
+        " {}[{reading}](queued={queued},recved={},sent={}",
+        Endpoint(peer.addr),
+        stats.received,
+        stats.sent
+    )
 }
 
 /// What `cons` says besides of a connection with a session.
@@ -216,7 +237,7 @@ fn in_session(peer: &Peer, id: SessionId, timeout: i32) -> String {
         text,
         ",lzxid={:#x},lresp={},llat={},minlat={},avglat={},maxlat={}",
         stats.last_zxid.map_or(-1, |zxid| zxid.0),
-        stats.last_response.unwrap_or(peer.established).0,
+        stats.last_response.map_or(0, |at| at.0),
         stats.last_latency,
         stats.min_latency,
         stats.avg_latency(),

@@ -35,8 +35,8 @@ enum End {
     Close,
     /// The server has said its last word.
     Flushed,
-    /// The peer has sent a four-letter word instead of a connect request.
-    Word(FourLetterWord),
+    /// The peer has sent a four-letter word instead of a connect request, and these bytes behind it.
+    Word(FourLetterWord, BytesMut),
 }
 
 pub(crate) struct Connection {
@@ -65,7 +65,7 @@ impl Connection {
             match end {
                 End::Close => return,
                 End::Flushed => {}
-                End::Word(word) => self.answer(word, &mut writer).await,
+                End::Word(word, behind) => self.answer(word, &behind, &mut reader, &mut writer).await,
             }
             linger(&mut reader, &mut writer).await;
         };
@@ -153,7 +153,8 @@ impl Connection {
             if !*attached {
                 if let Some(word) = buffer.first_chunk().and_then(|first| FourLetterWord::from_bytes(*first))
                 {
-                    return Err(Taken { before: inputs, end: End::Word(word) });
+                    let behind = buffer.split_off(frame::PREFIX);
+                    return Err(Taken { before: inputs, end: End::Word(word, behind) });
                 }
             }
             let frame = match frame::split(buffer, limit) {
@@ -186,11 +187,11 @@ impl Connection {
         if inputs.is_empty() {
             return true;
         }
-        let requests = inputs.iter().filter(|input| matches!(input, Input::Request(_))).count();
-        let frames = requests + usize::from(matches!(inputs[0], Input::Connect(_)));
+        let frames =
+            inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count();
         if frames > 0 {
-            self.member.peer.outbox.asked(frames, requests);
-            self.shared.stats.received.fetch_add(requests as u64, Relaxed);
+            self.member.peer.outbox.asked(frames);
+            self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         }
         self.shared.inbox.send(self.member.id, self.shared.clock.now(), inputs).await
     }
@@ -223,8 +224,15 @@ impl Connection {
         let _ = tokio::time::timeout(LINGER, self.member.peer.outbox.dead()).await;
     }
 
-    async fn answer(&self, word: FourLetterWord, writer: &mut WriteHalf<impl AsyncWrite>) {
-        let text = self.shared.answer(word).await;
+    async fn answer(
+        &self,
+        word: FourLetterWord,
+        behind: &[u8],
+        reader: &mut ReadHalf<impl AsyncRead>,
+        writer: &mut WriteHalf<impl AsyncWrite>,
+    ) {
+        let behind = AsyncReadExt::chain(behind, reader);
+        let text = self.shared.answer(&self.member.peer, word, behind).await;
         if let Err(error) = writer.write_all(text.as_bytes()).await {
             tracing::debug!(word = word.name(), %error, "cannot answer");
         }

@@ -6,11 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use zoolet_core::{ConnId, Core, Input, Message, Millis};
-use zoolet_proto::Xid;
 
 use crate::net::clock::Clock;
 use crate::net::registry::{Peer, Registry};
-use crate::net::stats::ServerStats;
+use crate::net::stats::{LastRequest, ServerStats};
 
 /// How many items are taken as one turn.
 const TURN: usize = 128;
@@ -109,7 +108,12 @@ impl Driver {
                 }
             }
             // After the inputs: a ping that waited still counts.
+            let sessions = self.core.sessions().len();
             self.core.handle_timeout(now);
+            let expired = sessions - self.core.sessions().len();
+            if expired > 0 {
+                self.stats.expired.fetch_add(expired as u64, Relaxed);
+            }
             self.deliver();
             self.asked.drain(..).for_each(|peer| peer.outbox.nudge());
             // Deadlines move far less often than turns come; setting the alarm anew costs more than looking.
@@ -125,23 +129,29 @@ impl Driver {
         let mut requests = 0;
         let mut last = None;
         for input in inputs {
-            if let Input::Request(incoming) = &input {
-                requests += 1;
-                last = Some((incoming.op, incoming.xid));
+            match &input {
+                Input::Connect(_) => {
+                    requests += 1;
+                    self.stats.connects.fetch_add(1, Relaxed);
+                }
+                Input::Request(_) => requests += 1,
+                Input::Open { .. } | Input::Closed => {}
             }
+            last = LastRequest::of(&input).or(last);
             self.core.handle(now, conn, input);
         }
-        if let Some((op, xid)) = last {
-            self.count(now, conn, at, requests, op, xid);
+        if requests > 0 {
+            self.count(now, conn, at, requests, last);
         }
     }
 
-    fn count(&mut self, now: Millis, conn: ConnId, at: Millis, requests: usize, op: i32, xid: Xid) {
+    fn count(&mut self, now: Millis, conn: ConnId, at: Millis, requests: usize, last: Option<LastRequest>) {
         let waited = now.0 - at.0;
+        let zxid = self.core.tree().last_zxid();
         self.stats.handled.fetch_add(requests as u64, Relaxed);
         self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
         if let Some(peer) = self.registry.get(conn) {
-            peer.outbox.answered(requests, |stats| stats.record(now, requests as u64, waited, op, xid));
+            peer.outbox.answered(requests, |stats| stats.record(now, requests as u64, waited, last, zxid));
             self.asked.push(peer);
         }
     }
@@ -156,7 +166,7 @@ impl Driver {
             let peer = self.registry.get(conn);
             let run =
                 std::iter::from_fn(|| outbound.next_if(|(to, _)| *to == conn).map(|(_, message)| message));
-            let run = run.inspect(|_| sent += 1);
+            let run = run.inspect(|message| sent += u64::from(!matches!(message, Message::Close)));
             match peer {
                 Some(peer) => peer.outbox.push(run.inspect(|message| note(&peer, message))),
                 None => run.for_each(drop),

@@ -76,10 +76,7 @@ impl Outbox {
                 Message::Reply(_, reply) if !state.fits(weight(&reply), self.limit) => {
                     state.overflow(self.limit)
                 }
-                Message::Reply(header, reply) => {
-                    reply.encode_frame(header, &mut state.waiting);
-                    state.stats.last_zxid = Some(header.zxid);
-                }
+                Message::Reply(header, reply) => reply.encode_frame(header, &mut state.waiting),
                 Message::Close => state.fate = Fate::Closing,
             }
             state.stats.sent += u64::from(state.fate == Fate::Open);
@@ -101,10 +98,10 @@ impl Outbox {
         wake(waker);
     }
 
-    /// Notes frames on their way to the driver, and how many of them are requests.
-    pub(crate) fn asked(&self, frames: usize, requests: usize) {
+    /// Notes requests on their way to the driver, the handshake among them.
+    pub(crate) fn asked(&self, requests: usize) {
         let mut state = self.lock();
-        state.stats.received += frames as u64;
+        state.stats.received += requests as u64;
         state.unanswered += requests;
     }
 
@@ -284,7 +281,7 @@ mod tests {
     #[tokio::test]
     async fn with_replies_to_come_there_is_no_room() {
         let outbox = Outbox::new(1 << 30);
-        outbox.asked(3, 3);
+        outbox.asked(3);
         let mut room = std::pin::pin!(outbox.room());
         assert!(futures_poll(room.as_mut()).await.is_pending());
         outbox.answered(2, |_| {});

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use zoolet_core::Millis;
+use zoolet_core::{Input, Millis};
 use zoolet_proto::{OpCode, Xid, Zxid};
 
 /// Counters of the server.
@@ -14,8 +14,15 @@ pub(crate) struct ServerStats {
     pub(crate) sent: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
     pub(crate) rejected: AtomicU64,
+    pub(crate) connects: AtomicU64,
+    pub(crate) expired: AtomicU64,
     pub(crate) latency: Latency,
+    /// What `stmk` has set and `gtmk` tells. There is nothing here to trace with it.
+    pub(crate) trace_mask: AtomicI64,
 }
+
+/// The trace mask of a server nobody has touched.
+const TRACE_MASK: i64 = 306;
 
 impl ServerStats {
     pub(crate) fn new(started: Millis) -> Self {
@@ -26,7 +33,10 @@ impl ServerStats {
             sent: AtomicU64::new(0),
             bytes_received: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            connects: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
             latency: Latency::default(),
+            trace_mask: AtomicI64::new(TRACE_MASK),
         }
     }
 
@@ -100,6 +110,8 @@ pub(crate) struct ConnStats {
     pub(crate) received: u64,
     pub(crate) handled: u64,
     pub(crate) sent: u64,
+    /// Whether it has asked with a four-letter word, after which it is not read any more.
+    pub(crate) word: bool,
     /// The opcode of the last request as it stood on the wire.
     pub(crate) last_op: Option<i32>,
     pub(crate) last_xid: Option<Xid>,
@@ -112,16 +124,34 @@ pub(crate) struct ConnStats {
 }
 
 impl ConnStats {
-    /// Counts `requests` handled at `now` that took `ms` each, the last of which was `op`.
-    pub(crate) fn record(&mut self, now: Millis, requests: u64, ms: i64, op: i32, xid: Xid) {
+    /// Counts `requests` handled at `now` that took `ms` each. `last` is what is remembered of them, `zxid` the last
+    /// transaction by then.
+    pub(crate) fn record(
+        &mut self,
+        now: Millis,
+        requests: u64,
+        ms: i64,
+        last: Option<LastRequest>,
+        zxid: Zxid,
+    ) {
         self.min_latency = if self.handled == 0 { ms } else { self.min_latency.min(ms) };
         self.max_latency = self.max_latency.max(ms);
         self.latency_sum += ms * i64::try_from(requests).unwrap_or(0);
         self.handled += requests;
         self.last_latency = ms;
-        self.last_op = Some(op);
-        self.last_xid = (xid.0 >= 0).then_some(xid).or(self.last_xid);
-        self.last_response = Some(now);
+        if let Some(LastRequest { op, xid }) = last {
+            self.last_response = Some(now);
+            self.last_op = Some(op);
+            self.last_xid = (xid.0 >= 0).then_some(xid).or(self.last_xid);
+            self.last_zxid = Some(zxid);
+        }
+    }
+
+    /// Counts a four-letter word.
+    pub(crate) fn asked_by_word(&mut self) {
+        self.word = true;
+        self.received += 1;
+        self.handled += 1;
     }
 
     pub(crate) fn avg_latency(&self) -> i64 {
@@ -129,7 +159,29 @@ impl ConnStats {
     }
 
     pub(crate) fn reset(&mut self) {
-        *self = Self::default();
+        *self = Self { word: self.word, ..Self::default() };
+    }
+}
+
+/// What a connection's counters remember of its last request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastRequest {
+    /// Its opcode as it stood on the wire.
+    pub(crate) op: i32,
+    pub(crate) xid: Xid,
+}
+
+impl LastRequest {
+    /// What is remembered of an input. Nothing of authentication, as on a real server.
+    pub(crate) fn of(input: &Input) -> Option<Self> {
+        match input {
+            Input::Connect(_) => Some(Self { op: OpCode::CreateSession.code(), xid: Xid(0) }),
+            Input::Request(incoming) => {
+                let auth = [OpCode::Auth.code(), OpCode::Sasl.code()].contains(&incoming.op);
+                (!auth).then_some(Self { op: incoming.op, xid: incoming.xid })
+            }
+            Input::Open { .. } | Input::Closed => None,
+        }
     }
 }
 
