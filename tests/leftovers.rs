@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::{Mutex, PoisonError};
 
-use common::process::{descriptors, max_descriptors, most_resident, resident};
+use common::process::{descriptors, handled_signals, max_descriptors, most_resident, resident, threads};
 use common::*;
 use tokio::runtime::{Builder, Handle};
 use zoolet::server::Server;
@@ -60,6 +60,20 @@ fn a_drop_leaves_no_task_and_no_descriptor() {
         soon("tasks are left", || tasks() == tasks_before).await;
         drop((one, two));
         assert_eq!(descriptors(), open_before);
+    });
+}
+
+#[test]
+fn a_server_adds_no_thread_and_handles_no_signal() {
+    alone(false, async {
+        let before = (threads(), handled_signals());
+        let zk = Zk::start_tcp().await;
+        let mut wire = zk.tcp_wire().await;
+        assert!(wire.is_alive().await);
+        assert!(zk.word("srvr").await.contains("Mode: standalone"));
+        assert_eq!((threads(), handled_signals()), before);
+        zk.shutdown().await;
+        assert_eq!((threads(), handled_signals()), before);
     });
 }
 

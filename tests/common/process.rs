@@ -13,6 +13,20 @@ pub fn max_descriptors() -> Option<usize> {
     line.split_whitespace().nth(3)?.parse().ok()
 }
 
+/// How many threads run the tokio runtime of the calling test: those of other tests have other names.
+pub fn threads() -> Option<usize> {
+    let own = std::thread::current().name().map(|name| name.chars().take(15).collect::<String>())?;
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    Some(names.filter(|name| name.trim_end() == own || name.starts_with("tokio")).count())
+}
+
+/// The signals that this process has handlers for, as a mask.
+pub fn handled_signals() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    Some(status.lines().find(|line| line.starts_with("SigCgt:"))?.to_owned())
+}
+
 /// Resident memory in bytes.
 pub fn resident() -> Option<usize> {
     status("VmRSS:")
