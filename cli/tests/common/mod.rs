@@ -1,6 +1,7 @@
 //! Runs the binary. Waits only for what it prints and for its end, never for a time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(dead_code, reason = "each test file uses its part of this")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

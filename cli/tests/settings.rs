@@ -1,0 +1,108 @@
+//! What the file and the flags say reaches the server: each setting is seen by what it does to a client.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::error::Error;
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use zoolet_client::{Acl, Client, ErrorCode, EventType, Perms};
+
+use crate::common::{Running, config};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[tokio::test]
+async fn settings_of_the_file_reach_the_server() -> Outcome {
+    let file = config(
+        "extendedTypesEnabled=true\n\
+         enforceQuota=true\n\
+         jute.maxbuffer=2000\n\
+         znode.container.checkIntervalMs=10\n\
+         zookeeper.znode.container.maxNeverUsedIntervalMs=1\n\
+         superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n",
+    );
+    let name = file.path().display().to_string();
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--config", &name]);
+    let zk = Client::connect(server.addrs[0].as_str()).await?;
+
+    zk.create("/expires", "").ttl(Duration::from_millis(1)).await?;
+    gone(&zk, "/expires").await?;
+    zk.create("/unused", "").container().await?;
+    gone(&zk, "/unused").await?;
+
+    zk.create("/zookeeper/quota/small", "").await?;
+    zk.create("/small", "").await?;
+    zk.create(
+        "/zookeeper/quota/small/zookeeper_limits",
+        "count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=-1",
+    )
+    .await?;
+    zk.create("/zookeeper/quota/small/zookeeper_stats", "count=1,bytes=0").await?;
+    let refused = zk.set_data("/small", "too much").await.expect_err("a hard limit");
+    assert_eq!(refused.code(), Some(ErrorCode::QuotaExceeded));
+
+    let nobody = vec![Acl::new(Perms::ALL, "digest", "nobody:nothing")];
+    zk.create("/secret", "found").acl(nobody).await?;
+    assert_eq!(zk.get_data("/secret").await.expect_err("an ACL").code(), Some(ErrorCode::NoAuth));
+    zk.add_auth("digest", "super:secret").await?;
+    assert_eq!(zk.get_data("/secret").await?.0, "found");
+
+    zk.set_data("/secret", vec![b'x'; 1900]).await?;
+    let refused = zk.set_data("/secret", vec![b'x'; 2000]).await.expect_err("a frame too long");
+    assert_eq!(refused.code(), Some(ErrorCode::ConnectionLoss));
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_of_the_flags_reach_the_server() -> Outcome {
+    let server = Running::start(&[
+        "--bind",
+        "127.0.0.1:0",
+        "--skip-acl",
+        "--max-cnxns=1",
+        "--max-watches-per-connection=1",
+        "--max-session-timeout=5s",
+        "--tick-time=100ms",
+    ]);
+    let zk =
+        Client::options().session_timeout(Duration::from_secs(30)).connect(server.addrs[0].as_str()).await?;
+    assert_eq!(zk.session_timeout(), Duration::from_secs(5));
+    assert!(closed(&server), "one connection is there already");
+
+    let nobody = vec![Acl::new(Perms::ALL, "digest", "nobody:nothing")];
+    zk.create("/secret", "found").acl(nobody).await?;
+    assert_eq!(zk.get_data("/secret").await?.0, "found");
+
+    let (_, _watch) = zk.exists("/one").watch().await?;
+    let refused = zk.exists("/two").watch().await.expect_err("a second watch");
+    assert_eq!(refused.code(), Some(ErrorCode::ThrottledOp));
+
+    let refused = zk.create("/ttl", "").ttl(Duration::from_secs(1)).await.expect_err("no extended types");
+    assert_eq!(refused.code(), Some(ErrorCode::Unimplemented));
+    Ok(())
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed_when_its_time_is_up() {
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--sessionless-timeout", "10ms"]);
+    assert!(closed(&server));
+}
+
+/// Waits until a znode that is to go by itself is gone.
+async fn gone(zk: &Client, path: &str) -> Outcome {
+    let (stat, watch) = zk.exists(path).watch().await?;
+    if stat.is_some() {
+        assert_eq!(watch.changed().await?.kind, EventType::NodeDeleted);
+    }
+    Ok(())
+}
+
+/// Waits until the server closes a connection on which nothing is sent; false if it says something first.
+fn closed(server: &Running) -> bool {
+    let mut stream = TcpStream::connect(server.addrs[0].as_str()).expect("a connection");
+    matches!(stream.read(&mut [0]), Ok(0))
+}
