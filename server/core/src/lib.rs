@@ -36,6 +36,7 @@ mod config;
 mod handshake;
 mod machine;
 mod message;
+mod nodes;
 mod pending;
 mod prepare;
 mod quota;

@@ -8,6 +8,7 @@ use zoolet_proto::{Acl, SessionId, Stat, Zxid, parent_of};
 
 use crate::access::AclCache;
 use crate::message::Millis;
+use crate::nodes::Nodes;
 use crate::quota::Quotas;
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
@@ -21,7 +22,7 @@ pub(crate) const CONFIG: &str = "/zookeeper/config";
 /// All znodes, and what must be known of them as a whole.
 #[derive(Debug)]
 pub struct Tree {
-    nodes: HashMap<Arc<str>, Box<Znode>>,
+    nodes: Nodes,
     ephemerals: HashMap<SessionId, BTreeSet<Arc<str>>>,
     containers: BTreeSet<Arc<str>>,
     ttls: BTreeSet<Arc<str>>,
@@ -74,7 +75,7 @@ impl Tree {
     /// The tree of an empty database: the root and three system znodes.
     pub fn new() -> Self {
         let mut tree = Self {
-            nodes: HashMap::new(),
+            nodes: Nodes::default(),
             ephemerals: HashMap::new(),
             containers: BTreeSet::new(),
             ttls: BTreeSet::new(),
@@ -86,7 +87,7 @@ impl Tree {
         for path in [ROOT, SYSTEM, QUOTA, CONFIG] {
             let acl = if path == CONFIG { Acl::read_only() } else { Acl::open() };
             let acl = tree.share_acl(acl);
-            tree.insert(path.into(), Znode::new(Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
+            tree.insert(Znode::new(path.into(), Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
         }
         // What a real server shows: the ACL of this znode was "set" before it was ever created.
         if let Some(config) = tree.nodes.get_mut(CONFIG) {
@@ -97,7 +98,7 @@ impl Tree {
 
     /// The znode at `path`. The empty text is an alias of the root, as it is to a real server.
     pub fn get(&self, path: &str) -> Option<&Znode> {
-        self.nodes.get(if path.is_empty() { ROOT } else { path }).map(|node| &**node)
+        self.nodes.get(if path.is_empty() { ROOT } else { path })
     }
 
     /// How many znodes there are, the four of an empty tree included.
@@ -107,7 +108,7 @@ impl Tree {
 
     /// Never: a tree has a root.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.len() == 0
     }
 
     /// Bytes of all paths and data.
@@ -177,9 +178,9 @@ impl Tree {
     fn step(&mut self, zxid: Zxid, time: Millis, op: &TxnOp, seen: &mut impl FnMut(&Tree, Change)) {
         match op {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
-                let node = Znode::new(data.clone(), Arc::clone(acl), *owner, zxid, time.0);
+                let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
                 let stat = node.stat();
-                self.create(Arc::clone(path), node, *parent_creates);
+                self.create(node, *parent_creates);
                 seen(self, Change::Created { path: Arc::clone(path), stat });
             }
             TxnOp::Delete { path } => self.delete(zxid, path, seen),
@@ -213,13 +214,14 @@ impl Tree {
         }
     }
 
-    fn create(&mut self, path: Arc<str>, node: Znode, parent_creates: i64) {
+    fn create(&mut self, node: Znode, parent_creates: i64) {
+        let path = Arc::clone(&node.path);
         if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {
             parent.pzxid = parent.pzxid.max(node.czxid);
             parent.creates = parent.creates.max(parent_creates);
         }
         let len = node.data_len();
-        self.insert(Arc::clone(&path), node);
+        self.insert(node);
         if self.quotas.created(&path) {
             self.recount_quota(&path);
         }
@@ -227,22 +229,23 @@ impl Tree {
     }
 
     /// Puts a znode in its place, with its parent and in the sets it belongs to.
-    fn insert(&mut self, path: Arc<str>, node: Znode) {
-        if &*path != ROOT {
-            if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {
-                parent.children.get_or_insert_default().insert(Arc::clone(&path));
+    fn insert(&mut self, node: Znode) {
+        let path = &node.path;
+        if **path != *ROOT {
+            if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
+                parent.children.get_or_insert_default().insert(Arc::clone(path));
             }
         }
         if let Some(session) = node.owner.as_session() {
-            self.ephemerals.entry(session).or_default().insert(Arc::clone(&path));
+            self.ephemerals.entry(session).or_default().insert(Arc::clone(path));
         } else if node.owner == Owner::CONTAINER {
-            self.containers.insert(Arc::clone(&path));
+            self.containers.insert(Arc::clone(path));
         } else if node.owner.as_ttl().is_some() {
-            self.ttls.insert(Arc::clone(&path));
+            self.ttls.insert(Arc::clone(path));
         }
         self.acls.keep(&node.acl);
         self.data_size += path.len() + node.data_len();
-        self.nodes.insert(path, Box::new(node));
+        self.nodes.insert(node);
     }
 
     fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {

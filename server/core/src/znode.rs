@@ -49,12 +49,13 @@ impl Owner {
     }
 }
 
-/// A znode. Its path is the key it is found under.
+/// A znode.
 #[derive(Debug)]
 pub struct Znode {
+    pub(crate) path: Arc<str>,
     pub(crate) data: Option<Bytes>,
     pub(crate) acl: Arc<[Acl]>,
-    /// Full paths of the direct children: the allocation is the one the tree finds them under. Boxed, as most
+    /// Full paths of the direct children: each is the allocation that the child has itself. Boxed, as most
     /// znodes have none.
     #[allow(clippy::box_collection, reason = "8 bytes instead of 24 in every leaf")]
     pub(crate) children: Option<Box<BTreeSet<Arc<str>>>>,
@@ -72,8 +73,16 @@ pub struct Znode {
 }
 
 impl Znode {
-    pub(crate) fn new(data: Option<Bytes>, acl: Arc<[Acl]>, owner: Owner, zxid: Zxid, time: i64) -> Self {
+    pub(crate) fn new(
+        path: Arc<str>,
+        data: Option<Bytes>,
+        acl: Arc<[Acl]>,
+        owner: Owner,
+        zxid: Zxid,
+        time: i64,
+    ) -> Self {
         Self {
+            path,
             data,
             acl,
             children: None,
@@ -87,6 +96,11 @@ impl Znode {
             creates: 0,
             owner,
         }
+    }
+
+    /// The full path.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// The data; null is not empty.

@@ -1,0 +1,50 @@
+//! The znodes by path. Each keeps its own path, so that a slot of the table is one pointer: tables are half empty most of
+//! the time.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::znode::Znode;
+
+/// Every znode, found by its path. Has no order, so nothing that is seen outside may come from walking it.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    table: HashTable<Box<Znode>>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Nodes {
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&Znode> {
+        self.table.find(self.hasher.hash_one(path), |node| *node.path == *path).map(|node| &**node)
+    }
+
+    pub(crate) fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
+        self.table.find_mut(self.hasher.hash_one(path), |node| *node.path == *path).map(|node| &mut **node)
+    }
+
+    /// Puts a znode in its place, instead of one that may be there.
+    pub(crate) fn insert(&mut self, node: Znode) {
+        let Self { table, hasher } = self;
+        let hash = |path: &str| hasher.hash_one(path);
+        let node = Box::new(node);
+        let same = |other: &Box<Znode>| other.path == node.path;
+        match table.entry(hash(&node.path), same, |other| hash(&other.path)) {
+            Entry::Occupied(mut place) => *place.get_mut() = node,
+            Entry::Vacant(place) => {
+                place.insert(node);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, path: &Arc<str>) -> Option<Box<Znode>> {
+        let hash = self.hasher.hash_one(&**path);
+        self.table.find_entry(hash, |node| node.path == *path).ok().map(|place| place.remove().0)
+    }
+}
