@@ -34,8 +34,8 @@ impl Nodes {
         let Self { table, hasher } = self;
         let hash = |path: &str| hasher.hash_one(path);
         let node = Box::new(node);
-        let same = |other: &Box<Znode>| other.path == node.path;
-        match table.entry(hash(&node.path), same, |other| hash(&other.path)) {
+        let same = |other: &str| *other == *node.path;
+        match table.entry(hash(&node.path), |other| same(&other.path), |other| hash(&other.path)) {
             Entry::Occupied(mut place) => *place.get_mut() = node,
             Entry::Vacant(place) => {
                 place.insert(node);
