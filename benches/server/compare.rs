@@ -16,6 +16,9 @@ pub(crate) async fn run(
     lines: &mut Lines,
 ) -> io::Result<Vec<Row>> {
     let peers = start(args, starter).await;
+    if peers.is_empty() {
+        return Ok(Vec::new());
+    }
     for peer in &peers {
         warm_up(peer, workloads, args.warm_up(peer.kind)).await?;
     }

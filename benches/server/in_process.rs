@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io;
+use std::process;
 use std::time::{Duration, Instant};
 
 use zoolet::{Client, Server};
 
 use crate::args::Args;
+use crate::cpu::CpuTime;
 use crate::exchange::data;
 use crate::finding::{Bound, Finding};
 use crate::load::Latencies;
@@ -95,6 +97,7 @@ async fn pipelined(time: Duration) -> Result<Finding, Box<dyn Error>> {
     let (server, client) = pair().await?;
     let mut waiting = VecDeque::with_capacity(DEPTH);
     let mut done = 0_u64;
+    let cpu = CpuTime::of(process::id())?;
     let began = Instant::now();
     let end = began + time;
     loop {
@@ -114,11 +117,14 @@ async fn pipelined(time: Duration) -> Result<Finding, Box<dyn Error>> {
         }
     }
     let elapsed = began.elapsed();
+    let cpu = CpuTime::of(process::id())?.since(&cpu);
     server.shutdown().await;
+    // All is one thread, so this is the rate it has on a core of its own; by the clock it falls with what else runs.
+    let rate = done as f64 / elapsed.as_secs_f64();
     Ok(Finding {
         name: PIPELINED,
-        about: format!("getData with up to {DEPTH} on the way"),
-        value: done as f64 / elapsed.as_secs_f64(),
+        about: format!("getData with up to {DEPTH} on the way, by CPU time ({rate:.0} by the clock)"),
+        value: done as f64 / cpu.as_secs_f64(),
         unit: "ops/s",
         goal: Some(Bound::AtLeast(1e6)),
     })

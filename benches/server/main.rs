@@ -87,8 +87,10 @@ async fn measure(args: &Args) -> io::Result<()> {
     let workloads: Vec<_> = workload::ALL.iter().filter(|workload| args.wants(workload.name)).collect();
     if !workloads.is_empty() {
         let rows = compare::run(args, &starter, &workloads, &mut lines).await?;
-        report::figures(&rows, &mut out)?;
-        report::ratios(&rows, &mut out)?;
+        if !rows.is_empty() {
+            report::figures(&rows, &mut out)?;
+            report::ratios(&rows, &mut out)?;
+        }
     }
     let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
