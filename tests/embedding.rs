@@ -93,6 +93,15 @@ async fn a_dropped_server_stops_without_being_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_that_nobody_waits_for_happens_all_the_same() {
+    let zk = Zk::start().await;
+    let (mut one, connect) = (zk.wire().await, zk.in_process());
+    drop(zk.shutdown());
+    one.expect_closed().await;
+    assert!(connect().into_inner().is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_shutdown_waits_for_no_peer_however_it_behaves() {
     let zk = Zk::start().await;
     zk.create("/big", &"x".repeat(500_000)).await;

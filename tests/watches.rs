@@ -19,6 +19,23 @@ async fn the_event_comes_before_the_reply_that_shows_the_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_event_comes_first_also_where_the_change_and_the_read_come_at_once() {
+    let zk = Zk::start().await;
+    zk.create("/a", "0").await;
+    let (mut writer, mut wire) = (zk.wire().await, zk.wire().await);
+    for n in 1..=100 {
+        let data = n.to_string();
+        wire.ask(exists("/a").watch()).await;
+        // Both are on their way before the server looks at either.
+        writer.send(set_data("/a", &data)).await;
+        let xid = wire.send(get_data("/a")).await;
+        wire.expect(event(NodeDataChanged, "/a")).await;
+        wire.expect(reply(xid.0).data(&data)).await;
+        writer.next().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_event_of_an_own_write_comes_before_its_reply_and_under_its_zxid() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;

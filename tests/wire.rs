@@ -168,6 +168,27 @@ async fn everything_asked_before_the_end_of_a_session_is_answered_before_the_end
     assert!(!zk.has("/too-late").await, "nothing behind the end of a session is executed");
 }
 
+#[tokio::test]
+async fn the_last_answers_are_not_lost_to_requests_that_come_too_late() {
+    let zk = Zk::start_tcp().await;
+    let data = "x".repeat(200_000);
+    zk.create("/big", &data).await;
+    for _ in 0..20 {
+        let mut wire = zk.tcp_wire().await;
+        let mut bytes = BytesMut::new();
+        wire.encode(get_data("/big").xid(1), &mut bytes);
+        wire.encode(close_session().xid(2), &mut bytes);
+        // A socket that is closed with these unread resets the connection.
+        for _ in 0..3_000 {
+            wire.encode(ping(), &mut bytes);
+        }
+        wire.send_bytes(&bytes).await;
+        wire.expect(reply(1).data(&data)).await;
+        wire.expect(reply(2)).await;
+        wire.expect_closed().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_four_letter_word_is_answered_with_text_and_the_end() {
     let zk = Zk::with(|settings| settings.all_four_letter_words()).await;

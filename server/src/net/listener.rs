@@ -47,12 +47,19 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener) {
         };
         match accepted {
             Ok((stream, peer)) => admit(&shared, stream, peer),
+            // The peer has gone while it waited; the next one has not.
+            Err(error) if is_of_the_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                tracing::warn!(%error, "cannot accept connections");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
+}
+
+fn is_of_the_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
