@@ -25,9 +25,9 @@ impl Chroot {
         }
     }
 
-    /// As [`Chroot::join`], for a prefix of paths: a lone slash stays one.
-    pub(crate) fn join_prefix(&self, prefix: &str) -> String {
-        [&self.0, prefix].concat()
+    /// As [`Chroot::join`], for the beginning of a path: a slash at its end stays one.
+    pub(crate) fn join_prefix(&self, prefix: String) -> String {
+        if self.0.is_empty() { prefix } else { [&self.0, prefix.as_str()].concat() }
     }
 
     /// The caller's name for the server's `path`. One outside is given as it is.

@@ -9,8 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{
-    Acl, AddWatchMode, ErrorCode, PathError, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath,
-    Zxid,
+    Acl, AddWatchMode, ErrorCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath, Zxid,
 };
 
 use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
@@ -162,8 +161,8 @@ impl Client {
     ///
     /// # Errors
     /// `Unimplemented` from servers before 3.6.
-    pub fn get_ephemerals(&self, prefix: impl AsRef<str>) -> Call<'_, Vec<String>> {
-        let prefix = Some(self.shared.chroot.join_prefix(prefix.as_ref()));
+    pub fn get_ephemerals(&self, prefix: impl Into<String>) -> Call<'_, Vec<String>> {
+        let prefix = Some(self.shared.chroot.join_prefix(prefix.into()));
         let request = Request::GetEphemerals(records::GetEphemerals { prefix });
         let decode = decode!("getEphemerals", Answer { reply: Body::Ephemerals(paths), .. } => paths);
         Call::new(self, Ok(request), decode)
@@ -367,14 +366,14 @@ impl Client {
         path: String,
         sequential: bool,
     ) -> Result<String, Error> {
-        match ZnodePath::check(&path) {
+        let check = match sequential {
+            // What counts is the path with a number behind it.
+            true => ZnodePath::check(&format!("{path}1")),
+            false => ZnodePath::check(&path),
+        };
+        match check {
+            Ok(()) if sequential => Ok(self.shared.chroot.join_prefix(path)),
             Ok(()) => Ok(self.shared.chroot.join(path)),
-            // The number that goes behind it makes it whole.
-            Err(PathError::TrailingSlash)
-                if sequential && ZnodePath::check(&path[..path.len() - 1]).is_ok() =>
-            {
-                Ok(self.shared.chroot.join_prefix(&path))
-            }
             Err(reason) => Err(Error::InvalidPath { subject: Subject::local(operation, path), reason }),
         }
     }
