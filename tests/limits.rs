@@ -115,7 +115,7 @@ async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_liv
     for _ in 0..3 {
         writer.pipeline((0..5_000).map(|_| set_data(&path, "")).collect::<Vec<_>>()).await;
     }
-    assert!(zk.word("srvr").await.contains("Connections: 2\n"), "the writer and the word: {welcome:?} is closed");
+    assert!(zk.word("srvr").await.contains("Connections: 2\n"), "the writer, and whoever asks");
     // What had left the server before is still there; then the connection ends.
     let rest = deaf.rest().await;
     assert!(rest.len() < 2 << 20, "{} bytes", rest.len());

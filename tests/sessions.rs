@@ -5,13 +5,13 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 /// When the connection of a session that says nothing ends, counted from its welcome.
 async fn time_to_expiry(zk: &Zk, session_timeout: Duration) -> Duration {
     let mut wire = zk.connect(Hello::new().timeout(session_timeout)).await;
     let start = Instant::now();
-    timeout(secs(100), wire.expect_closed()).await.expect("a session that expires");
+    wire.expect_end().await;
     start.elapsed()
 }
 
@@ -33,7 +33,7 @@ async fn an_expired_session_takes_its_ephemerals_with_it_and_cannot_be_taken_up(
     wire.ask(create("/p")).await;
     let mut watcher = zk.connect(Hello::new().timeout(secs(40))).await;
     watcher.ask(exists("/e").watch()).await;
-    wire.expect_closed().await;
+    wire.expect_end().await;
     watcher.expect(event(EventType::NodeDeleted, "/e")).await;
     assert!(zk.has("/p").await);
     let mut late = zk.raw();
@@ -107,7 +107,7 @@ async fn a_move_negotiates_the_timeout_anew() {
     let mut new = zk.connect(Hello::again(&old.welcome).timeout(secs(20))).await;
     assert_eq!(new.welcome.timeout, 20_000);
     let start = Instant::now();
-    new.expect_closed().await;
+    new.expect_end().await;
     assert!(start.elapsed() > secs(20));
 }
 

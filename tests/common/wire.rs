@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use zoolet_proto::records::{ConnectResponse, WatchedEvent};
 use zoolet_proto::{OpCode, Reply, ReplyHeader, Xid, frame, jute};
 
@@ -153,8 +153,15 @@ impl Wire {
         self.reader.payload_or_end().await
     }
 
-    /// The connection must end, and not a byte come before that.
+    /// The connection must end, before any timeout could be the reason, and not a byte come before that.
     pub async fn expect_closed(&mut self) {
+        let start = Instant::now();
+        self.expect_end().await;
+        assert!(start.elapsed() < super::secs(9), "it was closed only after {:?}", start.elapsed());
+    }
+
+    /// The connection must end at some time, and not a byte come before that.
+    pub async fn expect_end(&mut self) {
         let rest = self.rest().await;
         assert!(rest.is_empty(), "{} bytes before the end: {rest:02x?}", rest.len());
     }
