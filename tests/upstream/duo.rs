@@ -6,11 +6,9 @@ use bytes::{BufMut, BytesMut};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::apache::Apache;
 use crate::normal::Normal;
-use crate::ours::Ours;
 use crate::requests::Body;
-use crate::settings::Settings;
+use crate::socket::Socket;
 
 /// What a connection got next.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,14 +21,6 @@ pub enum Got {
     Silence,
 }
 
-/// A server with connections, numbered from 0.
-pub trait Server {
-    fn open(&mut self) -> usize;
-    fn write(&mut self, conn: usize, bytes: &[u8]);
-    fn read(&mut self, conn: usize) -> Got;
-    fn shut(&mut self, conn: usize);
-}
-
 /// A connection, to both servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conn(usize);
@@ -39,7 +29,8 @@ pub struct Duo {
     ours: Side,
     theirs: Side,
     script: String,
-    step: String,
+    /// The first connection of the script.
+    first: usize,
     /// The opcode each connection asked for under each xid.
     asked: BTreeMap<(usize, i32), i32>,
     next_xid: i32,
@@ -52,7 +43,7 @@ pub struct Duo {
 }
 
 struct Side {
-    server: Box<dyn Server>,
+    server: Socket,
     normal: Normal,
     /// Connections that are open and have a session.
     ready: Vec<bool>,
@@ -62,12 +53,13 @@ struct Side {
 }
 
 impl Duo {
-    pub fn new(settings: &Settings, address: &str) -> Self {
+    /// Two servers, by their addresses.
+    pub fn new(ours: &str, theirs: &str) -> Self {
         Self {
-            ours: Side::new(Box::new(Ours::new(settings))),
-            theirs: Side::new(Box::new(Apache::new(address))),
+            ours: Side::new(Socket::new(ours)),
+            theirs: Side::new(Socket::new(theirs)),
             script: String::new(),
-            step: String::new(),
+            first: 0,
             asked: BTreeMap::new(),
             next_xid: 0,
             unordered: false,
@@ -85,17 +77,31 @@ impl Duo {
         self.ask(conn, Request::CloseSession);
     }
 
-    /// Ends a script: closes what it has left open.
+    /// Ends a script: closes the connections it has left open, and the sessions it has left alone, which would expire
+    /// in the middle of another.
     pub fn end(&mut self) {
-        for conn in 0..self.ours.open.len() {
-            if self.ours.ready[conn] && self.theirs.ready[conn] {
-                self.unordered();
-                self.ask(Conn(conn), Request::CloseSession);
+        let opened = self.ours.open.len();
+        for conn in (self.first..opened).map(Conn) {
+            let session = |side: &Side| side.sessions[conn.0].as_ref().map(|welcome| welcome.session);
+            let is_the_last = |side: &Side| {
+                let later = &side.sessions[conn.0 + 1..opened];
+                later.iter().flatten().all(|welcome| Some(welcome.session) != session(side))
+            };
+            if session(&self.ours).is_none() || !is_the_last(&self.ours) {
+                continue;
             }
+            let conn = if self.is_ready(conn) { conn } else { self.resume(conn, |_| {}) };
+            if self.is_ready(conn) {
+                self.unordered();
+                self.ask(conn, Request::CloseSession);
+            }
+        }
+        for conn in self.first..self.ours.open.len() {
             for side in [&mut self.ours, &mut self.theirs] {
                 side.close(conn);
             }
         }
+        self.first = self.ours.open.len();
     }
 
     pub fn finish(self) -> (usize, Vec<String>) {
@@ -231,9 +237,9 @@ impl Duo {
     /// Writes to both, waits for so many answers, and compares what every connection got.
     fn exchange(&mut self, what: &str, conn: Conn, [ours, theirs]: [Vec<u8>; 2], answers: usize) {
         self.steps += 1;
-        self.step = what.to_owned();
-        let ours = self.ours.exchange(conn.0, &ours, answers);
-        let theirs = self.theirs.exchange(conn.0, &theirs, answers);
+        let ours = self.ours.exchange(conn.0, &ours, answers, false);
+        let closes = !self.ours.open[conn.0];
+        let theirs = self.theirs.exchange(conn.0, &theirs, answers, closes);
         let mut differ = false;
         for at in 0..self.ours.open.len() {
             let words = |side: &Side, got: &[Got]| -> Vec<String> {
@@ -281,7 +287,7 @@ impl Duo {
 }
 
 impl Side {
-    fn new(server: Box<dyn Server>) -> Self {
+    fn new(server: Socket) -> Self {
         Self { server, normal: Normal::default(), ready: vec![], open: vec![], sessions: vec![] }
     }
 
@@ -299,8 +305,9 @@ impl Side {
         self.ready[conn] = false;
     }
 
-    /// What each connection got from a write on one of them.
-    fn exchange(&mut self, conn: usize, bytes: &[u8], answers: usize) -> Vec<Vec<Got>> {
+    /// What each connection got from a write on one of them. One that is to close is waited for: a ping that gets there
+    /// before the close would be answered.
+    fn exchange(&mut self, conn: usize, bytes: &[u8], answers: usize, closes: bool) -> Vec<Vec<Got>> {
         let mut all = vec![Vec::new(); self.open.len()];
         if !self.open[conn] {
             return all;
@@ -315,6 +322,15 @@ impl Side {
             self.note(conn, &got);
             all[conn].push(got);
             if over {
+                break;
+            }
+        }
+        while closes && self.open[conn] {
+            let got = self.server.read(conn);
+            let is_silence = got == Got::Silence;
+            self.note(conn, &got);
+            all[conn].push(got);
+            if is_silence {
                 break;
             }
         }

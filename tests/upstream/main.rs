@@ -1,8 +1,8 @@
-//! The same frames to this server's state machine and to Apache ZooKeeper 3.9, answer by answer.
+//! The same frames to this server and to Apache ZooKeeper 3.9, answer by answer.
 //!
-//! `ZOOLET_UPSTREAM=host:port` names an Apache ZooKeeper with default settings, tickTime 2000 and an empty database;
-//! `ZOOLET_UPSTREAM_EXTENDED` one started with the settings of [`Settings::extended`]. Where a variable is missing, its
-//! comparison is shown as skipped. `ZOOLET_UPSTREAM_STEPS` and `ZOOLET_UPSTREAM_SEED` steer the random part.
+//! `ZOOLET_UPSTREAM=host:port` names an Apache ZooKeeper with an empty database, set up as beside [`settings::plain`];
+//! `ZOOLET_UPSTREAM_EXTENDED` one as beside [`settings::extended`]. Where a variable is missing, its comparison is
+//! shown as skipped. `ZOOLET_UPSTREAM_STEPS` and `ZOOLET_UPSTREAM_SEED` steer the random part.
 //!
 //! What may differ is replaced before the comparison: session ids, times, and the order of lists that have none. All
 //! else, zxids included, must be equal to the byte.
@@ -13,34 +13,35 @@
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of the core")]
 mod requests;
 
-mod apache;
 mod duo;
 mod normal;
-mod ours;
 mod random;
 mod scripts;
 mod settings;
+mod socket;
 
 use duo::Duo;
 use scripts::Script;
-use settings::Settings;
+use zoolet::server::ServerBuilder;
 
 #[test]
 fn apache_answers_as_we_do() {
-    compare("ZOOLET_UPSTREAM", Settings::plain(), scripts::PLAIN);
+    compare("ZOOLET_UPSTREAM", settings::plain(), scripts::PLAIN);
 }
 
 #[test]
 fn apache_with_everything_switched_on_answers_as_we_do() {
-    compare("ZOOLET_UPSTREAM_EXTENDED", Settings::extended(), scripts::EXTENDED);
+    compare("ZOOLET_UPSTREAM_EXTENDED", settings::extended(), scripts::EXTENDED);
 }
 
-fn compare(variable: &str, settings: Settings, scripts: &[Script]) {
+fn compare(variable: &str, ours: ServerBuilder, scripts: &[Script]) {
     let Ok(address) = std::env::var(variable) else {
         println!("skipped: {variable} names no server");
         return;
     };
-    let mut duo = Duo::new(&settings, &address);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let ours = runtime.block_on(ours.start()).expect("our server");
+    let mut duo = Duo::new(&ours.connect_string(), &address);
     for (name, script) in scripts {
         duo.begin(name);
         script(&mut duo);

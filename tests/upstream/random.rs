@@ -146,7 +146,7 @@ pub fn frames(duo: &mut Duo) {
         }
         duo.raw(&format!("{request:?} as {body:02x?}"), conn, request.op(), Body::from_bytes(&body));
         if !duo.is_ready(conn) {
-            conn = duo.connect();
+            conn = duo.resume(conn, |_| {});
         }
     }
     tidy(duo, vec![conn]);

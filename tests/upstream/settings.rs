@@ -1,31 +1,27 @@
 //! How the servers that are compared are set up.
 
-use zoolet_core::CoreConfig;
+use std::time::Duration;
 
-pub struct Settings {
-    pub core: CoreConfig,
-}
+use zoolet::server::{Server, ServerBuilder};
 
 /// The digest of `super:secret`.
-pub const SUPER: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+const SUPER: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
-impl Settings {
-    pub fn plain() -> Self {
-        Self { core: CoreConfig { tick_time: 2_000, ..CoreConfig::default() } }
-    }
+/// Ours beside a server with default settings, tickTime 2000 and no limit of connections per address.
+pub fn plain() -> ServerBuilder {
+    // Containers would go in the middle of a long comparison. The other side sweeps after a minute unless told not to
+    // (`-Dznode.container.checkIntervalMs`).
+    let never = Duration::from_secs(100_000);
+    Server::builder()
+        .bind("127.0.0.1:0")
+        .tick_time(Duration::from_secs(2))
+        .max_connections_per_ip(0)
+        .container_check_interval(never)
+}
 
-    /// As [`Settings::plain`], and an upstream with `reconfigEnabled=true` in its configuration and started with
-    /// `-Dzookeeper.extendedTypesEnabled=true -Dzookeeper.enforceQuota=true
-    /// -Dzookeeper.DigestAuthenticationProvider.superDigest=…`, which is [`SUPER`].
-    pub fn extended() -> Self {
-        let Self { core } = Self::plain();
-        let core = CoreConfig {
-            extended_types: true,
-            enforce_quota: true,
-            reconfig_enabled: true,
-            super_digest: Some(SUPER.into()),
-            ..core
-        };
-        Self { core }
-    }
+/// As [`plain`], beside a server with `reconfigEnabled=true` in its configuration and started with
+/// `-Dzookeeper.extendedTypesEnabled=true -Dzookeeper.enforceQuota=true
+/// -Dzookeeper.DigestAuthenticationProvider.superDigest=…`, which is [`SUPER`].
+pub fn extended() -> ServerBuilder {
+    plain().extended_types(true).enforce_quota(true).reconfig_enabled(true).super_digest(SUPER)
 }

@@ -220,7 +220,8 @@ impl Core {
             Request::CloseSession => {
                 self.end_session(call.now, call.session, call.xid);
                 self.reply(call, self.tree.last_zxid(), Reply::Empty);
-                self.close(call.conn);
+                self.send(call.conn, Message::Close { asked: true });
+                self.forget(call.conn);
             }
             Request::CreateSession(_) => self.announce_again(call),
             Request::Check(_) => self.unimplemented(call),
@@ -307,7 +308,7 @@ impl Core {
 
     /// Closes a connection behind what is queued for it. Its session lives on.
     pub(crate) fn close(&mut self, conn: ConnId) {
-        self.send(conn, Message::Close);
+        self.send(conn, Message::Close { asked: false });
         self.forget(conn);
     }
 

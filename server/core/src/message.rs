@@ -55,7 +55,10 @@ pub enum Message {
     /// A reply or, with [`Xid::EVENT`], a watch event.
     Reply(ReplyHeader, Reply),
     /// Close once everything before it is sent. Nothing follows.
-    Close,
+    Close {
+        /// Whether the peer asked for it, by closing its session: it sends nothing more then that could get lost.
+        asked: bool,
+    },
 }
 
 impl Message {

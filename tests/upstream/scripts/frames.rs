@@ -195,9 +195,9 @@ pub fn pipelines(duo: &mut Duo) {
     duo.pipeline(a, (0..50).map(|n| delete(&format!("/p/n{n}"))).collect());
     duo.pipeline(a, (0..50).map(|_| create("/p/s-").flags(3)).collect());
     duo.pipeline(a, vec![remove_watches("/p", 3), delete("/w"), list2("/p")]);
+    // What stands behind a closeSession is dropped, or refused in a race that nobody sees the end of.
     duo.unordered();
-    // A write behind it may or may not take a zxid on the other side, and is not executed on either.
-    duo.pipeline(a, vec![Request::CloseSession, exists("/late")]);
+    duo.ask(a, Request::CloseSession);
     let b = duo.connect();
-    all(duo, b, [exists("/late"), list2("/p"), delete("/p")]);
+    all(duo, b, [list2("/p"), delete("/p")]);
 }

@@ -319,7 +319,7 @@ impl From<Message> for Told {
     fn from(message: Message) -> Self {
         match message {
             Message::Connected(welcome) => Self::Welcome(welcome),
-            Message::Close => Self::Closed,
+            Message::Close { .. } => Self::Closed,
             Message::Reply(header, Reply::Event(event)) => {
                 assert_eq!((header.xid, header.err), (Xid::EVENT, 0));
                 let what = match event.kind {

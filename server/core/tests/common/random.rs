@@ -1,8 +1,8 @@
 //! Random scripts: each step is eight bytes, so that whatever makes the bytes (a property test, a fuzzer) can take
 //! steps away one by one to find the shortest script that fails.
 
-use zoolet_core::ConnId;
-use zoolet_proto::{Acl, Perms, Request, SessionId, Xid};
+use zoolet_core::{ConnId, Tree};
+use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
 
 use super::requests::*;
 use super::{Told, World};
@@ -134,6 +134,35 @@ impl Script {
         }
     }
 
+    /// Sends the bytes of a frame on a connection of its own, which a bad one may cost.
+    pub fn frame(&mut self, bytes: &[u8]) {
+        if Incoming::parse(bytes).is_none() {
+            return;
+        }
+        let conn = match self.conns.iter().rev().find(|(conn, _)| self.world.core.session_of(*conn).is_some())
+        {
+            Some((conn, _)) => *conn,
+            None => {
+                let conn = self.world.connect();
+                self.note(conn);
+                conn
+            }
+        };
+        self.world.send_frame(conn, bytes);
+        for (conn, _) in &self.conns {
+            self.world.told(*conn);
+        }
+    }
+
+    /// The transactions so far, applied to an empty tree, must give the tree there is.
+    pub fn assert_replays(&self) {
+        let mut tree = Tree::new();
+        for txn in &self.world.txns {
+            tree.apply(txn, &mut |_, _| {});
+        }
+        assert_eq!(dump(&tree), dump(self.world.core.tree()));
+    }
+
     /// What must hold after every step.
     pub fn assert_sound(&self) {
         let tree = self.world.core.tree();
@@ -180,6 +209,21 @@ impl Script {
             }
         }
     }
+}
+
+/// Everything about a tree that can be seen, a line per znode.
+fn dump(tree: &Tree) -> Vec<String> {
+    let mut lines = vec![format!("{:?} {} {:?}", tree.last_zxid(), tree.data_size(), tree.owners())];
+    let mut below = vec!["/".to_owned()];
+    while let Some(path) = below.pop() {
+        let node = tree.get(&path).expect("a znode");
+        lines.push(format!("{path} {:?} {:?} {:?} {:?}", node.data(), node.acl(), node.owner(), node.stat()));
+        below.extend(node.children().map(ToString::to_string));
+    }
+    for session in tree.owners() {
+        lines.push(format!("{session}: {:?}", tree.ephemerals(session).collect::<Vec<_>>()));
+    }
+    lines
 }
 
 /// The request that a step asks for.

@@ -1,40 +1,38 @@
-//! A server at the other end of a socket.
+//! A server at the other end of a socket, and our connections to it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use crate::duo::{Got, Server};
+use crate::duo::Got;
 
 /// Longer than any answer takes; only a request that is never answered has to wait for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub struct Apache {
+pub struct Socket {
     address: String,
     conns: Vec<TcpStream>,
 }
 
-impl Apache {
+impl Socket {
     pub fn new(address: &str) -> Self {
         Self { address: address.into(), conns: Vec::new() }
     }
-}
 
-impl Server for Apache {
-    fn open(&mut self) -> usize {
-        let conn = TcpStream::connect(&self.address).expect("the upstream takes connections");
+    pub fn open(&mut self) -> usize {
+        let conn = TcpStream::connect(&self.address).expect("the server takes connections");
         conn.set_nodelay(true).expect("a socket option");
         conn.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         self.conns.push(conn);
         self.conns.len() - 1
     }
 
-    fn write(&mut self, conn: usize, bytes: &[u8]) {
+    pub fn write(&mut self, conn: usize, bytes: &[u8]) {
         // It may have closed the connection; reading will tell.
         let _ = self.conns[conn].write_all(bytes);
     }
 
-    fn read(&mut self, conn: usize) -> Got {
+    pub fn read(&mut self, conn: usize) -> Got {
         let mut prefix = [0; 4];
         let mut stream = &self.conns[conn];
         let frame = stream.read_exact(&mut prefix).and_then(|()| {
@@ -50,7 +48,7 @@ impl Server for Apache {
         }
     }
 
-    fn shut(&mut self, conn: usize) {
+    pub fn shut(&mut self, conn: usize) {
         let _ = self.conns[conn].shutdown(Shutdown::Both);
     }
 }
