@@ -108,11 +108,26 @@ async fn expiry_is_the_servers_word_and_ends_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_calls_there_are_each_learns_how_the_session_ended() {
+    let (zk, peer, mut door) = connected().await;
+    drop(peer);
+    let mut peer = door.open().await;
+    peer.refuse().await;
+    let calls: Vec<_> = (0..1000).map(|_| zk.delete("/a").send()).collect();
+    for call in calls {
+        let error = call.await.expect_err("the session is over");
+        assert!(matches!(error, Error::SessionExpired(_)), "{error:?}");
+        assert_eq!(error.to_string(), "delete /a: session expired");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_session_than_the_one_asked_for_is_an_expiry() {
     let (zk, peer, mut door) = connected().await;
     drop(peer);
     door.open().await.greet_as(SessionId(0x99), TIMEOUT).await;
-    assert_eq!(zk.ended().await, SessionState::Expired);
+    let ended = tokio::time::timeout(TIMEOUT, zk.ended()).await;
+    assert_eq!(ended, Ok(SessionState::Expired));
 }
 
 #[tokio::test(start_paused = true)]

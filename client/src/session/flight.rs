@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use tokio::time::Instant;
-use zoolet_proto::{OpCode, Request, Xid};
+use zoolet_proto::{OpCode, Xid};
 
 use crate::call::Submission;
 use crate::subject::is_write;
@@ -98,20 +98,23 @@ impl Calls {
         self.in_flight.remove(at)
     }
 
-    /// The connection is gone. Reads go back to the head of the line, in order, to wait until `until`; the rest is
-    /// given out.
+    /// The connection is gone. Reads that somebody awaits go back to the head of the line, in order, to wait until
+    /// `until`; writes are given out. What the session itself has sent it makes anew.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
-        let mut lost = Vec::new();
-        for InFlight { mut call, .. } in mem::take(&mut self.in_flight).into_iter().rev() {
+        let (mut lost, mut again) = (Vec::new(), VecDeque::new());
+        for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
             call.losses += 1;
             if is_write(call.request.op()) || call.losses >= MAX_LOSSES {
                 lost.push(call);
-            } else if call.reply_to.is_awaited() && !is_repair(&call.request) {
-                self.note(Some(until));
-                self.waiting.push_front(Waiting { call, until });
+            } else if call.reply_to.is_awaited() {
+                again.push_back(Waiting { call, until });
             }
         }
-        lost.reverse();
+        if !again.is_empty() {
+            self.note(Some(until));
+            again.append(&mut self.waiting);
+            self.waiting = again;
+        }
         lost
     }
 
@@ -160,9 +163,4 @@ impl Calls {
             self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
         }
     }
-}
-
-/// What the session itself sends again on a new connection.
-fn is_repair(request: &Request) -> bool {
-    matches!(request, Request::SetWatches(_) | Request::SetWatches2(_))
 }

@@ -264,11 +264,13 @@ impl Session {
         if let Some((kind, path)) = answer::watch_of(&call.request) {
             self.watches.arming(kind, path);
         }
-        match &call.request {
+        if let Request::Auth(auth) = &call.request {
             // To a server it is no sign of life. Kept from here on, so that it outlives its connection and its caller.
-            Request::Auth(auth) if !self.auths.contains(auth) => self.auths.push(auth.clone()),
-            Request::Auth(_) => {}
-            _ => self.last_sent = now,
+            if !self.auths.contains(auth) {
+                self.auths.push(auth.clone());
+            }
+        } else {
+            self.last_sent = now;
         }
         self.calls.sent(xid, now, call);
     }

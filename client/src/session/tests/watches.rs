@@ -203,7 +203,7 @@ fn watches_are_set_again_by_what_they_wait_for() {
     desk.cut();
     drop(there);
     desk.settle();
-    desk.sent();
+    assert_eq!(desk.sent(), [], "the watch went with its connection");
     desk.connect();
     let watches = records::SetWatches {
         relative_zxid: Zxid(50),
