@@ -69,7 +69,8 @@ impl<'t> Pending<'t> {
         let quota = self.tree.quotas().over(path)?;
         let data = |path: &str| self.tree.get(path).and_then(Znode::data);
         let limits = HardLimits::parse(data(&quota.limits_path())?);
-        let usage = data(&quota.stats_path()).and_then(|data| Usage::parse(data)).unwrap_or_default();
+        // Without statistics nothing is refused; ones that do not parse are counted anew by the next change.
+        let usage = Usage::parse(data(&quota.stats_path())?).unwrap_or_default();
         let moved = self.moved.get(&quota.stats_path()).copied().unwrap_or_default();
         Some((usage.plus(moved.count, moved.bytes), limits))
     }

@@ -260,6 +260,15 @@ fn an_enforced_hard_limit_may_be_reached_and_not_passed() {
 }
 
 #[test]
+fn limits_without_statistics_refuse_nothing() {
+    let (mut world, a) = enforcing();
+    quota(&mut world, a, "count=-1,bytes=-1=;byteHardLimit=0;countHardLimit=0");
+    assert_eq!(world.refusal(a, create("/q/a")), ErrorCode::QuotaExceeded);
+    world.ok(a, delete("/zookeeper/quota/q/zookeeper_stats"));
+    world.ok(a, create("/q/a").data("x"));
+}
+
+#[test]
 fn soft_limits_refuse_nothing() {
     let (mut world, a) = enforcing();
     quota(&mut world, a, "count=1,bytes=1=;byteHardLimit=-1;countHardLimit=-1");

@@ -1,12 +1,15 @@
 //! A connection: one task with two loops, one that reads and one that writes. When either ends, both do.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
 use tracing::Instrument;
 use zoolet_core::Input;
 use zoolet_proto::frame::{self, FourLetterWord};
@@ -33,8 +36,8 @@ const LINGER: Duration = Duration::from_secs(2);
 enum End {
     /// The peer has closed, or broken the protocol beyond repair, or is to be cut off.
     Close,
-    /// The server has said its last word.
-    Flushed,
+    /// The server has said its last word, be it because the peer said its own.
+    Flushed { asked: bool },
     /// The peer has sent a four-letter word instead of a connect request, and these bytes behind it.
     Word(FourLetterWord, BytesMut),
 }
@@ -64,10 +67,10 @@ impl Connection {
         let farewell = async {
             match end {
                 End::Close => return,
-                End::Flushed => {}
+                End::Flushed { asked } => return linger(&mut reader, &mut writer, asked).await,
                 End::Word(word, behind) => self.answer(word, &behind, &mut reader, &mut writer).await,
             }
-            linger(&mut reader, &mut writer).await;
+            linger(&mut reader, &mut writer, false).await;
         };
         // A server that stops waits for no peer.
         tokio::select! {
@@ -202,7 +205,7 @@ impl Connection {
         loop {
             match outbox.next(&mut bytes).await {
                 Next::Send => {}
-                Next::Finish => return Ok(End::Flushed),
+                Next::Finish { asked } => return Ok(End::Flushed { asked }),
                 Next::Abort => return Ok(End::Close),
             }
             let sending = async {
@@ -246,11 +249,18 @@ struct Taken {
 }
 
 /// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
-/// the peer may lose what it has not read either.
-async fn linger(reader: &mut ReadHalf<impl AsyncRead>, writer: &mut WriteHalf<impl AsyncWrite>) {
-    if writer.shutdown().await.is_err() {
+/// the peer may lose what it has not read either. One that asked for the end is not waited for, unless it sends on.
+async fn linger(reader: &mut ReadHalf<impl AsyncRead>, writer: &mut WriteHalf<impl AsyncWrite>, asked: bool) {
+    if writer.shutdown().await.is_err() || (asked && is_quiet(reader).await) {
         return;
     }
     let mut rest = [0; 512];
     while reader.read(&mut rest).await.is_ok_and(|got| got > 0) {}
+}
+
+/// Whether nothing has arrived that was not read.
+async fn is_quiet(reader: &mut ReadHalf<impl AsyncRead>) -> bool {
+    let mut rest = [0; 1];
+    let mut rest = ReadBuf::new(&mut rest);
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *reader).poll_read(cx, &mut rest).is_pending())).await
 }

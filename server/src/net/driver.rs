@@ -166,7 +166,7 @@ impl Driver {
             let peer = self.registry.get(conn);
             let run =
                 std::iter::from_fn(|| outbound.next_if(|(to, _)| *to == conn).map(|(_, message)| message));
-            let run = run.inspect(|message| sent += u64::from(!matches!(message, Message::Close)));
+            let run = run.inspect(|message| sent += u64::from(!matches!(message, Message::Close { .. })));
             match peer {
                 Some(peer) => peer.outbox.push(run.inspect(|message| note(&peer, message))),
                 None => run.for_each(drop),

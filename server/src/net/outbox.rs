@@ -43,7 +43,7 @@ enum Fate {
     #[default]
     Open,
     /// Closes when what waits is sent.
-    Closing,
+    Closing { asked: bool },
     /// Closes now.
     Dead,
 }
@@ -53,8 +53,8 @@ enum Fate {
 pub(crate) enum Next {
     /// Send the bytes.
     Send,
-    /// Everything is sent: close.
-    Finish,
+    /// Everything is sent: close. If the peer asked for that, it sends nothing more.
+    Finish { asked: bool },
     /// Close at once.
     Abort,
 }
@@ -77,7 +77,7 @@ impl Outbox {
                     state.overflow(self.limit)
                 }
                 Message::Reply(header, reply) => reply.encode_frame(header, &mut state.waiting),
-                Message::Close => state.fate = Fate::Closing,
+                Message::Close { asked } => state.fate = Fate::Closing { asked },
             }
             state.stats.sent += u64::from(state.fate == Fate::Open);
             if !state.fits(0, self.limit) {
@@ -135,8 +135,8 @@ impl Outbox {
                 std::mem::swap(&mut state.waiting, sent);
                 state.in_flight = sent.len();
                 Next::Send
-            } else if state.fate == Fate::Closing {
-                Next::Finish
+            } else if let Fate::Closing { asked } = state.fate {
+                Next::Finish { asked }
             } else {
                 state.writer = Some(cx.waker().clone());
                 let reader = state.reader.take();
@@ -250,10 +250,10 @@ mod tests {
     #[tokio::test]
     async fn what_is_queued_behind_a_close_is_lost_and_what_is_before_it_is_sent() {
         let outbox = Outbox::new(1 << 20);
-        outbox.push([ping(), Message::Close, ping()].into_iter());
+        outbox.push([ping(), Message::Close { asked: false }, ping()].into_iter());
         let mut bytes = BytesMut::new();
         assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
-        assert_eq!(outbox.next(&mut bytes).await, Next::Finish);
+        assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
     }
 
     #[tokio::test]
