@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
-use zoolet_proto::{Incoming, Reply, ReplyHeader, Xid};
+use zoolet_proto::{Incoming, Reply, ReplyHeader};
 
 use crate::txn::Txn;
 
@@ -52,7 +52,7 @@ pub enum Input {
 pub enum Message {
     /// The answer to the handshake.
     Connected(ConnectResponse),
-    /// A reply or, with [`Xid::EVENT`], a watch event.
+    /// A reply or, with [`zoolet_proto::Xid::EVENT`], a watch event.
     Reply(ReplyHeader, Reply),
     /// Close once everything before it is sent. Nothing follows.
     Close {
@@ -62,9 +62,9 @@ pub enum Message {
 }
 
 impl Message {
-    /// Whether it is a watch event.
+    /// Whether it is a watch event; a request may well be numbered like one.
     pub fn is_event(&self) -> bool {
-        matches!(self, Self::Reply(header, _) if header.xid == Xid::EVENT)
+        matches!(self, Self::Reply(_, Reply::Event(_)))
     }
 }
 

@@ -139,8 +139,16 @@ pub fn quota_enforced(duo: &mut Duo) {
         clear(duo, a, &["/q/a", "/q/b", "/q/c", "/q/d", "/q/f", STATS, LIMITS, "/zookeeper/quota/q"]);
     }
     quota(duo, a, "count=-1,bytes=-1=;byteHardLimit=0;countHardLimit=0");
-    all(duo, a, [create("/q/a"), delete(STATS), create("/q/a").data("x"), set("/q/a", "more"), create(STATS)]);
-    all(duo, a, [get(STATS), create("/q/b"), set("/q/a", "less"), set("/q/a", "more and more"), set("/q/a", "")]);
+    all(
+        duo,
+        a,
+        [create("/q/a"), delete(STATS), create("/q/a").data("x"), set("/q/a", "more"), create(STATS)],
+    );
+    all(
+        duo,
+        a,
+        [get(STATS), create("/q/b"), set("/q/a", "less"), set("/q/a", "more and more"), set("/q/a", "")],
+    );
     clear(duo, a, &["/q/a", "/q/b", STATS, LIMITS, "/zookeeper/quota/q", "/q/e", "/q"]);
 }
 
