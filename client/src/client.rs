@@ -37,9 +37,10 @@ use crate::watch::{Handle, WatchStream};
 /// whatever the task, and are executed in that order. Dropping a reply's future does not recall the request.
 ///
 /// # When the connection goes
-/// A read that is under way is sent again on the next connection (up to three are tried), as it changes nothing. A write that is
-/// under way fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] says that its outcome is unknown.
-/// Requests sent while there is no connection wait for one, no longer than the session timeout.
+/// A read that is under way is sent again on the next connection, as it changes nothing; it fails when three were lost
+/// under it. A write that is under way fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] says that
+/// its outcome is unknown. Requests sent while there is no connection wait for one, no longer than the session timeout. That no server can be
+/// reached is never taken for an expiry: the server alone decides on that, and it may have been down itself.
 ///
 /// # Errors of every call
 /// Besides those a method names: `Refused` with `NoAuth` where an ACL forbids it, `InvalidPath`, `RequestTooLarge`,
@@ -68,6 +69,8 @@ impl Client {
     ///
     /// # Errors
     /// As [`ConnectOptions::connect`].
+    /// # Ordering and cancel safety
+    /// As [`ConnectOptions::connect`].
     pub fn connect(target: impl IntoTransport) -> Connecting {
         Self::options().connect(target)
     }
@@ -84,6 +87,8 @@ impl Client {
     /// # Errors
     /// `NodeExists`, `NoNode` where there is no parent, `NoChildrenForEphemerals`, `InvalidAcl`. After `ConnectionLoss`
     /// and `Timeout` there may be such a znode.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn create(&self, path: impl Into<String>, data: impl Into<Bytes>) -> Create<'_> {
         Create::new(self, path.into(), data.into())
     }
@@ -92,6 +97,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`, `NotEmpty`, `BadVersion`. After `ConnectionLoss` and `Timeout` the outcome is unknown.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn delete(&self, path: impl Into<String>) -> Delete<'_> {
         Delete::new(self, path.into())
     }
@@ -100,6 +107,8 @@ impl Client {
     ///
     /// # Errors
     /// None but those of every call.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn exists(&self, path: impl Into<String>) -> Exists<'_> {
         Exists::new(self, path.into())
     }
@@ -108,6 +117,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_data(&self, path: impl Into<String>) -> GetData<'_> {
         GetData::new(self, path.into())
     }
@@ -116,6 +127,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`, `BadVersion`. After `ConnectionLoss` and `Timeout` the outcome is unknown.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn set_data(&self, path: impl Into<String>, data: impl Into<Bytes>) -> SetData<'_> {
         SetData::new(self, path.into(), data.into())
     }
@@ -124,6 +137,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_children(&self, path: impl Into<String>) -> GetChildren<'_> {
         GetChildren::new(self, path.into())
     }
@@ -132,6 +147,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_acl(&self, path: impl Into<String>) -> Call<'_, (Vec<Acl>, Stat)> {
         let path = self.checked_path("getACL", path.into(), false);
         let request = path.map(|path| Request::GetAcl(records::GetAcl { path }));
@@ -142,6 +159,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`, `BadVersion`, `InvalidAcl`. After `ConnectionLoss` and `Timeout` the outcome is unknown.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn set_acl(&self, path: impl Into<String>, acl: Vec<Acl>) -> SetAcl<'_> {
         SetAcl::new(self, path.into(), acl)
     }
@@ -151,6 +170,8 @@ impl Client {
     ///
     /// # Errors
     /// None but those of every call.
+    /// # Ordering and cancel safety
+    /// What is sent behind it is executed behind it, so there is no need to wait. Dropping the future changes nothing.
     pub fn sync(&self, path: impl Into<String>) -> Call<'_, ()> {
         let path = self.checked_path("sync", path.into(), false);
         let request = path.map(|path| Request::Sync(records::Sync { path: Some(path) }));
@@ -161,6 +182,8 @@ impl Client {
     ///
     /// # Errors
     /// `Unimplemented` from servers before 3.6.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_ephemerals(&self, prefix: impl Into<String>) -> Call<'_, Vec<String>> {
         let prefix = Some(self.shared.chroot.join_prefix(prefix.into()));
         let request = Request::GetEphemerals(records::GetEphemerals { prefix });
@@ -172,6 +195,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoNode`; `Unimplemented` from servers before 3.6.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_all_children_number(&self, path: impl Into<String>) -> Call<'_, usize> {
         let path = self.checked_path("getAllChildrenNumber", path.into(), false);
         let request = path.map(|path| Request::GetAllChildrenNumber(records::GetAllChildrenNumber { path }));
@@ -183,6 +208,8 @@ impl Client {
 
     /// Begins a list of writes that happen all or not at all.
     ///
+    /// Errors, order and cancellation are those of [`Multi::commit`].
+    ///
     /// ```no_run
     /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
     /// let outcomes = zk.multi().check("/lock", 3).set_data("/a", "x").delete("/b").commit().await?;
@@ -192,7 +219,12 @@ impl Client {
         Multi::new(self)
     }
 
-    /// Begins a list of reads for one request.
+    /// Begins a list of reads for one request. Each succeeds or fails by itself.
+    ///
+    /// # Errors
+    /// None but those of every call; what is wrong with one of the reads is in its place among the results.
+    /// # Ordering and cancel safety
+    /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn multi_read(&self) -> MultiRead<'_> {
         MultiRead::new(self)
     }
@@ -223,6 +255,8 @@ impl Client {
     ///
     /// # Errors
     /// `NoWatcher` if the server knows none.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn remove_watches(&self, path: impl Into<String>, kind: WatcherType) -> Call<'_, ()> {
         let path = self.checked_path("removeWatches", path.into(), false);
         let request = path.map(|path| {
@@ -235,6 +269,8 @@ impl Client {
     ///
     /// # Errors
     /// None but those of every call.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future leaves nothing behind.
     pub fn check_watches(&self, path: impl Into<String>, kind: WatcherType) -> Call<'_, bool> {
         let path = self.checked_path("checkWatches", path.into(), false);
         let request = path
@@ -263,6 +299,8 @@ impl Client {
     ///
     /// # Errors
     /// `Unimplemented` from servers before 3.7.
+    /// # Ordering and cancel safety
+    /// Knows every identity that was added before. Dropping the future leaves nothing behind.
     pub fn who_am_i(&self) -> Call<'_, Vec<ClientInfo>> {
         Call::new(
             self,
@@ -277,6 +315,8 @@ impl Client {
     /// # Errors
     /// `ReconfigDisabled` or `Unimplemented` from a standalone server; `NewConfigNoQuorum`, `ReconfigInProgress`,
     /// `BadVersion`, `BadArguments`. After `ConnectionLoss` and `Timeout` the outcome is unknown.
+    /// # Ordering and cancel safety
+    /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn reconfig(
         &self,
         joining: Option<&str>,

@@ -184,7 +184,7 @@ impl States {
     /// The next state; at first the one that stood when this was made. `None` behind a final one.
     ///
     /// # Ordering and cancel safety
-    /// A reply is given after the state it was received in. Dropping the future loses nothing.
+    /// A change of state is here before any call fails because of it. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<SessionState> {
         poll_fn(|cx| self.0.poll_next(cx)).await
     }

@@ -70,7 +70,9 @@ impl<'c> GetData<'c> {
     /// Leaves a watch too, and gives it as well: on change of data and deletion. None is left if the call fails.
     pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
         let decode = decode!("getData",
-            Answer { reply: Reply::Data(data, stat), watch: Some(watch) } => (data.unwrap_or_default(), stat, one_shot(*watch)?),
+            Answer { reply: Reply::Data(data, stat), watch: Some(watch) } => {
+                (data.unwrap_or_default(), stat, one_shot(*watch)?)
+            }
         );
         self.request(true, decode)
     }
@@ -109,7 +111,9 @@ impl<'c> GetChildren<'c> {
     /// itself. None is left if the call fails.
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
         let decode = decode!("getChildren",
-            Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => (names.iter().collect(), stat, one_shot(*watch)?),
+            Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
+                (names.iter().collect(), stat, one_shot(*watch)?)
+            }
         );
         self.request(true, decode)
     }

@@ -111,7 +111,7 @@ impl<'c> SetAcl<'c> {
         Self { client, path, acl, version: ANY, timeout: None }
     }
 
-    /// Replaces only this version of the ACL, which `Stat` calls `aversion`; otherwise the call fails with `BadVersion`.
+    /// Replaces only this version of the ACL, the `aversion` of [`Stat`]; otherwise the call fails with `BadVersion`.
     /// Default: any.
     pub fn version(mut self, version: i32) -> Self {
         self.version = version;

@@ -35,7 +35,7 @@ pub struct WatchEvent {
     pub kind: EventType,
     /// The znode it happened to, as this client calls it.
     pub path: String,
-    /// The transaction that did it; `None` from servers before 3.9, and for what happened while there was no connection.
+    /// The transaction that did it; `None` from servers before 3.9, and for what happened without a connection.
     pub zxid: Option<Zxid>,
 }
 
@@ -108,8 +108,8 @@ pub(crate) enum Handle {
 
 /// A one-shot watch: a future of the first change.
 ///
-/// It does not end with the connection: the watch is set again on the next one, and a change in between is told then. It
-/// ends with an error when the session does. Dropping it takes the watch back, from the server too if nobody else
+/// It outlives the connection: the watch is set again on the next one, and a change in between is told then. It ends
+/// with an error when the session does. Dropping it takes the watch back, from the server too if nobody else
 /// here uses it.
 #[derive(Debug)]
 #[must_use = "a watch is taken back when it is dropped"]
