@@ -166,3 +166,45 @@ fn within_quota(
 pub(crate) fn owner_of(ephemeral: bool, session: SessionId) -> Owner {
     if ephemeral { Owner::session(session) } else { Owner::PERSISTENT }
 }
+
+#[cfg(test)]
+mod tests {
+    use zoolet_proto::{Xid, Zxid};
+
+    use super::*;
+    use crate::message::Millis;
+    use crate::tree::Tree;
+    use crate::txn::Txn;
+
+    fn apply(tree: &mut Tree, op: TxnOp) {
+        let (session, xid, zxid) = (SessionId(1), Xid(1), tree.last_zxid().next());
+        tree.apply(&Txn { session, xid, zxid, time: Millis(0), op }, &mut |_, _| {});
+    }
+
+    /// The next sequential name below the root, created.
+    fn next_name(tree: &mut Tree) -> Arc<str> {
+        let config = CoreConfig::default();
+        let actor = Actor { ids: &[], config: &config, internal: false };
+        let (path, data, acl) = ("/n-".to_owned(), None, Acl::open());
+        let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
+        let op = decide(&Pending::new(tree), actor, write).unwrap();
+        let TxnOp::Create { path, .. } = &op else { panic!("{op:?}") };
+        let name = Arc::clone(path);
+        apply(tree, op);
+        name
+    }
+
+    #[test]
+    fn past_the_end_of_a_32_bit_counter_no_two_names_are_equal() {
+        let mut tree = Tree::new();
+        let (path, data, acl) = ("/last".into(), None, Acl::open().into());
+        let parent_creates = i64::from(i32::MAX);
+        apply(&mut tree, TxnOp::Create { path, data, acl, owner: Owner::PERSISTENT, parent_creates });
+        assert_eq!(tree.last_zxid(), Zxid(1));
+        let names: Vec<_> = (0..3).map(|_| next_name(&mut tree)).collect();
+        assert_eq!(
+            names.iter().map(|name| &**name).collect::<Vec<_>>(),
+            ["/n-2147483647", "/n-2147483648", "/n-2147483649"]
+        );
+    }
+}

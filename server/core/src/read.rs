@@ -77,9 +77,9 @@ impl Core {
     }
 
     pub(crate) fn get_ephemerals(&mut self, call: Call, prefix: Option<&str>) {
-        // Blank as Java's `trim` sees it: spaces of other scripts are characters like any other.
-        let is_blank = |prefix: &str| prefix.chars().all(|c| c <= ' ');
-        let prefix = prefix.filter(|prefix| !is_blank(prefix) && *prefix != "/").unwrap_or_default();
+        // As Java's `trim` sees it: spaces of other scripts are characters like any other.
+        let means_all = |prefix: &str| ["", "/"].contains(&prefix.trim_matches(|c| c <= ' '));
+        let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or_default();
         let paths = ephemerals(self, call.session, prefix);
         self.reply(call, self.tree.last_zxid(), Reply::Ephemerals(paths));
     }

@@ -384,6 +384,15 @@ fn an_identity_counts_from_the_addauth_on() {
 }
 
 #[test]
+fn a_write_behind_a_set_acl_is_checked_against_the_new_one() {
+    let (mut world, a) = world();
+    world.ok(a, create("/z"));
+    world.send(a, set_acl("/z", only(Perms::READ | Perms::ADMIN, "world", "anyone")));
+    world.send(a, set("/z", "x"));
+    assert_eq!(world.heard(a), ["reply", "NoAuth"]);
+}
+
+#[test]
 fn secrets_stay_out_of_debug_output() {
     let request = add_auth("digest", "bob:hidden");
     let input = format!(

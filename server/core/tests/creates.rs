@@ -148,7 +148,7 @@ fn get_ephemerals_lists_those_of_the_session_by_plain_prefix() {
     }
     world.ok(b, ephemeral("/o/foreign"));
     let mut list = |prefix| world.ok(a, ephemerals(prefix)).names();
-    for all in [None, Some(""), Some("  "), Some("/")] {
+    for all in [None, Some(""), Some("  "), Some("/"), Some("\t/ ")] {
         assert_eq!(list(all), ["/o/eph1", "/o/eph2", "/other"], "{all:?}");
     }
     for blank_to_some in ["\u{a0}", "\u{2003}"] {

@@ -78,6 +78,16 @@ fn opcodes_that_are_none_are_refused_and_cut_off() {
 }
 
 #[test]
+fn what_was_asked_before_an_opcode_that_is_none_is_answered() {
+    let (mut world, a) = world();
+    world.send(a, create("/a"));
+    world.send_frame(a, &Body::new().frame(Xid(5), 99));
+    world.send(a, create("/b"));
+    assert_eq!(world.heard(a), ["reply", "Unimplemented", "closed"]);
+    assert_eq!(world.paths_below("/"), ["/a", "/zookeeper"]);
+}
+
+#[test]
 fn empty_bodies_are_refused_and_harmless() {
     let silent = [OpCode::Ping, OpCode::WhoAmI, OpCode::CloseSession];
     let cut_off = [OpCode::Auth, OpCode::Sasl, OpCode::Check];
