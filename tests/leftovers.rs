@@ -44,6 +44,7 @@ fn a_shutdown_leaves_no_task_and_no_descriptor() {
         }
         // More than a runtime polls before it looks at this test again.
         let streams: Vec<_> = (0..200).map(|_| zk.stream()).collect();
+        zk.serves_others().await;
         assert!(tasks() > tasks_before + 220);
         zk.shutdown().await;
         assert_eq!(tasks(), tasks_before);
