@@ -6,8 +6,18 @@ use crate::duo::{Conn, Duo};
 use crate::requests::*;
 
 const PATHS: &[&str] =
-    &["/ra", "/rb", "/ra/a", "/ra/b", "/ra/b/c", "/rb/e", "/rb/e/f", "/rc", "/ra/", "/ra\u{1}", "r"];
+    &["/ra", "/rb", "/ra/a", "/ra/b", "/ra/b/c", "/rb/e", "/rb/e/f", "/rc", "/ra/", "/ra\u{1}", "r", "/", ""];
 const MOST_PATHS: usize = 8;
+
+/// What has a quota, and where the quotas are.
+const WITH_QUOTAS: &[&str] = &["/ra", "/ra/a", "/ra/b", "/ra/b/c", "/ra/b/d", "/rb"];
+const QUOTAS: &[&str] = &["/zookeeper/quota/ra", "/zookeeper/quota/ra/b", "/zookeeper/quota/rb"];
+const LIMITS: &[&str] = &[
+    "count=2,bytes=-1",
+    "count=3,bytes=9=;byteHardLimit=20;countHardLimit=3",
+    "count=-1,bytes=-1=;byteHardLimit=12;countHardLimit=-1",
+    "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2",
+];
 const DATA: &[&str] = &["", "x", "longer data"];
 
 /// A generator of numbers (xorshift), seeded.
@@ -117,6 +127,64 @@ pub fn operations(duo: &mut Duo) {
         }
     }
     tidy(duo, conns);
+}
+
+/// Several requests in one write. Those that a real server answers out of turn, or checks against what was before the
+/// write, are left out.
+pub fn pipelines(duo: &mut Duo) {
+    let mut dice = Dice::new(3);
+    let (a, b) = (duo.connect(), duo.connect());
+    for _ in 0..number("ZOOLET_UPSTREAM_STEPS", 3_000) / 10 {
+        let mut batch = Vec::new();
+        while batch.len() < 8 {
+            let request = dice.request();
+            if ![OpCode::Auth, OpCode::SetAcl].contains(&request.op()) {
+                batch.push(request);
+            }
+        }
+        duo.pipeline([a, b][dice.below(2)], batch);
+    }
+    tidy(duo, vec![a, b]);
+}
+
+/// Quotas that come and go over znodes that do.
+pub fn quotas(duo: &mut Duo) {
+    let mut dice = Dice::new(4);
+    let a = duo.connect();
+    for _ in 0..number("ZOOLET_UPSTREAM_STEPS", 3_000) / 2 {
+        let path = dice.of(WITH_QUOTAS);
+        let data = "x".repeat(dice.below(10));
+        let quota = dice.of(QUOTAS);
+        let (limits, stats) = (format!("{quota}/zookeeper_limits"), format!("{quota}/zookeeper_stats"));
+        duo.ask(
+            a,
+            match dice.below(16) {
+                0..=2 => create(path).data(&data),
+                3 => create(path).flags(2).data(&data),
+                4 | 5 => set(path, &data).version(dice.version()),
+                6 | 7 => delete(path),
+                8 => multi((0..1 + dice.below(4)).map(|_| {
+                    let (path, data) = (dice.of(WITH_QUOTAS), "x".repeat(dice.below(10)));
+                    [create(path).data(&data), sequential(path).data(&data), set(path, &data), delete(path)]
+                        [dice.below(4)]
+                    .clone()
+                })),
+                9 => create(quota),
+                10 => create(&limits).data(dice.of(LIMITS)),
+                11 => set(&limits, dice.of(LIMITS)),
+                12 => create(&stats).data("count=0,bytes=0"),
+                13 => [delete(&limits), delete(&stats), delete(quota)][dice.below(3)].clone(),
+                14 => set(&stats, "count=1,bytes=1"),
+                _ => get(&stats),
+            },
+        );
+    }
+    for quota in QUOTAS.iter().rev() {
+        for below in ["/zookeeper_limits", "/zookeeper_stats", ""] {
+            duo.ask(a, delete(&format!("{quota}{below}")));
+        }
+    }
+    tidy(duo, vec![a]);
 }
 
 /// Frames of which some bytes are wrong.

@@ -165,7 +165,16 @@ pub fn quota_in_multi(duo: &mut Duo) {
     ] {
         all(duo, a, [multi(parts), get(STATS)]);
     }
-    clear(duo, a, &["/q/a", "/q/b", STATS, LIMITS, "/zookeeper/quota/q", "/q"]);
+    for parts in [
+        vec![create("/q/a"), create("/q/b"), create("/q/c")],
+        vec![create("/q/a"), create("/q/b"), delete("/q/a"), create("/q/c")],
+        vec![create("/q/a").data("123"), create("/q/b").data("1234")],
+        vec![set("/q", "123"), set("/q", "123456"), set("/q", "1234567")],
+    ] {
+        all(duo, a, [multi(parts), get(STATS), list2("/q")]);
+        clear(duo, a, &["/q/a", "/q/b", "/q/c"]);
+    }
+    clear(duo, a, &["/q/c", "/q/a", "/q/b", STATS, LIMITS, "/zookeeper/quota/q", "/q"]);
 }
 
 pub fn ttl_off(duo: &mut Duo) {

@@ -58,6 +58,8 @@ pub const PLAIN: &[Script] = &[
     ("TTLs switched off", lifetimes::ttl_off),
     ("deleteContainer", lifetimes::containers_deleted),
     ("random operations", random::operations),
+    ("random pipelines", random::pipelines),
+    ("random quotas", random::quotas),
     ("random frames", random::frames),
 ];
 
@@ -70,6 +72,8 @@ pub const EXTENDED: &[Script] = &[
     ("super", access::super_user),
     ("reconfig", frames::reconfig),
     ("random operations", random::operations),
+    ("random pipelines", random::pipelines),
+    ("random quotas", random::quotas),
     ("random frames", random::frames),
 ];
 

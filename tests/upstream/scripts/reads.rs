@@ -75,8 +75,8 @@ pub fn ephemerals_by_prefix(duo: &mut Duo) {
     all(duo, a, [create("/o/s-").flags(3), ephemeral("/other"), exists("/o/eph1")]);
     duo.ask(b, ephemeral("/o/foreign"));
     for prefix in [
-        "", " ", "  \t", "/", "/o", "/o/", "/o/e", "/o/eph1", "/o/eph1/", "/none", "o", "/oth", "\u{a0}",
-        "\u{2003}",
+        "", " ", "  \t", "/", "\t/\0", " /", "/ ", " /o", "/o ", "/o", "/o/", "/o/e", "/o/eph1", "/o/eph1/",
+        "/none", "o", "/oth", "\u{a0}", "\u{2003}",
     ] {
         duo.ask(a, ephemerals(Some(prefix)));
     }
