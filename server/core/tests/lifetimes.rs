@@ -28,7 +28,9 @@ fn a_container_goes_at_the_sweep_after_its_last_child() {
     let (mut world, a) = world();
     world.ok(a, container("/c"));
     world.znodes(a, &["/c/x", "/c/y"]);
+    let before = world.zxid();
     world.advance(SWEEP);
+    assert_eq!(world.zxid(), before, "with children it is not even tried");
     world.ok(a, delete("/c/x"));
     world.advance(SWEEP);
     assert!(is_there(&world, "/c"), "it has a child");
@@ -149,8 +151,10 @@ fn a_ttl_znode_with_a_child_stays_and_children_do_not_renew_it() {
     let (mut world, a) = world();
     world.ok(a, create_ttl("/t", 5, 1));
     world.znodes(a, &["/t/x"]);
+    let before = world.zxid();
     world.advance(5 * SWEEP);
     assert!(is_there(&world, "/t"));
+    assert_eq!(world.zxid(), before, "it is not even tried");
     world.ok(a, delete("/t/x"));
     world.advance(SWEEP);
     assert!(!is_there(&world, "/t"));
