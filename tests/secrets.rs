@@ -10,6 +10,7 @@ use common::*;
 use tracing_subscriber::fmt::MakeWriter;
 use zoolet::server::Server;
 use zoolet_proto::Acl;
+use zoolet_proto::records::SaslToken;
 
 /// What was logged.
 #[derive(Clone, Default)]
@@ -63,7 +64,7 @@ async fn no_secret_is_logged_at_any_level() {
     wire.ask(get_acl("/a")).await;
     wire.ask(set_acl("/a", vec![Acl::new(zoolet_proto::Perms::ALL, "digest", format!("ali:{DIGEST}"))]))
         .await;
-    wire.ask(zoolet_proto::Request::Sasl(Some(Bytes::from_static(PASSWORD.as_bytes())))).await;
+    wire.ask(zoolet_proto::Request::Sasl(SaslToken(Some(Bytes::from_static(PASSWORD.as_bytes()))))).await;
     let welcome = wire.welcome.clone();
     let mut moved = zk.connect(Hello::again(&welcome)).await;
     assert!(zk.raw().hello(Hello::again(&welcome).password(PASSWORD.as_bytes())).await.is_refusal());

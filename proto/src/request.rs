@@ -1,6 +1,6 @@
 //! Requests: header and record to and from the [`Request`] enum.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use crate::code::OpCode;
 use crate::frame;
@@ -39,7 +39,7 @@ pub enum Request {
     SetWatches(records::SetWatches),
     SetWatches2(records::SetWatches2),
     Auth(records::AuthPacket),
-    Sasl(Option<Bytes>),
+    Sasl(records::SaslToken),
     WhoAmI,
     Ping,
     /// With a timeout in milliseconds.

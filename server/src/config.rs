@@ -121,7 +121,8 @@ impl ServerBuilder {
     }
 
     /// How many bytes may wait for a client that does not read them; past it the connection is closed. Reading from
-    /// it stops far earlier. Default: 64 MiB; Apache has no such bound.
+    /// it stops far earlier, but up to 32 requests are answered first: with less than 32 of the largest replies a client
+    /// that pipelines is cut off. Default: 64 MiB; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
         self.net.outbox_limit = bytes;
         self
@@ -246,6 +247,10 @@ impl ServerBuilder {
         if self.net.max_frame < 64 {
             let bytes = i64::try_from(self.net.max_frame).unwrap_or(i64::MAX);
             return wrong("max_frame", bytes, "must be at least 64 bytes");
+        }
+        if self.net.outbox_limit < 1 << 10 {
+            let bytes = i64::try_from(self.net.outbox_limit).unwrap_or(i64::MAX);
+            return wrong("outbox_limit", bytes, "must be at least 1024 bytes, or every client is cut off");
         }
         Ok(())
     }

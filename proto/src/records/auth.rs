@@ -69,3 +69,25 @@ impl fmt::Debug for AuthPacket {
         f.debug_struct("AuthPacket").field("scheme", &self.scheme).finish_non_exhaustive()
     }
 }
+
+/// A step of a SASL negotiation, in the form of its mechanism.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SaslToken(pub Option<Bytes>);
+
+impl Jute for SaslToken {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        let (i, token) = Option::<Bytes>::parse(i)?;
+        Ok((i, Self(token)))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.0.encode(out);
+    }
+}
+
+// A token may prove a password, so `Debug` is written by hand.
+impl fmt::Debug for SaslToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaslToken").finish_non_exhaustive()
+    }
+}

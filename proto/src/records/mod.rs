@@ -7,7 +7,7 @@ mod data;
 mod multi;
 mod watch;
 
-pub use auth::{AuthPacket, ClientInfo, GetAcl, SetAcl};
+pub use auth::{AuthPacket, ClientInfo, GetAcl, SaslToken, SetAcl};
 pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_LEN};
 pub use data::{
     CheckVersion, Create, CreateTtl, Delete, DeleteContainer, Exists, GetAllChildrenNumber, GetChildren,

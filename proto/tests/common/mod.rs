@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use zoolet_proto::records::{
     AddWatch, AuthPacket, CheckVersion, CheckWatches, ClientInfo, Create, CreateTtl, Delete, DeleteContainer,
     Exists, GetAcl, GetAllChildrenNumber, GetChildren, GetData, GetEphemerals, Op, OpResult, Reconfig,
-    RemoveWatches, SetAcl, SetData, SetWatches, SetWatches2, Sync,
+    RemoveWatches, SaslToken, SetAcl, SetData, SetWatches, SetWatches2, Sync,
 };
 use zoolet_proto::{Acl, ErrorCode, NameList, OpCode, Perms, Reply, Request, SessionId, Stat, Zxid};
 
@@ -158,7 +158,7 @@ pub(crate) fn requests() -> impl Strategy<Value = Vec<Request>> {
                     recursive,
                 }),
                 Request::Auth(AuthPacket { kind: number, scheme: elsewhere, auth: data.clone() }),
-                Request::Sasl(data),
+                Request::Sasl(SaslToken(data)),
                 Request::CreateSession(number),
                 Request::WhoAmI,
                 Request::Ping,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use zoolet_proto::records::{AuthPacket, SetWatches2};
+use zoolet_proto::records::{AuthPacket, SaslToken, SetWatches2};
 use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
 
 use crate::access::{Identity, authenticate};
@@ -234,7 +234,7 @@ impl Core {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             // SASL is not configured: the client is told so by a null token, and goes on without.
-            Ok(Request::Sasl(Some(_))) => self.reply(call, Zxid(0), Reply::Sasl(None)),
+            Ok(Request::Sasl(SaslToken(Some(_)))) => self.reply(call, Zxid(0), Reply::Sasl(None)),
             _ => self.close(call.conn),
         }
     }

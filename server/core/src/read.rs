@@ -1,5 +1,7 @@
 //! The reads. One that leaves a watch leaves it in the same call that takes the value.
 
+use std::collections::HashMap;
+
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, SessionId};
 
@@ -91,6 +93,8 @@ impl Core {
 
     pub(crate) fn multi_read(&mut self, call: Call, ops: &[Op]) {
         let mut results = Vec::with_capacity(ops.len());
+        // A request of a megabyte may ask tens of thousands of times for one long list: all get the same one.
+        let mut lists: HashMap<&str, NameList> = HashMap::new();
         for op in ops {
             results.push(match op {
                 Op::GetData(record) => match self.readable(call.conn, &record.path) {
@@ -98,7 +102,10 @@ impl Core {
                     Err(code) => OpResult::Error(Some(code)),
                 },
                 Op::GetChildren(record) => match self.readable(call.conn, &record.path) {
-                    Ok(node) => OpResult::GetChildren(names(node)),
+                    Ok(node) => {
+                        let list = lists.entry(&record.path).or_insert_with(|| names(node));
+                        OpResult::GetChildren(list.clone())
+                    }
                     Err(code) => OpResult::Error(Some(code)),
                 },
                 _ => return self.refuse_multi_read(call, ops),

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use common::*;
 use zoolet_core::{ConnId, Input};
 use zoolet_proto::ErrorCode::{self, AuthFailed, InvalidAcl, MarshallingError, NoAuth};
-use zoolet_proto::records::{AuthPacket, ClientInfo};
+use zoolet_proto::records::{AuthPacket, ClientInfo, SaslToken};
 use zoolet_proto::{Acl, OpCode, Perms, Reply, Request};
 
 const BOB: &str = "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=";
@@ -284,7 +284,7 @@ fn an_auth_or_sasl_body_that_does_not_decode_is_cut_off_without_a_word() {
 #[test]
 fn sasl_is_not_configured_and_says_so_by_a_null_token() {
     let (mut world, a) = world();
-    assert_eq!(world.ok(a, Request::Sasl(Some(b"token"[..].into()))).reply, Reply::Sasl(None));
+    assert_eq!(world.ok(a, Request::Sasl(SaslToken(Some(b"token"[..].into())))).reply, Reply::Sasl(None));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use zoolet_proto::records::{ConnectRequest, ConnectResponse};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, SaslToken};
 use zoolet_proto::{ErrorCode, Request, SessionId, Zxid};
 
 #[test]
@@ -235,7 +235,7 @@ fn every_request_but_auth_and_sasl_keeps_a_session_alive() {
     assert!(keeps(|| set_watches(0, &[], &[], &[])));
     assert!(keeps(|| Request::WhoAmI));
     assert!(!keeps(|| add_auth("digest", "u:p")));
-    assert!(!keeps(|| Request::Sasl(Some(Bytes::new()))));
+    assert!(!keeps(|| Request::Sasl(SaslToken(Some(Bytes::new())))));
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn auth_is_answered_with_zxid_zero_and_an_unknown_opcode_with_minus_one() {
     let mut world = World::new();
     let a = world.connect();
     assert_eq!(world.ok(a, add_auth("digest", "u:p")).zxid, 0);
-    assert_eq!(world.ok(a, Request::Sasl(Some(b"x"[..].into()))).zxid, 0);
+    assert_eq!(world.ok(a, Request::Sasl(zoolet_proto::records::SaslToken(Some(b"x"[..].into())))).zxid, 0);
     let answer = world.ask_raw(a, 99, Body::new());
     assert_eq!((answer.error, answer.zxid), (Some(ErrorCode::Unimplemented), -1));
     assert_eq!(world.heard(a), ["closed"]);

@@ -1,4 +1,4 @@
-use zoolet_proto::records::AuthPacket;
+use zoolet_proto::records::{AuthPacket, SaslToken};
 use zoolet_proto::{Acl, OpCode, Perms, Request};
 
 use super::{NULLS, UTF8, all, clear};
@@ -268,8 +268,8 @@ pub fn identities(duo: &mut Duo) {
     }
     let again = duo.resume(a, |_| {});
     all(duo, again, [Request::WhoAmI, get("/z")]);
-    duo.ask(again, Request::Sasl(Some(bytes::Bytes::from_static(b"token"))));
-    duo.ask(again, Request::Sasl(Some(bytes::Bytes::new())));
+    duo.ask(again, Request::Sasl(SaslToken(Some(bytes::Bytes::from_static(b"token")))));
+    duo.ask(again, Request::Sasl(SaslToken(Some(bytes::Bytes::new()))));
     clear(duo, b, &["/z"]);
     duo.ask(b, add_auth("digest", "😀:x"));
     duo.deviates(UTF8, |duo| duo.ask(b, Request::WhoAmI));
