@@ -163,12 +163,8 @@ pub fn quotas(duo: &mut Duo) {
                 3 => create(path).flags(2).data(&data),
                 4 | 5 => set(path, &data).version(dice.version()),
                 6 | 7 => delete(path),
-                8 => multi((0..1 + dice.below(4)).map(|_| {
-                    let (path, data) = (dice.of(WITH_QUOTAS), "x".repeat(dice.below(10)));
-                    [create(path).data(&data), sequential(path).data(&data), set(path, &data), delete(path)]
-                        [dice.below(4)]
-                    .clone()
-                })),
+                // One part only: ours are counted together.
+                8 => multi([create(path).data(&data)]),
                 9 => create(quota),
                 10 => create(&limits).data(dice.of(LIMITS)),
                 11 => set(&limits, dice.of(LIMITS)),
