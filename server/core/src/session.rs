@@ -70,9 +70,14 @@ impl SessionTable {
 
     /// The id of the next session.
     pub(crate) fn draw_id(&mut self) -> SessionId {
-        let id = SessionId(self.next_id);
-        self.next_id = self.next_id.wrapping_add(1);
-        id
+        loop {
+            let id = SessionId(self.next_id);
+            self.next_id = self.next_id.wrapping_add(1);
+            // A session from before a restart may have it, where the clock was set back in between.
+            if !self.sessions.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     pub(crate) fn insert(&mut self, id: SessionId, timeout: i32, conn: Option<ConnId>, now: Millis) {
@@ -183,6 +188,14 @@ mod tests {
         table.touch(id, Millis(2100));
         assert_eq!(table.expired(Millis(5000)), None);
         assert_eq!(table.expired(Millis(6000)), Some(id));
+    }
+
+    #[test]
+    fn a_session_that_lives_keeps_its_id_to_itself() {
+        let mut table = SessionTable::new(1000, Millis(0));
+        let taken = SessionId(table.next_id);
+        table.insert(taken, 3000, None, Millis(0));
+        assert_eq!(table.draw_id(), SessionId(taken.0 + 1));
     }
 
     #[test]
