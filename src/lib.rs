@@ -34,6 +34,9 @@ pub use zoolet_recipes as recipes;
 #[doc(no_inline)]
 pub use zoolet_server as server;
 
-pub use zoolet_client::Client;
-pub use zoolet_recipes::Lock;
-pub use zoolet_server::Server;
+pub use zoolet_client::{
+    Acl, AddWatchMode, Client, Error, ErrorCode, EventType, Perms, SessionState, Stat, WatchEvent,
+    WatchUpdate,
+};
+pub use zoolet_recipes::{FencingToken, Guard, HoldState, Lock, LockError, LostReason};
+pub use zoolet_server::{Server, ServerBuilder, StartError};

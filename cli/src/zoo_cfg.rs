@@ -150,8 +150,6 @@ fn why_ignored(spelling: &str) -> Option<String> {
     let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling);
     let why = match name {
         "dataDir" | "dataLogDir" => "state is kept in memory",
-        "secureClientPort" => "there is no TLS",
-        "sessionRequireClientSASLAuth" | "enforce.auth.enabled" => "nobody is asked to authenticate",
         _ if name.starts_with("server.") => "there is no ensemble",
         _ => {
             let meant = KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(name))?;
@@ -161,7 +159,20 @@ fn why_ignored(spelling: &str) -> Option<String> {
     Some(why.to_owned())
 }
 
+/// Refuses what asks for a protection that is not there: whoever wrote it must not be served without.
+fn no_protection(what: &str) -> Result<(), String> {
+    Err(format!("cannot be had, as there is no {what} yet; remove it to serve without"))
+}
+
+fn no_sasl(value: &str) -> Result<(), String> {
+    if boolean(value)? { no_protection("SASL") } else { Ok(()) }
+}
+
 const KEYS: &[Key] = &[
+    Key { name: "secureClientPort", take: |_, _| no_protection("TLS") },
+    Key { name: "requireClientAuthScheme", take: |_, _| no_protection("SASL") },
+    Key { name: "sessionRequireClientSASLAuth", take: |value, _| no_sasl(value) },
+    Key { name: "enforce.auth.enabled", take: |value, _| no_sasl(value) },
     Key { name: "tickTime", take: |value, to| put(&mut to.settings.tick_time, interval(value)) },
     Key { name: "clientPort", take: |value, to| put(&mut to.port, port(value)) },
     Key { name: "clientPortAddress", take: |value, to| put(&mut to.address, address(value)) },

@@ -82,6 +82,17 @@ fn keys_that_mean_nothing_here_are_named_in_one_warning() {
 }
 
 #[test]
+fn keys_that_ask_for_a_protection_that_is_not_there_are_refused() {
+    for line in ["secureClientPort=2281", "sessionRequireClientSASLAuth=true", "enforce.auth.enabled=true"] {
+        let file = config(line);
+        let told = refused(&["--config", file.path().to_str().unwrap()]);
+        assert!(told.contains("remove it to serve without"), "{told}");
+    }
+    let file = config("sessionRequireClientSASLAuth=false\n");
+    Running::start(&["--config", file.path().to_str().unwrap(), "--bind", "127.0.0.1:0"]).stop("TERM");
+}
+
+#[test]
 fn a_super_digest_can_come_from_a_file_of_its_own() {
     let digest = config("super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n");
     Running::start(&["--bind", "127.0.0.1:0", "--super-digest-file", digest.path().to_str().unwrap()]);

@@ -7,7 +7,7 @@ use zoolet_proto::{OpCode, Request, records::Op};
 use crate::chroot::Chroot;
 
 /// The call an [`Error`](crate::Error) belongs to: its operation, its path, and how far it had come.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Subject {
     operation: &'static str,
     path: String,
@@ -59,6 +59,13 @@ impl Subject {
     /// Whether it is a write that a server may have received.
     pub(crate) fn is_exposed(&self) -> bool {
         self.exposed
+    }
+}
+
+// As it is displayed: an error that ends a `main` is printed by `Debug`.
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

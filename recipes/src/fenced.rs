@@ -13,11 +13,13 @@ use crate::guard::LostReason;
 pub struct FencedTxn<'g> {
     setup: &'g Setup,
     multi: Multi<'g>,
+    /// How the lock was lost, where that is known already.
+    lost: Option<LostReason>,
 }
 
 impl<'g> FencedTxn<'g> {
-    pub(crate) fn new(setup: &'g Setup, node: &str) -> Self {
-        Self { setup, multi: setup.client.multi().check(node, -1) }
+    pub(crate) fn new(setup: &'g Setup, node: &str, lost: Option<LostReason>) -> Self {
+        Self { setup, multi: setup.client.multi().check(node, -1), lost }
     }
 
     /// Creates a persistent znode that is open to everybody. For any other, [`add`](FencedTxn::add) a create.
@@ -49,12 +51,15 @@ impl<'g> FencedTxn<'g> {
     /// Sends it and waits: one outcome per write, in order.
     ///
     /// # Errors
-    /// [`LockError::NotHeld`] if the lock was not held any more; [`LockError::Client`] with what was refused and its
+    /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known; [`LockError::Client`] with what was refused and its
     /// number, where 0 is the check of the lock. Nothing has happened then. After a lost connection the outcome is
     /// unknown.
     /// # Ordering and cancel safety
     /// Sent at the first poll. Dropping the future does not recall it.
     pub async fn commit(self) -> Result<Vec<MultiOutcome>, LockError> {
+        if let Some(reason) = self.lost {
+            return Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason });
+        }
         match self.multi.commit().await {
             Ok(mut outcomes) => {
                 // The check of the lock is ours, not the caller's.
@@ -69,6 +74,6 @@ impl<'g> FencedTxn<'g> {
     }
 
     fn with(self, add: impl FnOnce(Multi<'g>) -> Multi<'g>) -> Self {
-        Self { setup: self.setup, multi: add(self.multi) }
+        Self { multi: add(self.multi), ..self }
     }
 }

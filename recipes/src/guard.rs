@@ -178,7 +178,11 @@ impl Guard {
     /// Writes that happen only if the lock is still held when they do: a multi that begins with a check of the holder's
     /// znode. No token is needed for effects inside ZooKeeper.
     pub fn fenced(&self) -> FencedTxn<'_> {
-        FencedTxn::new(&self.setup, &self.node)
+        let lost = match self.state() {
+            HoldState::Lost(reason) => Some(reason),
+            _ => None,
+        };
+        FencedTxn::new(&self.setup, &self.node, lost)
     }
 
     /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then.
@@ -193,7 +197,8 @@ impl Guard {
         }
     }
 
-    /// Releases the lock and waits until its znode is gone.
+    /// Releases the lock and waits until its znode is gone. Without a server it waits until the lock is lost, which is
+    /// within the session timeout; the znode is deleted in the background then, if the session is taken up again.
     ///
     /// # Errors
     /// What keeps the znode there. It goes with the session in any case.

@@ -1,8 +1,10 @@
 //! The task behind a guard: notices that the lock is lost, and releases it.
 
+use std::pin::pin;
+
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, States, Watch};
+use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, Watch};
 
 use crate::contender::Entrant;
 use crate::error::LockError;
@@ -42,71 +44,65 @@ pub(crate) fn lease_end(client: &Client) -> Instant {
 
 impl Holder {
     /// Watches over the lock until its guard is released or dropped, then gives it up.
-    pub(crate) async fn run(mut self) {
-        let client = self.entrant.setup().client.clone();
+    pub(crate) async fn run(self) {
+        let Self { mut entrant, node, policy, watch_own_node, state, mut order } = self;
+        let client = entrant.setup().client.clone();
+        let mut session_over = pin!(follow_session(&client, policy, &state));
+        let mut ordered = None;
         let lost = tokio::select! {
             biased;
-            order = &mut self.order => return self.release(order.ok()).await,
-            reason = watch_over(&client, &self.node, self.policy, self.watch_own_node, &self.state) => reason,
+            given = &mut order => {
+                // A dropped guard is an order as well, for whose outcome nobody waits.
+                let waiting = ordered.insert(given.ok());
+                tokio::select! {
+                    biased;
+                    outcome = entrant.leave() => return tell(waiting.take(), outcome),
+                    reason = &mut session_over => reason,
+                }
+            }
+            reason = &mut session_over => reason,
+            reason = follow_node(&client, &node, watch_own_node) => reason,
         };
-        tracing::debug!(node = self.node, %lost, "lock lost");
-        self.state.send_replace(HoldState::Lost(lost));
-        // Nobody relies on it any more, so it is not kept from others until the guard is dropped.
-        let gave_up = self.entrant.leave().await;
-        let order = self.order.await;
-        if let Ok(Order { done }) = order {
-            let _ = done.send(gave_up.map(|_| Released::AlreadyGone).or_else(over_is_gone));
-        }
-    }
-
-    async fn release(mut self, order: Option<Order>) {
-        let outcome = self
-            .entrant
-            .leave()
-            .await
-            .map(|deleted| if deleted { Released::Deleted } else { Released::AlreadyGone });
-        match (order, outcome) {
-            (Some(Order { done }), outcome) => {
-                let _ = done.send(outcome.or_else(over_is_gone));
-            }
-            (None, Err(error)) => {
-                tracing::debug!(node = self.node, %error, "cannot release a lock; it goes with the session")
-            }
-            (None, Ok(_)) => {}
+        tracing::debug!(node, %lost, "lock lost");
+        state.send_replace(HoldState::Lost(lost));
+        let answer = async {
+            let waiting = match ordered {
+                Some(waiting) => waiting,
+                None => order.await.ok(),
+            };
+            tell(waiting, Ok(false));
+        };
+        // Nobody relies on it any more, so it is not kept from others until the guard is dropped; nor is whoever releases
+        // it kept waiting for a server that may never come back.
+        let (gave_up, ()) = tokio::join!(entrant.leave(), answer);
+        if let Err(error) = gave_up {
+            tracing::debug!(node, %error, "cannot give up a lost lock; it goes with the session");
         }
     }
 }
 
-/// A lock goes with its session, so a release that finds the session over has nothing left to do.
-fn over_is_gone(error: LockError) -> Result<Released, LockError> {
-    match error {
-        LockError::SessionOver { .. } => Ok(Released::AlreadyGone),
-        error => Err(error),
+/// Tells whoever waits for a release whether a znode was deleted by it.
+fn tell(waiting: Option<Order>, outcome: Result<bool, LockError>) {
+    let released = match outcome {
+        Ok(true) => Ok(Released::Deleted),
+        // A lock goes with its session: a release that finds that over has nothing left to do.
+        Ok(false) | Err(LockError::SessionOver { .. }) => Ok(Released::AlreadyGone),
+        Err(error) => Err(error),
+    };
+    match (waiting, released) {
+        (Some(Order { done }), released) => _ = done.send(released),
+        (None, Err(error)) => tracing::debug!(%error, "cannot release a lock; it goes with the session"),
+        (None, Ok(_)) => {}
     }
 }
 
-/// Publishes what becomes of the lock until it is lost, and says how.
-async fn watch_over(
+/// Publishes what becomes of the lock as its session goes, until it is lost, and says how.
+async fn follow_session(
     client: &Client,
-    node: &str,
     policy: SuspendPolicy,
-    watch_own_node: bool,
     state: &watch::Sender<HoldState>,
 ) -> LostReason {
     let mut states = client.states();
-    tokio::select! {
-        biased;
-        reason = follow_session(client, &mut states, policy, state) => reason,
-        reason = follow_node(client, node, watch_own_node) => reason,
-    }
-}
-
-async fn follow_session(
-    client: &Client,
-    states: &mut States,
-    policy: SuspendPolicy,
-    state: &watch::Sender<HoldState>,
-) -> LostReason {
     let mut suspect_until = None;
     loop {
         let next = match suspect_until {

@@ -310,7 +310,7 @@ async fn win(
     if confirmed {
         let setup = entrant.setup();
         if let Some(node) = entrant.node() {
-            crate::FencedTxn::new(setup, &node.path).commit().await?;
+            crate::FencedTxn::new(setup, &node.path, None).commit().await?;
         }
     }
     Ok(())

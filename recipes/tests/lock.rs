@@ -190,6 +190,21 @@ async fn without_a_server_a_lock_is_suspect_and_then_lost_before_the_session_can
     let passed = tokio::time::Instant::now() - contact;
     assert!(passed <= zk.session_timeout(), "{passed:?} since the last contact");
     assert!(begin.elapsed() >= Duration::from_secs(3), "{:?} is early", begin.elapsed());
+    // What is known needs no server.
+    let refused = guard.verify().await.unwrap_err();
+    assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_a_server_ends_when_the_lock_is_lost() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let contact = zk.last_contact();
+    world.server.shutdown().await;
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+    assert!(contact.elapsed() <= zk.session_timeout(), "{:?}", contact.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
