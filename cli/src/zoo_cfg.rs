@@ -141,7 +141,7 @@ impl Key {
     fn find(spelling: &str) -> Option<&'static Self> {
         let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling);
         let name = if name == "superDigest" { SUPER_DIGEST } else { name };
-        KEYS.iter().find(|key| key.name == name)
+        KEYS.iter().chain(REFUSED).find(|key| key.name == name)
     }
 }
 
@@ -168,11 +168,15 @@ fn no_sasl(value: &str) -> Result<(), String> {
     if boolean(value)? { no_protection("SASL") } else { Ok(()) }
 }
 
-const KEYS: &[Key] = &[
+/// Keys that mean something, but nothing that can be had.
+const REFUSED: &[Key] = &[
     Key { name: "secureClientPort", take: |_, _| no_protection("TLS") },
     Key { name: "requireClientAuthScheme", take: |_, _| no_protection("SASL") },
     Key { name: "sessionRequireClientSASLAuth", take: |value, _| no_sasl(value) },
     Key { name: "enforce.auth.enabled", take: |value, _| no_sasl(value) },
+];
+
+const KEYS: &[Key] = &[
     Key { name: "tickTime", take: |value, to| put(&mut to.settings.tick_time, interval(value)) },
     Key { name: "clientPort", take: |value, to| put(&mut to.port, port(value)) },
     Key { name: "clientPortAddress", take: |value, to| put(&mut to.address, address(value)) },
