@@ -10,6 +10,7 @@ mod properties;
 mod serve;
 mod settings;
 mod signals;
+mod values;
 mod zoo_cfg;
 
 use std::io::{self, Write as _};

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::properties::{self, Entry};
-use crate::settings::{MIN_FRAME, Secret, Settings, check_super_digest, quoted, words};
+use crate::settings::{Settings, quoted, words};
+use crate::values::{
+    address, age, backlog, boolean, bound, decoded, decoded_interval, deletions, int, interval, limit,
+    max_frame, port, super_digest, yes_or_no,
+};
 
 /// Where a server listens whose file has a port and no address: everywhere, as ZooKeeper does.
 const ANY_ADDRESS: &str = "0.0.0.0";
@@ -237,133 +239,13 @@ fn maybe<T>(place: &mut Option<T>, value: Result<Option<T>, String>) -> Result<(
     Ok(())
 }
 
-const INTS: RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
-const POSITIVE: RangeInclusive<i64> = 1..=i32::MAX as i64;
-
-/// `Integer.parseInt`.
-fn int(value: &str) -> Option<i64> {
-    value.parse::<i32>().ok().map(i64::from)
-}
-
-/// `Integer.decode`, which reads what ZooKeeper takes from a JVM property: decimal, or hexadecimal with `0x` or `#`
-/// in front, or octal with `0`.
-fn decoded(value: &str) -> Option<i64> {
-    decoded_long(value).filter(|number| INTS.contains(number))
-}
-
-/// `Long.decode`.
-fn decoded_long(value: &str) -> Option<i64> {
-    let (minus, number) = match value.strip_prefix(['-', '+']) {
-        Some(number) => (value.starts_with('-'), number),
-        None => (false, value),
-    };
-    let hexadecimal = ["0x", "0X", "#"].into_iter().find_map(|prefix| number.strip_prefix(prefix));
-    let (digits, radix) = match (hexadecimal, number.strip_prefix('0')) {
-        (Some(digits), _) => (digits, 16),
-        (None, Some(digits)) if !digits.is_empty() => (digits, 8),
-        _ => (number, 10),
-    };
-    if digits.starts_with(['-', '+']) {
-        return None;
-    }
-    let number = i64::from_str_radix(digits, radix).ok()?;
-    Some(if minus { -number } else { number })
-}
-
-fn within(number: Option<i64>, range: RangeInclusive<i64>, what: &str) -> Result<i64, String> {
-    let (low, high) = (*range.start(), *range.end());
-    number
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| format!("must be {what} from {low} to {high}"))
-}
-
-fn duration(millis: i64) -> Duration {
-    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-fn interval(value: &str) -> Result<Duration, String> {
-    within(int(value), POSITIVE, "a number of milliseconds").map(duration)
-}
-
-fn decoded_interval(value: &str) -> Result<Duration, String> {
-    within(decoded(value), POSITIVE, "a number of milliseconds").map(duration)
-}
-
-/// A bound of session timeouts; -1 leaves it to the tick.
-fn bound(value: &str) -> Result<Option<Duration>, String> {
-    if int(value) == Some(-1) {
-        return Ok(None);
-    }
-    interval(value).map(Some).map_err(|mend| format!("{mend}, or -1 to leave it to tickTime"))
-}
-
-fn port(value: &str) -> Result<u16, String> {
-    let port = within(int(value), 0..=i64::from(u16::MAX), "a port")?;
-    u16::try_from(port).map_err(|error| error.to_string())
-}
-
-fn address(value: &str) -> Result<String, String> {
-    if value.is_empty() { Err("must be an address or a host name".to_owned()) } else { Ok(value.to_owned()) }
-}
-
-/// How many connections; 0 or a negative number is no limit.
-fn limit(number: Option<i64>) -> Result<usize, String> {
-    let number = within(number, INTS, "a number of connections, where 0 is no limit,")?;
-    Ok(usize::try_from(number).unwrap_or(0))
-}
-
-/// A length of the queue of a listening socket; below 1 it is the default.
-fn backlog(value: &str) -> Result<Option<u32>, String> {
-    let number = within(int(value), INTS, "a number of connections, where -1 is the default,")?;
-    Ok(u32::try_from(number).ok().filter(|backlog| *backlog > 0))
-}
-
-fn max_frame(value: &str) -> Result<usize, String> {
-    // A connect request must fit.
-    let least = i64::try_from(MIN_FRAME).unwrap_or(i64::MAX);
-    let bytes = within(decoded(value), least..=i64::from(i32::MAX), "a number of bytes")?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
-}
-
-fn deletions(value: &str) -> Result<u32, String> {
-    let number = within(decoded(value), POSITIVE, "a number of deletions")?;
-    u32::try_from(number).map_err(|error| error.to_string())
-}
-
-/// An age; 0 or a negative number is never.
-fn age(value: &str) -> Result<Duration, String> {
-    let millis =
-        within(decoded_long(value), i64::MIN..=i64::MAX, "a number of milliseconds, where 0 is never,")?;
-    Ok(duration(millis))
-}
-
-/// ZooKeeper takes anything but `true` for false, at most keys without a word. A typing error must not decide.
-fn boolean(value: &str) -> Result<bool, String> {
-    match value {
-        _ if value.eq_ignore_ascii_case("true") => Ok(true),
-        _ if value.eq_ignore_ascii_case("false") => Ok(false),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
-fn yes_or_no(value: &str) -> Result<bool, String> {
-    match value {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err("must be yes or no".to_owned()),
-    }
-}
-
-fn super_digest(value: &str) -> Result<Secret, String> {
-    check_super_digest(value)?;
-    Ok(Secret::from(value))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use zoolet_server::FourLetterWord;
 
-    use crate::settings::Words;
+    use crate::settings::{Secret, Words};
 
     use super::*;
 
