@@ -101,13 +101,8 @@ impl<'c> Multi<'c> {
         self.push(write.into().0)
     }
 
-    fn push(mut self, op: Result<Op, Error>) -> Self {
-        match (&mut self.ops, op) {
-            (Ok(ops), Ok(op)) => ops.push(op),
-            (Ok(_), Err(error)) => self.ops = Err(error),
-            (Err(_), _) => {}
-        }
-        self
+    fn push(self, op: Result<Op, Error>) -> Self {
+        Self { ops: with(self.ops, op), ..self }
     }
 
     /// Sends it and waits: one outcome per operation, in order. The same as `.await`.
@@ -130,6 +125,13 @@ impl<'c> Multi<'c> {
 }
 
 sendable!(Multi => Vec<MultiOutcome>);
+
+/// The list with one more operation, or the first error on the way.
+fn with(ops: Result<Vec<Op>, Error>, op: Result<Op, Error>) -> Result<Vec<Op>, Error> {
+    let mut ops = ops?;
+    ops.push(op?);
+    Ok(ops)
+}
 
 fn outcome(result: OpResult) -> Option<MultiOutcome> {
     Some(match result {
@@ -200,13 +202,8 @@ impl<'c> MultiRead<'c> {
         self.push(path.map(|path| Op::GetChildren(records::GetChildren { path, watch: false })))
     }
 
-    fn push(mut self, op: Result<Op, Error>) -> Self {
-        match (&mut self.ops, op) {
-            (Ok(ops), Ok(op)) => ops.push(op),
-            (Ok(_), Err(error)) => self.ops = Err(error),
-            (Err(_), _) => {}
-        }
-        self
+    fn push(self, op: Result<Op, Error>) -> Self {
+        Self { ops: with(self.ops, op), ..self }
     }
 
     fn call(self) -> Call<'c, Vec<Result<ReadOutcome, ErrorCode>>> {

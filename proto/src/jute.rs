@@ -223,6 +223,11 @@ impl NameList {
         self.count == 0
     }
 
+    /// How many bytes the names take in a frame.
+    pub fn encoded_len(&self) -> usize {
+        self.encoded.len()
+    }
+
     /// The names in wire order.
     pub fn iter(&self) -> impl Iterator<Item = String> + '_ {
         let mut rest = &self.encoded[..];

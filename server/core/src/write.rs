@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Stat, Xid, Zxid};
+use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
 use crate::machine::{Call, Core};
 use crate::pending::Pending;
@@ -246,6 +246,6 @@ fn multi_result(change: &Change, with_stat: bool) -> OpResult {
         Change::Created { path, .. } => OpResult::Create(path.to_string()),
         Change::DataSet { stat, .. } => OpResult::SetData(*stat),
         Change::Deleted { .. } => OpResult::Delete,
-        Change::Checked | Change::AclSet { stat: Stat { .. } } => OpResult::Check,
+        Change::Checked | Change::AclSet { .. } => OpResult::Check,
     }
 }

@@ -217,16 +217,18 @@ impl State {
     }
 }
 
-/// The bytes of data in a reply, which it shares with the tree until it is encoded: a multiRead of many times the same
-/// znode takes no memory before.
+/// The bytes in a reply that it shares with others until it is encoded, data and lists of names: a multiRead of many
+/// times the same znode takes no memory before.
 fn weight(reply: &Reply) -> usize {
-    let data_of = |result: &OpResult| match result {
+    let shared_by = |result: &OpResult| match result {
         OpResult::GetData(Some(data), _) => data.len(),
+        OpResult::GetChildren(names) => names.encoded_len(),
         _ => 0,
     };
     match reply {
         Reply::Data(Some(data), _) => data.len(),
-        Reply::Multi(results) => results.iter().map(data_of).sum(),
+        Reply::Children(names) | Reply::Children2(names, _) => names.encoded_len(),
+        Reply::Multi(results) => results.iter().map(shared_by).sum(),
         _ => 0,
     }
 }
@@ -239,7 +241,7 @@ fn wake(waker: Option<Waker>) {
 
 #[cfg(test)]
 mod tests {
-    use zoolet_proto::{Reply, ReplyHeader, Xid, Zxid};
+    use zoolet_proto::{NameList, Reply, ReplyHeader, Stat, Xid, Zxid};
 
     use super::*;
 
@@ -299,6 +301,19 @@ mod tests {
         outbox.push([ping(), reply, ping()].into_iter());
         assert_eq!(outbox.lock().waiting.capacity(), 0, "what waited is let go at once");
         assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
+    }
+
+    #[test]
+    fn what_a_multi_read_shares_is_weighed_as_often_as_it_would_be_sent() {
+        let names: NameList = ["child"; 1_000].into_iter().collect();
+        let (list, data) = (
+            OpResult::GetChildren(names),
+            OpResult::GetData(Some("x".repeat(9_000).into()), Stat::default()),
+        );
+        assert_eq!(
+            weight(&Reply::Multi([vec![list; 100], vec![data; 100]].concat())),
+            100 * 9_000 + 100 * 9_000
+        );
     }
 
     async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
