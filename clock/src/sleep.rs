@@ -1,0 +1,101 @@
+//! [`Sleep`]: a wait for a time, on any clock.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::manual::{Manual, SleeperId};
+
+/// A future that is ready once its time has come, from [`Clock::sleep_until`](crate::Clock::sleep_until).
+///
+/// Dropping it ends the wait. It may be polled after it was ready, and is ready again.
+#[must_use = "nobody waits unless this is polled"]
+pub struct Sleep(Kind);
+
+enum Kind {
+    Tokio(Pin<Box<tokio::time::Sleep>>),
+    System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
+    Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId> },
+}
+
+impl Sleep {
+    pub(crate) fn tokio(deadline: Instant) -> Self {
+        Self(Kind::Tokio(Box::pin(tokio::time::sleep_until(deadline))))
+    }
+
+    pub(crate) fn system(deadline: Instant) -> Self {
+        Self(Kind::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) })
+    }
+
+    pub(crate) fn manual(clock: Arc<Manual>, deadline: Instant) -> Self {
+        Self(Kind::Manual { clock, deadline, id: None })
+    }
+
+    /// Waits for another time from now on.
+    pub fn reset(&mut self, to: Instant) {
+        match &mut self.0 {
+            Kind::Tokio(sleep) => sleep.as_mut().reset(to),
+            Kind::System { deadline, nap } => {
+                *deadline = to;
+                nap.as_mut().reset(Instant::now() + left(to));
+            }
+            Kind::Manual { clock, deadline, id } => {
+                if let Some(id) = id.take() {
+                    clock.forget(*deadline, id);
+                }
+                *deadline = to;
+            }
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Kind::Tokio(sleep) => sleep.as_mut().poll(cx),
+            Kind::System { deadline, nap } => {
+                let left = left(*deadline);
+                if left.is_zero() {
+                    return Poll::Ready(());
+                }
+                ready!(nap.as_mut().poll(cx));
+                // tokio's time was moved, the machine's was not: sleep on, behind whoever else wants to run.
+                nap.as_mut().reset(Instant::now() + left);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Kind::Manual { clock, deadline, id } => {
+                if clock.wait(*deadline, id, cx.waker()) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(())
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Kind::Manual { clock, deadline, id: Some(id) } = &self.0 {
+            clock.forget(*deadline, *id);
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").finish_non_exhaustive()
+    }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::from_std(std::time::Instant::now()))
+}

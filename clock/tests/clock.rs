@@ -1,0 +1,92 @@
+//! What each clock promises.
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use tokio::task::yield_now;
+use zoolet_clock::{Clock, Elapsed, NotManual};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_manual_clock_stands_still_until_it_is_moved_and_wakes_those_who_are_due() {
+    let clock = Clock::manual();
+    let (one, two) = (tokio::spawn(clock.sleep(SECOND)), tokio::spawn(clock.sleep(SECOND * 2)));
+    yield_now().await;
+    let before = clock.unix_millis();
+    clock.advance(SECOND).unwrap();
+    one.await.unwrap();
+    assert!(!two.is_finished());
+    assert_eq!(clock.unix_millis() - before, 1_000);
+    assert_eq!(clock.advance_to_next_timeout(SECOND / 2), Ok(None), "nobody waits for half a second");
+    assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(Some(SECOND)));
+    two.await.unwrap();
+    assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(None), "nobody waits at all");
+}
+
+#[tokio::test]
+async fn whoever_is_woken_is_unattended_until_it_waits_for_something_else() {
+    let clock = Clock::manual();
+    let mut sleep = clock.sleep(SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(clock.unattended(), 1);
+    assert_eq!(futures_poll(&mut sleep).await, Some(()));
+    assert_eq!(clock.unattended(), 1, "it has only learnt that its time has come");
+    sleep.reset(clock.now() + SECOND);
+    assert_eq!((clock.unattended(), futures_poll(&mut sleep).await), (0, None));
+    clock.advance(SECOND).unwrap();
+    drop(sleep);
+    assert_eq!(clock.unattended(), 0);
+}
+
+#[tokio::test]
+async fn a_timeout_is_over_when_the_clock_says_so() {
+    let clock = Clock::manual();
+    let of = clock.clone();
+    let waiting = tokio::spawn(async move { of.timeout(SECOND, std::future::pending::<()>()).await });
+    yield_now().await;
+    clock.advance(SECOND).unwrap();
+    assert_eq!(waiting.await.unwrap(), Err(Elapsed));
+    assert_eq!(clock.timeout(Duration::ZERO, async { 7 }).await, Ok(7), "what is ready is not late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tokio_clock_is_paused_with_tokio_and_the_system_clock_is_not() {
+    let (tokio, system) = (Clock::tokio(), Clock::system());
+    let (began, tokio_began) = (std::time::Instant::now(), tokio.now());
+    tokio.sleep(SECOND * 3600).await;
+    assert!(began.elapsed() < SECOND * 10);
+    assert!(tokio.now() - tokio_began >= SECOND * 3600);
+    system.sleep(Duration::from_millis(5)).await;
+    assert!(began.elapsed() >= Duration::from_millis(5));
+}
+
+#[tokio::test]
+async fn only_a_manual_clock_can_be_moved_and_the_error_says_what_to_do() {
+    let error = Clock::system().advance(SECOND).expect_err("the machine's");
+    assert_eq!(error, NotManual { clock: "system" });
+    assert_eq!(
+        Clock::tokio().advance_to_next_timeout(SECOND).expect_err("tokio's").to_string(),
+        "the tokio clock cannot be moved; start with `Clock::manual()` to move time by hand"
+    );
+}
+
+#[tokio::test]
+async fn a_clock_counts_from_where_it_is_told_to() {
+    let clock = Clock::manual().starting_at(SECOND * 100);
+    clock.advance(SECOND).unwrap();
+    assert_eq!(clock.unix_millis(), 101_000);
+    assert_eq!(clock.instant_of(101_000), clock.now());
+    assert!(clock.instant_of(i64::MAX) > clock.now() + SECOND * 3600);
+}
+
+async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|cx| {
+        std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(cx) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
