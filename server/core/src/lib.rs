@@ -33,6 +33,7 @@
 mod access;
 mod address;
 mod config;
+mod control;
 mod handshake;
 mod machine;
 mod message;
@@ -56,5 +57,5 @@ pub use message::{ConnId, Effects, Input, Message, Millis};
 pub use session::{SessionTable, SessionView};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};
-pub use watch::WatchTable;
+pub use watch::{WatchKind, WatchTable, WatchView};
 pub use znode::{Owner, Znode};

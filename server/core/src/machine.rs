@@ -36,6 +36,8 @@ pub(crate) struct Link {
     pub(crate) session: Option<SessionId>,
     pub(crate) read_only: Option<bool>,
     pub(crate) idle_until: Millis,
+    /// Whether its session is taken to live at another server by now.
+    pub(crate) moved: bool,
 }
 
 /// A request on its way: who asked, under which number, and when.
@@ -132,12 +134,14 @@ impl Core {
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.unattached.insert((idle_until, conn));
         let ids = vec![Identity::Ip(peer)];
-        self.links.insert(conn, Link { peer, ids, session: None, read_only: None, idle_until });
+        let link = Link { peer, ids, session: None, read_only: None, idle_until, moved: false };
+        self.links.insert(conn, link);
     }
 
     fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
         let Some(link) = self.links.get(&conn) else { return };
         let Some(session) = link.session else { return self.close(conn) };
+        let moved = link.moved;
         let Incoming { xid, op, body } = incoming;
         let call = Call { now, conn, session, xid };
         let op = OpCode::from_code(op);
@@ -148,6 +152,7 @@ impl Core {
         self.sessions.touch(session, now);
         match (op, body) {
             (None | Some(OpCode::Check), _) => self.unimplemented(call),
+            (op, _) if moved && op != Some(OpCode::CloseSession) => self.refuse_moved(call, op),
             (_, Ok(request)) => self.route(call, request),
             (Some(op), Err(flaw)) => self.undecodable(call, op, flaw),
         }

@@ -120,6 +120,18 @@ impl SessionTable {
         }
     }
 
+    /// Forgets every connection, and gives every session its whole timeout anew. Ids go on from the time of the restart,
+    /// never back: one that was given out stays with the session that had it.
+    pub(crate) fn restart(&mut self, now: Millis) {
+        self.next_id = self.next_id.max(first_id(now));
+        self.deadlines.clear();
+        for (id, session) in &mut self.sessions {
+            session.conn = None;
+            session.deadline = deadline(now, session.timeout, self.tick);
+            self.deadlines.insert((session.deadline, *id));
+        }
+    }
+
     /// The session that has expired by `now`, the longest ago first.
     pub(crate) fn expired(&self, now: Millis) -> Option<SessionId> {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)

@@ -1,6 +1,7 @@
 //! The watch table: who waits on what, by path and by connection. A watch belongs to a connection and goes with it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use zoolet_proto::{WatcherType, parent_of};
@@ -49,6 +50,50 @@ impl Modes {
     }
 }
 
+/// What a watch waits for, and whether it stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WatchKind {
+    /// The next change of the znode itself; left by getData and exists.
+    Data,
+    /// The next change of its list of children; left by getChildren.
+    Child,
+    /// Every change of the znode and of its list of children.
+    Persistent,
+    /// Every change of the znode and of all below it, but not of lists of children.
+    Recursive,
+}
+
+impl WatchKind {
+    const ALL: [(Self, Modes); 4] = [
+        (Self::Data, Modes::DATA),
+        (Self::Child, Modes::CHILD),
+        (Self::Persistent, Modes::PERSISTENT),
+        (Self::Recursive, Modes::RECURSIVE),
+    ];
+}
+
+impl fmt::Display for WatchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Data => "data",
+            Self::Child => "child",
+            Self::Persistent => "persistent",
+            Self::Recursive => "recursive",
+        })
+    }
+}
+
+/// A watch: who waits for what where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchView<'t> {
+    /// The path it is on, as the client wrote it.
+    pub path: &'t str,
+    /// The connection that set it.
+    pub conn: ConnId,
+    /// What it waits for. A connection that has several kinds on one path has as many watches.
+    pub kind: WatchKind,
+}
+
 /// Which changes of a path are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aspect {
@@ -92,6 +137,21 @@ impl WatchTable {
             let on_data = watchers.iter().filter(|(_, modes)| modes.has(Modes::IN_DATA_TABLE));
             on_data.map(move |(conn, _)| (&**path, *conn))
         })
+    }
+
+    /// Every watch, sorted by path, then connection, then kind.
+    pub fn iter(&self) -> impl Iterator<Item = WatchView<'_>> {
+        let mut watches: Vec<_> = self
+            .by_path
+            .iter()
+            .flat_map(|(path, watchers)| watchers.iter().map(move |(conn, modes)| (path, conn, modes)))
+            .flat_map(|(path, conn, modes)| {
+                let kinds = WatchKind::ALL.into_iter().filter(|(_, mode)| modes.has(*mode));
+                kinds.map(move |(kind, _)| WatchView { path, conn: *conn, kind })
+            })
+            .collect();
+        watches.sort_unstable();
+        watches.into_iter()
     }
 
     /// Watched paths with the connections that watch them, sorted.
@@ -258,6 +318,23 @@ mod tests {
         table.drop_connection(A);
         assert_eq!((table.len(), table.recursive), (1, 0));
         assert_eq!(table.trigger("/a", Aspect::Children), [B]);
+    }
+
+    #[test]
+    fn every_watch_is_listed_once_for_each_kind_sorted_by_path_connection_and_kind() {
+        let mut table = WatchTable::default();
+        table.add(B, "/b", Modes::RECURSIVE);
+        table.add(B, "/a", Modes::PERSISTENT);
+        table.add(A, "/a/x", Modes::CHILD);
+        table.add(A, "/a", Modes::CHILD);
+        table.add(A, "/a", Modes::DATA);
+        let listed = |table: &WatchTable| -> Vec<String> {
+            table.iter().map(|watch| format!("{} {} {}", watch.path, watch.conn, watch.kind)).collect()
+        };
+        let all = ["/a 1 data", "/a 1 child", "/a 2 persistent", "/a/x 1 child", "/b 2 recursive"];
+        assert_eq!(listed(&table), all);
+        table.trigger("/a", Aspect::Data);
+        assert_eq!(listed(&table), all[1..]);
     }
 
     #[test]
