@@ -157,7 +157,7 @@ fn ten_thousand_idle_connections_cost_little_and_disturb_nobody() {
 }
 
 /// A session without what a test's client keeps for itself.
-async fn shake_hands(zk: &Zk) -> tokio::io::DuplexStream {
+async fn shake_hands(zk: &Zk) -> zoolet::server::InProcessStream {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = zk.stream();
     stream.write_all(&Hello::new().bytes()).await.expect("a connection that takes bytes");

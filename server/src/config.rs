@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use zoolet_clock::Clock;
 use zoolet_core::CoreConfig;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, FourLetterWord};
 
@@ -17,6 +18,7 @@ pub struct ServerBuilder {
     pub(crate) core: CoreConfig,
     pub(crate) net: NetConfig,
     pub(crate) binds: Vec<String>,
+    pub(crate) clock: Option<Clock>,
 }
 
 /// What the networking needs to know.
@@ -56,7 +58,7 @@ impl Default for ServerBuilder {
             outbox_limit: 64 << 20,
             words: Words::Listed(Vec::new()),
         };
-        Self { core: CoreConfig::default(), net, binds: Vec::new() }
+        Self { core: CoreConfig::default(), net, binds: Vec::new(), clock: None }
     }
 }
 
@@ -65,6 +67,14 @@ impl ServerBuilder {
     /// Without it there is no socket, and clients come by [`Server::in_process`] or [`Server::serve_stream`].
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.binds.push(addr.into());
+        self
+    }
+
+    /// The clock of everything that happens by time: sessions, TTL znodes, containers, connections that open no session,
+    /// and the times znodes are given. Only how long a closing socket is waited for is up to tokio. Default:
+    /// [`Clock::tokio`].
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
         self
     }
 

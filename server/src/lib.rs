@@ -20,11 +20,14 @@
 //! nobody else notices; everything that can grow has a bound.
 
 mod config;
+mod engine;
 mod error;
 mod net;
 mod server;
 
 pub use config::ServerBuilder;
 pub use error::{SettingError, StartError};
+pub use net::in_process::InProcessStream;
 pub use server::Server;
+pub use zoolet_clock::Clock;
 pub use zoolet_proto::frame::FourLetterWord;

@@ -3,22 +3,23 @@
 use std::future::Ready;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
-use zoolet_core::Core;
+use zoolet_clock::Clock;
+use zoolet_core::{ConnId, Core, Millis};
 
 use crate::config::{NetConfig, ServerBuilder};
+use crate::engine::Engine;
 use crate::error::StartError;
-use crate::net::clock::Clock;
 use crate::net::connection::Connection;
 use crate::net::driver::{Driver, Inbox};
-use crate::net::in_process;
+use crate::net::in_process::{self, InProcessStream};
 use crate::net::listener;
 use crate::net::outbox::Outbox;
 use crate::net::registry::{Peer, Place, Registry};
@@ -35,10 +36,13 @@ pub struct Server {
 pub(crate) struct Shared {
     pub(crate) net: NetConfig,
     pub(crate) clock: Clock,
+    pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) inbox: Inbox,
     pub(crate) stop: CancellationToken,
+    /// Whether new connections are turned away for now.
+    pub(crate) refusing: AtomicBool,
     /// The first bound address, for those who ask what is configured.
     pub(crate) client_port: Option<u16>,
     tasks: TaskTracker,
@@ -53,9 +57,9 @@ impl Server {
     }
 
     pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
-        let ServerBuilder { core, net, binds } = builder;
-        let clock = Clock::new();
-        let core = Core::new(core, clock.now());
+        let ServerBuilder { core, net, binds, clock } = builder;
+        let clock = clock.unwrap_or_else(Clock::tokio);
+        let started = Millis(clock.unix_millis());
         let mut listeners = Vec::with_capacity(binds.len());
         let mut addrs = Vec::with_capacity(binds.len());
         for addr in &binds {
@@ -68,15 +72,28 @@ impl Server {
         let client_port = addrs.first().map(SocketAddr::port);
         let span = tracing::info_span!("server", port = client_port);
         let registry = Arc::new(Registry::default());
-        let stats = Arc::new(ServerStats::new(clock.now()));
+        let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
-        let (driver, inbox) =
-            Driver::new(core, clock, Arc::clone(&registry), Arc::clone(&stats), stop.clone());
+        let engine = Engine::new(Core::new(core, started), Arc::clone(&registry), Arc::clone(&stats));
+        let engine = Arc::new(Mutex::new(engine));
+        let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone());
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
         tasks.spawn(driver.run().instrument(span.clone()));
-        let shared =
-            Arc::new(Shared { net, clock, registry, stats, inbox, stop, client_port, tasks, runtime, span });
+        let shared = Arc::new(Shared {
+            net,
+            clock,
+            engine,
+            registry,
+            stats,
+            inbox,
+            stop,
+            refusing: AtomicBool::new(false),
+            client_port,
+            tasks,
+            runtime,
+            span,
+        });
         for listener in listeners {
             let accepting = listener::run(Arc::clone(&shared), listener);
             shared.tasks.spawn(accepting.instrument(shared.span.clone()));
@@ -105,7 +122,7 @@ impl Server {
     /// fails with `ConnectionRefused` once that is stopped.
     pub fn in_process(
         &self,
-    ) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Clone + Send + Sync + 'static + use<> {
+    ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
         in_process::connector(Arc::downgrade(&self.shared))
     }
 
@@ -113,7 +130,7 @@ impl Server {
     /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
     /// is stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
-        self.shared.serve(stream, peer);
+        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), None, |_| {});
     }
 
     /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
@@ -134,25 +151,19 @@ impl Drop for Server {
 }
 
 impl Shared {
-    pub(crate) fn serve(
+    /// Serves a stream to its end; `reset` is called at that end if the peer is to be told in the rough way.
+    pub(crate) fn serve_from<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         self: &Arc<Self>,
-        stream: impl AsyncRead + AsyncWrite + Send + 'static,
-        peer: IpAddr,
-    ) {
-        self.serve_from(stream, SocketAddr::new(peer, 0), None);
-    }
-
-    pub(crate) fn serve_from(
-        self: &Arc<Self>,
-        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        stream: S,
         addr: SocketAddr,
         place: Option<Place>,
-    ) {
+        reset: impl FnOnce(&S) + Send + 'static,
+    ) -> Option<ConnId> {
         // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
         // this one too, or it is not started.
         let _token = self.tasks.token();
-        if self.stop.is_cancelled() {
-            return;
+        if self.stop.is_cancelled() || self.refusing.load(Relaxed) {
+            return None;
         }
         // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
         let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
@@ -160,14 +171,16 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit);
-        let peer = Peer { addr, established: self.clock.now(), outbox, span };
+        let peer = Peer::new(addr, self.now(), outbox, span);
         let member = self.registry.enter(peer, place);
         if self.stop.is_cancelled() {
             // Stopped in between: whoever stopped it did not see this connection.
             member.peer.outbox.kill();
         }
+        let id = member.id;
         let connection = Connection::new(Arc::clone(self), member);
-        self.tasks.spawn_on(connection.run(stream), &self.runtime);
+        self.tasks.spawn_on(connection.run(stream, reset), &self.runtime);
+        Some(id)
     }
 
     fn halt(&self) {
@@ -176,9 +189,13 @@ impl Shared {
         self.registry.kill_all();
     }
 
+    pub(crate) fn now(&self) -> Millis {
+        Millis(self.clock.unix_millis())
+    }
+
     /// Milliseconds since the start.
     pub(crate) fn uptime(&self) -> i64 {
-        self.clock.now().0 - self.stats.started.0
+        self.now().0 - self.stats.started.0
     }
 
     pub(crate) fn packets(&self) -> (u64, u64) {

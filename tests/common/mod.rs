@@ -13,9 +13,8 @@ pub mod wire;
 use std::ops::Deref;
 use std::time::Duration;
 
-use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
-use zoolet::server::{Server, ServerBuilder};
+use zoolet::server::{InProcessStream, Server, ServerBuilder};
 
 pub use ask::*;
 pub use expect::*;
@@ -71,7 +70,7 @@ impl Zk {
     }
 
     /// A connection in this process that has said nothing yet.
-    pub fn stream(&self) -> DuplexStream {
+    pub fn stream(&self) -> InProcessStream {
         self.in_process()().into_inner().expect("a server that takes connections")
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
+use zoolet_server::InProcessStream;
 
 /// Which way a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Cut {
         connect: C,
     ) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Clone + Send + Sync + 'static
     where
-        C: Fn() -> Ready<io::Result<DuplexStream>> + Clone + Send + Sync + 'static,
+        C: Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static,
     {
         move || {
             let Ok(server) = connect().into_inner() else {
@@ -48,7 +49,7 @@ impl Cut {
         }
     }
 
-    async fn run(self, client: DuplexStream, server: DuplexStream) {
+    async fn run(self, client: DuplexStream, server: InProcessStream) {
         let (client_read, client_write) = split(client);
         let (server_read, server_write) = split(server);
         // Whichever ends first takes both with it: that is the cut.

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -53,12 +53,16 @@ impl Connection {
     }
 
     /// Serves the connection to its end.
-    pub(crate) async fn run(self, stream: impl AsyncRead + AsyncWrite + Send) {
+    pub(crate) async fn run<S: AsyncRead + AsyncWrite + Send + Unpin>(
+        self,
+        stream: S,
+        reset: impl FnOnce(&S),
+    ) {
         let span = self.member.peer.span.clone();
-        self.serve(stream).instrument(span).await;
+        self.serve(stream, reset).instrument(span).await;
     }
 
-    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Send) {
+    async fn serve<S: AsyncRead + AsyncWrite + Send + Unpin>(self, stream: S, reset: impl FnOnce(&S)) {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(vec![open]).await;
@@ -77,6 +81,9 @@ impl Connection {
             biased;
             () = self.shared.stop.cancelled() => {}
             _ = tokio::time::timeout(LINGER, farewell) => {}
+        }
+        if self.member.peer.outbox.is_reset() {
+            reset(&reader.unsplit(writer));
         }
     }
 
@@ -109,6 +116,7 @@ impl Connection {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
+        let (traffic, mut read) = (&self.member.peer.traffic, 0);
         loop {
             loop {
                 let inputs = match self.take(&mut buffer, &mut attached) {
@@ -127,6 +135,7 @@ impl Connection {
                 self.member.peer.outbox.room().await;
             }
             // A buffer grows with what arrives, never with what a length promises.
+            traffic.taken.store(read, Release);
             if buffer.is_empty() && buffer.capacity() > MAX_READ {
                 buffer = BytesMut::new();
                 room = MIN_READ;
@@ -142,6 +151,7 @@ impl Connection {
                 }
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
+            read += got as u64;
             if got == spare {
                 room = (room * 2).min(MAX_READ);
             }
@@ -196,7 +206,7 @@ impl Connection {
             self.member.peer.outbox.asked(frames);
             self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         }
-        self.shared.inbox.send(self.member.id, self.shared.clock.now(), inputs).await
+        self.shared.inbox.send(self.member.id, self.shared.now(), inputs).await
     }
 
     async fn write_loop(&self, writer: &mut WriteHalf<impl AsyncWrite>) -> io::Result<End> {
@@ -218,6 +228,7 @@ impl Connection {
                 sent = sending => sent?,
                 () = self.overdue() => return Ok(End::Close),
             }
+            self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
         }
     }
 

@@ -2,29 +2,91 @@
 
 use std::future::{Ready, ready};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Weak;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
-use tokio::io::{DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+use zoolet_core::ConnId;
 
 use crate::server::Shared;
 
 /// How many bytes may be on the way in each direction.
 const PIPE: usize = 64 << 10;
 
+/// The client's end of a connection without a socket, from [`Server::in_process`](crate::Server::in_process).
+#[derive(Debug)]
+pub struct InProcessStream {
+    pipe: DuplexStream,
+    /// The server has broken the connection off instead of closing it.
+    reset: Arc<AtomicBool>,
+    conn: ConnId,
+}
+
+impl InProcessStream {
+    /// The number the server has given the connection.
+    pub fn conn(&self) -> ConnId {
+        self.conn
+    }
+
+    fn is_reset(&self) -> bool {
+        self.reset.load(Relaxed)
+    }
+}
+
+impl AsyncRead for InProcessStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (before, room) = (buf.filled().len(), buf.remaining());
+        let read = Pin::new(&mut self.pipe).poll_read(cx, buf);
+        let ended = matches!(read, Poll::Ready(Ok(()))) && room > 0 && buf.filled().len() == before;
+        if ended && self.is_reset() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for InProcessStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.pipe).poll_write(cx, buf);
+        if matches!(written, Poll::Ready(Err(_))) && self.is_reset() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_shutdown(cx)
+    }
+}
+
 /// A function that opens a connection to `server`; what it gives is the client's end. It does not keep the server
 /// alive, and fails with `ConnectionRefused` once that is stopped.
 pub(crate) fn connector(
     server: Weak<Shared>,
-) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Clone + Send + Sync + 'static {
+) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static {
     move || ready(connect(&server))
 }
 
-fn connect(server: &Weak<Shared>) -> io::Result<DuplexStream> {
-    let server = server.upgrade().filter(|server| !server.stop.is_cancelled());
-    let server =
-        server.ok_or_else(|| io::Error::new(io::ErrorKind::ConnectionRefused, "the server is stopped"))?;
-    let (ours, theirs) = duplex(PIPE);
-    server.serve(ours, IpAddr::V4(Ipv4Addr::LOCALHOST));
-    Ok(theirs)
+fn connect(server: &Weak<Shared>) -> io::Result<InProcessStream> {
+    let refused = |why| io::Error::new(io::ErrorKind::ConnectionRefused, why);
+    let server = server.upgrade().ok_or_else(|| refused("the server is stopped"))?;
+    let (ours, pipe) = duplex(PIPE);
+    let reset = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&reset);
+    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let conn = server
+        .serve_from(ours, here, None, move |_| flag.store(true, Relaxed))
+        .ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
+    Ok(InProcessStream { pipe, reset, conn })
 }

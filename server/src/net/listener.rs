@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
@@ -63,6 +64,9 @@ fn is_of_the_peer(error: &io::Error) -> bool {
 }
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+    if shared.refusing.load(Relaxed) {
+        return reset(&stream);
+    }
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
     let Some(place) = shared.registry.place(peer.ip().to_canonical(), per_ip, total) else {
         shared.stats.rejected.fetch_add(1, Relaxed);
@@ -73,5 +77,12 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
         // The peer is gone already; reading will say so.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    shared.serve_from(stream, peer, Some(place));
+    shared.serve_from(stream, peer, Some(place), reset);
+}
+
+/// Makes the closing of the socket a reset.
+pub(crate) fn reset(stream: &TcpStream) {
+    if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
+        tracing::debug!(%error, "cannot reset a connection; closing it");
+    }
 }

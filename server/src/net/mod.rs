@@ -1,7 +1,6 @@
 //! Networking: connections on one side, the driver that owns the state on the other, bounded queues between them.
 
 pub(crate) mod admin;
-pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod driver;
 pub(crate) mod in_process;

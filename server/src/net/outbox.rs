@@ -32,6 +32,8 @@ struct State {
     /// Requests at the driver whose replies are not here yet.
     unanswered: usize,
     fate: Fate,
+    /// Whether the end is to be a reset.
+    reset: bool,
     /// The connection's task, if its write loop waits for bytes or its read loop for room.
     writer: Option<Waker>,
     reader: Option<Waker>,
@@ -96,6 +98,17 @@ impl Outbox {
         let waker = state.writer.take();
         drop(state);
         wake(waker);
+    }
+
+    /// Breaks the connection off: a peer by TCP gets a reset.
+    pub(crate) fn reset(&self) {
+        self.lock().reset = true;
+        self.kill();
+    }
+
+    /// Whether the connection was broken off.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.lock().reset
     }
 
     /// Notes requests on their way to the driver, the handshake among them.

@@ -27,6 +27,22 @@ pub(crate) struct Peer {
     pub(crate) established: Millis,
     pub(crate) outbox: Outbox,
     pub(crate) span: Span,
+    pub(crate) traffic: Traffic,
+}
+
+/// Bytes of a connection that nobody has to act on any more.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// Read, and what whole frames they made sent to the driver.
+    pub(crate) taken: AtomicU64,
+    /// Given to the stream.
+    pub(crate) written: AtomicU64,
+}
+
+impl Peer {
+    pub(crate) fn new(addr: SocketAddr, established: Millis, outbox: Outbox, span: Span) -> Self {
+        Self { addr, established, outbox, span, traffic: Traffic::default() }
+    }
 }
 
 /// A place under the limits on TCP connections, given back when dropped.
