@@ -85,6 +85,41 @@ impl Request {
         }
     }
 
+    /// The paths it is about: one for most, one for each operation of a multi, none for those of a whole session.
+    pub fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::Create(record) | Self::Create2(record) | Self::CreateContainer(record) => {
+                vec![&record.path]
+            }
+            Self::CreateTtl(record) => vec![&record.path],
+            Self::Delete(record) => vec![&record.path],
+            Self::DeleteContainer(record) => vec![&record.path],
+            Self::Exists(record) => vec![&record.path],
+            Self::GetData(record) => vec![&record.path],
+            Self::SetData(record) => vec![&record.path],
+            Self::GetAcl(record) => vec![&record.path],
+            Self::SetAcl(record) => vec![&record.path],
+            Self::GetChildren(record) | Self::GetChildren2(record) => vec![&record.path],
+            Self::GetAllChildrenNumber(record) => vec![&record.path],
+            Self::Check(record) => vec![&record.path],
+            Self::GetEphemerals(record) => record.prefix.as_deref().into_iter().collect(),
+            Self::Sync(record) => record.path.as_deref().into_iter().collect(),
+            Self::AddWatch(record) => record.path.as_deref().into_iter().collect(),
+            Self::CheckWatches(record) => record.path.as_deref().into_iter().collect(),
+            Self::RemoveWatches(record) => record.path.as_deref().into_iter().collect(),
+            Self::Multi(ops) | Self::MultiRead(ops) => ops.iter().map(Op::path).collect(),
+            Self::Reconfig(_)
+            | Self::SetWatches(_)
+            | Self::SetWatches2(_)
+            | Self::Auth(_)
+            | Self::Sasl(_)
+            | Self::WhoAmI
+            | Self::Ping
+            | Self::CreateSession(_)
+            | Self::CloseSession => Vec::new(),
+        }
+    }
+
     /// The record of a request of kind `op`; bytes behind it are ignored.
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use zoolet_core::{ConnId, Core, Effects, Input, Message, Millis};
+use zoolet_core::{ConnId, Core, Input, Message, Millis};
 
+use crate::fixture::State;
 use crate::net::driver::Item;
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
@@ -13,6 +14,8 @@ pub(crate) struct Engine {
     pub(crate) core: Core,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
+    /// Set from the first time a test asks for it.
+    fixture: Option<Box<State>>,
     /// Whose requests were handled in this turn.
     asked: Vec<Arc<Peer>>,
 }
@@ -25,30 +28,50 @@ pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 
 impl Engine {
     pub(crate) fn new(core: Core, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
-        Self { core, registry, stats, asked: Vec::new() }
+        Self { core, registry, stats, fixture: None, asked: Vec::new() }
     }
 
     /// Deals with everything that has come in and everything that is due.
     pub(crate) fn turn(&mut self, now: Millis, items: impl Iterator<Item = Item>) {
         for item in items {
             match item {
+                Item::Inputs { conn, at, inputs } if self.fixture.is_some() => {
+                    self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
+                }
                 Item::Inputs { conn, at, inputs } => self.handle(now, conn, at, inputs),
                 Item::Act(deed) => deed(self, now),
             }
         }
-        // After the inputs: a ping that waited still counts.
-        self.handle_timeout(now);
-        let effects = self.core.take_effects();
-        self.deliver(effects);
+        if self.fixture.is_some() {
+            self.with_fixture(now, |fixture, engine| fixture.end_turn(engine, now));
+        } else {
+            // After the inputs: a ping that waited still counts.
+            self.handle_timeout(now);
+            let effects = self.core.take_effects();
+            self.deliver(effects.outbound);
+        }
         self.asked.drain(..).for_each(|peer| peer.outbox.nudge());
     }
 
     /// When there is something to do next, whatever comes in.
     pub(crate) fn next_timeout(&self) -> Millis {
-        self.core.next_timeout()
+        let core = self.core.next_timeout();
+        self.fixture.as_ref().map_or(core, |fixture| fixture.next_timeout(core))
     }
 
-    fn handle_timeout(&mut self, now: Millis) {
+    /// Works with the fixture, which is there from then on.
+    pub(crate) fn with_fixture<T>(
+        &mut self,
+        now: Millis,
+        work: impl FnOnce(&mut State, &mut Self) -> T,
+    ) -> T {
+        let mut fixture = self.fixture.take().unwrap_or_else(|| Box::new(State::new(now)));
+        let outcome = work(&mut fixture, self);
+        self.fixture = Some(fixture);
+        outcome
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Millis) {
         let sessions = self.core.sessions().len();
         self.core.handle_timeout(now);
         let expired = sessions - self.core.sessions().len();
@@ -77,7 +100,15 @@ impl Engine {
         }
     }
 
-    fn count(&mut self, now: Millis, conn: ConnId, at: Millis, requests: usize, last: Option<LastRequest>) {
+    /// Counts requests of a connection that are dealt with.
+    pub(crate) fn count(
+        &mut self,
+        now: Millis,
+        conn: ConnId,
+        at: Millis,
+        requests: usize,
+        last: Option<LastRequest>,
+    ) {
         let waited = now.0 - at.0;
         let zxid = self.core.tree().last_zxid();
         self.stats.handled.fetch_add(requests as u64, Relaxed);
@@ -89,8 +120,8 @@ impl Engine {
     }
 
     /// Hands messages to the outboxes, each run for one connection at once. Never waits.
-    fn deliver(&mut self, effects: Effects) {
-        let mut outbound = effects.outbound.into_iter().peekable();
+    pub(crate) fn deliver(&mut self, outbound: impl IntoIterator<Item = (ConnId, Message)>) {
+        let mut outbound = outbound.into_iter().peekable();
         let mut sent = 0;
         while let Some((conn, _)) = outbound.peek() {
             let conn = *conn;

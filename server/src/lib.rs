@@ -22,12 +22,16 @@
 mod config;
 mod engine;
 mod error;
+pub mod fault;
+pub mod fixture;
 mod net;
 mod server;
 
 pub use config::ServerBuilder;
 pub use error::{SettingError, StartError};
+pub use fixture::Fixture;
 pub use net::in_process::InProcessStream;
 pub use server::Server;
 pub use zoolet_clock::Clock;
+pub use zoolet_core::{ConnId, Txn, TxnOp};
 pub use zoolet_proto::frame::FourLetterWord;

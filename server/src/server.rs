@@ -15,8 +15,9 @@ use zoolet_clock::Clock;
 use zoolet_core::{ConnId, Core, Millis};
 
 use crate::config::{NetConfig, ServerBuilder};
-use crate::engine::Engine;
+use crate::engine::{Engine, locked};
 use crate::error::StartError;
+use crate::fixture::{Fixture, State};
 use crate::net::connection::Connection;
 use crate::net::driver::{Driver, Inbox};
 use crate::net::in_process::{self, InProcessStream};
@@ -133,6 +134,12 @@ impl Server {
         self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), None, |_| {});
     }
 
+    /// The server as a test wants it: open to the eye, with faults to place. From the first call on all that happens is
+    /// recorded, which takes memory and some time: not for production.
+    pub fn fixture(&self) -> Fixture {
+        Fixture::new(Arc::clone(&self.shared))
+    }
+
     /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
     /// their connections end.
     ///
@@ -181,6 +188,11 @@ impl Shared {
         let connection = Connection::new(Arc::clone(self), member);
         self.tasks.spawn_on(connection.run(stream, reset), &self.runtime);
         Some(id)
+    }
+
+    /// Works with what the fixture keeps, without the engine.
+    pub(crate) fn with_fixture<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        locked(&self.engine).with_fixture(self.now(), |fixture, _| work(fixture))
     }
 
     fn halt(&self) {

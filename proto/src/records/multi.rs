@@ -38,6 +38,19 @@ pub enum Op {
 }
 
 impl Op {
+    /// The path it is about.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Create(record) | Self::Create2(record) | Self::CreateContainer(record) => &record.path,
+            Self::CreateTtl(record) => &record.path,
+            Self::Delete(record) => &record.path,
+            Self::SetData(record) => &record.path,
+            Self::Check(record) => &record.path,
+            Self::GetData(record) => &record.path,
+            Self::GetChildren(record) => &record.path,
+        }
+    }
+
     /// Whether it is one of a multiRead.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::GetData(_) | Self::GetChildren(_))

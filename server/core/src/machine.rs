@@ -124,6 +124,11 @@ impl Core {
         &self.watches
     }
 
+    /// Whether a connection was opened and is neither gone nor closed.
+    pub fn is_open(&self, conn: ConnId) -> bool {
+        self.links.contains_key(&conn)
+    }
+
     /// The session a connection is attached to.
     pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
         self.links.get(&conn)?.session

@@ -219,17 +219,34 @@ impl Connection {
                 Next::Abort => return Ok(End::Close),
             }
             let sending = async {
-                writer.write_all(&bytes).await?;
-                // Streams that were handed in may buffer what is written.
-                writer.flush().await
+                match outbox.dripping() {
+                    Some((piece, every)) => {
+                        for piece in bytes.chunks(piece) {
+                            self.write(writer, piece).await?;
+                            let mut pause = self.shared.clock.sleep(every);
+                            outbox.set_pausing(true);
+                            (&mut pause).await;
+                            outbox.set_pausing(false);
+                        }
+                        Ok(())
+                    }
+                    None => self.write(writer, &bytes).await,
+                }
             };
             tokio::select! {
                 biased;
                 sent = sending => sent?,
                 () = self.overdue() => return Ok(End::Close),
             }
-            self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
         }
+    }
+
+    async fn write(&self, writer: &mut WriteHalf<impl AsyncWrite>, bytes: &[u8]) -> io::Result<()> {
+        writer.write_all(bytes).await?;
+        // Streams that were handed in may buffer what is written.
+        writer.flush().await?;
+        self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
+        Ok(())
     }
 
     /// Waits until sending is to be given up: the connection is to close, and its peer does not read.

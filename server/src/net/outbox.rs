@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use zoolet_core::Message;
@@ -34,6 +35,8 @@ struct State {
     fate: Fate,
     /// Whether the end is to be a reset.
     reset: bool,
+    drip: Option<(usize, Duration)>,
+    pausing: bool,
     /// The connection's task, if its write loop waits for bytes or its read loop for room.
     writer: Option<Waker>,
     reader: Option<Waker>,
@@ -89,6 +92,45 @@ impl Outbox {
         let waker = state.writer.take();
         drop(state);
         wake(waker);
+    }
+
+    /// Queues the first `bytes` of the frame of a message, or all of it if it is not longer.
+    pub(crate) fn push_part(&self, message: &Message, bytes: usize) {
+        let mut frame = BytesMut::new();
+        match message {
+            Message::Connected(response) => response.encode_frame(&mut frame),
+            Message::Reply(header, reply) => reply.encode_frame(*header, &mut frame),
+            Message::Close { .. } => {}
+        }
+        frame.truncate(bytes);
+        let mut state = self.lock();
+        if state.fate == Fate::Open {
+            state.waiting.extend_from_slice(&frame);
+        }
+        let waker = state.writer.take();
+        drop(state);
+        wake(waker);
+    }
+
+    /// Has everything from now on sent in pieces of so many bytes, with a pause behind each.
+    pub(crate) fn drip(&self, bytes: usize, every: Duration) {
+        self.lock().drip = Some((bytes.max(1), every));
+    }
+
+    /// The size of pieces and the pause behind each, if it is to be sent so.
+    pub(crate) fn dripping(&self) -> Option<(usize, Duration)> {
+        self.lock().drip
+    }
+
+    /// Notes whether the writer pauses of its own will.
+    pub(crate) fn set_pausing(&self, pausing: bool) {
+        self.lock().pausing = pausing;
+    }
+
+    /// Whether there is nothing to send, or nothing before some time has passed.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        (state.waiting.is_empty() && state.in_flight == 0) || state.pausing || state.fate == Fate::Dead
     }
 
     /// Closes the connection without sending what waits.

@@ -1,0 +1,241 @@
+//! [`Matcher`]: what a fault is to meet.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use zoolet_core::Input;
+use zoolet_proto::{OpCode, SessionId};
+
+use crate::fault::error::FaultError;
+use crate::fault::glob::Glob;
+
+/// What a fault is to meet: begins with [`connection`], [`handshake`], [`request`] or [`op`], and is narrowed from there.
+///
+/// Without [`nth`](Matcher::nth) or [`times`](Matcher::times) it meets everything that fits, until it is removed.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "a matcher is for `Faults::on`"]
+pub struct Matcher {
+    what: What,
+    path: Option<Glob>,
+    session: Option<SessionId>,
+    client: Option<IpAddr>,
+    count: Option<Count>,
+    probability: Option<f64>,
+    mistake: Option<FaultError>,
+}
+
+/// Which of those that fit are met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Nth(u64),
+    First(u64),
+}
+
+/// The kind of thing that is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Connection,
+    Handshake,
+    Request(Option<OpCode>),
+}
+
+/// A new connection, before anything is read from it.
+pub fn connection() -> Matcher {
+    Matcher::new(What::Connection)
+}
+
+/// The connect request with which a session is opened or resumed.
+pub fn handshake() -> Matcher {
+    Matcher::new(What::Handshake)
+}
+
+/// Every request behind the handshake, pings included.
+pub fn request() -> Matcher {
+    Matcher::new(What::Request(None))
+}
+
+/// Every request of one kind.
+pub fn op(op: OpCode) -> Matcher {
+    Matcher::new(What::Request(Some(op)))
+}
+
+impl Matcher {
+    fn new(what: What) -> Self {
+        Self { what, path: None, session: None, client: None, count: None, probability: None, mistake: None }
+    }
+
+    /// Only requests about a path that fits: `*` stands for any text within a name, `**` for any number of whole names.
+    /// A multi fits by any of its operations; a sequential create by the path before its number is added.
+    pub fn path(mut self, pattern: &str) -> Self {
+        match Glob::new(pattern) {
+            Ok(glob) => self.path = Some(glob),
+            Err(mend) => self.note(FaultError::Pattern { pattern: pattern.to_owned(), mend }),
+        }
+        let has_path = match self.what {
+            What::Connection | What::Handshake => false,
+            What::Request(op) => !matches!(
+                op,
+                Some(
+                    OpCode::Ping
+                        | OpCode::CloseSession
+                        | OpCode::CreateSession
+                        | OpCode::Auth
+                        | OpCode::Sasl
+                        | OpCode::WhoAmI
+                        | OpCode::Reconfig
+                        | OpCode::SetWatches
+                        | OpCode::SetWatches2
+                )
+            ),
+        };
+        if !has_path {
+            self.note(FaultError::NoPath { what: self.what.to_string() });
+        }
+        self
+    }
+
+    /// Only what one session sends, its resuming included.
+    pub fn session(mut self, id: SessionId) -> Self {
+        if self.what == What::Connection {
+            self.note(FaultError::NoSession);
+        }
+        self.session = Some(id);
+        self
+    }
+
+    /// Only what comes from one address.
+    pub fn client(mut self, ip: IpAddr) -> Self {
+        self.client = Some(ip.to_canonical());
+        self
+    }
+
+    /// Only the `n`th that fits, counted from 1, from the placing of the fault on.
+    pub fn nth(mut self, n: u64) -> Self {
+        self.count(Count::Nth(n), n);
+        self
+    }
+
+    /// Only the first `n` that fit.
+    pub fn times(mut self, n: u64) -> Self {
+        self.count(Count::First(n), n);
+        self
+    }
+
+    /// Only one in so many of those that fit, drawn from the seed: 0 is none and 1 is all.
+    pub fn probability(mut self, share: f64) -> Self {
+        if !(0.0..=1.0).contains(&share) {
+            self.note(FaultError::Probability { share });
+        }
+        self.probability = Some(share);
+        self
+    }
+
+    fn count(&mut self, count: Count, n: u64) {
+        if n == 0 {
+            self.note(FaultError::Never);
+        }
+        if self.count.replace(count).is_some() {
+            self.note(FaultError::CountedTwice);
+        }
+    }
+
+    /// The first mistake is the one to tell.
+    fn note(&mut self, mistake: FaultError) {
+        self.mistake.get_or_insert(mistake);
+    }
+
+    pub(crate) fn checked(self) -> Result<Self, FaultError> {
+        match self.mistake {
+            Some(mistake) => Err(mistake),
+            None => Ok(self),
+        }
+    }
+
+    pub(crate) fn what(&self) -> What {
+        self.what
+    }
+
+    pub(crate) fn counts(&self) -> Option<Count> {
+        self.count
+    }
+
+    pub(crate) fn share(&self) -> Option<f64> {
+        self.probability
+    }
+
+    /// Whether it meets everything that fits, for ever.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.count.is_none() && self.probability.is_none_or(|share| share >= 1.0)
+    }
+
+    /// Whether it fits, leaving aside how often.
+    pub(crate) fn fits(&self, subject: &Subject<'_>) -> bool {
+        let what = match (self.what, subject.input) {
+            (What::Connection, Input::Open { .. }) | (What::Handshake, Input::Connect(_)) => true,
+            (What::Request(op), Input::Request(incoming)) => op.is_none_or(|op| op.code() == incoming.op),
+            _ => false,
+        };
+        let path = || match (&self.path, subject.input) {
+            (None, _) => true,
+            (Some(glob), Input::Request(incoming)) => incoming
+                .body
+                .as_ref()
+                .is_ok_and(|request| request.paths().into_iter().any(|path| glob.matches(path))),
+            _ => false,
+        };
+        what && self.session.is_none_or(|id| subject.session == Some(id))
+            && self.client.is_none_or(|ip| subject.client == Some(ip))
+            && path()
+    }
+
+    /// Whether everything that fits the other one fits this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let what = self.what == other.what
+            || (self.what == What::Request(None) && matches!(other.what, What::Request(_)));
+        what && (self.path.is_none() || self.path == other.path)
+            && (self.session.is_none() || self.session == other.session)
+            && (self.client.is_none() || self.client == other.client)
+    }
+}
+
+/// What a matcher is held against.
+pub(crate) struct Subject<'i> {
+    pub(crate) input: &'i Input,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) client: Option<IpAddr>,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection => f.write_str("connection"),
+            Self::Handshake => f.write_str("handshake"),
+            Self::Request(None) => f.write_str("request"),
+            Self::Request(Some(op)) => write!(f, "{op:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.what.fmt(f)?;
+        if let Some(path) = &self.path {
+            write!(f, " {path}")?;
+        }
+        if let Some(session) = self.session {
+            write!(f, " of session {session}")?;
+        }
+        if let Some(client) = self.client {
+            write!(f, " from {client}")?;
+        }
+        match self.count {
+            Some(Count::Nth(n)) => write!(f, ", number {n}")?,
+            Some(Count::First(n)) => write!(f, ", the first {n}")?,
+            None => {}
+        }
+        match self.probability {
+            Some(share) => write!(f, ", with probability {share}"),
+            None => Ok(()),
+        }
+    }
+}
