@@ -55,6 +55,14 @@ impl Faults {
         Placing { faults: self.clone(), matcher }
     }
 
+    /// Places a fault in one call.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing is placed then.
+    pub fn place(&self, matcher: Matcher, action: Action) -> Result<FaultId, FaultError> {
+        self.shared.with_fixture(|fixture| fixture.rules.place(matcher, action))
+    }
+
     /// Takes a fault away; what it holds up already stays held up. False if there was none.
     pub fn remove(&self, id: FaultId) -> bool {
         self.shared.with_fixture(|fixture| fixture.rules.remove(id))
@@ -147,6 +155,6 @@ impl Placing {
     }
 
     fn place(self, action: Action) -> Result<FaultId, FaultError> {
-        self.faults.shared.with_fixture(|fixture| fixture.rules.place(self.matcher, action))
+        self.faults.place(self.matcher, action)
     }
 }
