@@ -1,6 +1,6 @@
 //! Identities of connections, and whether an ACL lets them do something.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -142,16 +142,17 @@ fn user_of(digest: &str) -> &str {
     digest.split(':').next().unwrap_or_default()
 }
 
-/// The ACLs in use, each stored once.
+/// The ACLs in use, each stored once, with how many znodes have it. Counted here and not by the owners of the shared
+/// list, as transactions and the trees of other servers may hold it too.
 #[derive(Debug)]
 pub(crate) struct AclCache {
     open: Arc<[Acl]>,
-    others: HashSet<Arc<[Acl]>>,
+    others: HashMap<Arc<[Acl]>, usize>,
 }
 
 impl Default for AclCache {
     fn default() -> Self {
-        Self { open: Acl::open().into(), others: HashSet::new() }
+        Self { open: Acl::open().into(), others: HashMap::new() }
     }
 }
 
@@ -161,25 +162,41 @@ impl AclCache {
         if acl == *self.open {
             return Arc::clone(&self.open);
         }
-        match self.others.get(acl.as_slice()) {
-            Some(stored) => Arc::clone(stored),
+        match self.others.get_key_value(acl.as_slice()) {
+            Some((stored, _)) => Arc::clone(stored),
             None => acl.into(),
         }
     }
 
-    /// Stores the list, so that equal ones share it.
+    /// Stores the list of a znode that has come, so that equal ones share it.
     pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) {
-        if !Arc::ptr_eq(acl, &self.open) && !self.others.contains(acl) {
-            self.others.insert(Arc::clone(acl));
+        if self.is_open(acl) {
+            return;
+        }
+        match self.others.get_mut(acl) {
+            Some(znodes) => *znodes += 1,
+            None => {
+                self.others.insert(Arc::clone(acl), 1);
+            }
         }
     }
 
     /// Forgets the list of a znode that is gone, if no other has it.
-    pub(crate) fn release(&mut self, acl: Arc<[Acl]>) {
-        // Two owners are left: the cache and the argument.
-        if !Arc::ptr_eq(&acl, &self.open) && Arc::strong_count(&acl) <= 2 {
-            self.others.remove(&acl);
+    pub(crate) fn release(&mut self, acl: &[Acl]) {
+        if self.is_open(acl) {
+            return;
         }
+        if let Some(znodes) = self.others.get_mut(acl) {
+            *znodes -= 1;
+            if *znodes == 0 {
+                self.others.remove(acl);
+            }
+        }
+    }
+
+    /// Whether it is the usual list, which is not counted.
+    fn is_open(&self, acl: &[Acl]) -> bool {
+        std::ptr::eq(acl, &*self.open) || *acl == *self.open
     }
 }
 
@@ -216,9 +233,10 @@ mod tests {
         cache.keep(&one);
         let two = cache.shared(Acl::read_only());
         assert!(Arc::ptr_eq(&one, &two));
-        cache.release(one);
+        cache.keep(&two);
+        cache.release(&one);
         assert_eq!(cache.others.len(), 1);
-        cache.release(two);
-        assert_eq!(cache.others.len(), 0);
+        cache.release(&two);
+        assert_eq!(cache.others.len(), 0, "though the list itself is still held");
     }
 }

@@ -197,12 +197,12 @@ impl Tree {
                 seen(self, Change::DataSet { path: Arc::clone(path), stat });
             }
             TxnOp::SetAcl { path, acl, aversion } => {
-                self.acls.keep(acl);
                 let Some(node) = self.nodes.get_mut(path) else { return };
+                self.acls.keep(acl);
                 let old = std::mem::replace(&mut node.acl, Arc::clone(acl));
                 node.aversion = *aversion;
                 let stat = node.stat();
-                self.acls.release(old);
+                self.acls.release(&old);
                 seen(self, Change::AclSet { stat });
             }
             TxnOp::Check { .. } => seen(self, Change::Checked),
@@ -275,9 +275,8 @@ impl Tree {
         self.data_size -= path.len() + len;
         self.quotas.deleted(path);
         self.count_in_quota(path, -1, len_change(len, 0));
-        let acl = Arc::clone(&node.acl);
-        drop(node);
-        self.acls.release(Arc::clone(&acl));
+        let acl = node.acl;
+        self.acls.release(&acl);
         seen(self, Change::Deleted { path: Arc::clone(path), acl });
     }
 
