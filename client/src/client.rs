@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use zoolet_clock::Clock;
 use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath, Zxid,
@@ -370,7 +371,7 @@ impl Client {
     /// # Ordering and cancel safety
     /// Dropping the future changes nothing.
     pub async fn ended(&self) -> SessionState {
-        self.shared.wait_for(|state| state.is_final()).await
+        self.shared.wait_for(SessionState::is_final).await
     }
 
     /// The id of the session, by which `Stat::ephemeral_owner` names it.
@@ -388,11 +389,25 @@ impl Client {
         self.shared.last_zxid()
     }
 
-    /// When the latest request that was answered had been sent.
+    /// The clock that the timers of this client run on; what is built on it waits by the same.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// A random number from the generator that [`seed`](ConnectOptions::seed) seeds: for names that must be unique, in
+    /// a program whose runs are to repeat.
     ///
-    /// The server had a sign of life not earlier than this. So it cannot have expired the session before this plus
-    /// [`session_timeout`](Client::session_timeout), as far as its clock runs like this one: the local lease that a
-    /// lock may count on.
+    /// Two clients with one seed are given the same numbers. Where they may meet, add what tells them apart, such as
+    /// [`session_id`](Client::session_id). Not for secrets.
+    pub fn random_u128(&self) -> u128 {
+        self.shared.random_u128()
+    }
+
+    /// When, by [`clock`](Client::clock), the latest request that was answered had been sent.
+    ///
+    /// The server had a sign of life not earlier than this; one that answers reads only does not count. So it cannot
+    /// have expired the session before this plus [`session_timeout`](Client::session_timeout), as far as its clock runs
+    /// like this one: the local lease that a lock may count on.
     pub fn last_contact(&self) -> Instant {
         self.shared.last_contact()
     }
@@ -421,7 +436,8 @@ impl Client {
     pub(crate) fn submit(&self, request: Request, timeout: Option<Duration>) -> Waiting {
         let (reply_to, waiting) = Waiting::channel();
         // The clock is read for those alone who have a deadline.
-        let deadline = timeout.or(self.shared.request_timeout).map(|timeout| Instant::now() + timeout);
+        let timeout = timeout.or(self.shared.request_timeout);
+        let deadline = timeout.and_then(|timeout| self.clock().now().checked_add(timeout));
         let call = Submission { request, reply_to, deadline, losses: 0 };
         match self.commands.send(Command::Submit(call)) {
             Ok(()) => waiting,

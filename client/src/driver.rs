@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
+use zoolet_clock::{Clock, Sleep};
 use zoolet_proto::frame::{self, BadLength};
 
 use crate::call::{Command, ReplyTo};
@@ -39,7 +40,8 @@ pub(crate) struct Driver {
     answered: usize,
     /// They were given their chance to ask before the next write.
     yielded: bool,
-    alarm: Pin<Box<Sleep>>,
+    clock: Clock,
+    alarm: Sleep,
     /// What the alarm is set for. It may be earlier than anything due: then it rings for nothing, once.
     alarm_at: Instant,
     orphaned: bool,
@@ -64,8 +66,9 @@ impl Driver {
         session: Session,
         transport: Transport,
         commands: mpsc::UnboundedReceiver<Command>,
-        now: Instant,
+        clock: Clock,
     ) -> Self {
+        let now = clock.now();
         Self {
             epoch: session.epoch(),
             session,
@@ -75,8 +78,9 @@ impl Driver {
             line: Line::Down,
             answered: 0,
             yielded: false,
-            alarm: Box::pin(sleep_until(now)),
+            alarm: clock.sleep_until(now),
             alarm_at: now,
+            clock,
             orphaned: false,
         }
     }
@@ -89,19 +93,21 @@ impl Driver {
     /// All that can happen, and in which order: commands in, bytes out, bytes in, time.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS {
-            let now = Instant::now();
+            let now = self.clock.now();
             let mut moved = self.poll_commands(cx, now);
             if self.lets_callers_go_first() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
             moved |= self.poll_line(cx, now);
-            moved |= self.poll_alarm(cx, now);
+            moved |= self.handle_due(now);
             if self.session.link() == Link::Over {
                 self.refuse_the_rest(now);
                 return Poll::Ready(());
             }
-            if !moved {
+            // An alarm that rang is set anew behind all that was due at it: by a manual clock it counts as unattended
+            // until then, and time does not go on.
+            if !moved && !self.poll_alarm(cx, now) {
                 return Poll::Pending;
             }
         }
@@ -184,19 +190,25 @@ impl Driver {
         })
     }
 
-    fn poll_alarm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        let Some(due) = self.session.next_timeout() else { return false };
-        if due <= now {
+    fn handle_due(&mut self, now: Instant) -> bool {
+        let is_due = self.session.next_timeout().is_some_and(|due| due <= now);
+        if is_due {
             self.session.handle_timeout(now);
-            return true;
         }
-        // The alarm is not touched when what is due moves away, which it does with every request.
+        is_due
+    }
+
+    /// Whether the alarm rings already; this task is woken when it does.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        // A session for which nothing is ever due is over, and this task with it: no alarm outlives that.
+        let Some(due) = self.session.next_timeout() else { return false };
+        // The alarm is not set anew when what is due moves away, which it does with every request.
         if self.alarm_at <= now || due < self.alarm_at {
             self.alarm_at = due;
-            self.alarm.as_mut().reset(due);
-            return self.alarm.as_mut().poll(cx).is_ready();
+            self.alarm.reset(due);
         }
-        false
+        // Polled also as it was: a sleep may wake its task too early, and counts on being polled then.
+        Pin::new(&mut self.alarm).poll(cx).is_ready()
     }
 }
 

@@ -47,6 +47,7 @@ pub use state::{SessionState, States};
 pub use subject::Subject;
 pub use transport::{IntoTransport, Transport};
 pub use watch::{STREAM_CAPACITY, Watch, WatchEvent, WatchStream, WatchUpdate};
+pub use zoolet_clock::Clock;
 pub use zoolet_proto::records::ClientInfo;
 pub use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, ZnodePath, Zxid,

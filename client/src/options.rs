@@ -11,8 +11,8 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
 use tracing::Instrument;
+use zoolet_clock::Clock;
 use zoolet_proto::frame::DEFAULT_MAX_FRAME;
 use zoolet_proto::records::AuthPacket;
 
@@ -49,6 +49,7 @@ pub struct ConnectOptions {
     max_request: usize,
     max_reply: usize,
     seed: Option<u64>,
+    clock: Clock,
 }
 
 impl Default for ConnectOptions {
@@ -63,6 +64,7 @@ impl Default for ConnectOptions {
             max_request: DEFAULT_MAX_FRAME,
             max_reply: 64 * 1024 * 1024,
             seed: None,
+            clock: Clock::tokio(),
         }
     }
 }
@@ -138,11 +140,22 @@ impl ConnectOptions {
         self
     }
 
-    /// Seeds the choice of hosts and the jitter of pauses, so that a test repeats.
+    /// Seeds everything that is random here, so that a test repeats: the choice of hosts, the jitter of pauses, and
+    /// [`Client::random_u128`], from which locks draw their names. With the same calls, answers and times a client of
+    /// the same seed sends the same bytes.
     ///
     /// Default: from the system.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// The clock that every timer runs on: pings, pauses, the timeouts of connections and requests, and those of the
+    /// locks of this client. On one that stands still nothing ever times out, nor is a ping sent, until it is moved.
+    ///
+    /// Default: [`Clock::tokio`].
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -164,7 +177,7 @@ impl ConnectOptions {
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
-        let mut rng = StdRng::seed_from_u64(self.seed.unwrap_or_else(|| rand::rng().random()));
+        let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
         let settings = Settings {
             session_timeout: self.session_timeout,
@@ -175,16 +188,17 @@ impl ConnectOptions {
             hosts: transport.hosts(),
             seed: rng.random(),
         };
-        let now = Instant::now();
-        let shared = Arc::new(Shared::new(chroot, self.request_timeout, self.session_timeout, now));
+        let clock = self.clock;
+        let shared = Shared::new(chroot, self.request_timeout, self.session_timeout, clock.clone(), rng);
+        let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
-        let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), now);
+        let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);
-        tokio::spawn(Driver::new(session, transport, receiver, now).run().instrument(span));
+        tokio::spawn(Driver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
         let client = Client::new(sender, Arc::clone(&shared));
-        let settled = shared.wait_for(|state| *state != SessionState::Connecting);
-        match timeout(self.connect_timeout, settled).await {
+        let settled = shared.wait_for(|state| state != SessionState::Connecting);
+        match clock.timeout(self.connect_timeout, settled).await {
             Ok(state) if state.is_final() => Err(state.error(Subject::local("connect", ""))),
             Ok(_) => Ok(client),
             Err(_) => Err(Error::Unreachable(shared.last_failure())),

@@ -4,13 +4,15 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use tokio::sync::watch;
+use rand::Rng;
+use rand::rngs::StdRng;
 use tokio::time::Instant;
+use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
 
 use crate::chroot::Chroot;
@@ -68,8 +70,10 @@ impl SessionState {
 pub(crate) struct Shared {
     pub(crate) chroot: Chroot,
     pub(crate) request_timeout: Option<Duration>,
-    state: watch::Sender<SessionState>,
-    listeners: Mutex<Vec<Weak<Queue<SessionState>>>>,
+    pub(crate) clock: Clock,
+    /// For whatever is random on top of the session; its driver has another.
+    rng: Mutex<StdRng>,
+    progress: Mutex<Progress>,
     last_failure: Mutex<Option<Arc<io::Error>>>,
     id: AtomicI64,
     timeout: AtomicU64,
@@ -78,18 +82,29 @@ pub(crate) struct Shared {
     contact: AtomicU64,
 }
 
+/// Where the session stands, and who is told when that changes: in the order in which they asked, which is why it is
+/// not a `watch` channel, as that wakes its receivers in random order.
+#[derive(Debug)]
+struct Progress {
+    state: SessionState,
+    listeners: Vec<Weak<Queue<SessionState>>>,
+}
+
 impl Shared {
     pub(crate) fn new(
         chroot: Chroot,
         request_timeout: Option<Duration>,
         session_timeout: Duration,
-        now: Instant,
+        clock: Clock,
+        rng: StdRng,
     ) -> Self {
+        let now = clock.now();
         Self {
             chroot,
             request_timeout,
-            state: watch::Sender::new(SessionState::Connecting),
-            listeners: Mutex::default(),
+            clock,
+            rng: Mutex::new(rng),
+            progress: Mutex::new(Progress { state: SessionState::Connecting, listeners: Vec::new() }),
             last_failure: Mutex::default(),
             id: AtomicI64::new(0),
             timeout: AtomicU64::new(session_timeout.as_millis() as u64),
@@ -100,7 +115,7 @@ impl Shared {
     }
 
     pub(crate) fn state(&self) -> SessionState {
-        *self.state.borrow()
+        self.progress().state
     }
 
     pub(crate) fn session_id(&self) -> SessionId {
@@ -123,33 +138,40 @@ impl Shared {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until `wanted` says so of a state.
-    pub(crate) async fn wait_for(&self, wanted: impl FnMut(&SessionState) -> bool) -> SessionState {
-        // The sender is a field of this very struct, so the channel cannot close.
-        self.state.subscribe().wait_for(wanted).await.map_or(SessionState::Closed, |state| *state)
+    pub(crate) fn random_u128(&self) -> u128 {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).random()
+    }
+
+    /// Waits until `wanted` says so of a state, and gives the present one.
+    pub(crate) async fn wait_for(&self, mut wanted: impl FnMut(SessionState) -> bool) -> SessionState {
+        let mut states = self.states();
+        while states.next().await.is_some_and(|state| !wanted(state)) {}
+        self.state()
     }
 
     pub(crate) fn states(&self) -> States {
         let queue = Arc::new(Queue::default());
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self.state();
-        queue.push(state);
-        if state.is_final() {
+        let mut progress = self.progress();
+        queue.push(progress.state);
+        if progress.state.is_final() {
             queue.close();
         } else {
-            listeners.retain(|listener| listener.strong_count() > 0);
-            listeners.push(Arc::downgrade(&queue));
+            progress.listeners.retain(|listener| listener.strong_count() > 0);
+            progress.listeners.push(Arc::downgrade(&queue));
         }
         States(queue)
     }
 
     pub(crate) fn set_state(&self, state: SessionState) {
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.state().is_final() || self.state() == state {
+        let mut progress = self.progress();
+        if progress.state.is_final() || progress.state == state {
             return;
         }
-        self.state.send_replace(state);
-        for listener in listeners.iter().filter_map(Weak::upgrade) {
+        progress.state = state;
+        let listeners: Vec<_> = progress.listeners.iter().filter_map(Weak::upgrade).collect();
+        // Whoever comes in behind this begins with the new state.
+        drop(progress);
+        for listener in listeners {
             listener.push(state);
             if state.is_final() {
                 listener.close();
@@ -172,6 +194,10 @@ impl Shared {
 
     pub(crate) fn set_failure(&self, error: io::Error) {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(error));
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,21 +4,25 @@ use zoolet_proto::records::{SetWatches, SetWatches2};
 use zoolet_proto::{Request, Zxid};
 
 use super::WatchTable;
+use super::table::by_path;
 
 /// Most bytes of paths in one request, as in the Java client: far below what a server takes.
 const CHUNK: usize = 128 * 1024;
 
-/// The requests that set every watch of `table` again, telling at once what changed after `last_seen`.
+/// The requests that set every watch of `table` again, in the order of the paths, telling at once what changed after
+/// `last_seen`.
 ///
 /// One that has persistent watches is a setWatches2, which servers know since 3.6; the others are for all of them.
 pub(crate) fn restore(table: &WatchTable, last_seen: Zxid) -> Vec<Request> {
     let mut chunks = Chunks { last_seen, requests: Vec::new(), open: empty(last_seen), bytes: 0 };
-    for (path, entry) in &table.data {
+    for (path, entry) in by_path(&table.data) {
         chunks.add(path, if entry.missing { |open| &mut open.exist } else { |open| &mut open.data });
     }
-    table.child.keys().for_each(|path| chunks.add(path, |open| &mut open.child));
-    table.persistent.keys().for_each(|path| chunks.add(path, |open| &mut open.persistent));
-    table.recursive.keys().for_each(|path| chunks.add(path, |open| &mut open.recursive));
+    by_path(&table.child).into_iter().for_each(|(path, _)| chunks.add(path, |open| &mut open.child));
+    by_path(&table.persistent)
+        .into_iter()
+        .for_each(|(path, _)| chunks.add(path, |open| &mut open.persistent));
+    by_path(&table.recursive).into_iter().for_each(|(path, _)| chunks.add(path, |open| &mut open.recursive));
     chunks.close();
     chunks.requests
 }

@@ -4,6 +4,9 @@
 //! things hold an entry: local users, requests on their way that will set the watch again (`arming`), and the watch
 //! at the server (`armed`). A watch is taken away when it is armed without users and without requests on their way;
 //! not earlier, or the removal would hit what such a request has just set.
+//!
+//! Whatever is done to many watches at once is done in the order of their paths, as what a client sends and whom it
+//! wakes first must not hang on the order of a hash map.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -193,8 +196,8 @@ impl WatchTable {
     /// Every watch is being set again on a new connection. Persistent ones learn that there was a gap.
     pub(crate) fn restored(&mut self) {
         self.data.values_mut().chain(self.child.values_mut()).for_each(|entry| entry.armed = true);
-        for entry in self.persistent.values_mut().chain(self.recursive.values_mut()) {
-            entry.armed = true;
+        self.persistent.values_mut().chain(self.recursive.values_mut()).for_each(|entry| entry.armed = true);
+        for (_, entry) in by_path(&self.persistent).into_iter().chain(by_path(&self.recursive)) {
             for (_, user) in &entry.users {
                 user.push_with(|_, last| {
                     (!matches!(last, Some(WatchUpdate::Missed))).then_some(WatchUpdate::Missed)
@@ -224,13 +227,27 @@ impl WatchTable {
     /// The session is over: every user learns how, by the path it knows.
     pub(crate) fn end(&mut self, end: SessionState, shown: impl Fn(&str) -> String) {
         let error = |path: &str| end.error(Subject::local("watch", shown(path)));
-        for (path, entry) in self.data.drain().chain(self.child.drain()) {
+        for (path, entry) in take_by_path(&mut self.data).into_iter().chain(take_by_path(&mut self.child)) {
             entry.users.into_iter().for_each(|(_, user)| drop(user.send(Err(error(&path)))));
         }
-        for (path, entry) in self.persistent.drain().chain(self.recursive.drain()) {
+        let streams = take_by_path(&mut self.persistent).into_iter().chain(take_by_path(&mut self.recursive));
+        for (path, entry) in streams {
             entry.users.iter().for_each(|(_, user)| finish(user, error(&path)));
         }
     }
+}
+
+/// The entries in the order of their paths.
+pub(super) fn by_path<U>(entries: &Entries<U>) -> Vec<(&String, &Entry<U>)> {
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_unstable_by_key(|(path, _)| *path);
+    entries
+}
+
+fn take_by_path<U>(entries: &mut Entries<U>) -> Vec<(String, Entry<U>)> {
+    let mut entries: Vec<_> = entries.drain().collect();
+    entries.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
+    entries
 }
 
 fn enter<U>(entries: &mut Entries<U>, next_id: &mut u64, path: &str, user: U) -> u64 {

@@ -5,14 +5,16 @@
 
 pub mod model;
 
-use std::future::{Ready, ready};
+use std::future::{Future, Ready, poll_fn, ready};
 use std::io;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
-use zoolet_client::{Client, ConnectOptions};
+use zoolet_client::{Client, Clock, ConnectOptions};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame,
@@ -61,6 +63,40 @@ pub async fn connected_with(options: ConnectOptions) -> (Client, Peer, Door) {
     (client.expect("a session"), peer, door)
 }
 
+/// What `future` gives without waiting for anything.
+pub async fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Lets every task run until `done` says so. No time is needed for that, whatever the clock.
+pub async fn until(mut done: impl FnMut() -> bool) {
+    for _ in 0..1_000 {
+        if done() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it does not come to that");
+}
+
+/// Moves a manual clock, and lets everybody whom that has woken act on it.
+pub async fn pass(clock: &Clock, duration: Duration) {
+    clock.advance(duration).expect("a manual clock");
+    until(|| clock.unattended() == 0).await;
+}
+
+/// As [`pass`], to the next time that somebody waits for; how far that is.
+pub async fn pass_to_next(clock: &Clock) -> Option<Duration> {
+    let passed = clock.advance_to_next_timeout(Duration::from_secs(3600)).expect("a manual clock");
+    until(|| clock.unattended() == 0).await;
+    passed
+}
+
 /// The server's end of a connection.
 pub struct Peer {
     stream: DuplexStream,
@@ -97,7 +133,8 @@ impl Peer {
         jute::parse(&self.frame().await.expect("a frame")).expect("a connect request")
     }
 
-    async fn frame(&mut self) -> Option<Bytes> {
+    /// The next frame as it is, without its length.
+    pub async fn frame(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = frame::split(&self.inbox, 1 << 22).expect("a legal length") {
                 let frame = Bytes::copy_from_slice(frame);

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use zoolet_clock::Clock;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid,
@@ -121,9 +124,11 @@ fn settings() -> Settings {
 
 impl Desk {
     fn new(settings: Settings) -> Self {
-        let now = Instant::now();
+        let clock = Clock::manual();
+        let now = clock.now();
+        let rng = StdRng::seed_from_u64(settings.seed);
         let chroot = Chroot::new("").expect("no chroot");
-        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, now));
+        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, clock, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }
@@ -138,6 +143,10 @@ impl Desk {
 
     /// Goes through the next handshake and gives what the session asked for.
     fn connect(&mut self) -> ConnectRequest {
+        self.connect_to(false)
+    }
+
+    fn connect_to(&mut self, read_only: bool) -> ConnectRequest {
         while self.session.link() != Link::Dialing {
             self.now = self.session.next_timeout().expect("a time for the next attempt");
             self.session.handle_timeout(self.now);
@@ -148,7 +157,7 @@ impl Desk {
             let password = Bytes::from_static(&[9; 16]);
             let session = SessionId(5);
             let timeout = TIMEOUT.as_millis() as i32;
-            ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(false) }
+            ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
                 .encode_frame(out);
         });
         request
