@@ -71,7 +71,8 @@ impl Session {
         self.phase = Phase::Serving;
         self.last_sent = sent;
         self.shared.set_session(self.id, self.timeout);
-        self.shared.set_contact(sent);
+        self.read_only = read_only;
+        self.contacted(sent);
         tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
         self.resume(now);
         let state = if read_only { SessionState::ConnectedReadOnly } else { SessionState::Connected };

@@ -98,6 +98,8 @@ pub(crate) struct Session {
     password: Bytes,
     /// Whether a server with a say has ever known this session; a read-only one invents sessions of its own.
     established: bool,
+    /// Whether the server of this connection is a read-only one.
+    read_only: bool,
     timeout: Duration,
     last_zxid: Zxid,
     auths: Vec<AuthPacket>,
@@ -138,6 +140,7 @@ impl Session {
             id: SessionId(0),
             password: Bytes::from_static(&[0; PASSWORD_LEN]),
             established: false,
+            read_only: false,
             last_zxid: Zxid(0),
             calls: Calls::new(),
             watches: WatchTable::default(),
@@ -204,6 +207,13 @@ impl Session {
     /// How long one attempt may take, from dialing to the session.
     fn patience(&self) -> Duration {
         self.timeout / u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The server had a sign of life at `sent` or later. One that is cut off from its ensemble keeps no session alive.
+    fn contacted(&self, sent: Instant) {
+        if !self.read_only {
+            self.shared.set_contact(sent);
+        }
     }
 
     // Commands.

@@ -24,7 +24,7 @@ impl Session {
         }
         if header.xid == Xid::PING {
             if let Some(sent) = self.ping_sent.take() {
-                self.shared.set_contact(sent);
+                self.contacted(sent);
             }
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl Session {
             }
             // To a server it is no sign of life.
             Request::Auth(_) => {}
-            _ => self.shared.set_contact(sent),
+            _ => self.contacted(sent),
         }
         let reply = match error {
             None => Reply::parse(call.request.op(), body),

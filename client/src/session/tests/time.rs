@@ -64,6 +64,25 @@ fn the_last_contact_is_when_the_answered_request_was_sent() {
 }
 
 #[test]
+fn what_a_server_that_is_cut_off_answers_is_no_contact() {
+    let mut desk = Desk::new(Settings { read_only: true, ..settings() });
+    desk.connect();
+    let contact = desk.now;
+    desk.pass(MS);
+    desk.cut();
+    desk.connect_to(true);
+    let _read = desk.call(get("/a"));
+    desk.reply(1, 1, data());
+    desk.pass(THIRD);
+    desk.reply(Xid::PING.0, 1, Reply::Empty);
+    assert_eq!(desk.state(), SessionState::ConnectedReadOnly);
+    assert_eq!(desk.shared.last_contact(), contact);
+    desk.cut();
+    desk.connect();
+    assert_eq!(desk.shared.last_contact(), desk.now);
+}
+
+#[test]
 fn pauses_between_attempts_grow_up_to_a_sixth_of_the_timeout_and_repeat_with_the_seed() {
     let pauses = |seed| {
         let mut desk = Desk::new(Settings { seed, hosts: 2, ..settings() });
