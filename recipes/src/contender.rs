@@ -6,7 +6,6 @@
 //! and it never takes its own absence for its turn.
 
 use bytes::Bytes;
-use uuid::Uuid;
 use zoolet_client::{Acl, Client, Created, Error, ErrorCode, EventType, Reply, Stat, parent_of};
 
 use crate::error::LockError;
@@ -162,7 +161,8 @@ impl Setup {
 
 impl Entrant {
     pub(crate) fn new(setup: Setup, data: Bytes) -> Self {
-        Self { setup, guid: Uuid::new_v4().to_string(), data, node: None, uncertain: false }
+        let guid = guid(&setup.client);
+        Self { setup, guid, data, node: None, uncertain: false }
     }
 
     pub(crate) fn setup(&self) -> &Setup {
@@ -341,4 +341,11 @@ impl Entrant {
         }
         Ok(())
     }
+}
+
+/// A name that no other contender has. Clients may have a seed in common and draw the same numbers, but never a
+/// session: with the guid of another a contender would take that one's znode for its own.
+fn guid(client: &Client) -> String {
+    let drawn = client.random_u128() ^ u128::from(client.session_id().0 as u64);
+    uuid::Builder::from_random_bytes(drawn.to_be_bytes()).into_uuid().to_string()
 }

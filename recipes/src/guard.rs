@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use zoolet_client::{SessionId, Zxid};
 
 use crate::contender::Setup;
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
-use crate::hold::{Order, lease_end};
+use crate::hold::{Hold, Order, lease_end};
 
 /// A number that rises with every acquisition of a lock, also when its directory was deleted in between: the
 /// transaction that put the holder in the queue.
@@ -47,7 +48,7 @@ pub enum HoldState {
     /// There is no connection, or only one to a server that is cut off itself. The lock is held still if the session
     /// is taken up again in time.
     Suspect {
-        /// Since when.
+        /// Since when, by [`Client::clock`](zoolet_client::Client::clock).
         since: Instant,
     },
     /// Not held any more. Final.
@@ -96,7 +97,7 @@ pub struct Guard {
     setup: Setup,
     node: String,
     token: FencingToken,
-    state: watch::Receiver<HoldState>,
+    hold: Arc<Hold>,
     /// Dropped with the guard, which the holder's task takes for the order to release.
     order: oneshot::Sender<Order>,
 }
@@ -106,10 +107,10 @@ impl Guard {
         setup: Setup,
         node: String,
         czxid: Zxid,
-        state: watch::Receiver<HoldState>,
+        hold: Arc<Hold>,
         order: oneshot::Sender<Order>,
     ) -> Self {
-        Self { setup, node, token: FencingToken::new(czxid), state, order }
+        Self { setup, node, token: FencingToken::new(czxid), hold, order }
     }
 
     /// The fencing token.
@@ -130,41 +131,44 @@ impl Guard {
     /// What is known without asking the server. [`HoldState::Held`] is no proof: an ensemble may have given the lock to
     /// another while the server this client talks to did not know. [`Guard::verify`] and [`Guard::fenced`] are.
     pub fn state(&self) -> HoldState {
-        let state = *self.state.borrow();
+        let client = &self.setup.client;
         // The holder's task may not have run since the connection was lost.
-        match state {
-            HoldState::Held if !self.setup.client.state().is_connected() => {
-                HoldState::Suspect { since: Instant::now() }
+        match self.hold.state() {
+            HoldState::Held if !client.state().is_connected() => {
+                HoldState::Suspect { since: client.clock().now() }
             }
             state => state,
         }
     }
 
-    /// How long the server cannot have expired the session, by this machine's clock: the session timeout after the last
-    /// sign of life it had, less a tenth for clocks that run apart. Advice, as an ensemble may count otherwise.
+    /// The lease: how long the server cannot have expired the session, by the client's clock. It is the session timeout,
+    /// counted from the sending of the last request that was answered, less a tenth for clocks that run apart. Advice,
+    /// as an ensemble may count otherwise.
     pub fn lease_left(&self) -> Duration {
+        let client = &self.setup.client;
         match self.state() {
             HoldState::Lost(_) => Duration::ZERO,
-            _ => lease_end(&self.setup.client).saturating_duration_since(Instant::now()),
+            _ => lease_end(client).saturating_duration_since(client.clock().now()),
         }
     }
 
     /// Waits until the lock is lost, and says how. The future borrows nothing and may be asked for any number of times.
     /// After a release it never ends.
     ///
+    /// # How late it may be
+    /// It ends when the [lease](Guard::lease_left) does, if not before, however alive the connection looks; and until then
+    /// no server expires the session and lets the next one in, unless its clock runs faster by a tenth. That bounds how
+    /// late this is, but for two things. A program that does not run when the lease ends learns of it when it runs again,
+    /// which may be after the next holder has begun. And whoever deletes the znode of the holder ends no session: that is
+    /// noticed with [`watch_own_node`](crate::LockBuilder::watch_own_node), else by the next [`fenced`](Guard::fenced)
+    /// write. So effects that must not overlap are fenced.
+    ///
     /// # Ordering and cancel safety
     /// A lost connection alone does not end it, unless [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is
     /// set. Dropping it changes nothing.
     pub fn lost(&self) -> impl Future<Output = LostReason> + Send + 'static + use<> {
-        let mut state = self.state.clone();
-        async move {
-            let lost = state.wait_for(|state| matches!(state, HoldState::Lost(_))).await.map(|state| *state);
-            match lost {
-                Ok(HoldState::Lost(reason)) => reason,
-                // The lock was released.
-                _ => std::future::pending().await,
-            }
-        }
+        let hold = Arc::clone(&self.hold);
+        async move { hold.lost().await }
     }
 
     /// Asks the ensemble whether the lock is held, by a write that changes nothing: the one honest answer.
@@ -185,7 +189,8 @@ impl Guard {
         FencedTxn::new(&self.setup, &self.node, lost)
     }
 
-    /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then.
+    /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then. How late that may
+    /// be is said at [`lost`](Guard::lost).
     ///
     /// # Errors
     /// How the lock was lost.

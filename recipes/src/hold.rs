@@ -1,8 +1,9 @@
 //! The task behind a guard: notices that the lock is lost, and releases it.
 
 use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, Watch};
 
@@ -25,13 +26,57 @@ pub(crate) struct Order {
     pub(crate) done: oneshot::Sender<Result<Released, LockError>>,
 }
 
+/// What is known of a held lock: written by its task, read by its guard.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    state: Mutex<HoldState>,
+    /// Wakes those who wait in the order in which they came, where a `watch` channel would in random order.
+    lost: Notify,
+}
+
+impl Hold {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::new(HoldState::Held), lost: Notify::new() }
+    }
+
+    pub(crate) fn state(&self) -> HoldState {
+        *self.locked()
+    }
+
+    /// Waits until the lock is lost.
+    pub(crate) async fn lost(&self) -> LostReason {
+        loop {
+            // Told of everything from here on, so that nothing is missed between the look and the wait.
+            let told = self.lost.notified();
+            if let HoldState::Lost(reason) = self.state() {
+                return reason;
+            }
+            told.await;
+        }
+    }
+
+    fn set(&self, state: HoldState) {
+        *self.locked() = state;
+    }
+
+    fn lose(&self, reason: LostReason) -> LostReason {
+        self.set(HoldState::Lost(reason));
+        self.lost.notify_waiters();
+        reason
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HoldState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What the task of a held lock has.
 pub(crate) struct Holder {
     pub(crate) entrant: Entrant,
     pub(crate) node: String,
     pub(crate) policy: SuspendPolicy,
     pub(crate) watch_own_node: bool,
-    pub(crate) state: watch::Sender<HoldState>,
+    pub(crate) hold: Arc<Hold>,
     pub(crate) order: oneshot::Receiver<Order>,
 }
 
@@ -45,9 +90,9 @@ pub(crate) fn lease_end(client: &Client) -> Instant {
 impl Holder {
     /// Watches over the lock until its guard is released or dropped, then gives it up.
     pub(crate) async fn run(self) {
-        let Self { mut entrant, node, policy, watch_own_node, state, mut order } = self;
+        let Self { mut entrant, node, policy, watch_own_node, hold, mut order } = self;
         let client = entrant.setup().client.clone();
-        let mut session_over = pin!(follow_session(&client, policy, &state));
+        let mut session_over = pin!(follow_session(&client, policy, &hold));
         let mut ordered = None;
         let lost = tokio::select! {
             biased;
@@ -61,10 +106,9 @@ impl Holder {
                 }
             }
             reason = &mut session_over => reason,
-            reason = follow_node(&client, &node, watch_own_node) => reason,
+            () = follow_node(&client, &node, watch_own_node) => hold.lose(LostReason::NodeDeleted),
         };
         tracing::debug!(node, %lost, "lock lost");
-        state.send_replace(HoldState::Lost(lost));
         let answer = async {
             let waiting = match ordered {
                 Some(waiting) => waiting,
@@ -96,39 +140,42 @@ fn tell(waiting: Option<Order>, outcome: Result<bool, LockError>) {
     }
 }
 
-/// Publishes what becomes of the lock as its session goes, until it is lost, and says how.
-async fn follow_session(
-    client: &Client,
-    policy: SuspendPolicy,
-    state: &watch::Sender<HoldState>,
-) -> LostReason {
+/// Publishes what becomes of the lock as its session goes, and ends when that is the loss of it.
+async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> LostReason {
     let mut states = client.states();
-    let mut suspect_until = None;
+    // Also while there is a connection: one on which nothing of ours is answered is as good as none.
+    let mut lease = client.clock().sleep_until(lease_end(client));
+    let mut suspect = false;
     loop {
-        let next = match suspect_until {
-            None => states.next().await,
-            Some(end) => tokio::select! {
-                biased;
-                next = states.next() => next,
-                () = tokio::time::sleep_until(end) => return LostReason::LeaseElapsed,
-            },
+        let next = tokio::select! {
+            biased;
+            next = states.next() => next,
+            () = &mut lease => {
+                let end = lease_end(client);
+                if suspect || end <= client.clock().now() {
+                    return hold.lose(LostReason::LeaseElapsed);
+                }
+                lease.reset(end);
+                continue;
+            }
         };
         match next {
             Some(SessionState::Connected) => {
-                suspect_until = None;
-                state.send_replace(HoldState::Held);
+                suspect = false;
+                hold.set(HoldState::Held);
             }
-            Some(SessionState::Expired) => return LostReason::SessionExpired,
-            Some(SessionState::AuthFailed) => return LostReason::AuthFailed,
-            Some(SessionState::Closed) | None => return LostReason::SessionClosed,
+            Some(SessionState::Expired) => return hold.lose(LostReason::SessionExpired),
+            Some(SessionState::AuthFailed) => return hold.lose(LostReason::AuthFailed),
+            Some(SessionState::Closed) | None => return hold.lose(LostReason::SessionClosed),
             // Also a server that answers reads only is cut off: it shows our znode long after it is gone.
             Some(_) => {
                 if policy == SuspendPolicy::Lost {
-                    return LostReason::Suspended;
+                    return hold.lose(LostReason::Suspended);
                 }
-                if suspect_until.is_none() {
-                    suspect_until = Some(lease_end(client));
-                    state.send_replace(HoldState::Suspect { since: Instant::now() });
+                if !suspect {
+                    suspect = true;
+                    lease.reset(lease_end(client));
+                    hold.set(HoldState::Suspect { since: client.clock().now() });
                 }
             }
         }
@@ -136,7 +183,7 @@ async fn follow_session(
 }
 
 /// Waits for the deletion of the holder's own znode, if that is wanted; the end of the session is for others to tell.
-async fn follow_node(client: &Client, node: &str, wanted: bool) -> LostReason {
+async fn follow_node(client: &Client, node: &str, wanted: bool) {
     if !wanted {
         return std::future::pending().await;
     }
@@ -144,11 +191,11 @@ async fn follow_node(client: &Client, node: &str, wanted: bool) -> LostReason {
         let watch: Result<Watch, Error> = client.get_data(node).watch().await.map(|(_, _, watch)| watch);
         match watch {
             Ok(watch) => match watch.changed().await {
-                Ok(event) if event.kind == EventType::NodeDeleted => return LostReason::NodeDeleted,
+                Ok(event) if event.kind == EventType::NodeDeleted => return,
                 Ok(_) | Err(Error::WatchRemoved(_)) => {}
                 Err(_) => break,
             },
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return LostReason::NodeDeleted,
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
             Err(error) if error.is_retryable() => {}
             Err(_) => break,
         }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
 use zoolet_client::{Acl, Client, SessionId, Zxid};
 
 use crate::contender::{Entrant, ForeignPolicy, ParentMode, Setup};
 use crate::error::LockError;
-use crate::guard::{Guard, HoldState, LostReason};
-use crate::hold::{Holder, SuspendPolicy};
+use crate::guard::{Guard, LostReason};
+use crate::hold::{Hold, Holder, SuspendPolicy};
 
 /// A fair lock: who comes first gets it first.
 ///
@@ -202,7 +202,7 @@ impl Acquire {
         self
     }
 
-    /// Gives up after `timeout`, counted from the first poll, with [`LockError::Timeout`].
+    /// Gives up after `timeout`, counted from the first poll by the client's clock, with [`LockError::Timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -222,16 +222,23 @@ impl Acquire {
     }
 
     async fn run(self) -> Result<Guard, LockError> {
-        let dir = self.lock.setup.dir.clone();
-        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+        let Self { lock, data, timeout, confirmed, on_queued } = self;
+        let dir = lock.setup.dir.clone();
+        let clock = lock.setup.client.clock();
+        let mut patience = timeout
+            .and_then(|timeout| clock.now().checked_add(timeout))
+            .map(|deadline| clock.sleep_until(deadline));
+        // Named here and not in the task, so that contenders are named in the order in which they were asked for.
+        let entrant = Entrant::new(lock.setup.clone(), data);
         let (give, mut given) = oneshot::channel();
         // A task of its own, so that what was begun is brought to an end whatever becomes of this future.
-        tokio::spawn(own(self, give));
-        let outcome = match deadline {
+        tokio::spawn(own(lock, entrant, confirmed, on_queued, give));
+        let outcome = match &mut patience {
             None => (&mut given).await,
-            Some(deadline) => match tokio::time::timeout_at(deadline, &mut given).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
+            Some(patience) => tokio::select! {
+                biased;
+                outcome = &mut given => outcome,
+                () = patience => {
                     // A guard that came at the last moment is as good as one that came before.
                     given.close();
                     return given.try_recv().unwrap_or(Err(LockError::Timeout { dir }));
@@ -263,9 +270,13 @@ impl fmt::Debug for Acquire {
 
 /// The owner of one contender from the first request to the last: acquires, hands out the guard, and cleans up when the
 /// guard or whoever waited for it is gone.
-async fn own(acquire: Acquire, mut give: oneshot::Sender<Result<Guard, LockError>>) {
-    let Acquire { lock, data, confirmed, mut on_queued, .. } = acquire;
-    let mut entrant = Entrant::new(lock.setup.clone(), data);
+async fn own(
+    lock: Lock,
+    mut entrant: Entrant,
+    confirmed: bool,
+    mut on_queued: Option<Notice>,
+    mut give: oneshot::Sender<Result<Guard, LockError>>,
+) {
     let won = tokio::select! {
         biased;
         () = give.closed() => None,
@@ -273,16 +284,14 @@ async fn own(acquire: Acquire, mut give: oneshot::Sender<Result<Guard, LockError
     };
     let error = match (won, entrant.node().cloned()) {
         (Some(Ok(())), Some(node)) => {
-            let (publish, state) = watch::channel(HoldState::Held);
+            let hold = Arc::new(Hold::new());
             let (order, ordered) = oneshot::channel();
-            let guard = Guard::new(lock.setup, node.path.clone(), node.stat.czxid, state, order);
+            let guard = Guard::new(lock.setup, node.path.clone(), node.stat.czxid, Arc::clone(&hold), order);
             // A guard that nobody takes is dropped here, and so released below.
             let _ = give.send(Ok(guard));
             let (policy, watch_own_node) = (lock.policy, lock.watch_own_node);
             let node = node.path;
-            return Holder { entrant, node, policy, watch_own_node, state: publish, order: ordered }
-                .run()
-                .await;
+            return Holder { entrant, node, policy, watch_own_node, hold, order: ordered }.run().await;
         }
         (Some(Err(error)), _) => Some(error),
         (Some(Ok(())) | None, _) => None,

@@ -5,30 +5,46 @@
     reason = "each test file uses its own part, and fails where it stands"
 )]
 
+pub mod record;
 pub mod relay;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use zoolet_client::Client;
+use zoolet_client::{Client, Clock, ConnectOptions};
 use zoolet_recipes::Lock;
 use zoolet_server::Server;
 
 pub const DIR: &str = "/locks/ledger";
 
+/// The session timeout of every client.
+pub const TIMEOUT: Duration = Duration::from_secs(4);
+
 pub struct World {
     pub server: Server,
+    pub clock: Clock,
 }
 
 pub async fn world() -> World {
-    let server = Server::builder().tick_time(Duration::from_millis(500)).start().await.unwrap();
-    World { server }
+    world_on(Clock::tokio()).await
+}
+
+/// A server and clients on one clock.
+pub async fn world_on(clock: Clock) -> World {
+    let builder = Server::builder().tick_time(Duration::from_millis(500)).clock(clock.clone());
+    World { server: builder.start().await.unwrap(), clock }
 }
 
 impl World {
+    /// All clients have one seed, which must not bring them together.
+    pub fn options(&self) -> ConnectOptions {
+        Client::options().session_timeout(TIMEOUT).seed(7).clock(self.clock.clone())
+    }
+
     pub async fn client(&self) -> Client {
-        let options = Client::options().session_timeout(Duration::from_secs(4)).seed(7);
-        options.connect(self.server.in_process()).await.unwrap()
+        self.options().connect(self.server.in_process()).await.unwrap()
     }
 
     pub async fn lock(&self) -> (Client, Lock) {
@@ -43,7 +59,7 @@ pub async fn queue(client: &Client) -> Vec<String> {
     client.get_children(DIR).await.map(|(names, _)| names).unwrap_or_default()
 }
 
-/// Lets every task run until `done` says so. Time is paused, so nothing but work can be waited for.
+/// Lets every task run until `done` says so. Time stands, so nothing but work can be waited for.
 pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
     for _ in 0..1_000 {
         if done().await {
@@ -52,4 +68,33 @@ pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
         tokio::task::yield_now().await;
     }
     panic!("it did not settle");
+}
+
+/// Moves a manual clock, and lets everybody whom that has woken act on it.
+pub async fn pass(clock: &Clock, duration: Duration) {
+    clock.advance(duration).unwrap();
+    settle(|| async { clock.unattended() == 0 }).await;
+}
+
+/// Moves a manual clock from one time that somebody waits for to the next, so that everything happens when it is due.
+pub async fn pass_in_steps(clock: &Clock, duration: Duration) {
+    let end = clock.now() + duration;
+    while let Some(_step) = clock.advance_to_next_timeout(end - clock.now()).unwrap() {
+        settle(|| async { clock.unattended() == 0 }).await;
+        // What was sent for it is answered.
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+    pass(clock, end - clock.now()).await;
+}
+
+/// What `future` gives without waiting for anything.
+pub async fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
