@@ -286,6 +286,11 @@ impl Session {
     }
 
     fn unwatch(&mut self, now: Instant, kind: WatchKind, path: String) {
+        // Nothing may follow a close: a server that has closed its end by then refuses the write, and the replies that are
+        // on their way would be lost with the connection.
+        if self.closing.is_some() {
+            return;
+        }
         let remove = RemoveWatches { path: Some(path), kind: kind.watcher_type().code() };
         self.transmit(now, Submission::internal(Request::RemoveWatches(remove)));
     }

@@ -123,6 +123,19 @@ fn a_close_leaves_behind_everything_before_it() {
 }
 
 #[test]
+fn a_watch_that_is_given_up_behind_a_close_is_no_request_behind_it() {
+    let mut desk = Desk::up();
+    let mut watched = desk.call(get_watched("/w"));
+    desk.reply(1, 1, data());
+    let watch = watched.watch();
+    desk.sent();
+    let _close = desk.close();
+    drop(watch);
+    desk.settle();
+    assert_eq!(desk.sent(), [Request::CloseSession]);
+}
+
+#[test]
 fn a_close_without_a_connection_takes_the_session_up_to_close_it() {
     let mut desk = Desk::up();
     desk.cut();
