@@ -27,6 +27,8 @@
 //!
 //! The three crates behind it can be used on their own: [`server`], [`client`], [`recipes`].
 
+pub mod testing;
+
 #[doc(no_inline)]
 pub use zoolet_client as client;
 #[doc(no_inline)]

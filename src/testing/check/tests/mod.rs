@@ -1,0 +1,232 @@
+//! A good history, and every way to damage it: each must be found and named.
+
+mod events;
+mod order;
+mod results;
+mod transactions;
+mod unknown;
+
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use zoolet_proto::records::{OpResult, WatchedEvent};
+use zoolet_proto::{EventType, Reply, ReplyHeader, Stat, WatcherType, Xid, Zxid};
+
+use super::*;
+use crate::testing::{Conn, History, What};
+use crate::{AddWatchMode, Client, Server};
+
+/// Connections of the good history.
+const A: Conn = Conn(0);
+const B: Conn = Conn(1);
+/// The connection with which B comes back.
+const AGAIN: Conn = Conn(2);
+
+/// A history with the transactions behind it.
+#[derive(Clone)]
+struct Case {
+    entries: Vec<Entry>,
+    txns: Vec<Txn>,
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime").block_on(work)
+}
+
+async fn server() -> Server {
+    let server = Server::builder().tick_time(Duration::from_secs(1)).start().await.expect("a server");
+    server.fixture();
+    server
+}
+
+async fn client(server: &Server, history: &History) -> Client {
+    Client::connect(history.tap(server.in_process())).await.expect("a session")
+}
+
+/// What is recorded of a client that does `work`.
+fn recorded(work: impl AsyncFnOnce(&Server, &History, &Client)) -> Case {
+    run(async {
+        let (server, history) = (server().await, History::new());
+        let zk = client(&server, &history).await;
+        work(&server, &history, &zk).await;
+        Case { entries: history.entries(), txns: server.fixture().transactions() }
+    })
+}
+
+/// A bit of everything. The comments give the xid and, for writes and events, the zxid.
+fn good() -> Case {
+    run(async {
+        let (server, history) = (server().await, History::new());
+        let a = client(&server, &history).await; // session, 1
+        let b = client(&server, &history).await; // session, 2
+        a.create("/a", "one").await.expect("a1, 3");
+        let (_, _, watch) = a.get_data("/a").watch().await.expect("a2");
+        b.set_data("/a", "two").await.expect("b1, 4, and an event for A");
+        b.get_data("/a").await.expect("b2, shows it");
+        a.get_data("/a").await.expect("a3, shows it");
+        watch.changed().await.expect("an event");
+        // At the same time.
+        let one = a.create("/s-", "").sequential().send(); // a4
+        let other = b.create("/s-", "").sequential().send(); // b3
+        one.await.and(other.await).expect("5 and 6");
+        // In one write.
+        let both = (a.exists("/a").send(), a.get_children("/").send()); // a5, a6
+        both.0.await.expect("an answer");
+        both.1.await.expect("an answer");
+        let stream = a.add_watch("/w", AddWatchMode::Persistent).await.expect("a7");
+        let multi = b.multi().create("/w", "").create("/w/x", "").set_data("/a", "three").check("/w", 0);
+        multi.commit().await.expect("b4, 7, two events for A");
+        a.get_children("/w").await.expect("a8");
+        b.create("/a", "").await.expect_err("b5, 8: it exists");
+        b.multi().set_data("/a", "four").create("/a", "").set_data("/w", "").await.expect_err("b6, 9");
+        a.check_watches("/w", WatcherType::Persistent).await.expect("a9");
+        b.create("/e", "").ephemeral().await.expect("b7, a");
+        let (_, watch) = a.exists("/e").watch().await.expect("a10");
+        let (_, _, children) = b.get_children("/w").watch().await.expect("b8");
+        server.fixture().disconnect(b.session_id()).await.expect("a session");
+        tokio::task::yield_now().await;
+        a.create("/w/y", "").await.expect("a11, b, an event for A");
+        b.get_ephemerals("/").await.expect("b9 behind the setWatches with the event that B has missed");
+        children.changed().await.expect("an event");
+        b.close().await.expect("b10, c, an event for A");
+        watch.changed().await.expect("an event");
+        a.sync("/").await.expect("a12");
+        drop(stream);
+        a.close().await.expect("a13 behind the removeWatches, d");
+        Case { entries: history.entries(), txns: server.fixture().transactions() }
+    })
+}
+
+impl Case {
+    fn check(&self) -> Result<Verdict, CheckError> {
+        Checker::new().check(&self.entries)
+    }
+
+    fn check_with_txns(&self) -> Result<Verdict, CheckError> {
+        Checker::new().transactions(&self.txns).check(&self.entries)
+    }
+
+    /// The rule that is broken, to the history alone and with the transactions.
+    fn rules(&self) -> [Option<Rule>; 2] {
+        let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());
+        [rule(self.check()), rule(self.check_with_txns())]
+    }
+
+    /// Whatever fits must be there.
+    fn find(&self, what: &str, fits: impl Fn(&Entry) -> bool) -> usize {
+        self.entries.iter().position(fits).unwrap_or_else(|| panic!("no {what} in the history"))
+    }
+
+    fn reply_at(&self, conn: Conn, xid: i32) -> usize {
+        self.find("reply", |entry| {
+            entry.conn == conn && matches!(&entry.what, What::Reply(header, _) if header.xid == Xid(xid))
+        })
+    }
+
+    fn request_at(&self, conn: Conn, xid: i32) -> usize {
+        self.find("request", |entry| {
+            entry.conn == conn && matches!(&entry.what, What::Request(incoming) if incoming.xid == Xid(xid))
+        })
+    }
+
+    fn event_at(&self, conn: Conn, kind: EventType, path: &str) -> usize {
+        self.find("event", |entry| {
+            let told = |event: &WatchedEvent| event.kind == kind && event.path == path;
+            entry.conn == conn && matches!(&entry.what, What::Event(_, event) if told(event))
+        })
+    }
+
+    fn reply(&mut self, conn: Conn, xid: i32) -> (&mut ReplyHeader, &mut Reply) {
+        let at = self.reply_at(conn, xid);
+        match &mut self.entries[at].what {
+            What::Reply(header, Ok(reply)) => (header, reply),
+            other => panic!("{other}"),
+        }
+    }
+
+    fn stat(&mut self, conn: Conn, xid: i32) -> &mut Stat {
+        match self.reply(conn, xid).1 {
+            Reply::Stat(stat) | Reply::Data(_, stat) | Reply::Children2(_, stat) => stat,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Puts the entry at `from` in front of the one at `to`, at that time.
+    fn shift(&mut self, from: usize, to: usize) {
+        let mut entry = self.entries.remove(from);
+        let to = if from < to { to - 1 } else { to };
+        entry.at = self.entries[to].at;
+        self.entries.insert(to, entry);
+    }
+
+    /// Adds to every zxid from `first` on, in replies, events and transactions.
+    fn raise(&mut self, first: i64, by: i64) {
+        let raise = |zxid: &mut Zxid| zxid.0 += if zxid.0 >= first { by } else { 0 };
+        let stat =
+            |stat: &mut Stat| [&mut stat.czxid, &mut stat.mzxid, &mut stat.pzxid].into_iter().for_each(raise);
+        for entry in &mut self.entries {
+            match &mut entry.what {
+                What::Reply(header, reply) => {
+                    raise(&mut header.zxid);
+                    match reply {
+                        Ok(Reply::Created2(_, it) | Reply::Stat(it) | Reply::Data(_, it)) => stat(it),
+                        Ok(Reply::Acl(_, it) | Reply::Children2(_, it)) => stat(it),
+                        Ok(Reply::Multi(parts)) => parts.iter_mut().for_each(|part| match part {
+                            OpResult::Create2(_, it) | OpResult::SetData(it) => stat(it),
+                            _ => {}
+                        }),
+                        _ => {}
+                    }
+                }
+                What::Event(zxid, _) => raise(zxid),
+                _ => {}
+            }
+        }
+        self.txns.iter_mut().for_each(|txn| raise(&mut txn.zxid));
+    }
+}
+
+/// The rule that both kinds of check name when a good history is damaged so.
+#[track_caller]
+fn broken_by(damage: impl FnOnce(&mut Case)) -> Rule {
+    let mut case = good();
+    damage(&mut case);
+    let [alone, with_txns] = case.rules();
+    assert_eq!(alone, with_txns, "what the transactions tell makes no difference");
+    alone.unwrap_or_else(|| panic!("the damage is not found: {:?}", case.check().err()))
+}
+
+#[test]
+fn a_good_history_is_found_good() {
+    let case = good();
+    for verdict in [case.check(), case.check_with_txns()] {
+        let verdict = verdict.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((verdict.writes, verdict.events, verdict.unanswered), (11, 6, 0));
+        let paths: Vec<_> = verdict.model.paths().filter(|path| !path.starts_with("/zookeeper")).collect();
+        assert_eq!(paths, ["/", "/a", "/s-0000000001", "/s-0000000002", "/w", "/w/x", "/w/y"]);
+    }
+}
+
+#[test]
+fn a_violation_names_the_rule_and_both_operations() {
+    let mut case = good();
+    let at = case.event_at(A, EventType::NodeDataChanged, "/a");
+    case.shift(at, case.reply_at(A, 4));
+    let text = case.check().expect_err("a violation").to_string();
+    let session = |conn: Conn| {
+        let found = case.entries.iter().find_map(|entry| match entry.what {
+            What::Welcome { session } if entry.conn == conn => Some(session),
+            _ => None,
+        });
+        found.expect("a session")
+    };
+    let expected = format!(
+        "broken: an event comes before every reply that shows its change\n  \
+         event NodeDataChanged /a (session {0}, zxid 0x4, connection 0)\n  \
+         beside GetData(GetData {{ path: \"/a\", watch: false }}) (session {0}, xid 3, zxid 0x4, connection 0)\n  \
+         expected: it before anything of zxid 0x4 and later\n  \
+         seen:     it behind that",
+        session(A)
+    );
+    assert_eq!(text, expected);
+}

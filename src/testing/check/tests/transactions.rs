@@ -1,0 +1,78 @@
+//! Damage to what the server says it has done.
+
+use zoolet_core::{Millis, TxnOp};
+use zoolet_proto::{ErrorCode, SessionId};
+
+use super::*;
+
+/// The rule that is broken, with the transactions.
+#[track_caller]
+fn broken_by_txns(damage: impl FnOnce(&mut Vec<Txn>)) -> Rule {
+    let mut case = good();
+    damage(&mut case.txns);
+    let error = case.check_with_txns().expect_err("a violation");
+    error.rule().unwrap_or_else(|| panic!("{error}"))
+}
+
+/// A transaction behind the last.
+fn one_more(txns: &mut Vec<Txn>, session: SessionId, xid: i32, op: TxnOp) {
+    let last = txns.last().expect("a transaction");
+    let (zxid, time) = (last.zxid.next(), last.time);
+    txns.push(Txn { session, xid: Xid(xid), zxid, time, op });
+}
+
+#[test]
+fn an_acknowledged_write_that_is_not_among_the_transactions_is_found() {
+    assert_eq!(broken_by_txns(|txns| txns.truncate(5)), Rule::Transactions);
+    assert_eq!(broken_by_txns(Vec::clear), Rule::Transactions);
+}
+
+#[test]
+fn a_transaction_under_the_zxid_of_another_write_is_found() {
+    assert_eq!(broken_by_txns(|txns| txns[3].xid = Xid(9)), Rule::Transactions);
+    assert_eq!(broken_by_txns(|txns| txns[3].session = SessionId(9)), Rule::Transactions);
+}
+
+#[test]
+fn a_write_that_was_executed_twice_is_found() {
+    let rule = broken_by_txns(|txns| {
+        let Txn { session, xid, op, .. } = txns[3].clone();
+        one_more(txns, session, xid.0, op);
+    });
+    assert_eq!(rule, Rule::Transactions);
+}
+
+#[test]
+fn the_server_deletes_nothing_of_its_own_but_what_nobody_needs() {
+    let rule = broken_by_txns(|txns| {
+        one_more(txns, SessionId(0), 0, TxnOp::Delete { path: "/a".into() });
+    });
+    assert_eq!(rule, Rule::Transactions);
+}
+
+#[test]
+fn a_write_of_others_that_could_not_be_done_is_found() {
+    let rule = broken_by_txns(|txns| {
+        one_more(txns, SessionId(77), 1, TxnOp::Delete { path: "/none".into() });
+    });
+    assert_eq!(rule, Rule::WriteResult);
+}
+
+#[test]
+fn a_gap_in_the_transactions_is_found_and_a_late_start_leaves_it_open() {
+    assert_eq!(broken_by_txns(|txns| _ = txns.remove(4)), Rule::DenseZxids);
+    let mut case = good();
+    case.txns.remove(0);
+    let undecided = CheckError::Undecided(Undecided::LateStart(Zxid(2)));
+    assert_eq!(case.check_with_txns().expect_err("an open question"), undecided);
+}
+
+#[test]
+fn a_time_that_goes_back_is_found() {
+    // Of a transaction that no Stat shows: the create that was refused.
+    let rule = broken_by_txns(|txns| {
+        let refused = txns.iter_mut().find(|txn| matches!(txn.op, TxnOp::Error(ErrorCode::NodeExists)));
+        refused.expect("a refusal").time = Millis(1);
+    });
+    assert_eq!(rule, Rule::Times);
+}

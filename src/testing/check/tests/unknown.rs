@@ -1,0 +1,147 @@
+//! Writes whose outcome nobody was told, and what the server does by itself.
+
+use zoolet_proto::{Acl, OpCode, Perms};
+
+use super::*;
+use crate::server::fault::op;
+
+#[test]
+fn a_write_without_a_reply_is_undecided_until_the_transactions_tell() {
+    let outcomes = [true, false].map(|happens| {
+        let case = recorded(async |server, _, zk| {
+            zk.create("/a", "one").await.expect("a znode");
+            let fault = server.fixture().faults().on(op(OpCode::SetData).nth(1));
+            let placed = if happens { fault.lose_reply() } else { fault.drop_request() };
+            placed.expect("a fault");
+            zk.set_data("/a", "two").await.expect_err("nobody knows");
+            zk.get_data("/a").await.expect("one or two");
+            zk.close().await.expect("an end");
+        });
+        let error = case.check().expect_err("an open question");
+        let unknown =
+            matches!(&error, CheckError::Undecided(Undecided::UnknownOutcome(op)) if op.xid == Some(Xid(2)));
+        assert!(unknown, "{error}");
+        let verdict = case.check_with_txns().unwrap_or_else(|error| panic!("{error}"));
+        (verdict.writes, verdict.unanswered)
+    });
+    assert_eq!(outcomes, [(3, 0), (2, 1)]);
+}
+
+#[test]
+fn a_write_without_a_reply_stands_behind_what_was_seen_before_it() {
+    let mut case = recorded(async |server, _, zk| {
+        zk.create("/a", "one").await.expect("a znode");
+        server.fixture().faults().on(op(OpCode::SetData).nth(1)).lose_reply().expect("a fault");
+        zk.set_data("/a", "two").await.expect_err("nobody knows");
+    });
+    assert_eq!(case.rules()[1], None);
+    // As if the write had come before the create.
+    let (create, set) = (case.txns[1].clone(), case.txns[2].clone());
+    case.txns[1] = Txn { zxid: create.zxid, ..set };
+    case.txns[2] = Txn { zxid: set.zxid, ..create };
+    case.reply(A, 1).0.zxid = Zxid(3);
+    assert_eq!(case.rules()[1], Some(Rule::ZxidsNeverFall));
+}
+
+#[test]
+fn an_expiry_takes_the_ephemerals_and_tells_the_watchers() {
+    let mut case = recorded(async |server, history, zk| {
+        let other = client(server, history).await;
+        other.create("/e", "").ephemeral().await.expect("a znode");
+        let (_, watch) = zk.exists("/e").watch().await.expect("a watch");
+        server.fixture().expire_session(other.session_id()).await.expect("a session");
+        watch.changed().await.expect("an event");
+        zk.exists("/e").await.expect("none");
+    });
+    let error = case.check().expect_err("an open question");
+    assert!(
+        matches!(error, CheckError::Undecided(Undecided::UnknownTransactions { count: 1, .. })),
+        "{error}"
+    );
+    assert_eq!(case.rules()[1], None);
+    case.entries.remove(case.event_at(A, EventType::NodeDeleted, "/e"));
+    assert_eq!(case.rules()[1], Some(Rule::EventOwed));
+}
+
+#[test]
+fn the_writes_of_those_who_are_not_recorded_count_with_the_transactions() {
+    let case = recorded(async |server, _, zk| {
+        server.fixture().set("/a/b", "direct").await.expect("a write");
+        zk.get_data("/a/b").await.expect("a znode");
+        server.fixture().delete("/a").await.expect("a write");
+        zk.get_children("/").await.expect("a list");
+    });
+    assert_eq!(case.rules()[1], None);
+    assert_eq!(case.rules()[0], None, "undecided, and so no violation");
+    assert!(case.check().is_err());
+}
+
+#[test]
+fn containers_and_znodes_with_a_time_to_live_may_go_by_themselves() {
+    let case = run(async {
+        let settings =
+            Server::builder().extended_types(true).container_check_interval(Duration::from_secs(5));
+        let (server, history) = (settings.start().await.expect("a server"), History::new());
+        server.fixture();
+        let zk = client(&server, &history).await;
+        zk.create("/c", "").container().await.expect("a container");
+        zk.create("/c/x", "").ttl(Duration::from_secs(1)).await.expect("a znode");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(zk.exists("/c").await.expect("an answer"), None);
+        zk.close().await.expect("an end");
+        Case { entries: history.entries(), txns: server.fixture().transactions() }
+    });
+    let checker = Checker::new().transactions(&case.txns).extended_types(true);
+    checker.check(&case.entries).unwrap_or_else(|error| panic!("{error}"));
+    // A server without extended types makes none.
+    assert_eq!(case.rules()[1], Some(Rule::WriteResult));
+}
+
+#[test]
+fn replies_that_are_withheld_must_be_taken_for_granted() {
+    let case = recorded(async |server, history, zk| {
+        zk.create("/a", "one").await.expect("a znode");
+        server.fixture().faults().on(op(OpCode::GetData).nth(1)).withhold_reply().expect("a fault");
+        let _waiting = zk.get_data("/a").watch().send();
+        let other = client(server, history).await;
+        tokio::task::yield_now().await;
+        other.set_data("/a", "two").await.expect("a write");
+        _ = zk.exists("/a").timeout(Duration::from_secs(1)).await;
+        other.close().await.expect("an end");
+    });
+    let told = case.entries.iter().any(|entry| entry.conn == A && matches!(entry.what, What::Event(..)));
+    assert!(told, "the watch was set, though nobody was told");
+    let checker = Checker::new().transactions(&case.txns);
+    let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());
+    assert_eq!(rule(checker.check(&case.entries)), Some(Rule::RequestOrder));
+    assert_eq!(rule(checker.replies_may_be_withheld().check(&case.entries)), None);
+}
+
+#[test]
+fn what_the_model_does_not_know_is_undecided() {
+    let case = recorded(async |_, _, zk| {
+        zk.add_auth("digest", "bob:pw").await.expect("an identity");
+        zk.create("/a", "").acl(Acl::creator_all()).await.expect("a znode");
+    });
+    let error = case.check().expect_err("an open question");
+    assert!(matches!(error, CheckError::Undecided(Undecided::Unmodelled { .. })), "{error}");
+}
+
+#[test]
+fn acls_of_everybody_are_known() {
+    let case = recorded(async |_, _, zk| {
+        let (_, _, watch) = {
+            zk.create("/a", "").await.expect("a znode");
+            zk.get_data("/a").watch().await.expect("a watch")
+        };
+        let acl = vec![Acl::new(Perms::WRITE | Perms::ADMIN, "world", "anyone")];
+        zk.set_acl("/a", acl).await.expect("a write");
+        zk.get_data("/a").await.expect_err("no permission");
+        zk.set_data("/a", "unseen").await.expect("a write that tells nobody");
+        zk.create("/a/b", "").await.expect_err("no permission");
+        drop(watch);
+        zk.close().await.expect("an end");
+    });
+    assert_eq!(case.rules(), [None; 2]);
+    case.check().unwrap_or_else(|error| panic!("{error}"));
+}

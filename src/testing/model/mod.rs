@@ -1,0 +1,418 @@
+//! [`Model`]: ZooKeeper's tree, written to be obviously right. It shares nothing with the server but the records and
+//! the rules of paths.
+
+mod tree;
+
+use zoolet_proto::records::{Create, Op, OpResult};
+use zoolet_proto::{
+    Acl, CreateMode, ErrorCode, EventType, OpCode, Perms, Reply, Request, SessionId, Stat, ZnodePath, Zxid,
+};
+
+use tree::{Node, Owner, SYSTEM, Tree, parent};
+
+/// The answer to a request: a body, or the error in the header.
+pub type Outcome = Result<Reply, ErrorCode>;
+
+/// Something the [`Model`] does not know enough of to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unmodelled(&'static str);
+
+/// A naive tree of znodes: what a server of version 3.9 must have in it after the same writes.
+///
+/// Unmodelled are ACLs of other schemes than `world`, quotas, and reconfig. It sweeps nothing by itself.
+#[derive(Debug, Clone)]
+pub struct Model {
+    tree: Tree,
+    extended_types: bool,
+    /// The transaction last written, and its time.
+    zxid: Zxid,
+    time: i64,
+    /// What it has changed, oldest first.
+    changes: Vec<Change>,
+}
+
+/// A change that watches may tell of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    /// `NodeCreated`, `NodeDeleted` or `NodeDataChanged`.
+    pub(super) kind: EventType,
+    pub(super) path: String,
+    /// Whether everybody may read the znode, and so learn of its change.
+    pub(super) readable: bool,
+    /// The parent, and the same of it.
+    pub(super) parent: String,
+    pub(super) parent_readable: bool,
+}
+
+enum Refusal {
+    Code(ErrorCode),
+    Unmodelled(Unmodelled),
+}
+
+impl From<ErrorCode> for Refusal {
+    fn from(code: ErrorCode) -> Self {
+        Self::Code(code)
+    }
+}
+
+type Decided<T> = Result<T, Refusal>;
+
+impl Model {
+    /// The tree of an empty database. Znodes with a time to live may be created if `extended_types` are enabled.
+    pub fn new(extended_types: bool) -> Self {
+        Self { tree: Tree::new(), extended_types, zxid: Zxid(0), time: 0, changes: Vec::new() }
+    }
+
+    /// The paths of all znodes, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.tree.paths()
+    }
+
+    /// Whether a server gives this request a zxid, be it granted or refused.
+    pub fn takes_zxid(request: &Request) -> bool {
+        match request {
+            // Whether the whole is refused for the way a part is written is told by the first such part.
+            Request::Multi(ops) => ops.iter().find_map(refused_whole).unwrap_or(true),
+            Request::Create(_) | Request::Create2(_) | Request::CreateContainer(_) => true,
+            Request::CreateTtl(_) | Request::Delete(_) | Request::DeleteContainer(_) => true,
+            Request::SetData(_) | Request::SetAcl(_) | Request::Reconfig(_) => true,
+            Request::CreateSession(_) | Request::CloseSession => true,
+            _ => false,
+        }
+    }
+
+    /// Does what `request` of `session` asks for, as transaction `zxid` at `time`, or refuses it.
+    ///
+    /// # Errors
+    /// [`Unmodelled`]; a refusal is an [`Outcome`].
+    pub fn write(
+        &mut self,
+        session: SessionId,
+        zxid: Zxid,
+        time: i64,
+        request: &Request,
+    ) -> Result<Outcome, Unmodelled> {
+        self.begin(zxid, time);
+        let op = match request.clone() {
+            Request::Create(record) => Op::Create(record),
+            Request::Create2(record) => Op::Create2(record),
+            Request::CreateContainer(record) => Op::CreateContainer(record),
+            Request::CreateTtl(record) => Op::CreateTtl(record),
+            Request::Delete(record) => Op::Delete(record),
+            Request::SetData(record) => Op::SetData(record),
+            Request::Multi(ops) => return self.multi(session, &ops),
+            Request::SetAcl(record) => {
+                let set = self.set_acl(&record.path, record.acl.unwrap_or_default(), record.version);
+                return outcome(set.map(Reply::Stat));
+            }
+            Request::DeleteContainer(record) => {
+                return outcome(self.delete_container(&record.path).map(|()| Reply::Empty));
+            }
+            Request::CloseSession => {
+                let paths: Vec<_> = self.tree.ephemerals(session).cloned().collect();
+                paths.iter().for_each(|path| self.remove(path));
+                return Ok(Ok(Reply::Empty));
+            }
+            _ => return Err(Unmodelled("it is no write that the model knows")),
+        };
+        outcome(self.step(session, &op, false).map(|result| match result {
+            OpResult::Create(path) => Reply::Created(path),
+            OpResult::Create2(path, stat) => Reply::Created2(path, stat),
+            OpResult::SetData(stat) => Reply::Stat(stat),
+            _ => Reply::Empty,
+        }))
+    }
+
+    /// Deletes an empty container or a TTL znode whose time is over, as a server does by itself.
+    ///
+    /// # Errors
+    /// What speaks against it.
+    pub fn sweep(&mut self, path: &str, zxid: Zxid, time: i64) -> Result<(), ErrorCode> {
+        self.begin(zxid, time);
+        let node = self.tree.node(path, Perms::NONE)?;
+        match node.owner {
+            Owner::Container => {}
+            // Its time counts from the last setData, but data may be set between the look at it and the attempt.
+            Owner::Ttl(ttl) if time - node.ctime > ttl => {}
+            _ => return Err(ErrorCode::BadArguments),
+        }
+        self.childless(path)?;
+        self.remove(path);
+        Ok(())
+    }
+
+    /// Answers a read of `session`, and leaves no watch.
+    ///
+    /// # Errors
+    /// [`Unmodelled`], for what depends on more than the tree.
+    pub fn read(&self, session: SessionId, request: &Request) -> Result<Outcome, Unmodelled> {
+        let tree = &self.tree;
+        let found = |path: &str, perms| tree.node(path, perms).map(|node| (node, tree.stat(path, node)));
+        let data = |path: &str| found(path, Perms::READ).map(|(node, stat)| (node.data.clone(), stat));
+        let children =
+            |path: &str| found(path, Perms::READ).map(|(_, stat)| (tree.names(path).collect(), stat));
+        Ok(match request {
+            Request::Exists(get) if get.path.contains('\0') => Err(ErrorCode::BadArguments),
+            Request::Exists(get) => found(&get.path, Perms::READ).map(|(_, stat)| Reply::Stat(stat)),
+            Request::GetData(get) => data(&get.path).map(|(data, stat)| Reply::Data(data, stat)),
+            Request::GetAcl(get) => found(&get.path, Perms::READ | Perms::ADMIN)
+                .map(|(node, stat)| Reply::Acl(node.acl.clone(), stat)),
+            Request::GetChildren(get) => children(&get.path).map(|(names, _)| Reply::Children(names)),
+            Request::GetChildren2(get) => {
+                children(&get.path).map(|(names, stat)| Reply::Children2(names, stat))
+            }
+            // Under the empty text, its alias, the root is counted as a znode below itself.
+            Request::GetAllChildrenNumber(get) if get.path.is_empty() => {
+                found("/", Perms::READ).map(|_| Reply::Count(tree.descendants("/") + 1))
+            }
+            Request::GetAllChildrenNumber(get) => {
+                found(&get.path, Perms::READ).map(|_| Reply::Count(tree.descendants(&get.path)))
+            }
+            Request::GetEphemerals(get) => {
+                let prefix = get.prefix.as_deref().unwrap_or_default();
+                let all = ["", "/"].contains(&prefix.trim_matches(|c| c <= ' '));
+                let wanted = tree.ephemerals(session).filter(|path| all || path.starts_with(prefix));
+                Ok(Reply::Ephemerals(wanted.cloned().collect()))
+            }
+            Request::MultiRead(ops) if ops.iter().all(Op::is_read) => {
+                let part = |op: &Op| match op {
+                    Op::GetData(get) => data(&get.path).map(|(data, stat)| OpResult::GetData(data, stat)),
+                    Op::GetChildren(get) => {
+                        children(&get.path).map(|(names, _)| OpResult::GetChildren(names))
+                    }
+                    _ => Err(ErrorCode::MarshallingError),
+                };
+                let parts = ops.iter().map(|op| part(op).unwrap_or_else(|code| OpResult::Error(Some(code))));
+                Ok(Reply::Multi(parts.collect()))
+            }
+            Request::MultiRead(_) | Request::Multi(_) => Err(ErrorCode::MarshallingError),
+            Request::Sync(sync) => Ok(Reply::Synced(sync.path.clone())),
+            Request::Ping => Ok(Reply::Empty),
+            _ => return Err(Unmodelled("it asks for more than the tree")),
+        })
+    }
+
+    /// What the latest write has changed, in order.
+    pub(super) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// When data and list of children of a znode were last changed, if there is such a znode.
+    pub(super) fn last_changed(&self, path: &str) -> Option<(Zxid, Zxid)> {
+        self.tree.node(path, Perms::NONE).ok().map(|node| (node.mzxid, node.pzxid))
+    }
+
+    fn begin(&mut self, zxid: Zxid, time: i64) {
+        (self.zxid, self.time) = (zxid, time);
+        self.tree.settle();
+        self.changes.clear();
+    }
+
+    fn multi(&mut self, session: SessionId, ops: &[Op]) -> Result<Outcome, Unmodelled> {
+        if ops.iter().any(|op| refused_whole(op).is_some()) {
+            return Ok(Err(ErrorCode::MarshallingError));
+        }
+        let mut results = Vec::new();
+        for op in ops {
+            match self.step(session, op, true) {
+                Ok(result) => results.push(result),
+                Err(Refusal::Unmodelled(what)) => return Err(what),
+                Err(Refusal::Code(code)) => {
+                    self.tree.roll_back();
+                    self.changes.clear();
+                    results.fill(OpResult::Error(None));
+                    results.push(OpResult::Error(Some(code)));
+                    results.resize(ops.len(), OpResult::Error(Some(ErrorCode::RuntimeInconsistency)));
+                    break;
+                }
+            }
+        }
+        Ok(Ok(Reply::Multi(results)))
+    }
+
+    /// One write, alone or as a part of a multi.
+    fn step(&mut self, session: SessionId, op: &Op, in_multi: bool) -> Decided<OpResult> {
+        match op {
+            Op::Create(record) => self.create(session, OpCode::Create, record, 0, in_multi),
+            Op::Create2(record) => self.create(session, OpCode::Create2, record, 0, in_multi),
+            Op::CreateContainer(record) => self.create(session, OpCode::CreateContainer, record, 0, in_multi),
+            Op::CreateTtl(record) => {
+                let (path, data, acl) = (record.path.clone(), record.data.clone(), record.acl.clone());
+                let create = Create { path, data, acl, flags: record.flags };
+                self.create(session, OpCode::CreateTtl, &create, record.ttl, in_multi)
+            }
+            Op::Delete(record) => {
+                not_a_system_path(&record.path)?;
+                self.tree.node(parent(&record.path), Perms::DELETE)?;
+                let node = self.tree.node(&record.path, Perms::NONE)?;
+                expect_version(record.version, node.version)?;
+                self.childless(&record.path)?;
+                self.remove(&record.path);
+                Ok(OpResult::Delete)
+            }
+            Op::SetData(record) => {
+                valid(&record.path)?;
+                let mut node = self.tree.node(&record.path, Perms::WRITE)?.clone();
+                expect_version(record.version, node.version)?;
+                node.data = record.data.clone();
+                node.version = node.version.wrapping_add(1);
+                (node.mzxid, node.mtime) = (self.zxid, self.time);
+                let stat = self.tree.stat(&record.path, &node);
+                self.tree.put(&record.path, Some(node));
+                self.tell(EventType::NodeDataChanged, &record.path);
+                Ok(OpResult::SetData(stat))
+            }
+            Op::Check(record) => {
+                valid(&record.path)?;
+                expect_version(record.version, self.tree.node(&record.path, Perms::READ)?.version)?;
+                Ok(OpResult::Check)
+            }
+            Op::GetData(_) | Op::GetChildren(_) => Err(ErrorCode::MarshallingError.into()),
+        }
+    }
+
+    fn create(
+        &mut self,
+        session: SessionId,
+        op: OpCode,
+        record: &Create,
+        ttl: i64,
+        in_multi: bool,
+    ) -> Decided<OpResult> {
+        let mode = CreateMode::from_code(record.flags).ok_or(ErrorCode::BadArguments)?;
+        let plain = if mode.is_ephemeral() { Owner::Session(session) } else { Owner::Nobody };
+        let (owner, with_stat) = match op {
+            _ if mode.is_ttl() && !self.extended_types => return Err(ErrorCode::Unimplemented.into()),
+            OpCode::CreateTtl if mode.is_ttl() && (1..1 << 40).contains(&ttl) => (Owner::Ttl(ttl), true),
+            OpCode::CreateTtl if !in_multi => return Err(ErrorCode::BadArguments.into()),
+            _ if mode.is_ttl() => return Err(ErrorCode::BadArguments.into()),
+            OpCode::CreateContainer => (Owner::Container, true),
+            _ if mode == CreateMode::Container && in_multi => (Owner::Container, true),
+            _ => (plain, op == OpCode::Create2),
+        };
+        let mut path = record.path.clone();
+        looks_like_a_path(&path)?;
+        let acl = checked_acl(record.acl.as_deref().unwrap_or_default())?;
+        let above = parent(&path).to_owned();
+        let mut over = self.tree.node(&above, Perms::CREATE)?.clone();
+        if mode.is_sequential() {
+            path += &format!("{:010}", over.creates);
+        }
+        valid(&path)?;
+        if self.tree.node(&path, Perms::NONE).is_ok() {
+            return Err(ErrorCode::NodeExists.into());
+        }
+        if matches!(over.owner, Owner::Session(_)) {
+            return Err(ErrorCode::NoChildrenForEphemerals.into());
+        }
+        if path.starts_with("/zookeeper/quota/") {
+            return Err(Refusal::Unmodelled(Unmodelled("it may set a quota")));
+        }
+        over.creates += 1;
+        over.pzxid = self.zxid;
+        self.tree.put(&above, Some(over));
+        let node = Node::new(record.data.clone(), acl, owner, self.zxid, self.time);
+        let stat = self.tree.stat(&path, &node);
+        self.tree.put(&path, Some(node));
+        self.tell(EventType::NodeCreated, &path);
+        Ok(if with_stat { OpResult::Create2(path, stat) } else { OpResult::Create(path) })
+    }
+
+    fn delete_container(&mut self, path: &str) -> Decided<()> {
+        not_a_system_path(path)?;
+        let node = self.tree.node(path, Perms::NONE)?;
+        self.tree.node(parent(path), Perms::DELETE)?;
+        self.childless(path)?;
+        if matches!(node.owner, Owner::Session(_)) {
+            return Err(ErrorCode::BadVersion.into());
+        }
+        self.remove(path);
+        Ok(())
+    }
+
+    fn set_acl(&mut self, path: &str, acl: Vec<Acl>, version: i32) -> Decided<Stat> {
+        valid(path)?;
+        let acl = checked_acl(&acl)?;
+        let mut node = self.tree.node(path, Perms::ADMIN)?.clone();
+        expect_version(version, node.aversion)?;
+        node.acl = acl;
+        node.aversion = node.aversion.wrapping_add(1);
+        let stat = self.tree.stat(path, &node);
+        self.tree.put(path, Some(node));
+        Ok(stat)
+    }
+
+    fn remove(&mut self, path: &str) {
+        self.tell(EventType::NodeDeleted, path);
+        self.tree.put(path, None);
+        if let Ok(over) = self.tree.node(parent(path), Perms::NONE) {
+            let over = Node { pzxid: self.zxid, ..over.clone() };
+            self.tree.put(parent(path), Some(over));
+        }
+    }
+
+    fn tell(&mut self, kind: EventType, path: &str) {
+        let readable = |path| self.tree.node(path, Perms::READ).is_ok();
+        let (path, parent) = (path.to_owned(), parent(path).to_owned());
+        let (readable, parent_readable) = (readable(&path), readable(&parent));
+        self.changes.push(Change { kind, path, readable, parent, parent_readable });
+    }
+
+    fn childless(&self, path: &str) -> Result<(), ErrorCode> {
+        if self.tree.names(path).next().is_none() { Ok(()) } else { Err(ErrorCode::NotEmpty) }
+    }
+}
+
+fn outcome(decided: Decided<Reply>) -> Result<Outcome, Unmodelled> {
+    match decided {
+        Ok(reply) => Ok(Ok(reply)),
+        Err(Refusal::Code(code)) => Ok(Err(code)),
+        Err(Refusal::Unmodelled(what)) => Err(what),
+    }
+}
+
+/// Whether a part of a multi has the whole of it refused, and whether that takes a zxid.
+fn refused_whole(op: &Op) -> Option<bool> {
+    match op {
+        Op::Create(record) | Op::Create2(record) | Op::CreateContainer(record) => {
+            let mode = CreateMode::from_code(record.flags);
+            let no_acl = record.acl.is_none().then_some(false);
+            if mode.is_none_or(CreateMode::is_ttl) { Some(true) } else { no_acl }
+        }
+        other => other.is_read().then_some(true),
+    }
+}
+
+fn looks_like_a_path(path: &str) -> Result<(), ErrorCode> {
+    if path.contains('/') && !path.contains('\0') { Ok(()) } else { Err(ErrorCode::BadArguments) }
+}
+
+fn not_a_system_path(path: &str) -> Result<(), ErrorCode> {
+    looks_like_a_path(path)?;
+    if SYSTEM.contains(&path) { Err(ErrorCode::BadArguments) } else { Ok(()) }
+}
+
+fn valid(path: &str) -> Result<(), ErrorCode> {
+    ZnodePath::check(path).map_err(|_| ErrorCode::BadArguments)
+}
+
+fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
+    if expected == -1 || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
+}
+
+/// The list without duplicates; only what is true of everybody is modelled.
+fn checked_acl(acl: &[Acl]) -> Decided<Vec<Acl>> {
+    let mut checked: Vec<Acl> = Vec::new();
+    for entry in acl {
+        match (entry.scheme.as_str(), entry.id.as_str()) {
+            ("world", "anyone") if checked.contains(entry) => {}
+            ("world", "anyone") => checked.push(entry.clone()),
+            ("auth" | "digest" | "ip" | "sasl" | "x509", _) => {
+                return Err(Refusal::Unmodelled(Unmodelled("its ACL depends on who is who")));
+            }
+            _ => return Err(ErrorCode::InvalidAcl.into()),
+        }
+    }
+    if checked.is_empty() { Err(ErrorCode::InvalidAcl.into()) } else { Ok(checked) }
+}

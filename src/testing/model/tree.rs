@@ -1,0 +1,163 @@
+//! The znodes of the model: where they are, who may do what with them, and how a change is taken back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Stat, Zxid};
+
+/// The znodes every tree has and none may lose.
+pub(super) const SYSTEM: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
+const CONFIG: &str = SYSTEM[3];
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tree {
+    nodes: BTreeMap<String, Node>,
+    /// Names by path of the parent.
+    children: BTreeMap<String, BTreeSet<String>>,
+    /// Paths of the ephemerals of each session.
+    owned: BTreeMap<SessionId, BTreeSet<String>>,
+    /// What was replaced since [`Tree::settle`], oldest first.
+    undo: Vec<(String, Option<Node>)>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) data: Option<Bytes>,
+    pub(super) acl: Vec<Acl>,
+    pub(super) owner: Owner,
+    pub(super) czxid: Zxid,
+    pub(super) mzxid: Zxid,
+    pub(super) pzxid: Zxid,
+    pub(super) ctime: i64,
+    pub(super) mtime: i64,
+    pub(super) version: i32,
+    pub(super) aversion: i32,
+    /// How many children it ever had.
+    pub(super) creates: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    Nobody,
+    Session(SessionId),
+    Container,
+    Ttl(i64),
+}
+
+impl Node {
+    pub(super) fn new(data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, zxid: Zxid, time: i64) -> Self {
+        let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
+        let (ctime, mtime) = (time, time);
+        let (version, aversion, creates) = (0, 0, 0);
+        Self { data, acl, owner, czxid, mzxid, pzxid, ctime, mtime, version, aversion, creates }
+    }
+}
+
+impl Tree {
+    /// The tree of an empty database.
+    pub(super) fn new() -> Self {
+        let mut tree = Self::default();
+        for path in SYSTEM {
+            let mut node = Node::new(Some(Bytes::new()), Acl::open(), Owner::Nobody, Zxid(0), 0);
+            if path == CONFIG {
+                (node.acl, node.aversion) = (Acl::read_only(), -1);
+            }
+            tree.put(path, Some(node));
+        }
+        tree
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.nodes.keys().map(String::as_str)
+    }
+
+    /// The znode at `path`, if everybody has one of `perms` on it.
+    pub(super) fn node(&self, path: &str, perms: Perms) -> Result<&Node, ErrorCode> {
+        let node = self.nodes.get(key(path)).ok_or(ErrorCode::NoNode)?;
+        let allowed = perms == Perms::NONE || node.acl.iter().any(|entry| entry.perms.intersects(perms));
+        if allowed { Ok(node) } else { Err(ErrorCode::NoAuth) }
+    }
+
+    pub(super) fn names(&self, path: &str) -> impl Iterator<Item = &str> {
+        self.children.get(key(path)).into_iter().flatten().map(String::as_str)
+    }
+
+    pub(super) fn descendants(&self, path: &str) -> i32 {
+        let below = if path == "/" { "" } else { path };
+        self.names(path).map(|name| 1 + self.descendants(&format!("{below}/{name}"))).sum()
+    }
+
+    pub(super) fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &String> {
+        self.owned.get(&session).into_iter().flatten()
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
+    pub(super) fn stat(&self, path: &str, node: &Node) -> Stat {
+        let children = self.children.get(key(path)).map_or(0, BTreeSet::len) as i64;
+        Stat {
+            czxid: node.czxid,
+            mzxid: node.mzxid,
+            ctime: node.ctime,
+            mtime: node.mtime,
+            version: node.version,
+            // Creates and deletes. The system znodes were never created, and so bring it below zero.
+            cversion: (2 * node.creates - children) as i32,
+            aversion: node.aversion,
+            ephemeral_owner: if let Owner::Session(id) = node.owner { id } else { SessionId(0) },
+            data_length: node.data.as_ref().map_or(0, Bytes::len) as i32,
+            num_children: children as i32,
+            pzxid: node.pzxid,
+        }
+    }
+
+    /// Puts a znode in its place, or nothing.
+    pub(super) fn put(&mut self, path: &str, node: Option<Node>) {
+        let old = self.place(path, node);
+        self.undo.push((path.to_owned(), old));
+    }
+
+    /// From here on changes can be taken back.
+    pub(super) fn settle(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Takes back what was changed.
+    pub(super) fn roll_back(&mut self) {
+        while let Some((path, node)) = self.undo.pop() {
+            self.place(&path, node);
+        }
+    }
+
+    fn place(&mut self, path: &str, node: Option<Node>) -> Option<Node> {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if !name.is_empty() {
+            let names = self.children.entry(parent(path).to_owned()).or_default();
+            if node.is_some() {
+                names.insert(name.to_owned())
+            } else {
+                names.remove(name)
+            };
+        }
+        let owner = node.as_ref().map(|node| node.owner);
+        let old = match node {
+            Some(node) => self.nodes.insert(path.to_owned(), node),
+            None => self.nodes.remove(path),
+        };
+        if let Some(Owner::Session(session)) = old.as_ref().map(|node| node.owner) {
+            self.owned.entry(session).or_default().remove(path);
+        }
+        if let Some(Owner::Session(session)) = owner {
+            self.owned.entry(session).or_default().insert(path.to_owned());
+        }
+        old
+    }
+}
+
+/// The empty text is an alias of the root.
+fn key(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+pub(super) fn parent(path: &str) -> &str {
+    key(&path[..path.rfind('/').unwrap_or(0)])
+}
