@@ -241,13 +241,11 @@ async fn connecting_is_given_up_when_its_time_is_over_and_leaves_nothing_waiting
     let start = clock.now();
     let connecting = tokio::spawn(options.connect_timeout(Duration::from_secs(5)).connect(connect));
     until(|| !attempts.lock().expect("no panic").is_empty()).await;
-    loop {
-        pass_to_next(&clock).await.expect("an attempt or the end");
-        if clock.now() == start + Duration::from_secs(5) {
-            break;
-        }
+    while clock.now() < start + Duration::from_secs(5) {
         assert!(!connecting.is_finished(), "{:?}", clock.now() - start);
+        pass_to_next(&clock).await.expect("an attempt or the end");
     }
+    assert_eq!(clock.now(), start + Duration::from_secs(5));
     until(|| connecting.is_finished()).await;
     let error = connecting.await.expect("no panic").expect_err("nobody answers");
     assert_eq!(error.to_string(), "connect: no server gave a session, the last attempt failed: nobody home");

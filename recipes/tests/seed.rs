@@ -62,6 +62,7 @@ async fn run(seed: u64) -> Outcome {
 async fn two_runs_of_one_seed_are_the_same_to_the_byte() {
     let first = run(1).await;
     assert_eq!(first.0.len(), 2 * MANY - 1);
+    assert!(first.2.iter().copied().eq(0..MANY), "told in the order in which they asked: {:?}", first.2);
     for _ in 0..3 {
         assert_eq!(run(1).await, first);
     }
