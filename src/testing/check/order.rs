@@ -12,8 +12,8 @@ use super::violation::{CheckError, Operation, Rule, Undecided};
 #[derive(Clone, Copy)]
 pub(super) struct Step<'t> {
     pub(super) zxid: Zxid,
-    /// When it was, if that is known.
-    pub(super) time: Option<i64>,
+    /// What the server says of it, if it was asked.
+    pub(super) txn: Option<&'t Txn>,
     pub(super) cause: Cause<'t>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn by_replies(all: &Operations<'_>) -> Result<Vec<Step<'static>>, Che
         return Err(Undecided::UnknownTransactions { count: count - served.len(), first }.into());
     }
     let cause = |zxid| writes.get(&zxid).map_or(Cause::Nothing, |op| Cause::Request(*op));
-    Ok((1..=last.0).map(|zxid| Step { zxid: Zxid(zxid), time: None, cause: cause(Zxid(zxid)) }).collect())
+    Ok((1..=last.0).map(|zxid| Step { zxid: Zxid(zxid), txn: None, cause: cause(Zxid(zxid)) }).collect())
 }
 
 /// Whether the server may have ended a session by itself: its last connection is gone, and it was not closed.
@@ -167,7 +167,7 @@ pub(super) fn by_transactions<'t>(
         if let Cause::Request(op) = cause {
             all.ops[op].zxid = Some(txn.zxid);
         }
-        steps.push(Step { zxid: txn.zxid, time: Some(txn.time.0), cause });
+        steps.push(Step { zxid: txn.zxid, txn: Some(txn), cause });
     }
     let last = Zxid(steps.len() as i64);
     if let Some((_, op)) = writes.into_iter().find(|(zxid, _)| *zxid > last) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use zoolet_core::{Txn, TxnOp};
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{ErrorCode, Reply, Request, SessionId, Zxid};
 
@@ -80,15 +81,15 @@ impl<'a, 'h> Replay<'a, 'h> {
         reads
     }
 
-    fn step(&mut self, Step { zxid, time, cause }: Step<'_>) -> Result<(), CheckError> {
-        if let Some(time) = time {
-            self.times.know(zxid, time);
+    fn step(&mut self, Step { zxid, txn, cause }: Step<'_>) -> Result<(), CheckError> {
+        if let Some(txn) = txn {
+            self.times.know(zxid, txn.time.0);
         }
-        let time = time.unwrap_or(0);
+        let time = txn.map_or(0, |txn| txn.time.0);
         let ends_session = match cause {
             Cause::Nothing => return Ok(()),
             Cause::Request(op) => {
-                if !self.write(op, zxid, time)? {
+                if !self.write(op, zxid, time, txn)? {
                     return Ok(());
                 }
                 self.all.ops[op].request == Some(&Request::CloseSession)
@@ -115,11 +116,7 @@ impl<'a, 'h> Replay<'a, 'h> {
                 let Some(request) = foreign::request(&txn.op) else { return Ok(()) };
                 let name = order::name(txn);
                 let outcome = self.execute(txn.session, zxid, time, &request, &name)?;
-                let refused = match &outcome {
-                    Ok(Reply::Multi(parts)) => parts.iter().any(|part| matches!(part, OpResult::Error(_))),
-                    outcome => outcome.is_err(),
-                };
-                if refused {
+                if refusal(&outcome).is_some() {
                     return Err(broken(Rule::WriteResult, name, None, &shown(&outcome), "it was done"));
                 }
                 request == Request::CloseSession
@@ -129,18 +126,27 @@ impl<'a, 'h> Replay<'a, 'h> {
     }
 
     /// Does a write of the history; false if it changes nothing for a reason outside of the tree.
-    fn write(&mut self, op: usize, zxid: Zxid, time: i64) -> Result<bool, CheckError> {
+    fn write(&mut self, op: usize, zxid: Zxid, time: i64, txn: Option<&Txn>) -> Result<bool, CheckError> {
         let Op { request, answer, .. } = &self.all.ops[op];
         let Some(request) = request else { return Ok(false) };
         let (session, name) = (self.all.session_of(op), self.all.name(op));
         self.lives(session, op, zxid)?;
         let seen = answer.as_ref().map(|answer| answer.outcome);
-        if matches!(seen, Some(Err(code)) if is_outside(code)) || matches!(request, Request::Reconfig(_)) {
+        let logged = txn.map(|txn| refusal_of(&txn.op));
+        let refusals = [seen.and_then(Result::err), logged.flatten()];
+        if refusals.into_iter().flatten().any(is_outside) || matches!(request, Request::Reconfig(_)) {
             return Ok(false);
         }
         let model = self.execute(session, zxid, time, request, &name)?;
+        let refused = refusal(&model);
         if let Some(seen) = seen {
             self.compare(Rule::WriteResult, op, model, seen)?;
+        }
+        if let (Some(txn), Some(logged)) = (txn, logged.filter(|logged| *logged != refused)) {
+            let told =
+                |refused: Option<ErrorCode>| refused.map_or("it is done".into(), |code| format!("{code:?}"));
+            let (other, expected, seen) = (Some(order::name(txn)), told(refused), told(logged));
+            return Err(broken(Rule::Transactions, name, other, &expected, &seen));
         }
         if **request == Request::CloseSession {
             self.ended.insert(session, (zxid, name));
@@ -222,6 +228,25 @@ impl<'a, 'h> Replay<'a, 'h> {
             events: self.told.iter().sum::<usize>() + ops.iter().map(|op| op.catch_up.len()).sum::<usize>(),
             model: self.model,
         }
+    }
+}
+
+/// What a write was refused with: of a multi, the part that could not be.
+fn refusal(outcome: &Outcome) -> Option<ErrorCode> {
+    match outcome {
+        Err(code) => Some(*code),
+        Ok(Reply::Multi(parts)) => parts.iter().find_map(|part| match part {
+            OpResult::Error(code) => *code,
+            _ => None,
+        }),
+        Ok(_) => None,
+    }
+}
+
+fn refusal_of(op: &TxnOp) -> Option<ErrorCode> {
+    match op {
+        TxnOp::Error(code) => Some(*code),
+        _ => None,
     }
 }
 

@@ -43,6 +43,16 @@ fn a_write_that_was_executed_twice_is_found() {
 }
 
 #[test]
+fn transactions_that_say_something_else_than_the_answers_are_found() {
+    let refuse = |txn: &mut Txn| txn.op = TxnOp::Error(ErrorCode::NoNode);
+    assert_eq!(broken_by_txns(|txns| refuse(&mut txns[3])), Rule::Transactions);
+    // Refused, but as something else.
+    assert_eq!(broken_by_txns(|txns| refuse(&mut txns[7])), Rule::Transactions);
+    let rule = broken_by_txns(|txns| txns[7].op = TxnOp::Delete { path: "/a".into() });
+    assert_eq!(rule, Rule::Transactions);
+}
+
+#[test]
 fn the_server_deletes_nothing_of_its_own_but_what_nobody_needs() {
     let rule = broken_by_txns(|txns| {
         one_more(txns, SessionId(0), 0, TxnOp::Delete { path: "/a".into() });

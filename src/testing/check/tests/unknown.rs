@@ -28,6 +28,21 @@ fn a_write_without_a_reply_is_undecided_until_the_transactions_tell() {
 }
 
 #[test]
+fn a_write_of_a_session_that_has_moved_away_changes_nothing_whether_that_is_told_or_not() {
+    let mut case = recorded(async |server, _, zk| {
+        server.fixture().move_session(zk.session_id()).await.expect("a session");
+        zk.create("/a", "one").await.expect_err("moved");
+        assert_eq!(zk.exists("/a").await.expect("an answer"), None);
+    });
+    let told = case.reply_at(A, 1);
+    assert!(matches!(&case.entries[told].what, What::Reply(header, _) if header.err == -118));
+    assert_eq!(case.rules()[1], None);
+    case.entries.remove(told);
+    assert_eq!(case.rules()[1], None);
+    assert!(case.check_with_txns().is_ok());
+}
+
+#[test]
 fn a_write_without_a_reply_stands_behind_what_was_seen_before_it() {
     let mut case = recorded(async |server, _, zk| {
         zk.create("/a", "one").await.expect("a znode");
