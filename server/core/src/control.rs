@@ -3,16 +3,18 @@
 use zoolet_proto::{ErrorCode, OpCode, SessionId, Xid};
 
 use crate::machine::{Call, Core};
-use crate::message::Millis;
+use crate::message::{ConnId, Millis};
 use crate::sweep::Sweep;
 use crate::watch::WatchTable;
+use crate::write::is_write;
 
 impl Core {
     /// What a stop and a start leave of a server that keeps its state.
     ///
-    /// The tree stays, and zxids and session ids go on where they were. Sessions live on with their whole timeout before
-    /// them and attached to nothing, as on a real server that has loaded its snapshot. Every connection is forgotten with
-    /// its watches and identities, and with what was queued for it: nobody is told, since the sockets are gone.
+    /// The tree stays, and zxids and session ids go on where they were. Sessions live on with their whole timeout
+    /// before them and attached to nothing, as on a real server that has loaded its snapshot. Every connection is
+    /// forgotten with its watches and identities, and with what was queued for it: nobody is told, since the sockets
+    /// are gone.
     pub fn restart(&mut self, now: Millis) {
         self.links.clear();
         self.unattached.clear();
@@ -43,28 +45,27 @@ impl Core {
     /// Refused like this is whatever a leader checks the owner of the session for: every request but addauth and SASL,
     /// which are none to it, and closeSession, which ends a session for whoever asks. A refused write takes a zxid.
     ///
-    /// A client of Apache ZooKeeper sees less. From 3.5.4 on a server that meets a moved session closes the connection and
-    /// says nothing; before, −118 came as the answer to a multi. And a follower asks the leader about writes and sync
-    /// only, so that reads and pings on the old connection go on being answered. A client that can take the answer and the
-    /// close behind it can take either.
+    /// A client of Apache ZooKeeper sees less. From 3.5.4 on a server that meets a moved session closes the connection
+    /// and says nothing; before, −118 came as the answer to a multi. And a follower asks the leader about writes and
+    /// sync only, so that reads and pings on the old connection go on being answered. A client that can take the answer
+    /// and the close behind it can take either.
     pub fn move_session(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
-        let link = conn.and_then(|conn| self.links.get_mut(&conn));
-        link.map(|link| link.moved = true).is_some()
+        conn.inspect(|conn| self.move_away(*conn)).is_some()
+    }
+
+    /// Refuses the next request on a connection because its session has moved away.
+    pub(crate) fn move_away(&mut self, conn: ConnId) {
+        if let Some(link) = self.links.get_mut(&conn) {
+            link.moved = true;
+        }
     }
 
     /// Answers a request on the connection that a session has moved away from.
     pub(crate) fn refuse_moved(&mut self, call: Call, op: Option<OpCode>) {
-        use OpCode::{
-            Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, DeleteContainer, Multi, Ping,
-            Reconfig, SetAcl, SetData,
-        };
         match op {
-            Some(
-                Create | Create2 | CreateContainer | CreateSession | CreateTtl | Delete | DeleteContainer
-                | Multi | Reconfig | SetAcl | SetData,
-            ) => self.refuse_write(call, ErrorCode::SessionMoved),
-            Some(Ping) => {
+            Some(op) if is_write(op) => self.refuse_write(call, ErrorCode::SessionMoved),
+            Some(OpCode::Ping) => {
                 let ping = Call { xid: Xid::PING, ..call };
                 self.refuse(ping, self.tree.last_zxid(), ErrorCode::SessionMoved);
             }

@@ -58,18 +58,18 @@ impl Core {
 
     /// Attaches `conn` to its session and tells it so.
     pub(crate) fn welcome(&mut self, conn: ConnId, id: SessionId, timeout: i32) {
-        let Some(link) = self.links.get_mut(&conn) else { return };
+        let Some(asked) = self.link(conn, id) else { return };
+        // A standalone server is never read-only; the byte is there if the client knows it.
+        let response = welcome(id, timeout, asked.map(|_| false));
+        self.send(conn, Message::Connected(response));
+    }
+
+    /// Attaches `conn` to its session. Gives the read-only byte of the connect request, if the connection is there.
+    pub(crate) fn link(&mut self, conn: ConnId, id: SessionId) -> Option<Option<bool>> {
+        let link = self.links.get_mut(&conn)?;
         link.session = Some(id);
         self.unattached.remove(&(link.idle_until, conn));
-        let response = ConnectResponse {
-            protocol_version: 0,
-            timeout,
-            session: id,
-            password: password(id),
-            // A standalone server is never read-only; the byte is there if the client knows it.
-            read_only: link.read_only.map(|_| false),
-        };
-        self.send(conn, Message::Connected(response));
+        Some(link.read_only)
     }
 
     /// Ends a session and deletes its ephemerals, all under one zxid.
@@ -89,4 +89,9 @@ impl Core {
         }
         true
     }
+}
+
+/// What a connection is told that has got its session.
+pub(crate) fn welcome(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
+    ConnectResponse { protocol_version: 0, timeout, session, password: password(session), read_only }
 }

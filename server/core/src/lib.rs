@@ -9,6 +9,8 @@
 //!   [`Txn`] read back from a log does exactly what it did the first time.
 //! - Each request that `server-semantics` says takes a zxid takes exactly one, refused writes included.
 //!
+//! [`Core`] is one server. [`Ensemble`] is several that pretend to be an ensemble, for tests of clients that fail over.
+//!
 //! ```
 //! use std::net::Ipv4Addr;
 //! use zoolet_core::{ConnId, Core, CoreConfig, Input, Message, Millis};
@@ -34,6 +36,7 @@ mod access;
 mod address;
 mod config;
 mod control;
+mod ensemble;
 mod handshake;
 mod machine;
 mod message;
@@ -42,6 +45,7 @@ mod pending;
 mod prepare;
 mod quota;
 mod read;
+mod replica;
 mod session;
 mod sweep;
 mod tree;
@@ -52,6 +56,7 @@ mod write;
 mod znode;
 
 pub use config::CoreConfig;
+pub use ensemble::{EndpointView, Ensemble};
 pub use machine::Core;
 pub use message::{ConnId, Effects, Input, Message, Millis};
 pub use session::{SessionTable, SessionView};

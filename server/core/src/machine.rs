@@ -82,6 +82,12 @@ impl Core {
         while let Some(id) = self.sessions.expired(now) {
             self.expire(now, id);
         }
+        self.close_unattached(now);
+        self.sweep(now);
+    }
+
+    /// Closes the connections that have opened no session in time.
+    pub(crate) fn close_unattached(&mut self, now: Millis) {
         while let Some((until, conn)) = self.unattached.first().copied() {
             if until > now {
                 break;
@@ -89,14 +95,17 @@ impl Core {
             tracing::debug!(%conn, "no session was opened in time");
             self.close(conn);
         }
-        self.sweep(now);
     }
 
     /// When [`Core::handle_timeout`] has something to do next.
     pub fn next_timeout(&self) -> Millis {
-        let unattached = self.unattached.first().map(|(until, _)| *until);
-        let due = [self.sessions.next_deadline(), unattached];
+        let due = [self.sessions.next_deadline(), self.next_unattached()];
         due.into_iter().flatten().fold(self.sweep.next_timeout(), Millis::min)
+    }
+
+    /// When [`Core::close_unattached`] has something to do next.
+    pub(crate) fn next_unattached(&self) -> Option<Millis> {
+        self.unattached.first().map(|(until, _)| *until)
     }
 
     /// What the inputs since the last call came to.
@@ -322,7 +331,7 @@ impl Core {
         self.forget(conn);
     }
 
-    fn forget(&mut self, conn: ConnId) {
+    pub(crate) fn forget(&mut self, conn: ConnId) {
         let Some(link) = self.links.remove(&conn) else { return };
         self.unattached.remove(&(link.idle_until, conn));
         self.watches.drop_connection(conn);

@@ -43,8 +43,13 @@ pub struct SessionView {
 
 impl SessionTable {
     pub(crate) fn new(tick: i32, now: Millis) -> Self {
-        let tick = i64::from(tick).max(1);
-        Self { sessions: HashMap::new(), deadlines: BTreeSet::new(), tick, next_id: first_id(now) }
+        Self::of_server(SERVER_ID, tick, now)
+    }
+
+    /// The sessions that the server with that id opens.
+    pub(crate) fn of_server(server: i64, tick: i32, now: Millis) -> Self {
+        let (tick, next_id) = (i64::from(tick).max(1), first_id(server, now));
+        Self { sessions: HashMap::new(), deadlines: BTreeSet::new(), tick, next_id }
     }
 
     /// How many sessions live.
@@ -93,6 +98,12 @@ impl SessionTable {
         }
     }
 
+    /// Forgets every session. Their ids are not given out again.
+    pub(crate) fn clear(&mut self) {
+        self.sessions.clear();
+        self.deadlines.clear();
+    }
+
     /// Attaches a live session to `conn` with a timeout negotiated anew.
     pub(crate) fn attach(&mut self, id: SessionId, timeout: i32, conn: ConnId, now: Millis) {
         if let Some(session) = self.sessions.get_mut(&id) {
@@ -123,7 +134,7 @@ impl SessionTable {
     /// Forgets every connection, and gives every session its whole timeout anew. Ids go on from the time of the restart,
     /// never back: one that was given out stays with the session that had it.
     pub(crate) fn restart(&mut self, now: Millis) {
-        self.next_id = self.next_id.max(first_id(now));
+        self.next_id = self.next_id.max(first_id(SERVER_ID, now));
         self.deadlines.clear();
         for (id, session) in &mut self.sessions {
             session.conn = None;
@@ -148,10 +159,10 @@ fn deadline(now: Millis, timeout: i32, tick: i64) -> Millis {
 
 /// The first id a server gives out: its own id, and the time it started
 /// (`SessionTrackerImpl.initializeNextSessionId`).
-fn first_id(now: Millis) -> i64 {
+fn first_id(server: i64, now: Millis) -> i64 {
     #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "Java's unsigned shift")]
     let time = ((now.0 << 24) as u64 >> 8) as i64;
-    time | (SERVER_ID << 56)
+    time | (server << 56)
 }
 
 /// The password of a session: a pure function of its id, as ZooKeeper's is (`ZooKeeperServer.generatePasswd`), so that

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
+use zoolet_proto::{Acl, CreateMode, ErrorCode, OpCode, Reply, SessionId, Xid, Zxid};
 
 use crate::machine::{Call, Core};
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide, owner_of};
 use crate::tree::Change;
-use crate::txn::TxnOp;
+use crate::txn::{Txn, TxnOp};
 use crate::znode::Owner;
 
 /// Which create opcode asked.
@@ -205,26 +205,47 @@ impl Core {
         session: SessionId,
         xid: Xid,
         op: TxnOp,
-        mut seen: impl FnMut(&Change),
+        seen: impl FnMut(&Change),
     ) -> Zxid {
         let zxid = self.tree.last_zxid().next();
-        let txn = crate::Txn { session, xid, zxid, time: now, op };
-        let Self { tree, watches, links, effects, config, .. } = self;
-        tree.apply(&txn, &mut |tree, change| {
-            seen(&change);
-            crate::watching::tell(
-                tree,
-                watches,
-                links,
-                config.skip_acl,
-                zxid,
-                &change,
-                &mut effects.outbound,
-            );
-        });
+        let txn = Txn { session, xid, zxid, time: now, op };
+        self.apply(&txn, seen);
         self.effects.txns.push(txn);
         zxid
     }
+
+    /// Applies a transaction and tells the watchers of each step, and then `seen`.
+    pub(crate) fn apply(&mut self, txn: &Txn, mut seen: impl FnMut(&Change)) {
+        let Self { tree, watches, links, effects, config, .. } = self;
+        tree.apply(txn, &mut |tree, change| {
+            seen(&change);
+            let (zxid, outbound) = (txn.zxid, &mut effects.outbound);
+            crate::watching::tell(tree, watches, links, config.skip_acl, zxid, &change, outbound);
+        });
+    }
+}
+
+/// Whether a request is a write: the leader of an ensemble decides it, whoever was asked, and it takes a zxid. So does
+/// closeSession, which is not counted here: it is no change that a client asks for but its leave.
+pub(crate) fn is_write(op: OpCode) -> bool {
+    use OpCode::{
+        Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, DeleteContainer, Multi, Reconfig,
+        SetAcl, SetData,
+    };
+    matches!(
+        op,
+        Create
+            | Create2
+            | CreateContainer
+            | CreateSession
+            | CreateTtl
+            | Delete
+            | DeleteContainer
+            | Multi
+            | Reconfig
+            | SetAcl
+            | SetData
+    )
 }
 
 fn create(path: String, data: Option<Bytes>, acl: Option<Vec<Acl>>, owner: Owner, sequential: bool) -> Write {

@@ -7,18 +7,14 @@ use common::random::{Script, Step};
 use common::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis};
+use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Millis};
 use zoolet_proto::Incoming;
 
 fn encoded(effects: &Effects) -> Vec<u8> {
     let mut out = BytesMut::new();
     for (conn, message) in &effects.outbound {
         out.extend_from_slice(&conn.0.to_be_bytes());
-        match message {
-            Message::Connected(welcome) => welcome.encode_frame(&mut out),
-            Message::Reply(header, reply) => reply.encode_frame(*header, &mut out),
-            Message::Close { .. } => out.extend_from_slice(b"close"),
-        }
+        encode(message, &mut out);
     }
     out.extend_from_slice(format!("{:?}", effects.txns).as_bytes());
     out.to_vec()

@@ -1,7 +1,8 @@
-//! A world for a [`Core`]: its time, its connections, and what each of them was told.
+//! A world for a [`Core`] or an [`Ensemble`]: its time, its connections, and what each of them was told.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
+pub mod machine;
 pub mod random;
 pub mod requests;
 
@@ -9,10 +10,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::{Bytes, BytesMut};
-use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Txn};
+use zoolet_core::{ConnId, Core, CoreConfig, Effects, Ensemble, Input, Message, Millis, Txn};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult};
 use zoolet_proto::{Acl, ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
 
+pub use machine::Machine;
 pub use requests::*;
 
 /// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to reckon.
@@ -21,12 +23,16 @@ pub const TICK: i64 = 2_000;
 /// The session timeout that [`World::connect`] asks for.
 pub const TIMEOUT: i32 = 10_000;
 
-pub struct World {
-    pub core: Core,
+pub struct World<M = Core> {
+    pub core: M,
+    /// At which endpoint connections are opened, of an ensemble.
+    pub at: usize,
     now: Millis,
     opened: u64,
     asked: i32,
     told: BTreeMap<ConnId, Vec<Told>>,
+    /// Every byte that each connection was ever sent.
+    pub wire: BTreeMap<ConnId, BytesMut>,
     pub txns: Vec<Txn>,
 }
 
@@ -61,11 +67,56 @@ impl World {
 
     /// A world whose settings differ from the usual ones.
     pub fn with(change: impl FnOnce(&mut CoreConfig)) -> Self {
-        let mut config = CoreConfig { tick_time: TICK as i32, ..CoreConfig::default() };
-        change(&mut config);
-        let now = Millis(START);
-        let core = Core::new(config, now);
-        Self { core, now, opened: 0, asked: 0, told: BTreeMap::new(), txns: Vec::new() }
+        Self::around(Core::new(config(change), Millis(START)))
+    }
+}
+
+impl World<Ensemble> {
+    /// A world of several servers; connections are opened at the one that [`World::at`] says.
+    pub fn ensemble(endpoints: usize) -> Self {
+        Self::ensemble_with(endpoints, |_| {})
+    }
+
+    pub fn ensemble_with(endpoints: usize, change: impl FnOnce(&mut CoreConfig)) -> Self {
+        Self::around(Ensemble::new(config(change), endpoints, Millis(START)))
+    }
+
+    /// As [`World::connect`], at an endpoint.
+    pub fn connect_at(&mut self, at: usize) -> ConnId {
+        self.at = at;
+        self.connect()
+    }
+
+    /// As [`World::socket`], at an endpoint.
+    pub fn socket_at(&mut self, at: usize) -> ConnId {
+        self.at = at;
+        self.socket()
+    }
+
+    /// As [`World::resume`], at an endpoint.
+    pub fn resume_at(&mut self, at: usize, session: SessionId) -> ConnId {
+        self.at = at;
+        self.resume(session)
+    }
+}
+
+fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
+    let mut config = CoreConfig { tick_time: TICK as i32, ..CoreConfig::default() };
+    change(&mut config);
+    config
+}
+
+impl<M: Machine> World<M> {
+    fn around(core: M) -> Self {
+        let (told, wire) = (BTreeMap::new(), BTreeMap::new());
+        Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, told, wire, txns: Vec::new() }
+    }
+
+    /// Does something to the core, or the ensemble, from outside and hears what comes of it.
+    pub fn control<T>(&mut self, control: impl FnOnce(&mut M) -> T) -> T {
+        let outcome = control(&mut self.core);
+        self.collect();
+        outcome
     }
 
     /// A connection with a session of its own.
@@ -85,7 +136,8 @@ impl World {
     pub fn socket_from(&mut self, peer: IpAddr) -> ConnId {
         self.opened += 1;
         let conn = ConnId(self.opened);
-        self.input(conn, Input::Open { peer });
+        self.core.open(self.now, conn, peer, self.at);
+        self.collect();
         conn
     }
 
@@ -205,6 +257,7 @@ impl World {
             self.now = self.now.max(self.core.next_timeout());
             self.core.handle_timeout(self.now);
             self.collect();
+            assert!(self.core.next_timeout() > self.now, "what was due is still due");
         }
         self.now = until;
     }
@@ -214,7 +267,7 @@ impl World {
     }
 
     pub fn zxid(&self) -> i64 {
-        self.core.tree().last_zxid().0
+        self.core.leader().tree().last_zxid().0
     }
 
     pub fn expire(&mut self, session: SessionId) {
@@ -223,7 +276,7 @@ impl World {
     }
 
     pub fn paths_below(&self, path: &str) -> Vec<String> {
-        let node = self.core.tree().get(path).expect("a znode");
+        let node = self.core.leader().tree().get(path).expect("a znode");
         node.children().map(ToString::to_string).collect()
     }
 
@@ -236,6 +289,7 @@ impl World {
         let Effects { txns, outbound } = self.core.take_effects();
         self.txns.extend(txns);
         for (conn, message) in outbound {
+            encode(&message, self.wire.entry(conn).or_default());
             self.told.entry(conn).or_default().push(Told::from(message));
         }
     }
@@ -247,6 +301,15 @@ impl World {
             Told::Answer(answer) => Some(answer),
             _ => None,
         }
+    }
+}
+
+/// The bytes of a message; a close is written out.
+pub fn encode(message: &Message, out: &mut BytesMut) {
+    match message {
+        Message::Connected(welcome) => welcome.encode_frame(out),
+        Message::Reply(header, reply) => reply.encode_frame(*header, out),
+        Message::Close { asked } => out.extend_from_slice(format!("close {asked}").as_bytes()),
     }
 }
 

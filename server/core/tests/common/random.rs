@@ -1,11 +1,11 @@
 //! Random scripts: each step is eight bytes, so that whatever makes the bytes (a property test, a fuzzer) can take
 //! steps away one by one to find the shortest script that fails.
 
-use zoolet_core::{ConnId, Tree};
+use zoolet_core::{ConnId, Core, CoreConfig, Ensemble, Tree};
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
 
 use super::requests::*;
-use super::{Told, World};
+use super::{Machine, Told, World};
 
 pub type Step = [u8; 8];
 
@@ -39,8 +39,8 @@ const DATA: &[&str] =
     &["", "x", "longer", "count=3,bytes=9=;byteHardLimit=20;countHardLimit=4", "count=1,bytes=5", "\u{0}"];
 
 /// A world in which random scripts may do everything there is, with what it needs to know to judge the outcome.
-pub struct Script {
-    pub world: World,
+pub struct Script<M = Core> {
+    pub world: World<M>,
     /// Every connection there was, with the xids it asked under and has not been answered.
     conns: Vec<(ConnId, Vec<Xid>)>,
     sessions: Vec<SessionId>,
@@ -48,12 +48,26 @@ pub struct Script {
 
 impl Script {
     pub fn new() -> Self {
-        let world = World::with(|config| {
-            config.extended_types = true;
-            config.enforce_quota = true;
-            config.container_max_never_used = Some(90_000);
-            config.max_watches_per_connection = Some(12);
-        });
+        Self::of(World::with(allow_everything))
+    }
+}
+
+impl Script<Ensemble> {
+    /// The same on an ensemble; see [`World::at`].
+    pub fn ensemble(endpoints: usize) -> Self {
+        Self::of(World::ensemble_with(endpoints, allow_everything))
+    }
+}
+
+fn allow_everything(config: &mut CoreConfig) {
+    config.extended_types = true;
+    config.enforce_quota = true;
+    config.container_max_never_used = Some(90_000);
+    config.max_watches_per_connection = Some(12);
+}
+
+impl<M: Machine> Script<M> {
+    fn of(world: World<M>) -> Self {
         Self { world, conns: Vec::new(), sessions: Vec::new() }
     }
 
@@ -160,12 +174,12 @@ impl Script {
         for txn in &self.world.txns {
             tree.apply(txn, &mut |_, _| {});
         }
-        assert_eq!(dump(&tree), dump(self.world.core.tree()));
+        assert_eq!(dump(&tree), dump(self.world.core.leader().tree()));
     }
 
     /// What must hold after every step.
     pub fn assert_sound(&self) {
-        let tree = self.world.core.tree();
+        let tree = self.world.core.leader().tree();
         let (mut seen, mut bytes, mut owned) = (0, 0, 0);
         let mut below = vec!["/".to_owned()];
         while let Some(path) = below.pop() {
@@ -181,7 +195,10 @@ impl Script {
                 owned += 1;
                 assert_eq!(node.children().len(), 0, "{path} is an ephemeral with children");
                 assert!(tree.ephemerals(session).any(|owned| **owned == *path), "{path} is not in the index");
-                assert!(self.world.core.sessions().get(session).is_some(), "{path} outlived its session");
+                assert!(
+                    self.world.core.leader().sessions().get(session).is_some(),
+                    "{path} outlived its session"
+                );
             }
             for child in node.children() {
                 assert_eq!(zoolet_proto::parent_of(child), path);
@@ -194,15 +211,16 @@ impl Script {
         let zxids = self.world.txns.iter().map(|txn| txn.zxid.0);
         assert!(zxids.eq(1..=tree.last_zxid().0), "zxids are not dense");
 
-        let watches = self.world.core.watches();
-        let by_path: usize = watches.by_path().values().map(Vec::len).sum();
-        let by_conn: usize = watches.by_conn().values().map(Vec::len).sum();
-        assert_eq!((by_path, by_conn), (watches.len(), watches.len()));
-        for (conn, paths) in watches.by_conn() {
-            assert!(self.world.core.session_of(conn).is_some(), "{conn} is gone but watches {paths:?}");
-            assert!(paths.len() <= 12, "{conn} watches more than it may: {paths:?}");
+        for watches in self.world.core.watches() {
+            let by_path: usize = watches.by_path().values().map(Vec::len).sum();
+            let by_conn: usize = watches.by_conn().values().map(Vec::len).sum();
+            assert_eq!((by_path, by_conn), (watches.len(), watches.len()));
+            for (conn, paths) in watches.by_conn() {
+                assert!(self.world.core.session_of(conn).is_some(), "{conn} is gone but watches {paths:?}");
+                assert!(paths.len() <= 12, "{conn} watches more than it may: {paths:?}");
+            }
         }
-        for session in self.world.core.sessions().iter() {
+        for session in self.world.core.leader().sessions().iter() {
             assert!(session.deadline.0 > self.world.now(), "{session:?} should have expired");
             if let Some(conn) = session.conn {
                 assert_eq!(self.world.core.session_of(conn), Some(session.id));
@@ -212,7 +230,7 @@ impl Script {
 }
 
 /// Everything about a tree that can be seen, a line per znode.
-fn dump(tree: &Tree) -> Vec<String> {
+pub fn dump(tree: &Tree) -> Vec<String> {
     let mut lines = vec![format!("{:?} {} {:?}", tree.last_zxid(), tree.data_size(), tree.owners())];
     let mut below = vec!["/".to_owned()];
     while let Some(path) = below.pop() {
