@@ -1,5 +1,5 @@
-//! Every timer of a client on a clock that the test moves. Nobody sleeps here, and tokio's own time is paused, so that a
-//! timer that ran on it would ring at once.
+//! Every timer of a client on a clock that the test moves. tokio's own time is paused, so that a timer that ran on it
+//! would ring at once.
 
 mod common;
 
@@ -79,6 +79,16 @@ async fn tokios_time_is_nothing_to_a_client_of_another_clock() {
     assert!(at_once(read).await.is_none(), "no timeout");
     assert_eq!(zk.state(), SessionState::Connected);
     assert_eq!(zk.clock().now(), clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_systems_clock_rings_also_where_tokios_is_paused() {
+    let (zk, mut peer, _door) = connected_with(Client::options().clock(Clock::system())).await;
+    let reply = zk.get_data("/a").timeout(5 * MS).send();
+    peer.next().await.expect("a request");
+    let outcome = tokio::time::timeout(Duration::from_secs(3600), reply).await.expect("an outcome in time");
+    assert!(matches!(outcome, Err(Error::Timeout(_))), "{outcome:?}");
+    assert_eq!(zk.state(), SessionState::Connected);
 }
 
 #[tokio::test(start_paused = true)]
