@@ -96,9 +96,10 @@ impl Registry {
         peers
     }
 
-    /// Closes every connection at once.
+    /// Closes every connection at once, the oldest first: in a simulation each end takes its own random time, and which
+    /// one must not hang on the order of a hash map.
     pub(crate) fn kill_all(&self) {
-        self.peers.iter().for_each(|peer| peer.outbox.kill());
+        self.all().into_iter().for_each(|(_, peer)| peer.outbox.kill());
     }
 }
 
