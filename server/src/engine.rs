@@ -16,7 +16,7 @@ pub(crate) struct Engine {
     pub(crate) stats: Arc<ServerStats>,
     /// Set from the first time a test asks for it.
     fixture: Option<Box<State>>,
-    /// Whose requests were handled in this turn.
+    /// Whose requests were handled in this turn, or need not be waited for.
     asked: Vec<Arc<Peer>>,
 }
 
@@ -80,7 +80,14 @@ impl Engine {
         }
     }
 
-    fn handle(&mut self, now: Millis, conn: ConnId, at: Millis, inputs: Vec<Input>) {
+    /// Has the core execute inputs of a connection that were read `at` a time, and counts them.
+    pub(crate) fn handle(
+        &mut self,
+        now: Millis,
+        conn: ConnId,
+        at: Millis,
+        inputs: impl IntoIterator<Item = Input>,
+    ) {
         let mut requests = 0;
         let mut last = None;
         for input in inputs {
@@ -92,7 +99,7 @@ impl Engine {
                 Input::Request(_) => requests += 1,
                 Input::Open { .. } | Input::Closed => {}
             }
-            last = LastRequest::of(&input).or(last);
+            last = LastRequest::of(&input).map(|next| next.behind(last)).or(last);
             self.core.handle(now, conn, input);
         }
         if requests > 0 {
@@ -115,6 +122,14 @@ impl Engine {
         self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
         if let Some(peer) = self.registry.get(conn) {
             peer.outbox.answered(requests, |stats| stats.record(now, requests as u64, waited, last, zxid));
+            self.asked.push(peer);
+        }
+    }
+
+    /// Lets a connection be read on although a request of it is not dealt with.
+    pub(crate) fn excuse(&mut self, conn: ConnId) {
+        if let Some(peer) = self.registry.get(conn) {
+            peer.outbox.excuse();
             self.asked.push(peer);
         }
     }

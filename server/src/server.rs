@@ -169,7 +169,7 @@ impl Shared {
         // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
         // this one too, or it is not started.
         let _token = self.tasks.token();
-        if self.stop.is_cancelled() || self.refusing.load(Relaxed) {
+        if self.stop.is_cancelled() || self.refuses(addr.ip()) {
             return None;
         }
         // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
@@ -188,6 +188,16 @@ impl Shared {
         let connection = Connection::new(Arc::clone(self), member);
         self.tasks.spawn_on(connection.run(stream, reset), &self.runtime);
         Some(id)
+    }
+
+    /// Whether a connection from `peer` is to be turned away, which is noted then.
+    pub(crate) fn refuses(&self, peer: IpAddr) -> bool {
+        let refuses = self.refusing.load(Relaxed);
+        if refuses {
+            let now = self.now();
+            self.with_fixture(|fixture| fixture.record.note_refusal(now, peer.to_canonical()));
+        }
+        refuses
     }
 
     /// Works with what the fixture keeps, without the engine.

@@ -12,6 +12,9 @@ pub enum FaultError {
         /// What it must be.
         mend: &'static str,
     },
+    /// The opcode of something that is no request.
+    #[error("a session is opened by a handshake, not by a request; match `handshake()` instead")]
+    NoRequest,
     /// A path was asked for where there is none.
     #[error("a {what} has no path; leave `path` out, or match a request that has one")]
     NoPath {

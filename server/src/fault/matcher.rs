@@ -56,7 +56,11 @@ pub fn request() -> Matcher {
 
 /// Every request of one kind.
 pub fn op(op: OpCode) -> Matcher {
-    Matcher::new(What::Request(Some(op)))
+    let mut matcher = Matcher::new(What::Request(Some(op)));
+    if op == OpCode::CreateSession {
+        matcher.note(FaultError::NoRequest);
+    }
+    matcher
 }
 
 impl Matcher {

@@ -2,7 +2,8 @@
 //!
 //! A fault is a [`Matcher`] and an [`Action`]; each time it fires it is noted in the fixture's record. Requests are held
 //! against the faults in the one order in which they are executed, so that the nth is the same one in every run that
-//! sends the same. The oldest fault is asked first, and at most one fires for a request.
+//! sends the same. The oldest fault is asked first, and at most one fires for a request. The test's own direct writes
+//! meet none.
 
 mod action;
 mod error;
@@ -73,7 +74,7 @@ impl Faults {
         self.shared.with_fixture(|fixture| fixture.rules.clear());
     }
 
-    /// Every fault that fired, in order.
+    /// Every fault that fired, and what the test did to the server besides, in order.
     pub fn fired(&self) -> Vec<Entry> {
         self.shared.with_fixture(|fixture| fixture.record.faults().cloned().collect())
     }
@@ -114,8 +115,8 @@ impl Placing {
         self.place(Action::WithholdReply)
     }
 
-    /// Executes the request, and what its connection sends behind it, so much later by the server's clock. It is no sign
-    /// of life before.
+    /// Executes the request, and what its connection sends behind it, so much later by the server's clock than it came.
+    /// It is no sign of life before.
     pub fn delay_request(self, by: Duration) -> Result<FaultId, FaultError> {
         self.place(Action::DelayRequest(by))
     }
@@ -148,8 +149,9 @@ impl Placing {
     }
 
     /// Freezes the connection, as a network that lets nothing through any more: this request and all behind it wait,
-    /// and so does everything for the client, its end included, until
-    /// [`Fixture::heal`](crate::Fixture::heal). The session may expire meanwhile.
+    /// and so does everything for the client, its end included, until [`Fixture::heal`](crate::Fixture::heal); at the
+    /// handshake of a new session, which has no id yet, until [`Fixture::heal_all`](crate::Fixture::heal_all). What was
+    /// sent before is on its way and arrives. The session may expire meanwhile.
     pub fn freeze(self) -> Result<FaultId, FaultError> {
         self.place(Action::Freeze)
     }

@@ -2,6 +2,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use zoolet_proto::ErrorCode;
 
 use crate::fault::action::Action;
 use crate::fault::error::FaultError;
@@ -44,7 +45,7 @@ impl Rules {
         }
         self.last_id += 1;
         let id = FaultId(self.last_id);
-        // A generator each: another fault more or less does not change what this one draws.
+        // A generator each: what this one draws does not depend on what others are asked.
         let rng = StdRng::seed_from_u64(self.seed.wrapping_add(id.0));
         self.rules.push(Rule { id, matcher, action, fitted: 0, rng });
         Ok(id)
@@ -97,6 +98,7 @@ fn check(what: What, action: Action) -> Result<(), FaultError> {
         (What::Handshake, Action::Fail(_)) => {
             unfit("a handshake has no error to be answered with; use `drop_request`")
         }
+        (_, Action::Fail(ErrorCode::Unknown(0))) => unfit("0 is no error"),
         (_, Action::Drip { bytes: 0, .. }) => unfit("at least 1 byte must go at a time"),
         _ => Ok(()),
     }

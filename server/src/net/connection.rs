@@ -16,7 +16,7 @@ use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Incoming, jute};
 
-use crate::net::outbox::Next;
+use crate::net::outbox::{Drip, Next};
 use crate::net::registry::Member;
 use crate::server::Shared;
 
@@ -67,6 +67,7 @@ impl Connection {
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(vec![open]).await;
         let end = self.talk(&mut reader, &mut writer).await;
+        self.member.peer.traffic.all_taken();
         self.send(vec![Input::Closed]).await;
         let farewell = async {
             match end {
@@ -116,7 +117,7 @@ impl Connection {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
-        let (traffic, mut read) = (&self.member.peer.traffic, 0);
+        let traffic = &self.member.peer.traffic;
         loop {
             loop {
                 let inputs = match self.take(&mut buffer, &mut attached) {
@@ -135,7 +136,7 @@ impl Connection {
                 self.member.peer.outbox.room().await;
             }
             // A buffer grows with what arrives, never with what a length promises.
-            traffic.taken.store(read, Release);
+            traffic.all_taken();
             if buffer.is_empty() && buffer.capacity() > MAX_READ {
                 buffer = BytesMut::new();
                 room = MIN_READ;
@@ -151,7 +152,7 @@ impl Connection {
                 }
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
-            read += got as u64;
+            traffic.read.fetch_add(got as u64, Release);
             if got == spare {
                 room = (room * 2).min(MAX_READ);
             }
@@ -213,40 +214,65 @@ impl Connection {
         let outbox = &self.member.peer.outbox;
         let mut bytes = BytesMut::new();
         loop {
-            match outbox.next(&mut bytes).await {
-                Next::Send => {}
+            let drip = match outbox.next(&mut bytes).await {
+                Next::Send(drip) => drip,
                 Next::Finish { asked } => return Ok(End::Flushed { asked }),
                 Next::Abort => return Ok(End::Close),
-            }
-            let sending = async {
-                match outbox.dripping() {
-                    Some((piece, every)) => {
-                        for piece in bytes.chunks(piece) {
-                            self.write(writer, piece).await?;
-                            let mut pause = self.shared.clock.sleep(every);
-                            outbox.set_pausing(true);
-                            (&mut pause).await;
-                            outbox.set_pausing(false);
-                        }
-                        Ok(())
-                    }
-                    None => self.write(writer, &bytes).await,
-                }
             };
-            tokio::select! {
-                biased;
-                sent = sending => sent?,
-                () = self.overdue() => return Ok(End::Close),
+            let at_once = drip.map_or(bytes.len(), |drip| drip.behind.min(bytes.len()));
+            let (at_once, in_pieces) = bytes.split_at(at_once);
+            let sent = self.write(writer, at_once).await?
+                && match drip {
+                    Some(drip) => self.drip(writer, in_pieces, drip).await?,
+                    None => true,
+                };
+            if !sent {
+                return Ok(End::Close);
             }
         }
     }
 
-    async fn write(&self, writer: &mut WriteHalf<impl AsyncWrite>, bytes: &[u8]) -> io::Result<()> {
-        writer.write_all(bytes).await?;
-        // Streams that were handed in may buffer what is written.
-        writer.flush().await?;
+    /// Sends bytes a few at a time; false if it is to be given up.
+    async fn drip(
+        &self,
+        writer: &mut WriteHalf<impl AsyncWrite>,
+        bytes: &[u8],
+        Drip { bytes: few, every, .. }: Drip,
+    ) -> io::Result<bool> {
+        let outbox = &self.member.peer.outbox;
+        for piece in bytes.chunks(few) {
+            if !self.write(writer, piece).await? {
+                return Ok(false);
+            }
+            let pause = self.shared.clock.sleep(every);
+            outbox.set_pausing(true);
+            tokio::select! {
+                biased;
+                () = outbox.dead() => return Ok(false),
+                () = pause => {}
+            }
+            outbox.set_pausing(false);
+        }
+        Ok(true)
+    }
+
+    /// Sends bytes; false if it is to be given up.
+    async fn write(&self, writer: &mut WriteHalf<impl AsyncWrite>, bytes: &[u8]) -> io::Result<bool> {
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        let writing = async {
+            writer.write_all(bytes).await?;
+            // Streams that were handed in may buffer what is written.
+            writer.flush().await
+        };
+        tokio::select! {
+            biased;
+            written = writing => written?,
+            () = self.overdue() => return Ok(false),
+        }
         self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
-        Ok(())
+        Ok(true)
     }
 
     /// Waits until sending is to be given up: the connection is to close, and its peer does not read.

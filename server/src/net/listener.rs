@@ -64,7 +64,7 @@ fn is_of_the_peer(error: &io::Error) -> bool {
 }
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
-    if shared.refusing.load(Relaxed) {
+    if shared.refuses(peer.ip()) {
         return reset(&stream);
     }
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);

@@ -35,7 +35,8 @@ struct State {
     fate: Fate,
     /// Whether the end is to be a reset.
     reset: bool,
-    drip: Option<(usize, Duration)>,
+    drip: Option<Drip>,
+    /// Whether the write loop lets time pass behind a piece.
     pausing: bool,
     /// The connection's task, if its write loop waits for bytes or its read loop for room.
     writer: Option<Waker>,
@@ -53,11 +54,22 @@ enum Fate {
     Dead,
 }
 
+/// How bytes are to be sent that are not to be sent at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Drip {
+    /// So many go at once before it begins.
+    pub(crate) behind: usize,
+    /// Then so many at a time,
+    pub(crate) bytes: usize,
+    /// with such a pause behind each piece.
+    pub(crate) every: Duration,
+}
+
 /// What the write loop is to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Send the bytes.
-    Send,
+    /// Send the bytes, in pieces if it says so.
+    Send(Option<Drip>),
     /// Everything is sent: close. If the peer asked for that, it sends nothing more.
     Finish { asked: bool },
     /// Close at once.
@@ -94,14 +106,15 @@ impl Outbox {
         wake(waker);
     }
 
-    /// Queues the first `bytes` of the frame of a message, or all of it if it is not longer.
-    pub(crate) fn push_part(&self, message: &Message, bytes: usize) {
+    /// Queues the first `bytes` of the frame of a message, or all of it if it is not longer: true then.
+    pub(crate) fn push_part(&self, message: &Message, bytes: usize) -> bool {
         let mut frame = BytesMut::new();
         match message {
             Message::Connected(response) => response.encode_frame(&mut frame),
             Message::Reply(header, reply) => reply.encode_frame(*header, &mut frame),
             Message::Close { .. } => {}
         }
+        let whole = frame.len() <= bytes;
         frame.truncate(bytes);
         let mut state = self.lock();
         if state.fate == Fate::Open {
@@ -110,19 +123,16 @@ impl Outbox {
         let waker = state.writer.take();
         drop(state);
         wake(waker);
+        whole
     }
 
     /// Has everything from now on sent in pieces of so many bytes, with a pause behind each.
     pub(crate) fn drip(&self, bytes: usize, every: Duration) {
-        self.lock().drip = Some((bytes.max(1), every));
+        let mut state = self.lock();
+        state.drip = Some(Drip { behind: state.waiting.len(), bytes: bytes.max(1), every });
     }
 
-    /// The size of pieces and the pause behind each, if it is to be sent so.
-    pub(crate) fn dripping(&self) -> Option<(usize, Duration)> {
-        self.lock().drip
-    }
-
-    /// Notes whether the writer pauses of its own will.
+    /// Notes whether the writer lets time pass.
     pub(crate) fn set_pausing(&self, pausing: bool) {
         self.lock().pausing = pausing;
     }
@@ -167,6 +177,17 @@ impl Outbox {
         state.unanswered = state.unanswered.saturating_sub(requests);
     }
 
+    /// Lets the connection be read on although one of its requests is not answered.
+    pub(crate) fn excuse(&self) {
+        let mut state = self.lock();
+        state.unanswered = state.unanswered.saturating_sub(1);
+    }
+
+    /// Takes [`excuse`](Outbox::excuse) back.
+    pub(crate) fn expect(&self) {
+        self.lock().unanswered += 1;
+    }
+
     /// Wakes the connection if it still waits for room: a push would have, but not every request has a reply.
     pub(crate) fn nudge(&self) {
         let reader = self.lock().reader.take();
@@ -189,7 +210,9 @@ impl Outbox {
             } else if !state.waiting.is_empty() {
                 std::mem::swap(&mut state.waiting, sent);
                 state.in_flight = sent.len();
-                Next::Send
+                let drip = state.drip;
+                state.drip = drip.map(|drip| Drip { behind: 0, ..drip });
+                Next::Send(drip)
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
@@ -309,8 +332,21 @@ mod tests {
         let outbox = Outbox::new(1 << 20);
         outbox.push([ping(), Message::Close { asked: false }, ping()].into_iter());
         let mut bytes = BytesMut::new();
-        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
+        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send(None), 20));
         assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
+    }
+
+    #[tokio::test]
+    async fn what_was_queued_before_a_drip_begins_goes_at_once() {
+        let outbox = Outbox::new(1 << 20);
+        outbox.push([ping()].into_iter());
+        outbox.drip(3, Duration::from_secs(1));
+        outbox.push([ping()].into_iter());
+        let mut bytes = BytesMut::new();
+        let drip = Drip { behind: 20, bytes: 3, every: Duration::from_secs(1) };
+        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send(Some(drip)), 40));
+        outbox.push([ping()].into_iter());
+        assert_eq!(outbox.next(&mut bytes).await, Next::Send(Some(Drip { behind: 0, ..drip })));
     }
 
     #[tokio::test]
@@ -328,7 +364,7 @@ mod tests {
         let mut bytes = BytesMut::new();
         let mut room = std::pin::pin!(outbox.room());
         assert!(futures_poll(room.as_mut()).await.is_pending());
-        assert_eq!(outbox.next(&mut bytes).await, Next::Send);
+        assert_eq!(outbox.next(&mut bytes).await, Next::Send(None));
         assert!(futures_poll(room.as_mut()).await.is_pending(), "the bytes are taken but not sent");
         let mut next = std::pin::pin!(outbox.next(&mut bytes));
         assert!(futures_poll(next.as_mut()).await.is_pending());

@@ -30,13 +30,27 @@ pub(crate) struct Peer {
     pub(crate) traffic: Traffic,
 }
 
-/// Bytes of a connection that nobody has to act on any more.
+/// Bytes of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// Read, and what whole frames they made sent to the driver.
+    /// Read.
+    pub(crate) read: AtomicU64,
+    /// Read, and the whole frames in them sent to the driver, or never to be.
     pub(crate) taken: AtomicU64,
     /// Given to the stream.
     pub(crate) written: AtomicU64,
+}
+
+impl Traffic {
+    /// Notes that nothing that was read is still to be sent to the driver.
+    pub(crate) fn all_taken(&self) {
+        self.taken.store(self.read.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Whether something that was read is still to be sent to the driver.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.taken.load(Ordering::Acquire) != self.read.load(Ordering::Acquire)
+    }
 }
 
 impl Peer {

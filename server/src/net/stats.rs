@@ -183,6 +183,12 @@ impl LastRequest {
             Input::Open { .. } | Input::Closed => None,
         }
     }
+
+    /// What is remembered behind `before`: the numbers of pings and the like are not.
+    pub(crate) fn behind(self, before: Option<Self>) -> Self {
+        let xid = before.filter(|_| self.xid.0 < 0).map_or(self.xid, |before| before.xid);
+        Self { xid, ..self }
+    }
 }
 
 /// The name of an opcode in the output of `cons` (`Request.op2String`, cut to four letters and more).

@@ -1,0 +1,16 @@
+//! Faults one by one, as a single connection sees them: order, timing, and what the record says.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod delays;
+mod drips;
+mod freezing;
+mod held;
+mod losses;
+mod matching;
+mod mistakes;
+mod random;
+mod story;
+mod threads;
+mod unchanged;
