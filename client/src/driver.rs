@@ -100,14 +100,18 @@ impl Driver {
                 return Poll::Pending;
             }
             moved |= self.poll_line(cx, now);
-            moved |= self.handle_due(now);
+            let due = self.session.next_timeout();
+            if due.is_some_and(|due| due <= now) {
+                self.session.handle_timeout(now);
+                moved = true;
+            }
             if self.session.link() == Link::Over {
                 self.refuse_the_rest(now);
                 return Poll::Ready(());
             }
             // An alarm that rang is set anew behind all that was due at it: by a manual clock it counts as unattended
             // until then, and time does not go on.
-            if !moved && !self.poll_alarm(cx, now) {
+            if !moved && !self.poll_alarm(cx, now, due) {
                 return Poll::Pending;
             }
         }
@@ -190,18 +194,10 @@ impl Driver {
         })
     }
 
-    fn handle_due(&mut self, now: Instant) -> bool {
-        let is_due = self.session.next_timeout().is_some_and(|due| due <= now);
-        if is_due {
-            self.session.handle_timeout(now);
-        }
-        is_due
-    }
-
-    /// Whether the alarm rings already; this task is woken when it does.
-    fn poll_alarm(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+    /// Sets the alarm for what is due next; whether it rings already. This task is woken when it does.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>, now: Instant, due: Option<Instant>) -> bool {
         // A session for which nothing is ever due is over, and this task with it: no alarm outlives that.
-        let Some(due) = self.session.next_timeout() else { return false };
+        let Some(due) = due else { return false };
         // The alarm is not set anew when what is due moves away, which it does with every request.
         if self.alarm_at <= now || due < self.alarm_at {
             self.alarm_at = due;
