@@ -16,6 +16,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use zoolet::testing::Checker;
+
 use audit::Audit;
 use contender::{Claim, Contender, DIR};
 use faults::Faults;
@@ -80,7 +82,13 @@ fn whatever_fails_only_the_first_in_the_queue_counts_and_nobody_believes_wrongly
         let Run { world, claims, crashes: crashed, .. } = run(*seed);
         let lives = world.site.lives();
         assert_eq!(lives.len(), crashed.len() + 1);
-        let audits: Vec<_> = lives.iter().map(|life| Audit::of(&life.transactions())).collect();
+        let mut audits = Vec::new();
+        for life in &lives {
+            let txns = life.server.transactions();
+            let verdict = Checker::new().transactions(&txns).check(&life.history.entries());
+            verdict.unwrap_or_else(|error| panic!("what clients saw breaks a rule: {error}"));
+            audits.push(Audit::of(&txns));
+        }
         for claim in &claims {
             let life = audits.iter().position(|audit| audit.sessions.contains_key(&claim.session));
             let life = life.expect("a session that a server has opened");
@@ -92,7 +100,7 @@ fn whatever_fails_only_the_first_in_the_queue_counts_and_nobody_believes_wrongly
             let calm = |claim: &&Claim| claim.host == host && claim.from > TROUBLE && claim.lost.is_none();
             assert!(claims.iter().any(|claim| calm(&claim)), "client {host} never got the lock again");
         }
-        let end = lives.last().unwrap();
+        let end = world.site.server();
         assert!(end.children(DIR).is_empty(), "left in the queue: {}", end.tree());
         crashes += crashed.len();
         lost += claims.iter().filter(|claim| claim.lost.is_some()).count();

@@ -80,6 +80,36 @@ fn a_link_that_stalls_for_less_than_the_lease_costs_no_lock() {
 }
 
 #[test]
+fn a_waiter_that_was_cut_off_when_the_lock_came_free_gets_it_once_it_is_back() {
+    let mut world = World::new(1);
+    let site = world.site.clone();
+    world.sim.client("holder", async move {
+        let zk = site.connect(1, 0).await?;
+        let guard = Lock::new(&zk, DIR).acquire().await?;
+        while site.server().watches().is_empty() {
+            sleep(TICK).await;
+        }
+        sleep(TICK).await;
+        turmoil::partition("waiter", SERVER);
+        guard.release().await?;
+        sleep(TIMEOUT / 2).await;
+        turmoil::repair("waiter", SERVER);
+        Ok(())
+    });
+    let site = world.site.clone();
+    world.sim.client("waiter", async move {
+        let zk = site.connect(2, 0).await?;
+        let session = zk.session_id();
+        sleep(TICK).await;
+        let guard = Lock::new(&zk, DIR).acquire().timeout(2 * TIMEOUT).await?;
+        assert_eq!(guard.session_id(), session);
+        assert_eq!(site.server().children(DIR).len(), 1, "it waited in its place");
+        Ok(())
+    });
+    world.run(|_, _| {});
+}
+
+#[test]
 fn a_server_that_comes_back_empty_takes_up_no_session_and_clients_start_anew() {
     let mut world = World::new(1);
     let site = world.site.clone();

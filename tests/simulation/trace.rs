@@ -36,9 +36,9 @@ pub struct Trace(Arc<Mutex<Vec<Event>>>);
 
 impl Trace {
     /// A stream that is recorded.
-    pub fn tap(&self, stream: TcpStream) -> io::Result<Tap> {
+    pub fn of(&self, stream: TcpStream) -> io::Result<Traced> {
         let (here, there) = (stream.local_addr()?, stream.peer_addr()?);
-        Ok(Tap { stream, here, there, trace: self.clone() })
+        Ok(Traced { stream, here, there, trace: self.clone() })
     }
 
     pub fn take(&self) -> Vec<Event> {
@@ -47,14 +47,14 @@ impl Trace {
 }
 
 /// A stream of which a trace is kept. Its end is not: a crash drops streams in no particular order.
-pub struct Tap {
+pub struct Traced {
     stream: TcpStream,
     here: SocketAddr,
     there: SocketAddr,
     trace: Trace,
 }
 
-impl Tap {
+impl Traced {
     fn note(&self, what: What) {
         let at = turmoil::sim_elapsed().expect("a stream is used inside of the simulation");
         let event = Event { at, here: self.here, there: self.there, what };
@@ -62,7 +62,7 @@ impl Tap {
     }
 }
 
-impl AsyncRead for Tap {
+impl AsyncRead for Traced {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,7 +80,7 @@ impl AsyncRead for Tap {
     }
 }
 
-impl AsyncWrite for Tap {
+impl AsyncWrite for Traced {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         match &written {

@@ -1,7 +1,7 @@
 //! The world: hosts on a simulated network, one of which runs the server, and a time that they share.
 
-use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use rand::rngs::StdRng;
@@ -11,6 +11,7 @@ use turmoil::net::{TcpListener, TcpStream};
 use turmoil::{Builder, Sim};
 use zoolet::client::{Clock, Error};
 use zoolet::server::Fixture;
+use zoolet::testing::{History, Tap};
 use zoolet::{Client, Server};
 
 use crate::trace::{Event, Trace};
@@ -44,8 +45,16 @@ pub struct World {
 pub struct Site {
     seed: u64,
     trace: Trace,
-    lives: Rc<RefCell<Vec<Fixture>>>,
+    lives: Arc<Mutex<Vec<Life>>>,
     restart: Rc<Notify>,
+}
+
+/// A server from its start to its crash, if it comes to that.
+#[derive(Clone)]
+pub struct Life {
+    pub server: Fixture,
+    /// What all its clients saw.
+    pub history: History,
 }
 
 impl World {
@@ -60,7 +69,7 @@ impl World {
             .simulation_duration(Duration::from_secs(600))
             .build();
         let site =
-            Site { seed, trace: Trace::default(), lives: Rc::default(), restart: Rc::new(Notify::new()) };
+            Site { seed, trace: Trace::default(), lives: Arc::default(), restart: Rc::new(Notify::new()) };
         let host = site.clone();
         sim.host(SERVER, move || host.clone().serve());
         Self { sim, site }
@@ -86,7 +95,7 @@ impl Site {
         let clock = Clock::tokio().starting_at(turmoil::since_epoch().ok_or("no simulation")?);
         let server = Server::builder().tick_time(TICK).clock(clock).start().await?;
         let fixture = server.fixture();
-        self.lives.borrow_mut().push(fixture.clone());
+        self.lives.lock().unwrap().push(Life { server: fixture.clone(), history: History::new() });
         let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
         loop {
             tokio::select! {
@@ -94,7 +103,7 @@ impl Site {
                 () = self.restart.notified() => fixture.restart().await?,
                 accepted = listener.accept() => {
                     let (stream, peer) = accepted?;
-                    server.serve_stream(self.trace.tap(stream)?, peer.ip());
+                    server.serve_stream(self.trace.of(stream)?, peer.ip());
                 }
             }
         }
@@ -102,10 +111,14 @@ impl Site {
 
     /// Opens a session, with the `nth` seed of its host.
     pub async fn connect(&self, host: u64, nth: u64) -> Result<Client, Error> {
-        let trace = self.trace.clone();
+        let (trace, lives) = (self.trace.clone(), Arc::clone(&self.lives));
         let connect = move || {
-            let trace = trace.clone();
-            async move { trace.tap(TcpStream::connect((SERVER, PORT)).await?) }
+            let (trace, lives) = (trace.clone(), Arc::clone(&lives));
+            async move {
+                let stream = trace.of(TcpStream::connect((SERVER, PORT)).await?)?;
+                let life = lives.lock().unwrap().last().cloned().expect("a server has accepted it");
+                Ok(Tap::new(stream).recording(&life.history))
+            }
         };
         let options = Client::options().session_timeout(TIMEOUT).connect_timeout(TIMEOUT);
         // Of its own, or all would come back in step after every fault.
@@ -122,14 +135,14 @@ impl Site {
         self.trace.take()
     }
 
-    /// What the server does and did, one for each time it was started.
-    pub fn lives(&self) -> Vec<Fixture> {
-        self.lives.borrow().clone()
+    /// What the server does and did, one for each time it was started with nothing.
+    pub fn lives(&self) -> Vec<Life> {
+        self.lives.lock().unwrap().clone()
     }
 
     /// The server that runs.
     pub fn server(&self) -> Fixture {
-        self.lives.borrow().last().expect("a server that has started").clone()
+        self.lives().pop().expect("a server that has started").server
     }
 
     /// Has the server stop and start with all it knows: every connection ends, every session lives on.
