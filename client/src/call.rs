@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use zoolet_clock::Hold;
 use zoolet_proto::Request;
 
 use crate::client::Client;
@@ -35,12 +36,14 @@ pub(crate) struct Submission {
     pub(crate) deadline: Option<Instant>,
     /// How many connections were lost under it.
     pub(crate) losses: u8,
+    /// Keeps a manual clock from being moved on before the driver has it.
+    pub(crate) hold: Hold,
 }
 
 impl Submission {
     /// A request of the client's own, whose outcome nobody awaits.
     pub(crate) fn internal(request: Request) -> Self {
-        Self { request, reply_to: ReplyTo::nobody(), deadline: None, losses: 0 }
+        Self { request, reply_to: ReplyTo::nobody(), deadline: None, losses: 0, hold: Hold::default() }
     }
 }
 

@@ -438,7 +438,8 @@ impl Client {
         // The clock is read for those alone who have a deadline.
         let timeout = timeout.or(self.shared.request_timeout);
         let deadline = timeout.and_then(|timeout| self.clock().now().checked_add(timeout));
-        let call = Submission { request, reply_to, deadline, losses: 0 };
+        let hold = self.clock().hold();
+        let call = Submission { request, reply_to, deadline, losses: 0, hold };
         match self.commands.send(Command::Submit(call)) {
             Ok(()) => waiting,
             Err(mpsc::error::SendError(command)) => {

@@ -9,7 +9,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_clock::{Clock, Sleep};
+use zoolet_clock::{Clock, Hold, Sleep};
 use zoolet_proto::frame::{self, BadLength};
 
 use crate::call::{Command, ReplyTo};
@@ -45,6 +45,8 @@ pub(crate) struct Driver {
     /// What the alarm is set for. It may be earlier than anything due: then it rings for nothing, once.
     alarm_at: Instant,
     orphaned: bool,
+    /// Keeps a manual clock from being moved on before this has begun.
+    hold: Hold,
 }
 
 enum Line {
@@ -80,6 +82,7 @@ impl Driver {
             yielded: false,
             alarm: clock.sleep_until(now),
             alarm_at: now,
+            hold: clock.hold(),
             clock,
             orphaned: false,
         }
@@ -87,7 +90,12 @@ impl Driver {
 
     /// Ends with the session.
     pub(crate) async fn run(mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
+        poll_fn(|cx| {
+            let polled = self.poll(cx);
+            self.hold = Hold::default();
+            polled
+        })
+        .await;
     }
 
     /// All that can happen, and in which order: commands in, bytes out, bytes in, time.

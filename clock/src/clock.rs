@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::manual::Manual;
+use crate::manual::{Hold, Manual};
 use crate::sleep::Sleep;
 
 /// Longer than any program runs.
@@ -155,13 +155,19 @@ impl Clock {
         Ok(self.as_manual()?.advance_to_next(limit))
     }
 
-    /// How many were woken by a manual clock and have not acted on it: each counts until it waits for another time or
-    /// for none any more. 0 for every other clock.
-    pub fn unattended(&self) -> usize {
-        self.as_manual().map_or(0, Manual::unattended)
+    /// Tells whoever moves a manual clock that something is under way that takes no time, for as long as the hold lives.
+    /// Nothing for every other clock.
+    pub fn hold(&self) -> Hold {
+        Hold::of(self.as_manual().ok())
     }
 
-    fn as_manual(&self) -> Result<&Manual, NotManual> {
+    /// What is to be waited for before a manual clock moves on: those that it woke and that have not acted on it, each
+    /// until it waits for another time or for none any more, and the [holds](Clock::hold). 0 for every other clock.
+    pub fn unattended(&self) -> usize {
+        self.as_manual().map_or(0, |manual| manual.unattended())
+    }
+
+    fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
         match &self.source {
             Source::System => Err(NotManual { clock: "system" }),
             Source::Tokio => Err(NotManual { clock: "tokio" }),

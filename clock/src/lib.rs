@@ -27,4 +27,5 @@ mod manual;
 mod sleep;
 
 pub use clock::{Clock, Elapsed, NotManual};
+pub use manual::Hold;
 pub use sleep::Sleep;

@@ -1,7 +1,7 @@
 //! The time of a manual clock, and those who wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -14,9 +14,32 @@ pub(crate) struct Manual(Mutex<State>);
 struct State {
     now: Instant,
     sleepers: BTreeMap<(Instant, SleeperId), Waker>,
+    holds: usize,
     /// Those who were woken and wait for nothing else yet.
     woken: BTreeSet<SleeperId>,
     last_id: u64,
+}
+
+/// Something under way that takes no time, from [`Clock::hold`](crate::Clock::hold).
+#[derive(Debug, Default)]
+pub struct Hold(Option<Arc<Manual>>);
+
+impl Hold {
+    pub(crate) fn of(clock: Option<&Arc<Manual>>) -> Self {
+        let clock = clock.cloned();
+        if let Some(clock) = &clock {
+            clock.lock().holds += 1;
+        }
+        Self(clock)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(clock) = &self.0 {
+            clock.lock().holds -= 1;
+        }
+    }
 }
 
 /// One wait for one time.
@@ -25,7 +48,13 @@ pub(crate) struct SleeperId(u64);
 
 impl Manual {
     pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(State { now, sleepers: BTreeMap::new(), woken: BTreeSet::new(), last_id: 0 }))
+        Self(Mutex::new(State {
+            now,
+            holds: 0,
+            sleepers: BTreeMap::new(),
+            woken: BTreeSet::new(),
+            last_id: 0,
+        }))
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -54,7 +83,8 @@ impl Manual {
     }
 
     pub(crate) fn unattended(&self) -> usize {
-        self.lock().woken.len()
+        let state = self.lock();
+        state.woken.len() + state.holds
     }
 
     /// Has `waker` woken at `deadline`; false if that is past. `id` is the wait to go on with, if there is one.

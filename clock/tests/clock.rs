@@ -41,6 +41,15 @@ async fn whoever_is_woken_is_unattended_until_it_waits_for_something_else() {
 }
 
 #[tokio::test]
+async fn what_is_under_way_without_a_time_is_held_up_for() {
+    let clock = Clock::manual();
+    let (one, two) = (clock.hold(), clock.clone().hold());
+    assert_eq!(clock.unattended(), 2);
+    drop((one, two));
+    assert_eq!((clock.unattended(), Clock::tokio().unattended()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_timeout_is_over_when_the_clock_says_so() {
     let clock = Clock::manual();
     let of = clock.clone();

@@ -19,6 +19,7 @@ pub struct ServerBuilder {
     pub(crate) net: NetConfig,
     pub(crate) binds: Vec<String>,
     pub(crate) clock: Option<Clock>,
+    pub(crate) endpoints: usize,
 }
 
 /// What the networking needs to know.
@@ -58,7 +59,7 @@ impl Default for ServerBuilder {
             outbox_limit: 64 << 20,
             words: Words::Listed(Vec::new()),
         };
-        Self { core: CoreConfig::default(), net, binds: Vec::new(), clock: None }
+        Self { core: CoreConfig::default(), net, binds: Vec::new(), clock: None, endpoints: 1 }
     }
 }
 
@@ -75,6 +76,15 @@ impl ServerBuilder {
     /// [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// Makes it a pretend ensemble: so many endpoints that share one tree, each with what it has seen of it. For finding
+    /// what clients do wrong when they fail over; see [`Fixture::endpoint`](crate::Fixture::endpoint) for what can be done
+    /// to them. The addresses of [`bind`](ServerBuilder::bind) belong to the endpoints in turn. There is no quorum and no
+    /// safety in it: all of it is one process. Default: 1, a server of its own.
+    pub fn pretend_ensemble(mut self, endpoints: usize) -> Self {
+        self.endpoints = endpoints.max(1);
         self
     }
 

@@ -3,15 +3,16 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use zoolet_core::{ConnId, Core, Input, Message, Millis};
+use zoolet_core::{ConnId, Input, Message, Millis};
 
 use crate::fixture::State;
+use crate::machine::Machine;
 use crate::net::driver::Item;
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
 
 pub(crate) struct Engine {
-    pub(crate) core: Core,
+    pub(crate) core: Machine,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
     /// Set from the first time a test asks for it.
@@ -27,7 +28,7 @@ pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 }
 
 impl Engine {
-    pub(crate) fn new(core: Core, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
+    pub(crate) fn new(core: Machine, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
         Self { core, registry, stats, fixture: None, asked: Vec::new() }
     }
 
@@ -100,10 +101,20 @@ impl Engine {
                 Input::Open { .. } | Input::Closed => {}
             }
             last = LastRequest::of(&input).map(|next| next.behind(last)).or(last);
-            self.core.handle(now, conn, input);
+            self.execute(now, conn, input);
         }
         if requests > 0 {
             self.count(now, conn, at, requests, last);
+        }
+    }
+
+    /// Has an input executed.
+    pub(crate) fn execute(&mut self, now: Millis, conn: ConnId, input: Input) {
+        if let Input::Open { peer } = input {
+            let endpoint = self.registry.get(conn).map_or(0, |peer| peer.endpoint);
+            self.core.open(now, conn, peer, endpoint);
+        } else {
+            self.core.handle(now, conn, input);
         }
     }
 

@@ -24,6 +24,7 @@ mod engine;
 mod error;
 pub mod fault;
 pub mod fixture;
+mod machine;
 mod net;
 mod server;
 

@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_core::{ConnId, Core, Millis};
+use zoolet_core::{ConnId, Millis};
 
 use crate::config::{NetConfig, ServerBuilder};
 use crate::engine::{Engine, locked};
 use crate::error::StartError;
 use crate::fixture::{Fixture, State};
+use crate::machine::Machine;
 use crate::net::connection::Connection;
 use crate::net::driver::{Driver, Inbox};
 use crate::net::in_process::{self, InProcessStream};
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) inbox: Inbox,
     pub(crate) stop: CancellationToken,
+    /// How many endpoints there are: 1 unless it is a pretend ensemble.
+    pub(crate) endpoints: usize,
     /// Whether new connections are turned away for now.
     pub(crate) refusing: AtomicBool,
     /// The first bound address, for those who ask what is configured.
@@ -58,7 +61,7 @@ impl Server {
     }
 
     pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
-        let ServerBuilder { core, net, binds, clock } = builder;
+        let ServerBuilder { core, net, binds, clock, endpoints } = builder;
         let clock = clock.unwrap_or_else(Clock::tokio);
         let started = Millis(clock.unix_millis());
         let mut listeners = Vec::with_capacity(binds.len());
@@ -75,7 +78,8 @@ impl Server {
         let registry = Arc::new(Registry::default());
         let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
-        let engine = Engine::new(Core::new(core, started), Arc::clone(&registry), Arc::clone(&stats));
+        let engine =
+            Engine::new(Machine::new(core, endpoints, started), Arc::clone(&registry), Arc::clone(&stats));
         let engine = Arc::new(Mutex::new(engine));
         let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone());
         let tasks = TaskTracker::new();
@@ -89,14 +93,15 @@ impl Server {
             stats,
             inbox,
             stop,
+            endpoints,
             refusing: AtomicBool::new(false),
             client_port,
             tasks,
             runtime,
             span,
         });
-        for listener in listeners {
-            let accepting = listener::run(Arc::clone(&shared), listener);
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let accepting = listener::run(Arc::clone(&shared), listener, at % endpoints);
             shared.tasks.spawn(accepting.instrument(shared.span.clone()));
         }
         tracing::info!(parent: &shared.span, ?addrs, "serving");
@@ -124,14 +129,24 @@ impl Server {
     pub fn in_process(
         &self,
     ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
-        in_process::connector(Arc::downgrade(&self.shared))
+        in_process::connector(Arc::downgrade(&self.shared), 0)
+    }
+
+    /// Like [`in_process`](Server::in_process), to one endpoint of a pretend ensemble, counted from 0; a number that there is
+    /// not stands for the first.
+    pub fn in_process_at(
+        &self,
+        endpoint: usize,
+    ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
+        let endpoint = if endpoint < self.shared.endpoints { endpoint } else { 0 };
+        in_process::connector(Arc::downgrade(&self.shared), endpoint)
     }
 
     /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is who it comes from, for
     /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
     /// is stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
-        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), None, |_| {});
+        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None, |_| {});
     }
 
     /// The server as a test wants it: open to the eye, with faults to place. From the first call on all that happens is
@@ -163,6 +178,7 @@ impl Shared {
         self: &Arc<Self>,
         stream: S,
         addr: SocketAddr,
+        endpoint: usize,
         place: Option<Place>,
         reset: impl FnOnce(&S) + Send + 'static,
     ) -> Option<ConnId> {
@@ -178,7 +194,7 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit);
-        let peer = Peer::new(addr, self.now(), outbox, span);
+        let peer = Peer::new(addr, endpoint, self.now(), outbox, span);
         let member = self.registry.enter(peer, place);
         if self.stop.is_cancelled() {
             // Stopped in between: whoever stopped it did not see this connection.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -24,6 +24,7 @@ pub struct Tap<S> {
 pub struct TapCounts {
     written: AtomicU64,
     read: AtomicU64,
+    over: AtomicBool,
 }
 
 impl TapCounts {
@@ -31,6 +32,11 @@ impl TapCounts {
     /// full stream then does not take are counted for a moment.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
+    }
+
+    /// Whether a client has seen the end of its connection, or has dropped it.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
     }
 
     /// Bytes read by clients.
@@ -76,6 +82,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
         let got = &buf.filled()[before..];
         this.counts.read.fetch_add(got.len() as u64, Ordering::SeqCst);
+        if polled.is_ready() && got.is_empty() && room > 0 {
+            this.counts.over.store(true, Ordering::SeqCst);
+        }
         if let Some(recorder) = &mut this.recorder {
             match polled {
                 Poll::Ready(Ok(())) if !got.is_empty() => recorder.received(got),
@@ -111,6 +120,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<S> Drop for Tap<S> {
+    fn drop(&mut self) {
+        self.counts.over.store(true, Ordering::SeqCst);
     }
 }
 

@@ -121,11 +121,12 @@ impl Session {
         }
     }
 
-    /// None until every host had its turn. Then up to [`BACKOFF`], so that not everybody whom a restarting server has
-    /// lost comes back at once, and from there about the double each round, up to a sixth of the session timeout.
+    /// None behind a connection that was of use, nor until every host had its turn. Then up to [`BACKOFF`], so that not
+    /// everybody whom a restarting server has lost comes back at once, and from there about the double each round, up to
+    /// a sixth of the session timeout.
     fn pause(&mut self) -> Duration {
         let hosts = self.settings.hosts.max(1);
-        if self.failures % hosts != 0 {
+        if (self.failures == 1 && self.established) || self.failures % hosts != 0 {
             return Duration::ZERO;
         }
         let round = u32::try_from(self.failures / hosts - 1).unwrap_or(u32::MAX);

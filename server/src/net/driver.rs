@@ -46,7 +46,7 @@ impl Inbox {
         &self,
         question: impl FnOnce(&Core) -> T + Send + 'static,
     ) -> Option<T> {
-        self.act(|engine, _| question(&engine.core)).await
+        self.act(|engine, _| question(engine.core.core())).await
     }
 
     /// Has the engine do something; `None` once the driver has ended.

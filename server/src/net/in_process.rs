@@ -74,11 +74,12 @@ impl AsyncWrite for InProcessStream {
 /// alive, and fails with `ConnectionRefused` once that is stopped.
 pub(crate) fn connector(
     server: Weak<Shared>,
+    endpoint: usize,
 ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static {
-    move || ready(connect(&server))
+    move || ready(connect(&server, endpoint))
 }
 
-fn connect(server: &Weak<Shared>) -> io::Result<InProcessStream> {
+fn connect(server: &Weak<Shared>, endpoint: usize) -> io::Result<InProcessStream> {
     let refused = |why| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let server = server.upgrade().ok_or_else(|| refused("the server is stopped"))?;
     let (ours, pipe) = duplex(PIPE);
@@ -86,7 +87,7 @@ fn connect(server: &Weak<Shared>) -> io::Result<InProcessStream> {
     let flag = Arc::clone(&reset);
     let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let conn = server
-        .serve_from(ours, here, None, move |_| flag.store(true, Relaxed))
+        .serve_from(ours, here, endpoint, None, move |_| flag.store(true, Relaxed))
         .ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
     Ok(InProcessStream { pipe, reset, conn })
 }

@@ -39,7 +39,7 @@ fn bind(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections until the server is stopped.
-pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener) {
+pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, endpoint: usize) {
     loop {
         let accepted = tokio::select! {
             biased;
@@ -47,7 +47,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&shared, stream, peer),
+            Ok((stream, peer)) => admit(&shared, stream, peer, endpoint),
             // The peer has gone while it waited; the next one has not.
             Err(error) if is_of_the_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
@@ -63,7 +63,7 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: usize) {
     if shared.refuses(peer.ip()) {
         return reset(&stream);
     }
@@ -77,7 +77,7 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
         // The peer is gone already; reading will say so.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    shared.serve_from(stream, peer, Some(place), reset);
+    shared.serve_from(stream, peer, endpoint, Some(place), reset);
 }
 
 /// Makes the closing of the socket a reset.

@@ -24,6 +24,8 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
+    /// Where it was accepted, in a pretend ensemble.
+    pub(crate) endpoint: usize,
     pub(crate) established: Millis,
     pub(crate) outbox: Outbox,
     pub(crate) span: Span,
@@ -54,8 +56,14 @@ impl Traffic {
 }
 
 impl Peer {
-    pub(crate) fn new(addr: SocketAddr, established: Millis, outbox: Outbox, span: Span) -> Self {
-        Self { addr, established, outbox, span, traffic: Traffic::default() }
+    pub(crate) fn new(
+        addr: SocketAddr,
+        endpoint: usize,
+        established: Millis,
+        outbox: Outbox,
+        span: Span,
+    ) -> Self {
+        Self { addr, endpoint, established, outbox, span, traffic: Traffic::default() }
     }
 }
 

@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_clock::Clock;
+use zoolet_clock::{Clock, Hold};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid,
@@ -174,7 +174,7 @@ impl Desk {
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
         let (reply_to, waiting) = Waiting::channel();
         let deadline = timeout.map(|timeout| self.now + timeout);
-        let call = Submission { request, reply_to, deadline, losses: 0 };
+        let call = Submission { request, reply_to, deadline, losses: 0, hold: Hold::default() };
         self.session.handle_command(self.now, Command::Submit(call));
         Pending(waiting)
     }

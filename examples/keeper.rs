@@ -1,0 +1,32 @@
+//! A test's own ZooKeeper: its clock, its faults and its state. `cargo run --example keeper`
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Duration;
+
+use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::{Lock, SessionState};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let zk = Keeper::builder().znode("/config", "v1").start().await?;
+    let (a, b) = (zk.client().await, zk.client().await);
+
+    // The create of the lock's znode happens, but its reply is lost with the connection.
+    zk.faults().on(op(OpCode::Create2).path("/lock/**").nth(1)).lose_reply()?;
+    let guard = Lock::new(&a, "/lock").acquire().await?;
+    println!("held under {} in spite of {}", guard.token(), zk.faults().fired()[0]);
+    println!("znodes:\n{}", zk.tree());
+
+    let waiting = tokio::spawn({
+        let lock = Lock::new(&b, "/lock");
+        async move { lock.acquire().await }
+    });
+    zk.advance(Duration::from_secs(600)).await?;
+    println!("ten minutes later, after {} requests, b still waits", zk.counters().replies);
+
+    zk.expire_session(a.session_id()).await?;
+    assert_eq!(a.state(), SessionState::Expired);
+    println!("a has expired, b holds under {}", waiting.await??.token());
+    Ok(())
+}

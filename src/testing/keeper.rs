@@ -1,0 +1,308 @@
+//! [`Keeper`]: a server and its clients in the hands of a test.
+
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use zoolet_client::{Client, ConnectOptions, SessionId};
+use zoolet_server::fixture::FixtureError;
+use zoolet_server::{Fixture, Server};
+
+use super::History;
+use super::builder::KeeperBuilder;
+use super::lines::{Lines, connector};
+
+/// How long is waited, by the manual clock, for what does not happen.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A server of a test's own with clients that are of one mind with it: one clock, one seed, and nothing on its way that
+/// is not known of.
+///
+/// Everything a [`Fixture`] shows and does is there too: `zk.tree()`, `zk.faults()`, `zk.watches()`, `zk.wait_for(..)`. Those
+/// that a keeper has under the same name do what the fixture does and then wait until everybody has acted on it: the
+/// events are in their channels, clients that lost their connection are back.
+///
+/// ```
+/// use std::time::Duration;
+/// use zoolet::testing::{Keeper, op};
+/// use zoolet::client::OpCode;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let zk = Keeper::start().await;
+/// let (a, b) = (zk.client().await, zk.client().await);
+///
+/// a.create("/leader", "a").ephemeral().await?;
+/// let (_, gone) = b.exists("/leader").watch().await?;
+/// zk.expire_session(a.session_id()).await?;           // by the server, as if its time were over
+/// println!("{:?}", gone.changed().await?.kind);       // NodeDeleted
+///
+/// zk.faults().on(op(OpCode::SetData).nth(1)).lose_reply()?;
+/// zk.set("/config", "v1").await?;
+/// assert!(b.set_data("/config", "v2").await.unwrap_err().may_have_applied());
+/// assert_eq!(zk.get("/config").expect("set").text(), "v2");
+///
+/// zk.advance(Duration::from_secs(3600)).await?;       // an hour of pings, in a few milliseconds
+/// assert_eq!(zk.sessions().len(), 2);                 // b and the one of direct writes
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A keeper that is dropped while its test panics prints a report of the server's state and of what passed on each
+/// connection, with the seed; when the test passes it prints nothing.
+#[must_use = "a keeper stops its server when it is dropped"]
+pub struct Keeper {
+    pub(super) server: Server,
+    pub(super) fixture: Fixture,
+    pub(super) lines: Arc<Lines>,
+    pub(super) seed: u64,
+    pub(super) clients: AtomicU64,
+    pub(super) history: Option<History>,
+    pub(super) endpoints: usize,
+}
+
+impl Keeper {
+    /// A server in memory without a socket, on a manual clock, with a seed of its own. To repeat a run that failed set
+    /// `ZOOLET_SEED` to the seed that was printed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, or if `ZOOLET_SEED` is no number.
+    pub async fn start() -> Self {
+        match Self::builder().start().await {
+            Ok(keeper) => keeper,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A keeper with another clock, port, tree or server.
+    pub fn builder() -> KeeperBuilder {
+        KeeperBuilder::default()
+    }
+
+    /// A client with a session of its own, by TCP if the keeper has a port.
+    ///
+    /// # Panics
+    /// If it gets no session. Where that is the point, use [`connect`](Keeper::connect).
+    pub async fn client(&self) -> Client {
+        match self.connect(self.options()).await {
+            Ok(client) => client,
+            Err(error) => panic!("no session for a client of the test: {error}"),
+        }
+    }
+
+    /// A client whose first connection is at one endpoint of a pretend ensemble, counted from 0; each later one is at the
+    /// next. That of [`client`](Keeper::client) is at endpoint 0.
+    ///
+    /// # Panics
+    /// As [`client`](Keeper::client).
+    pub async fn client_at(&self, endpoint: usize) -> Client {
+        match self.in_time(self.options().connect(self.connector_at(endpoint))).await {
+            Ok(client) => client,
+            Err(error) => panic!("no session for a client at endpoint {endpoint}: {error}"),
+        }
+    }
+
+    /// What [`client`](Keeper::client) is made of, to be changed for [`connect`](Keeper::connect): the keeper's clock, and
+    /// a seed that is drawn for each call.
+    pub fn options(&self) -> ConnectOptions {
+        let nth = self.clients.fetch_add(1, Relaxed) + 1;
+        Client::options().clock(self.clock().clone()).seed(self.seed.wrapping_add(nth))
+    }
+
+    /// A client with these options. A manual clock moves only if it is turned away, until it is let in or gives up.
+    ///
+    /// # Errors
+    /// As [`ConnectOptions::connect`].
+    ///
+    /// # Panics
+    /// If the server does not come to rest.
+    pub async fn connect(&self, options: ConnectOptions) -> Result<Client, zoolet_client::Error> {
+        self.in_time(options.connect(self.connector())).await
+    }
+
+    async fn in_time<F: Future>(&self, future: F) -> F::Output {
+        if !self.clock().is_manual() {
+            return future.await;
+        }
+        match self.pass_time_until(future).await {
+            Ok(output) => output,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// A connector for clients whose connections the keeper is to know of: it waits for what they have sent and for
+    /// what they have not read. A client that leaves bytes unread keeps it waiting; such a one connects by
+    /// [`server`](Keeper::server).
+    pub fn connector(&self) -> impl Fn() -> super::lines::Dialing + Clone + Send + Sync + 'static + use<> {
+        self.connector_at(0)
+    }
+
+    /// Like [`connector`](Keeper::connector), beginning with one endpoint of a pretend ensemble.
+    pub fn connector_at(
+        &self,
+        endpoint: usize,
+    ) -> impl Fn() -> super::lines::Dialing + Clone + Send + Sync + 'static + use<> {
+        connector(&self.server, endpoint, self.endpoints, Arc::clone(&self.lines), self.history.clone())
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Where clients in other processes find it: empty unless the keeper has a port.
+    pub fn connect_string(&self) -> String {
+        self.server.connect_string()
+    }
+
+    /// The seed of its clients.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What its clients asked and were told, if the keeper was built to record that.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
+    }
+
+    /// Moves the manual clock by `duration`, in steps: at each time that somebody waits for it stops until everybody has
+    /// acted. So pings are sent and answered in time, and what expires does so in its order.
+    ///
+    /// # Errors
+    /// `Clock` if the clock is not manual, `NeverIdle`.
+    pub async fn advance(&self, duration: Duration) -> Result<(), FixtureError> {
+        let end = self.clock().now() + duration;
+        self.wait_until_idle().await?;
+        loop {
+            let left = end.saturating_duration_since(self.clock().now());
+            if self.clock().advance_to_next_timeout(left)?.is_none() {
+                self.clock().advance(left)?;
+                return self.wait_until_idle().await;
+            }
+            self.wait_until_idle().await?;
+        }
+    }
+
+    /// Moves the manual clock to the next time that anybody waits for, and tells how far that was; `None` if nobody
+    /// waits.
+    ///
+    /// # Errors
+    /// As [`advance`](Keeper::advance).
+    pub async fn advance_to_next_timeout(&self) -> Result<Option<Duration>, FixtureError> {
+        self.wait_until_idle().await?;
+        let moved = self.clock().advance_to_next_timeout(Duration::MAX)?;
+        self.wait_until_idle().await?;
+        Ok(moved)
+    }
+
+    /// Waits for `future` and passes time while it waits: whenever nothing else is left to do, the manual clock moves to the
+    /// next time that anybody waits for. For what needs time and is not done in none, such as a lock that is taken while
+    /// connections are lost again and again.
+    ///
+    /// # Errors
+    /// `Clock` if the clock is not manual; `NeverHappens` if nobody waits for any time, or after an hour of it, as the future
+    /// then waits for something that does not come.
+    pub async fn pass_time_until<F: IntoFuture>(&self, future: F) -> Result<F::Output, FixtureError> {
+        let mut future = pin!(future.into_future());
+        let began = self.clock().now();
+        loop {
+            let idle = self.wait_until_idle();
+            // First whether the future is ready, then whether it could ever be without time.
+            let idle = tokio::select! {
+                biased;
+                output = &mut future => return Ok(output),
+                idle = idle => idle,
+            };
+            idle?;
+            let moved = self.clock().advance_to_next_timeout(HOUR)?;
+            if moved.is_none() || self.clock().now() - began > HOUR {
+                return Err(FixtureError::NeverHappens { after: self.clock().now() - began });
+            }
+        }
+    }
+
+    /// Waits until nothing is left to do before the clock moves: the server is idle, no bytes are on their way between it
+    /// and the keeper's clients, and all tasks have had their turn. Exact in a current-thread runtime, which is what
+    /// `#[tokio::test]` gives; in others, a task that does not run for a millisecond passes for one that has nothing to do.
+    ///
+    /// # Errors
+    /// `NeverIdle` after 10 s of real time.
+    pub async fn wait_until_idle(&self) -> Result<(), FixtureError> {
+        self.fixture.wait_until_idle_and(|| self.lines.under_way(&self.fixture)).await
+    }
+
+    /// As [`Fixture::set`].
+    pub async fn set(&self, path: &str, data: impl Into<Bytes>) -> Result<(), FixtureError> {
+        self.fixture.set(path, data).await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::delete`].
+    pub async fn delete(&self, path: &str) -> Result<(), FixtureError> {
+        self.fixture.delete(path).await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::expire_session`].
+    pub async fn expire_session(&self, id: SessionId) -> Result<(), FixtureError> {
+        self.fixture.expire_session(id).await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::disconnect`].
+    pub async fn disconnect(&self, id: SessionId) -> Result<(), FixtureError> {
+        self.fixture.disconnect(id).await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::heal`].
+    pub async fn heal(&self, id: SessionId) -> Result<(), FixtureError> {
+        self.fixture.heal(id).await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::resume`].
+    pub async fn resume(&self) -> Result<(), FixtureError> {
+        self.fixture.resume().await?;
+        self.wait_until_idle().await
+    }
+
+    /// As [`Fixture::restart`].
+    pub async fn restart(&self) -> Result<(), FixtureError> {
+        self.fixture.restart().await?;
+        self.wait_until_idle().await
+    }
+}
+
+impl Deref for Keeper {
+    type Target = Fixture;
+
+    fn deref(&self) -> &Fixture {
+        &self.fixture
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
+            {
+                eprintln!("{}", self.failure_report());
+            }
+        }
+    }
+}
+
+impl Keeper {
+    /// What is printed when a test fails.
+    fn failure_report(&self) -> String {
+        let seed = self.seed;
+        format!(
+            "--- the server when the test failed; ZOOLET_SEED={seed} repeats the run\n{}--- end of the server's report",
+            self.fixture.report()
+        )
+    }
+}

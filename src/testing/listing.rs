@@ -1,0 +1,121 @@
+//! Trees as text: what a listing of a server's tree prints, read back.
+
+use bytes::Bytes;
+
+/// A znode of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) path: String,
+    pub(super) data: Bytes,
+}
+
+/// A line that is no znode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {mend}: {text}")]
+pub struct ListingError {
+    /// Which line, counted from 1.
+    pub line: usize,
+    /// What stands there.
+    pub text: String,
+    /// What is wrong with it.
+    pub mend: &'static str,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let znodes = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    znodes
+        .map(|(at, line)| {
+            parse_line(line).map_err(|mend| ListingError { line: at + 1, text: line.to_owned(), mend })
+        })
+        .collect()
+}
+
+fn parse_line(line: &str) -> Result<Line, &'static str> {
+    if !line.starts_with('/') {
+        return Err("a line begins with the path of a znode");
+    }
+    let (path, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (data, notes) = parse_data(rest.trim_start())?;
+    for note in notes.split_whitespace() {
+        if !note.starts_with("version=") {
+            return Err("only persistent znodes can be there from the start; leave the rest to a client");
+        }
+    }
+    Ok(Line { path: path.to_owned(), data })
+}
+
+/// The data in front, and what follows it.
+fn parse_data(text: &str) -> Result<(Bytes, &str), &'static str> {
+    const OPEN: &str = "the data has no closing quote";
+    if let Some(hex) = text.strip_prefix("x'") {
+        let (digits, rest) = hex.split_once('\'').ok_or(OPEN)?;
+        return Ok((bytes_of(digits).ok_or("x'..' holds pairs of hexadecimal digits")?, rest));
+    }
+    let Some(quoted) = text.strip_prefix('"') else {
+        return Ok((Bytes::new(), text.strip_prefix("null").unwrap_or(text)));
+    };
+    let mut data = String::new();
+    let mut chars = quoted.chars();
+    loop {
+        match chars.next().ok_or(OPEN)? {
+            '"' => return Ok((data.into(), chars.as_str())),
+            '\\' => data.push(
+                escaped(&mut chars)
+                    .ok_or("an escape that is none of \\\\ \\\" \\' \\n \\r \\t \\0 \\u{..}")?,
+            ),
+            other => data.push(other),
+        }
+    }
+}
+
+fn escaped(chars: &mut std::str::Chars<'_>) -> Option<char> {
+    match chars.next()? {
+        same @ ('\\' | '"' | '\'') => Some(same),
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        't' => Some('\t'),
+        '0' => Some('\0'),
+        'u' => {
+            let (digits, rest) = chars.as_str().strip_prefix('{')?.split_once('}')?;
+            *chars = rest.chars();
+            char::from_u32(u32::from_str_radix(digits, 16).ok()?)
+        }
+        _ => None,
+    }
+}
+
+fn bytes_of(digits: &str) -> Option<Bytes> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| {
+            u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_path_and_its_data_as_text_or_hexadecimal() {
+        let text =
+            "\n# what it begins with\n/a\n  /b/c \"x \\\"y\\\" \\u{7f}\\n\" version=2\n/d x'00ff'\n/e null\n";
+        let expected: [(&str, &[u8]); 4] =
+            [("/a", b""), ("/b/c", b"x \"y\" \x7f\n"), ("/d", b"\0\xff"), ("/e", b"")];
+        let expected =
+            expected.map(|(path, data)| Line { path: path.to_owned(), data: Bytes::from_static(data) });
+        assert_eq!(parse(text), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_line_that_is_no_znode_is_told_with_its_number() {
+        for wrong in
+            ["a", "/a \"x", "/a x'0", "/a x'0g'", "/a \"\\q\"", "/a \"\" ephemeral=0x1", "/a container"]
+        {
+            let error = parse(&format!("/ok\n{wrong}")).expect_err(wrong);
+            assert_eq!((error.line, error.text.as_str()), (2, wrong));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Several endpoints on one tree: what clients meet when they fail over, without a cluster.
+
+mod common;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use common::{Hello, Wire, ping};
+use zoolet::testing::Keeper;
+use zoolet::{Client, ErrorCode, EventType, SessionState};
+
+const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+async fn keeper(endpoints: usize) -> Keeper {
+    Keeper::builder().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
+}
+
+async fn text(zk: &Client, path: &str) -> String {
+    let (data, _) = zk.get_data(path).await.expect("a znode");
+    String::from_utf8(data.to_vec()).expect("text")
+}
+
+#[tokio::test]
+async fn an_endpoint_that_lags_shows_the_past_until_sync_has_caught_up() {
+    let zk = keeper(2).await;
+    let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
+    let late = zk.endpoint(1).unwrap();
+    late.lag().await.unwrap();
+    here.set_data("/a", "new").await.unwrap();
+    assert_eq!(text(&here, "/a").await, "new");
+    assert_eq!(text(&there, "/a").await, "old");
+    assert_eq!((late.view().behind, late.tree().get("/a").expect("there").text()), (1, "old"));
+
+    let synced = there.sync("/a").send();
+    zk.wait_until_idle().await.unwrap();
+    let mut synced = pin!(synced);
+    assert!(now(synced.as_mut()).await.is_none(), "it has not caught up");
+    assert_eq!(late.apply_next(5).await.unwrap(), 1);
+    synced.await.unwrap();
+    assert_eq!(text(&there, "/a").await, "new");
+}
+
+#[tokio::test]
+async fn a_watch_at_an_endpoint_that_lags_tells_when_the_endpoint_learns_of_the_change() {
+    let zk = keeper(2).await;
+    let there = zk.client_at(1).await;
+    let (_, _, watch) = there.get_data("/a").watch().await.unwrap();
+    let late = zk.endpoint(1).unwrap();
+    late.lag().await.unwrap();
+    zk.set("/a", "new").await.unwrap();
+    assert_eq!(late.watches().len(), 1);
+    late.catch_up().await.unwrap();
+    assert_eq!(watch.changed().await.unwrap().kind, EventType::NodeDataChanged);
+    assert_eq!(late.watches(), []);
+}
+
+#[tokio::test]
+async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_the_next() {
+    let zk = keeper(3).await;
+    let client = zk.client_at(0).await;
+    let id = client.session_id();
+    zk.endpoint(1).unwrap().lag().await.unwrap();
+    client.set_data("/a", "new").await.unwrap();
+    zk.endpoint(0).unwrap().kill().await.unwrap();
+    zk.advance(secs(2)).await.unwrap();
+    assert_eq!((client.state(), client.session_id()), (SessionState::Connected, id));
+    assert_eq!(text(&client, "/a").await, "new", "time does not go back");
+    let conn = zk.sessions().iter().find(|session| session.id == id).and_then(|session| session.conn);
+    assert_eq!(conn.map(|conn| conn.0 > 2), Some(true), "by a connection behind the refused one");
+}
+
+#[tokio::test]
+async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() {
+    for tcp in [false, true] {
+        let builder = Keeper::builder().endpoints(2);
+        let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
+        let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
+        a.create("/mine", "").ephemeral().await.unwrap();
+        zk.endpoint(0).unwrap().kill().await.unwrap();
+        zk.advance(secs(60)).await.unwrap();
+        assert_eq!(a.state(), SessionState::Connected);
+        assert_eq!(b.exists("/mine").await.unwrap().expect("it lives").ephemeral_owner, a.session_id());
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
+    let zk = keeper(2).await;
+    zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
+    let reader = zk.options().read_only(true).connect(zk.connector_at(1)).await.unwrap();
+    assert_eq!(reader.state(), SessionState::ConnectedReadOnly);
+    zk.set("/a", "new").await.unwrap();
+    assert_eq!(text(&reader, "/a").await, "old");
+    let refused = reader.set_data("/a", "x").await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly));
+    let writer = zk.client_at(1).await;
+    assert_eq!(writer.state(), SessionState::Connected, "refused there, it went on to the other");
+}
+
+#[tokio::test]
+async fn a_session_that_expires_is_alive_to_an_endpoint_that_lags() {
+    let zk = keeper(2).await;
+    let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
+    a.create("/leader", "").ephemeral().await.unwrap();
+    let late = zk.endpoint(1).unwrap();
+    late.lag().await.unwrap();
+    zk.expire_session(a.session_id()).await.unwrap();
+    assert_eq!(a.state(), SessionState::Expired);
+    assert!(
+        b.exists("/leader").await.unwrap().is_some(),
+        "two who believe in it, for as long as this one lags"
+    );
+    late.catch_up().await.unwrap();
+    assert_eq!(b.exists("/leader").await.unwrap(), None);
+}
+
+/// A client that waits for the next change of `/a`.
+trait Waiting {
+    async fn wait(&mut self);
+    /// What it does when its endpoint is gone.
+    async fn fail_over(&mut self);
+    /// Whether it has heard of it.
+    async fn has_heard(&mut self) -> bool;
+}
+
+struct Ours {
+    client: Client,
+    watch: Option<zoolet::client::Watch>,
+}
+
+impl Waiting for Ours {
+    async fn wait(&mut self) {
+        self.watch = Some(self.client.get_data("/a").watch().await.expect("a znode").2);
+    }
+
+    async fn fail_over(&mut self) {
+        assert_eq!(self.client.state(), SessionState::Connected, "it did so by itself");
+    }
+
+    async fn has_heard(&mut self) -> bool {
+        let watch = self.watch.take().expect("it waits");
+        now(pin!(watch.changed())).await.is_some()
+    }
+}
+
+/// It resumes its session at the next endpoint, as it should, and forgets that its watches went with the connection.
+struct Forgetful<'k> {
+    zk: &'k Keeper,
+    wire: Wire,
+}
+
+impl<'k> Forgetful<'k> {
+    async fn new(zk: &'k Keeper) -> Self {
+        let wire =
+            Wire::open(zk.server().in_process_at(0)().into_inner().expect("a connection"), Hello::new())
+                .await;
+        Self { zk, wire }
+    }
+}
+
+impl Waiting for Forgetful<'_> {
+    async fn wait(&mut self) {
+        self.wire.ask(common::get_data("/a").watch()).await;
+    }
+
+    async fn fail_over(&mut self) {
+        self.wire.expect_end().await;
+        let stream = self.zk.server().in_process_at(1)().into_inner().expect("a connection");
+        self.wire = Wire::open(stream, Hello::again(&self.wire.welcome)).await;
+    }
+
+    async fn has_heard(&mut self) -> bool {
+        self.wire.send(ping()).await;
+        // An event comes before the reply to what was asked behind the change.
+        matches!(self.wire.next().await, common::Frame::Event(_))
+    }
+}
+
+async fn hears_of_a_change(zk: &Keeper, client: &mut impl Waiting) -> bool {
+    client.wait().await;
+    if zk.endpoints() > 1 {
+        zk.endpoint(0).expect("the first").kill().await.expect("it lives");
+        zk.advance(secs(1)).await.expect("a manual clock");
+        client.fail_over().await;
+    }
+    zk.set("/a", "new").await.expect("an endpoint that takes writes");
+    client.has_heard().await
+}
+
+#[tokio::test]
+async fn a_client_that_forgets_its_watches_passes_on_one_endpoint_and_is_found_out_on_two() {
+    let zk = keeper(1).await;
+    assert!(hears_of_a_change(&zk, &mut Forgetful::new(&zk).await).await);
+    let zk = keeper(2).await;
+    assert!(!hears_of_a_change(&zk, &mut Forgetful::new(&zk).await).await);
+
+    for endpoints in [1, 2] {
+        let zk = keeper(endpoints).await;
+        let client = zk.client().await;
+        assert!(hears_of_a_change(&zk, &mut Ours { client, watch: None }).await, "{endpoints} endpoints");
+    }
+}
+
+/// What a future has without waiting.
+async fn now<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    std::future::poll_fn(|cx| {
+        std::task::Poll::Ready(match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}

@@ -1,0 +1,240 @@
+//! The keeper of a test: time that is the test's, a state that is in sight, and nothing of it by chance.
+
+use std::time::Duration;
+
+use zoolet::server::{Clock, Server};
+use zoolet::testing::{
+    Action, FixtureError, Keeper, KeeperError, OpCode, WatchKind, connection, handshake, op, request,
+};
+use zoolet::{Client, EventType, Lock, SessionState};
+
+const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+#[tokio::test]
+async fn a_thousand_seconds_of_pings_expire_nobody_in_process_and_by_tcp() {
+    for builder in [Keeper::builder(), Keeper::builder().tcp()] {
+        let zk = builder.start().await.unwrap();
+        let clients = [zk.client().await, zk.client().await];
+        zk.advance(secs(1_000)).await.unwrap();
+        assert!(clients.iter().all(|client| client.state() == SessionState::Connected));
+        let counters = zk.counters();
+        assert_eq!(counters.connections, 2, "nobody had to come again");
+        assert!(counters.requests[&OpCode::Ping] >= 2 * 250);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_waits_for_clients_on_other_threads_too() {
+    for builder in [Keeper::builder(), Keeper::builder().tcp()] {
+        let zk = builder.start().await.unwrap();
+        let clients = [zk.client().await, zk.client().await, zk.client().await];
+        zk.advance(secs(100)).await.unwrap();
+        assert!(clients.iter().all(|client| client.state() == SessionState::Connected));
+        assert_eq!(zk.counters().connections, 3, "nobody had to come again");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_expires_takes_its_ephemerals_and_tells_who_watches_them() {
+    let zk = Keeper::start().await;
+    let (a, b) = (zk.client().await, zk.client().await);
+    a.create("/leader", "a").ephemeral().await.unwrap();
+    let (_, gone) = b.exists("/leader").watch().await.unwrap();
+    zk.expire_session(a.session_id()).await.unwrap();
+    assert_eq!(gone.changed().await.unwrap().kind, EventType::NodeDeleted);
+    assert_eq!(zk.get("/leader"), None);
+    assert_eq!(a.state(), SessionState::Expired, "and its client has been told");
+    assert_eq!(b.state(), SessionState::Connected);
+}
+
+#[tokio::test]
+async fn a_client_that_is_cut_off_for_longer_than_its_timeout_expires_by_time_alone() {
+    let zk = Keeper::start().await;
+    let (a, b) = (zk.client().await, zk.client().await);
+    a.create("/leader", "a").ephemeral().await.unwrap();
+    zk.freeze(a.session_id()).await.unwrap();
+    zk.refuse_connections();
+    zk.advance(secs(9)).await.unwrap();
+    assert!(zk.get("/leader").is_some());
+    zk.advance(secs(6)).await.unwrap();
+    assert_eq!(zk.get("/leader"), None);
+    assert_eq!((a.state(), b.state()), (SessionState::Disconnected, SessionState::Connected));
+    zk.accept_connections();
+    zk.advance(secs(2)).await.unwrap();
+    assert_eq!(a.state(), SessionState::Expired, "it is told when it comes back");
+}
+
+#[tokio::test]
+async fn time_stops_at_each_moment_that_somebody_waits_for() {
+    let zk = Keeper::start().await;
+    let a = zk.client().await;
+    let before = zk.clock().now();
+    let moved = zk.advance_to_next_timeout().await.unwrap().expect("a ping is due");
+    assert!(moved <= secs(4), "{moved:?}");
+    assert_eq!(zk.clock().now() - before, moved);
+    assert_eq!(zk.counters().requests.get(&OpCode::Ping), Some(&1));
+    drop(a);
+}
+
+#[tokio::test]
+async fn the_session_of_direct_writes_never_expires() {
+    let zk = Keeper::start().await;
+    zk.set("/a", "1").await.unwrap();
+    zk.advance(secs(3_600)).await.unwrap();
+    assert_eq!(zk.get("/a").expect("it stays").text(), "1");
+    zk.set("/a", "2").await.unwrap();
+    assert_eq!(zk.sessions().len(), 1);
+}
+
+#[tokio::test]
+async fn the_state_is_in_sight() {
+    let zk = Keeper::builder().tree("/app/config \"v1\"\n/app/bin x'00ff'").start().await.unwrap();
+    let (a, b) = (zk.client().await, zk.client().await);
+    a.create("/app/a", "").ephemeral().await.unwrap();
+    let (_, _, watch) = b.get_children("/app").watch().await.unwrap();
+    assert_eq!(zk.children("/app"), ["a", "bin", "config"]);
+    assert_eq!(zk.get("/app/a").expect("created").owner(), Some(a.session_id()));
+    let listing = zk.tree().to_string();
+    assert!(listing.contains("/app/bin x'00ff'\n/app/config \"v1\"\n"), "{listing}");
+    let watches = zk.watches();
+    assert_eq!(watches.len(), 1);
+    assert_eq!((watches[0].path.as_str(), watches[0].kind), ("/app", WatchKind::Child));
+    assert_eq!(watches[0].session, Some(b.session_id()));
+    let session = zk.sessions().into_iter().find(|session| session.id == a.session_id()).expect("it lives");
+    assert_eq!(session.ephemerals, ["/app/a"]);
+    let zxids: Vec<_> = zk.transactions().iter().map(|txn| txn.zxid.0).collect();
+    assert_eq!(zxids, (1..=zk.last_zxid().0).collect::<Vec<_>>());
+    drop(watch);
+}
+
+#[tokio::test]
+async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
+    let one = Keeper::builder().tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d").start().await.unwrap();
+    let listing = one.tree().to_string();
+    let two = Keeper::builder().tree(&listing).start().await.unwrap();
+    assert_eq!(two.tree().to_string(), listing);
+}
+
+#[tokio::test]
+async fn waiting_for_a_znode_needs_no_time() {
+    let zk = Keeper::start().await;
+    let a = zk.client().await;
+    let writer = tokio::spawn(async move {
+        a.create("/done", "no").await.unwrap();
+        a.set_data("/done", "yes").await.unwrap();
+        a
+    });
+    zk.wait_for("/done", |node| node.is_some_and(|node| node.text() == "yes")).await.unwrap();
+    assert_eq!(zk.get("/done").expect("it was seen").text(), "yes");
+    drop(writer.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_restart_keeps_port_tree_and_sessions_and_clients_go_on() {
+    let zk = Keeper::builder().tcp().start().await.unwrap();
+    let a = zk.client().await;
+    let (id, address) = (a.session_id(), zk.connect_string());
+    a.create("/mine", "").ephemeral().await.unwrap();
+    let (_, watch) = a.exists("/mine").watch().await.unwrap();
+    zk.restart().await.unwrap();
+    assert_eq!((a.session_id(), a.state()), (id, SessionState::Connected));
+    assert_eq!(zk.connect_string(), address);
+    zk.set("/mine", "x").await.unwrap();
+    assert_eq!(watch.changed().await.unwrap().kind, EventType::NodeDataChanged, "it was set again");
+}
+
+/// What happens in a test with this seed, to the byte.
+async fn run(seed: u64) -> (String, String) {
+    let zk = Keeper::builder().seed(seed).start().await.expect("a server");
+    zk.faults().on(request().probability(0.2)).lose_reply().expect("a fault");
+    let clients = [zk.client().await, zk.client().await, zk.client().await];
+    for client in &clients {
+        for _ in 0..10 {
+            // It may fail: that is drawn too.
+            let _ = zk.pass_time_until(client.create("/q-", "").sequential()).await.expect("an outcome");
+        }
+        let guard = zk.pass_time_until(Lock::new(client, "/lock").acquire()).await.expect("an outcome");
+        drop(guard);
+        zk.advance(secs(5)).await.expect("a manual clock");
+    }
+    let record: Vec<_> = zk.record().iter().map(ToString::to_string).collect();
+    (zk.tree().to_string(), record.join("\n"))
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_run() {
+    let (tree, record) = run(11).await;
+    assert_eq!(run(11).await, (tree, record.clone()));
+    assert_ne!(run(12).await.1, record);
+}
+
+#[tokio::test]
+async fn time_passes_while_something_is_waited_for_and_what_never_happens_is_told() {
+    let zk = Keeper::start().await;
+    let (a, b) = (zk.client().await, zk.client().await);
+    zk.refuse_connections();
+    zk.disconnect(a.session_id()).await.unwrap();
+    let lost = zk.pass_time_until(a.create("/a", "")).await.unwrap();
+    assert!(!lost.unwrap_err().may_have_applied(), "nobody was there for a whole session timeout");
+    let watched = b.exists("/never").watch().await.unwrap().1;
+    let never = zk.pass_time_until(watched.changed()).await.unwrap_err();
+    assert!(matches!(never, FixtureError::NeverHappens { after } if after > secs(3600)), "{never}");
+}
+
+#[tokio::test]
+async fn bad_use_is_an_error_that_names_the_mistake() {
+    let zk = Keeper::builder().clock(Clock::tokio()).start().await.unwrap();
+    let a = zk.client().await;
+    let told = |error: FixtureError| error.to_string();
+    assert_eq!(
+        told(zk.advance(secs(1)).await.unwrap_err()),
+        "the tokio clock cannot be moved; start with `Clock::manual()` to move time by hand"
+    );
+    zk.expire_session(a.session_id()).await.unwrap();
+    assert_eq!(
+        told(zk.expire_session(a.session_id()).await.unwrap_err()),
+        format!(
+            "no session {} lives: it was never opened, was closed, or has expired already",
+            a.session_id()
+        )
+    );
+    assert_eq!(
+        told(zk.endpoint(1).err().expect("none")),
+        "no endpoint 1: there are 0, counted from 0; start with `pretend_ensemble`"
+    );
+    let builders = [
+        (Keeper::builder().tree("/a\nb"), "initial tree: line 2: a line begins with the path of a znode: b"),
+        (Keeper::builder().znode("a", ""), "initial tree: direct set a: bad arguments"),
+        (
+            Keeper::builder().fault(connection(), Action::LoseReply),
+            "fault: cannot lose the reply on a connection: \
+            a new connection can only be refused; match `handshake()` or `request()`",
+        ),
+        (
+            Keeper::builder().fault(op(OpCode::Ping).path("/a"), Action::LoseReply),
+            "fault: a Ping has no path; leave `path` out, or match a request that has one",
+        ),
+        (
+            Keeper::builder().fault(handshake().nth(1).times(2), Action::Reset),
+            "fault: `nth` and `times` contradict each other; keep one of them",
+        ),
+    ];
+    for (builder, expected) in builders {
+        let error: KeeperError = builder.start().await.err().expect(expected);
+        assert_eq!(error.to_string(), expected);
+    }
+    let missing = Keeper::builder().tree_file("no/such/file").start().await.err().expect("no file");
+    assert!(missing.to_string().starts_with("initial tree no/such/file: "), "{missing}");
+}
+
+#[tokio::test]
+async fn a_client_of_another_making_is_a_client_of_the_keepers_server() {
+    let zk = Keeper::builder().tcp().clock(Clock::system()).start().await.unwrap();
+    let client = Client::connect(zk.connect_string()).await.unwrap();
+    client.create("/from-outside", "").await.unwrap();
+    assert!(zk.get("/from-outside").is_some());
+    let server: &Server = zk.server();
+    assert_eq!(server.addrs().len(), 1);
+}
