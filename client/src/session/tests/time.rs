@@ -34,7 +34,7 @@ fn a_server_that_is_silent_for_two_thirds_of_the_timeout_is_given_up() {
     assert_eq!(desk.state(), SessionState::Connected);
     desk.pass(MS);
     assert_eq!(desk.state(), SessionState::Disconnected);
-    assert_eq!(desk.session.link(), Link::Down);
+    assert_eq!(desk.session.link(), Link::Dialing, "another one is sought at once");
 }
 
 #[test]

@@ -83,9 +83,10 @@ fn good() -> Case {
         b.create("/e", "").ephemeral().await.expect("b7, a");
         let (_, watch) = a.exists("/e").watch().await.expect("a10");
         let (_, _, children) = b.get_children("/w").watch().await.expect("b8");
+        server.fixture().refuse_connections();
         server.fixture().disconnect(b.session_id()).await.expect("a session");
-        tokio::task::yield_now().await;
         a.create("/w/y", "").await.expect("a11, b, an event for A");
+        server.fixture().accept_connections();
         b.get_ephemerals("/").await.expect("b9 behind the setWatches with the event that B has missed");
         children.changed().await.expect("an event");
         b.close().await.expect("b10, c, an event for A");
