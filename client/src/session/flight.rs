@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use tokio::time::Instant;
-use zoolet_proto::{OpCode, Xid};
+use zoolet_proto::{ErrorCode, OpCode, Xid};
 
 use crate::call::Submission;
 use crate::subject::is_write;
@@ -89,12 +89,14 @@ impl Calls {
     }
 
     /// The call that `xid` answers. It is the oldest one, save that a server may answer an auth packet, and a request
-    /// it does not know, ahead of others.
-    pub(crate) fn answered(&mut self, xid: Xid) -> Option<InFlight> {
+    /// it does not know, ahead of others. For any other the replies before it have got lost, and whoever waits for them
+    /// would wait for ever.
+    pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<InFlight> {
         if self.in_flight.front()?.xid == xid {
             return self.in_flight.pop_front();
         }
-        let at = self.in_flight.iter().position(|call| call.xid == xid)?;
+        let may_be_ahead = xid == Xid::AUTH || error == Some(ErrorCode::Unimplemented);
+        let at = self.in_flight.iter().position(|call| call.xid == xid).filter(|_| may_be_ahead)?;
         self.in_flight.remove(at)
     }
 

@@ -28,8 +28,8 @@ impl Session {
             }
             return Ok(());
         }
-        let Some(in_flight) = self.calls.answered(header.xid) else {
-            return Err(Broken("a reply to a request that was not sent"));
+        let Some(in_flight) = self.calls.answered(header.xid, header.error_code()) else {
+            return Err(Broken("a reply to a request whose turn it is not"));
         };
         self.answer(now, in_flight, header.error_code(), body)
     }
@@ -114,7 +114,7 @@ impl Session {
     pub(crate) fn handle_oversize(&mut self, now: Instant, header: &[u8], size: usize) -> Result<(), Broken> {
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
-        let Some(InFlight { call, .. }) = self.calls.answered(header.xid) else {
+        let Some(InFlight { call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
             return Err(Broken("a frame larger than any reply"));
         };
         // A watch that it has set has nobody who would get it.

@@ -123,6 +123,18 @@ fn an_answer_ahead_of_its_turn_finds_its_call() {
 }
 
 #[test]
+fn a_reply_that_leaves_one_out_costs_the_connection_and_nobody_waits_for_ever() {
+    let mut desk = Desk::up();
+    let mut write = desk.call(set("/a"));
+    let (mut first, mut second) = (desk.call(get("/a")), desk.call(get("/b")));
+    desk.reply(3, 1, data());
+    assert!(matches!(write.error(), Error::ConnectionLoss(_)));
+    assert!(first.is_open() && second.is_open(), "reads are asked again");
+    desk.connect();
+    assert_eq!(desk.sent(), [get("/a"), get("/b")]);
+}
+
+#[test]
 fn of_a_refused_multi_the_failing_operation_is_told() {
     let mut desk = Desk::up();
     let delete = |path: &str| records::Op::Delete(records::Delete { path: path.into(), version: -1 });
