@@ -1,0 +1,11 @@
+//! Every fault twice: under it a naive client is seen to go wrong, and ours to go right.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod late;
+mod lost;
+mod naive;
+mod sessions;
+mod whole_server;
+mod wrong;
