@@ -7,10 +7,11 @@ use zoolet::client::{Multi, Watch, WatchStream, WatcherType};
 use zoolet::testing::History;
 use zoolet::{Acl, AddWatchMode, Client, Error, Perms};
 
+use crate::Manner;
 use crate::dice::Dice;
 use crate::rough::Way;
 
-/// Few, so that clients meet.
+/// Few, so that clients meet; each schedule has some of them.
 const PATHS: &[&str] =
     &["/a", "/b", "/a/x", "/a/y", "/a/x/p", "/b/q", "/c", "/c/r", "/c/r/s", "/zookeeper/config"];
 const TOPS: &[&str] = &["/", "/a", "/b", "/c", "/zookeeper", "/none"];
@@ -24,17 +25,53 @@ enum Held {
 
 type Answer = Pin<Box<dyn Future<Output = Option<Held>> + Send>>;
 
+/// What the clients of a schedule are given to. Each schedule is one-sided in its own way: what is rare among
+/// everything is common somewhere.
+#[derive(Clone)]
+pub struct Habits {
+    paths: Vec<&'static str>,
+    /// How often each kind of request is made, beside the others.
+    writes: usize,
+    multis: usize,
+    reads: usize,
+    watches: usize,
+    /// Of a hundred writes.
+    acls: usize,
+    /// Of a hundred steps.
+    waits: usize,
+}
+
+impl Habits {
+    pub fn new(dice: &mut Dice, manner: Manner) -> Self {
+        let mut paths: Vec<_> = PATHS.iter().copied().filter(|_| dice.chance(60)).collect();
+        paths.push("/a");
+        let mut often = || dice.of(&[1, 4, 16]);
+        let (writes, multis, reads, watches) = (often() + 2, often(), often(), often());
+        Self {
+            paths,
+            writes,
+            multis,
+            reads,
+            watches,
+            // A write behind a setACL is checked against the new list here, and against the old one in Apache.
+            acls: if manner == Manner::Apache { 0 } else { dice.of(&[0, 3, 30]) },
+            waits: dice.of(&[3, 10, 40]),
+        }
+    }
+}
+
 pub struct Actor {
     history: History,
     way: Way,
     dice: Dice,
+    habits: Habits,
     number: u64,
     sessions: u64,
 }
 
 impl Actor {
-    pub fn new(history: History, way: Way, dice: Dice, number: u64) -> Self {
-        Self { history, way, dice, number, sessions: 0 }
+    pub fn new(history: History, way: Way, dice: Dice, habits: Habits, number: u64) -> Self {
+        Self { history, way, dice, habits, number, sessions: 0 }
     }
 
     /// Does so many steps, in as many sessions as it takes.
@@ -79,23 +116,31 @@ impl Actor {
 
     /// One step; true to end the session.
     async fn step(&mut self, zk: &Client, waiting: &mut Vec<Answer>, held: &mut Vec<Held>) -> bool {
+        let Habits { writes, multis, reads, watches, waits, .. } = self.habits;
         match self.dice.below(100) {
             0 | 1 => return true,
-            2..=8 => settle(waiting, held).await,
-            9..=13 => tokio::time::sleep(Duration::from_millis(self.dice.below(900) as u64)).await,
-            14..=24 => tokio::task::yield_now().await,
-            25 => waiting.clear(),
-            26 => held.clear(),
-            27..=59 => waiting.push(self.write(zk)),
-            60..=69 => waiting.push(self.multi(zk)),
-            70..=84 => waiting.push(self.read(zk)),
-            _ => waiting.push(self.watch(zk)),
+            2 => waiting.clear(),
+            3 => held.clear(),
+            4..=9 => tokio::time::sleep(Duration::from_millis(self.dice.below(900) as u64)).await,
+            10..=19 => tokio::task::yield_now().await,
+            _ if self.dice.chance(waits) => settle(waiting, held).await,
+            _ => waiting.push(match self.dice.below(writes + multis + reads + watches) {
+                n if n < writes => self.write(zk),
+                n if n < writes + multis => self.multi(zk),
+                n if n < writes + multis + reads => self.read(zk),
+                _ => self.watch(zk),
+            }),
         }
         false
     }
 
     fn path(&mut self) -> &'static str {
-        self.dice.of(PATHS)
+        self.dice.of(&self.habits.paths)
+    }
+
+    /// Something that may well have children.
+    fn top(&mut self) -> &'static str {
+        if self.dice.chance(50) { self.path() } else { self.dice.of(TOPS) }
     }
 
     fn version(&mut self) -> i32 {
@@ -108,7 +153,13 @@ impl Actor {
 
     fn write(&mut self, zk: &Client) -> Answer {
         let (path, data, version) = (self.path(), self.data(), self.version());
-        match self.dice.below(16) {
+        if self.dice.chance(self.habits.acls) {
+            let perms =
+                self.dice.of(&[Perms::ALL, Perms(31 & !1), Perms(31 & !4), Perms(31 & !8), Perms(31 & !2)]);
+            let acl = vec![Acl::new(perms, "world", "anyone")];
+            return answer(zk.set_acl(path, acl).version(version).send());
+        }
+        match self.dice.below(15) {
             0..=3 => answer(zk.create(path, data).send()),
             4 => answer(zk.create(path, data).ephemeral().send()),
             5 | 6 => {
@@ -121,13 +172,7 @@ impl Actor {
                 answer(zk.create(path, data).ttl(ttl).send())
             }
             9..=11 => answer(zk.delete(path).version(version).send()),
-            12..=14 => answer(zk.set_data(path, data).version(version).send()),
-            _ => {
-                let perms =
-                    self.dice.of(&[Perms::ALL, Perms::ALL, Perms(31 & !1), Perms(31 & !4), Perms(31 & !2)]);
-                let acl = vec![Acl::new(perms, "world", "anyone")];
-                answer(zk.set_acl(path, acl).version(version).send())
-            }
+            _ => answer(zk.set_data(path, data).version(version).send()),
         }
     }
 
@@ -152,11 +197,11 @@ impl Actor {
         match self.dice.below(9) {
             0 => answer(zk.exists(path).send()),
             1 => answer(zk.get_data(path).send()),
-            2 => answer(zk.get_children(self.dice.of(TOPS)).send()),
+            2 => answer(zk.get_children(self.top()).send()),
             3 => answer(zk.get_acl(path).send()),
-            4 => answer(zk.get_all_children_number(self.dice.of(TOPS)).send()),
-            5 => answer(zk.get_ephemerals(self.dice.of(TOPS)).send()),
-            6 => answer(zk.multi_read().get_data(path).get_children(self.dice.of(TOPS)).send()),
+            4 => answer(zk.get_all_children_number(self.top()).send()),
+            5 => answer(zk.get_ephemerals(self.top()).send()),
+            6 => answer(zk.multi_read().get_data(path).get_children(self.top()).send()),
             7 => answer(zk.who_am_i().send()),
             _ => answer(zk.sync(path).send()),
         }
@@ -175,7 +220,7 @@ impl Actor {
             0..=2 => holding(zk.get_data(path).watch().send(), |(_, _, watch)| Held::Watch(watch)),
             3 | 4 => holding(zk.exists(path).watch().send(), |(_, watch)| Held::Watch(watch)),
             5 | 6 => {
-                let children = zk.get_children(self.dice.of(TOPS)).watch().send();
+                let children = zk.get_children(self.top()).watch().send();
                 holding(children, |(_, _, watch)| Held::Watch(watch))
             }
             7 => {

@@ -1,54 +1,62 @@
 //! Connections as bad as they may be: bytes come in pieces and late, and at some byte the pipe breaks.
 
-use std::future::Ready;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zoolet::server::InProcessStream;
 
+use crate::Manner;
 use crate::dice::Dice;
 
-type Connector = Box<dyn Fn() -> Ready<io::Result<InProcessStream>> + Send + Sync>;
+/// A connection of any kind.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+type Later<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
 /// A way to the server.
 #[derive(Clone)]
 pub struct Way {
-    connect: Arc<Connector>,
+    connect: Arc<dyn Fn() -> Later<Box<dyn Stream>> + Send + Sync>,
     dice: Arc<Mutex<Dice>>,
-    calm: bool,
+    manner: Manner,
 }
 
 impl Way {
-    pub fn new(
-        connect: impl Fn() -> Ready<io::Result<InProcessStream>> + Send + Sync + 'static,
-        dice: Dice,
-        calm: bool,
-    ) -> Self {
-        Self { connect: Arc::new(Box::new(connect)), dice: Arc::new(Mutex::new(dice)), calm }
+    /// A way whose connections stutter and, in wild schedules, break.
+    pub fn new<C, S>(connect: impl Fn() -> C + Send + Sync + 'static, dice: Dice, manner: Manner) -> Self
+    where
+        C: Future<Output = io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let connect = move || -> Later<Box<dyn Stream>> {
+            let connecting = connect();
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn Stream>) })
+        };
+        Self { connect: Arc::new(connect), dice: Arc::new(Mutex::new(dice)), manner }
     }
 
     /// Opens a connection.
-    pub fn open(&self) -> Ready<io::Result<Rough>> {
+    pub fn open(&self) -> Later<Rough> {
         let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
         let left = match dice.below(10) {
-            _ if self.calm => usize::MAX,
+            _ if self.manner != Manner::Wild => usize::MAX,
             // The handshake takes less than a hundred bytes in each direction.
-            0 => dice.below(200),
-            1..=6 => dice.below(6_000),
+            0 => 1 + dice.below(200),
+            1..=6 => 1 + dice.below(6_000),
             _ => usize::MAX,
         };
         let dice = dice.fork();
-        let opened = (self.connect)().into_inner();
-        std::future::ready(opened.map(|stream| Rough { stream: Some(stream), left, dice }))
+        let opening = (self.connect)();
+        Box::pin(async move { Ok(Rough { stream: Some(opening.await?), left, dice }) })
     }
 }
 
 /// A stream that breaks after so many bytes, read or written.
 pub struct Rough {
-    stream: Option<InProcessStream>,
+    stream: Option<Box<dyn Stream>>,
     left: usize,
     dice: Dice,
 }

@@ -1,7 +1,7 @@
 //! From entries to operations: which reply belongs to which request, and everything that the order of arrival alone
 //! tells about rules.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::mem;
 
 use zoolet_proto::records::WatchedEvent;
@@ -18,6 +18,8 @@ pub(super) struct Operations<'h> {
     pub(super) ops: Vec<Op<'h>>,
     /// The highest zxid that was seen.
     latest: Option<Sight>,
+    /// Sessions that were opened.
+    opened: HashSet<SessionId>,
     pub(super) lossy: bool,
 }
 
@@ -28,6 +30,7 @@ pub(super) struct Line<'h> {
     /// Whether it opened a session, and took up none.
     pub(super) opened: bool,
     pub(super) ended: bool,
+    refused: bool,
     /// Its requests in order.
     pub(super) ops: Vec<usize>,
     /// Its events in order, save those of watches set again.
@@ -203,17 +206,22 @@ impl<'h> Operations<'h> {
 
     fn welcome(&mut self, line: usize, session: SessionId) -> Result<(), CheckError> {
         let asked = self.lines[line].hello.unwrap_or_default();
+        let opened = asked == SessionId(0);
         if session == SessionId(0) {
+            self.lines[line].refused = true;
             return Ok(());
         }
-        if asked != SessionId(0) && asked != session {
+        let expected = match opened {
+            true if self.opened.insert(session) => None,
+            true => Some("a session of its own".to_owned()),
+            false => (asked != session).then(|| format!("session {asked}, or none")),
+        };
+        if let Some(expected) = expected {
             let operation = self.name_line(line, "the answer to a connect request");
-            let expected = format!("session {asked}, or none");
             return Err(broken(Rule::Handshake, operation, None, &expected, &format!("session {session}")));
         }
         let line = &mut self.lines[line];
-        line.session = Some(session);
-        line.opened = asked == SessionId(0);
+        (line.session, line.opened) = (Some(session), opened);
         Ok(())
     }
 
@@ -386,8 +394,8 @@ impl<'h> Operations<'h> {
                 let expected = "no event without a zxid, as this watch was not set again";
                 return Err(broken(Rule::CatchUp, event, None, expected, "one"));
             }
-            // What stands behind the end of a session is dropped.
-            let mut ended = false;
+            // What stands behind the end of a session is dropped, and what never had one.
+            let mut ended = line.refused;
             for op in &line.ops {
                 let op = &mut self.ops[*op];
                 op.void = ended && op.answer.is_none();

@@ -90,7 +90,7 @@ rules! {
     WriteResult = "a write answers what it does to the state of its zxid";
     ReadResult = "a read answers from the state of its zxid";
     Times = "a transaction has one time, not earlier than those before it";
-    Handshake = "a session is taken up again as itself, or refused";
+    Handshake = "a new session is nobody else's, one is taken up again as itself, or refused";
     SessionEnd = "a session that has ended does and gets nothing more";
     EventBeforeReply = "an event comes before every reply that shows its change";
     EventOwed = "a change is told to everybody who watches it";

@@ -124,6 +124,18 @@ fn a_session_that_is_taken_up_as_another_is_found() {
 }
 
 #[test]
+fn one_session_for_two_is_found() {
+    let rule = broken_by(|case| {
+        let welcome = |conn: Conn| {
+            move |entry: &Entry| entry.conn == conn && matches!(entry.what, What::Welcome { .. })
+        };
+        let (one, other) = (case.find("welcome", welcome(A)), case.find("welcome", welcome(B)));
+        case.entries[other].what = case.entries[one].what.clone();
+    });
+    assert_eq!(rule, Rule::Handshake);
+}
+
+#[test]
 fn what_the_server_sends_must_decode() {
     let why = || "noise".to_owned();
     let rule = broken_by(|case| {
