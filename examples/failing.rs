@@ -2,13 +2,13 @@
 //! reply can mean; the report shows it. `cargo run --example failing`
 
 use zoolet::client::{Client, Error};
-use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::testing::{Keeper, create};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let zk = Keeper::builder().seed(7).znode("/locks/job", "").start().await?;
     let (a, b) = (zk.client().await, zk.client().await);
-    zk.faults().on(op(OpCode::Create2).path("/locks/**").nth(1)).lose_reply()?;
+    zk.faults().on(create().path("/locks/**").nth(1)).lose_reply()?;
 
     let place_of_a = queue_up(&a).await?;
     let place_of_b = queue_up(&b).await?;

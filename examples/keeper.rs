@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::testing::{Keeper, create};
 use zoolet::{Lock, SessionState};
 
 #[tokio::main(flavor = "current_thread")]
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (a, b) = (zk.client().await, zk.client().await);
 
     // The create of the lock's znode happens, but its reply is lost with the connection.
-    zk.faults().on(op(OpCode::Create2).path("/lock/**").nth(1)).lose_reply()?;
+    zk.faults().on(create().path("/lock/**").nth(1)).lose_reply()?;
     let guard = Lock::new(&a, "/lock").acquire().await?;
     println!("held under {} in spite of {}", guard.token(), zk.faults().fired()[0]);
     println!("znodes:\n{}", zk.tree());

@@ -37,8 +37,8 @@ pub use zoolet_recipes as recipes;
 pub use zoolet_server as server;
 
 pub use zoolet_client::{
-    Acl, AddWatchMode, Client, Error, ErrorCode, EventType, Perms, SessionState, Stat, WatchEvent,
-    WatchUpdate,
+    Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionState, Stat,
+    WatchEvent, WatchUpdate, Zxid,
 };
 pub use zoolet_recipes::{FencingToken, Guard, HoldState, Lock, LockError, LostReason};
 pub use zoolet_server::{Server, ServerBuilder, StartError};

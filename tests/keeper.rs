@@ -202,7 +202,7 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
     );
     assert_eq!(
         told(zk.endpoint(1).err().expect("none")),
-        "no endpoint 1: there are 0, counted from 0; start with `pretend_ensemble`"
+        "no endpoint 1: there are 0, counted from 0; ask for more with `endpoints(n)` of a keeper or `pretend_ensemble(n)` of a server"
     );
     let builders = [
         (Keeper::builder().tree("/a\nb"), "initial tree: line 2: a line begins with the path of a znode: b"),

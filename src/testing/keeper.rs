@@ -27,8 +27,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// ```
 /// use std::time::Duration;
-/// use zoolet::testing::{Keeper, op};
-/// use zoolet::client::OpCode;
+/// use zoolet::testing::{Keeper, OpCode, op};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,7 +51,12 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// ```
 ///
 /// A keeper that is dropped while its test panics prints a report of the server's state and of what passed on each
-/// connection, with the seed; when the test passes it prints nothing.
+/// connection, with the seed; when the test passes it prints nothing. A test that fails by `?` does not panic: see
+/// [`Keeper::run`].
+///
+/// On a manual clock nothing that needs time happens by itself. Whoever waits for a reply that a fault delays or withholds, for
+/// a connection that is frozen or turned away, for an endpoint that lags or a server that is paused waits until the test
+/// moves the clock, heals or resumes; [`pass_time_until`](Keeper::pass_time_until) does the first.
 #[must_use = "a keeper stops its server when it is dropped"]
 pub struct Keeper {
     pub(super) server: Server,
@@ -97,8 +101,12 @@ impl Keeper {
     /// next. That of [`client`](Keeper::client) is at endpoint 0.
     ///
     /// # Panics
-    /// As [`client`](Keeper::client).
+    /// As [`client`](Keeper::client), and if there is no such endpoint.
     pub async fn client_at(&self, endpoint: usize) -> Client {
+        if endpoint >= self.endpoints {
+            let endpoints = self.fixture.endpoints();
+            panic!("{}", FixtureError::NoEndpoint { number: endpoint, endpoints });
+        }
         match self.in_time(self.options().connect(self.connector_at(endpoint))).await {
             Ok(client) => client,
             Err(error) => panic!("no session for a client at endpoint {endpoint}: {error}"),
@@ -148,6 +156,33 @@ impl Keeper {
         connector(&self.server, endpoint, self.endpoints, Arc::clone(&self.lines), self.history.clone())
     }
 
+    /// Runs a test that ends by `?`: if it fails the report is printed, as it is when a test panics.
+    ///
+    /// ```
+    /// # use zoolet::testing::Keeper;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), zoolet::Error> {
+    /// Keeper::start()
+    ///     .await
+    ///     .run(async |zk| {
+    ///         let client = zk.client().await;
+    ///         client.create("/a", "").await?;
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// That of the test.
+    pub async fn run<T, E>(self, test: impl AsyncFnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        let outcome = test(&self).await;
+        if outcome.is_err() {
+            self.print_report();
+        }
+        outcome
+    }
+
     /// The server.
     pub fn server(&self) -> &Server {
         &self.server
@@ -168,7 +203,7 @@ impl Keeper {
         self.history.as_ref()
     }
 
-    /// Moves the manual clock by `duration`, in steps: at each time that somebody waits for it stops until everybody has
+    /// Moves the manual clock by `duration`, which must not be more than an `Instant` can hold, in steps: at each time that somebody waits for it stops until everybody has
     /// acted. So pings are sent and answered in time, and what expires does so in its order.
     ///
     /// # Errors
@@ -288,21 +323,16 @@ impl Deref for Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
-            {
-                eprintln!("{}", self.failure_report());
-            }
+            self.print_report();
         }
     }
 }
 
 impl Keeper {
-    /// What is printed when a test fails.
-    fn failure_report(&self) -> String {
+    #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
+    fn print_report(&self) {
         let seed = self.seed;
-        format!(
-            "--- the server when the test failed; ZOOLET_SEED={seed} repeats the run\n{}--- end of the server's report",
-            self.fixture.report()
-        )
+        eprintln!("--- the server when the test failed; ZOOLET_SEED={seed} repeats the run");
+        eprintln!("{}--- end of the server's report", self.fixture.report());
     }
 }

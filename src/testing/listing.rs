@@ -39,6 +39,9 @@ fn parse_line(line: &str) -> Result<Line, &'static str> {
     let (data, notes) = parse_data(rest.trim_start())?;
     for note in notes.split_whitespace() {
         if !note.starts_with("version=") {
+            if !["container", "ttl=", "ephemeral="].iter().any(|known| note.starts_with(known)) {
+                return Err("data stands in double quotes or as x'00ff', and a path has no blanks");
+            }
             return Err("only persistent znodes can be there from the start; leave the rest to a client");
         }
     }

@@ -28,7 +28,7 @@ pub use tap::{Tap, TapCounts};
 pub use zoolet_proto::OpCode;
 #[doc(no_inline)]
 pub use zoolet_server::fault::{
-    Action, FaultError, FaultId, Faults, Matcher, connection, handshake, op, request,
+    Action, FaultError, FaultId, Faults, Matcher, connection, create, handshake, op, request,
 };
 #[doc(no_inline)]
 pub use zoolet_server::fixture::{

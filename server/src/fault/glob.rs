@@ -12,6 +12,9 @@ impl Glob {
         if !pattern.starts_with('/') {
             return Err("a path pattern begins with a slash");
         }
+        if pattern.contains("//") {
+            return Err("no path has an empty name in it");
+        }
         if pattern.split('/').any(|name| name != "**" && name.contains("**")) {
             return Err("** stands for whole names and must be alone between slashes");
         }
@@ -88,5 +91,6 @@ mod tests {
     fn a_pattern_that_can_match_nothing_is_refused() {
         assert!(Glob::new("locks/*").is_err());
         assert!(Glob::new("/locks/**x").is_err());
+        assert!(Glob::new("/locks//x").is_err());
     }
 }

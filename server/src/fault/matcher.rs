@@ -9,7 +9,7 @@ use zoolet_proto::{OpCode, SessionId};
 use crate::fault::error::FaultError;
 use crate::fault::glob::Glob;
 
-/// What a fault is to meet: begins with [`connection`], [`handshake`], [`request`] or [`op`], and is narrowed from there.
+/// What a fault is to meet: begins with [`connection`], [`handshake`], [`request`], [`create`] or [`op`], and is narrowed from there.
 ///
 /// Without [`nth`](Matcher::nth) or [`times`](Matcher::times) it meets everything that fits, until it is removed.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,7 @@ pub(crate) enum Count {
 pub(crate) enum What {
     Connection,
     Handshake,
+    Create,
     Request(Option<OpCode>),
 }
 
@@ -54,7 +55,13 @@ pub fn request() -> Matcher {
     Matcher::new(What::Request(None))
 }
 
-/// Every request of one kind.
+/// Every create outside of a multi, whatever its opcode: clients choose between create, create2, createContainer and
+/// createTTL.
+pub fn create() -> Matcher {
+    Matcher::new(What::Create)
+}
+
+/// Every request of one opcode. For creates [`create`] is surer: which of their opcodes a client sends is up to it.
 pub fn op(op: OpCode) -> Matcher {
     let mut matcher = Matcher::new(What::Request(Some(op)));
     if op == OpCode::CreateSession {
@@ -77,6 +84,7 @@ impl Matcher {
         }
         let has_path = match self.what {
             What::Connection | What::Handshake => false,
+            What::Create => true,
             What::Request(op) => !matches!(
                 op,
                 Some(
@@ -177,6 +185,7 @@ impl Matcher {
         let what = match (self.what, subject.input) {
             (What::Connection, Input::Open { .. }) | (What::Handshake, Input::Connect(_)) => true,
             (What::Request(op), Input::Request(incoming)) => op.is_none_or(|op| op.code() == incoming.op),
+            (What::Create, Input::Request(incoming)) => OpCode::from_code(incoming.op).is_some_and(is_create),
             _ => false,
         };
         let path = || match (&self.path, subject.input) {
@@ -194,12 +203,19 @@ impl Matcher {
 
     /// Whether everything that fits the other one fits this one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        let what = self.what == other.what
-            || (self.what == What::Request(None) && matches!(other.what, What::Request(_)));
+        let what = match (self.what, other.what) {
+            (What::Request(None), What::Request(_) | What::Create) => true,
+            (What::Create, What::Request(Some(op))) => is_create(op),
+            (this, other) => this == other,
+        };
         what && (self.path.is_none() || self.path == other.path)
             && (self.session.is_none() || self.session == other.session)
             && (self.client.is_none() || self.client == other.client)
     }
+}
+
+fn is_create(op: OpCode) -> bool {
+    matches!(op, OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl)
 }
 
 /// What a matcher is held against.
@@ -214,6 +230,7 @@ impl fmt::Display for What {
         match self {
             Self::Connection => f.write_str("connection"),
             Self::Handshake => f.write_str("handshake"),
+            Self::Create => f.write_str("create of any kind"),
             Self::Request(None) => f.write_str("request"),
             Self::Request(Some(op)) => write!(f, "{op:?}"),
         }

@@ -21,7 +21,7 @@ use crate::server::Shared;
 
 pub use action::Action;
 pub use error::FaultError;
-pub use matcher::{Matcher, connection, handshake, op, request};
+pub use matcher::{Matcher, connection, create, handshake, op, request};
 pub use rules::FaultId;
 
 pub(crate) use matcher::Subject;
@@ -41,14 +41,13 @@ impl Faults {
     /// Begins a fault for what `matcher` fits; the action ends it.
     ///
     /// ```
-    /// # use zoolet_server::{Server, fault::op};
-    /// # use zoolet_proto::OpCode;
+    /// # use zoolet_server::{Server, fault::create};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Server::builder().start().await?;
     /// let faults = server.fixture().faults();
     /// // The first create below /locks happens, but its client is not told.
-    /// faults.on(op(OpCode::Create).path("/locks/**").nth(1)).lose_reply()?;
+    /// faults.on(create().path("/locks/**").nth(1)).lose_reply()?;
     /// # Ok(())
     /// # }
     /// ```
@@ -151,7 +150,8 @@ impl Placing {
     /// Freezes the connection, as a network that lets nothing through any more: this request and all behind it wait,
     /// and so does everything for the client, its end included, until [`Fixture::heal`](crate::Fixture::heal); at the
     /// handshake of a new session, which has no id yet, until [`Fixture::heal_all`](crate::Fixture::heal_all). What was
-    /// sent before is on its way and arrives. The session may expire meanwhile.
+    /// sent before is on its way and arrives. A client gives such a connection up after a while and comes by another: to
+    /// keep a session out, freeze its [`handshake`] too.
     pub fn freeze(self) -> Result<FaultId, FaultError> {
         self.place(Action::Freeze)
     }

@@ -23,6 +23,7 @@ struct Rule {
     action: Action,
     /// Things that fitted so far.
     fitted: u64,
+    fired: u64,
     rng: StdRng,
 }
 
@@ -47,7 +48,7 @@ impl Rules {
         let id = FaultId(self.last_id);
         // A generator each: what this one draws does not depend on what others are asked.
         let rng = StdRng::seed_from_u64(self.seed.wrapping_add(id.0));
-        self.rules.push(Rule { id, matcher, action, fitted: 0, rng });
+        self.rules.push(Rule { id, matcher, action, fitted: 0, fired: 0, rng });
         Ok(id)
     }
 
@@ -68,7 +69,12 @@ impl Rules {
 
     /// Every fault that stands, as text.
     pub(crate) fn list(&self) -> Vec<String> {
-        self.rules.iter().map(|rule| format!("{}: {}", rule.matcher, rule.action)).collect()
+        let fired = |rule: &Rule| match rule.fired {
+            0 => ", has not fired".to_owned(),
+            1 => ", has fired once".to_owned(),
+            more => format!(", has fired {more} times"),
+        };
+        self.rules.iter().map(|rule| format!("{}: {}{}", rule.matcher, rule.action, fired(rule))).collect()
     }
 }
 
@@ -83,7 +89,9 @@ impl Rule {
             Some(Count::First(n)) => self.fitted <= n,
             None => true,
         };
-        counted && self.matcher.share().is_none_or(|share| self.rng.random_bool(share))
+        let fires = counted && self.matcher.share().is_none_or(|share| self.rng.random_bool(share));
+        self.fired += u64::from(fires);
+        fires
     }
 }
 
