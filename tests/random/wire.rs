@@ -167,7 +167,9 @@ impl Wire {
     fn request(&mut self) -> Request {
         let (path, other) = (self.path(), self.path());
         let number = self.dice.below(8) as i32 - 1;
-        let since = self.dice.below(self.seen.0.max(1) as usize + 1) as i64;
+        // Mostly a little ago, where it matters whether a change was then or just before.
+        let ago = self.dice.of(&[6, 6, 6, usize::MAX]).min(self.seen.0 as usize + 1);
+        let since = self.seen.0 - self.dice.below(ago) as i64;
         match self.dice.below(48) {
             0..=19 => match self.write() {
                 // Outside of a multi it ends the connection.

@@ -123,4 +123,11 @@ fn an_event_that_was_on_its_way_at_the_end_is_not_missed() {
     let at = case.event_at(A, EventType::NodeDeleted, "/e");
     case.entries.truncate(at);
     assert_eq!(case.rules()[1], None);
+    // Or between the two events of the multi.
+    let mut case = good();
+    let at = case.event_at(A, EventType::NodeChildrenChanged, "/w");
+    case.entries.truncate(at);
+    case.txns.truncate(7);
+    assert_eq!(case.event_at(A, EventType::NodeCreated, "/w"), at - 1);
+    assert_eq!(case.rules()[1], None);
 }

@@ -38,7 +38,9 @@ fn a_zxid_that_falls_on_a_connection_is_found() {
 
 #[test]
 fn a_reply_without_a_zxid_is_found() {
-    assert_eq!(broken_by(|case| case.reply(A, 2).0.zxid = Zxid(0)), Rule::ZxidsNeverFall);
+    for (xid, zxid) in [(1, 0), (1, -1), (2, 0)] {
+        assert_eq!(broken_by(|case| case.reply(A, xid).0.zxid = Zxid(zxid)), Rule::ZxidsNeverFall);
+    }
 }
 
 /// One client writes, and then another asks for the first time.
@@ -72,6 +74,10 @@ fn a_write_before_one_that_was_over_when_it_began_is_found_by_real_time() {
     (header.zxid, stat.mzxid) = (Zxid(5), Zxid(5));
     (case.txns[3].zxid, case.txns[4].zxid) = (Zxid(5), Zxid(4));
     case.txns.swap(3, 4);
+    assert_eq!(case.rules(), [Some(Rule::RealTime); 2]);
+    // A write is something new: it does not even stand beside what was seen.
+    let mut case = one_after_the_other(async |other| _ = other.delete("/none").await.expect_err("none"));
+    case.reply(B, 1).0.zxid = Zxid(4);
     assert_eq!(case.rules(), [Some(Rule::RealTime); 2]);
 }
 

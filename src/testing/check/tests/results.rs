@@ -116,6 +116,21 @@ fn a_wrong_answer_about_a_watch_is_found() {
 }
 
 #[test]
+fn what_does_not_decode_cannot_be_done() {
+    let undecodable = |case: &mut Case| {
+        let at = case.request_at(A, 3);
+        let What::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
+        incoming.body = Err(zoolet_proto::Flaw::Malformed);
+    };
+    assert_eq!(broken_by(undecodable), Rule::ReadResult);
+    let mut refused = good();
+    undecodable(&mut refused);
+    refused.reply(A, 3).0.err = ErrorCode::MarshallingError.code();
+    assert_eq!(refused.rules(), [None; 2]);
+    assert!(refused.check().is_ok());
+}
+
+#[test]
 fn a_transaction_with_two_times_is_found() {
     let rule = broken_by(|case| {
         let stat = case.stat(B, 2);

@@ -25,6 +25,17 @@ fn one_more(txns: &mut Vec<Txn>, session: SessionId, xid: i32, op: TxnOp) {
 fn an_acknowledged_write_that_is_not_among_the_transactions_is_found() {
     assert_eq!(broken_by_txns(|txns| txns.truncate(5)), Rule::Transactions);
     assert_eq!(broken_by_txns(Vec::clear), Rule::Transactions);
+    let mut case = recorded(async |_, _, zk| _ = zk.create("/a", "").await.expect("a znode"));
+    case.txns.pop();
+    assert_eq!(case.rules()[1], Some(Rule::Transactions));
+}
+
+#[test]
+fn a_read_that_shows_more_than_there_is_is_found() {
+    let mut case = recorded(async |_, _, zk| _ = zk.exists("/a").await.expect("an answer"));
+    assert_eq!(case.rules()[1], None);
+    case.reply(A, 1).0.zxid = Zxid(2);
+    assert_eq!(case.rules()[1], Some(Rule::Transactions));
 }
 
 #[test]

@@ -59,6 +59,65 @@ fn a_write_without_a_reply_stands_behind_what_was_seen_before_it() {
 }
 
 #[test]
+fn a_write_without_a_reply_stands_behind_what_others_had_seen_before_it() {
+    let mut case = recorded(async |server, history, zk| {
+        let other = client(server, history).await;
+        zk.create("/a", "one").await.expect("a znode");
+        server.fixture().faults().on(op(OpCode::Create2).nth(1)).lose_reply().expect("a fault");
+        other.create("/b", "").await.expect_err("nobody knows");
+    });
+    assert_eq!(case.rules()[1], None);
+    let (one, other) = (case.txns[2].clone(), case.txns[3].clone());
+    case.txns[2] = Txn { zxid: one.zxid, ..other.clone() };
+    case.txns[3] = Txn { zxid: other.zxid, ..one };
+    let (header, Reply::Created2(_, stat)) = case.reply(A, 1) else { panic!("no create") };
+    (header.zxid, stat.czxid, stat.mzxid, stat.pzxid) = (Zxid(4), Zxid(4), Zxid(4), Zxid(4));
+    // What was seen before: the create, which is now the later one.
+    assert_eq!(case.rules()[1], Some(Rule::RealTime));
+}
+
+#[test]
+fn what_is_sent_behind_a_close_was_never_executed() {
+    let mut case = good();
+    let behind = Entry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
+    let at = case.entries.len() - 1;
+    case.entries.insert(at, Entry { at: case.entries[at].at, ..behind });
+    assert_eq!(case.check().map(|verdict| verdict.unanswered), Ok(1));
+}
+
+#[test]
+fn a_session_that_nobody_saw_served_may_hide_an_expiry() {
+    let case = recorded(async |server, history, zk| {
+        let other = client(server, history).await;
+        other.create("/e", "").ephemeral().await.expect("a znode");
+        server.fixture().expire_session(other.session_id()).await.expect("a session");
+        assert_eq!(zk.exists("/e").await.expect("an answer"), None);
+        client(server, history).await;
+    });
+    let error = case.check().expect_err("an open question");
+    assert!(matches!(error, CheckError::Undecided(Undecided::UnknownTransactions { .. })), "{error}");
+    assert_eq!(case.rules()[1], None);
+}
+
+#[test]
+fn the_ephemerals_of_a_session_may_go_in_any_order() {
+    let mut case = recorded(async |server, history, zk| {
+        let other = client(server, history).await;
+        let stream = zk.add_watch("/", AddWatchMode::PersistentRecursive).await.expect("a watch");
+        other.create("/e", "").ephemeral().await.expect("a znode");
+        other.create("/f", "").ephemeral().await.expect("a znode");
+        other.close().await.expect("an end");
+        zk.sync("/").await.expect("all events before it");
+        drop(stream);
+    });
+    let gone = |path| case.event_at(A, EventType::NodeDeleted, path);
+    let (one, other) = (gone("/e"), gone("/f"));
+    case.entries.swap(one, other);
+    assert_eq!(case.rules(), [None; 2]);
+    assert!(case.check().is_ok());
+}
+
+#[test]
 fn an_expiry_takes_the_ephemerals_and_tells_the_watchers() {
     let mut case = recorded(async |server, history, zk| {
         let other = client(server, history).await;
@@ -116,11 +175,13 @@ fn containers_and_znodes_with_a_time_to_live_may_go_by_themselves() {
 fn replies_that_are_withheld_must_be_taken_for_granted() {
     let case = recorded(async |server, history, zk| {
         zk.create("/a", "one").await.expect("a znode");
-        server.fixture().faults().on(op(OpCode::GetData).nth(1)).withhold_reply().expect("a fault");
-        let _waiting = zk.get_data("/a").watch().send();
+        server.fixture().faults().on(op(OpCode::GetData)).withhold_reply().expect("a fault");
+        let _watches = zk.get_data("/a").watch().send();
+        let _does_not = zk.get_data("/none").watch().send();
         let other = client(server, history).await;
         tokio::task::yield_now().await;
         other.set_data("/a", "two").await.expect("a write");
+        other.create("/none", "").await.expect("a znode");
         _ = zk.exists("/a").timeout(Duration::from_secs(1)).await;
         other.close().await.expect("an end");
     });
