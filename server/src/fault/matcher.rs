@@ -9,7 +9,8 @@ use zoolet_proto::{OpCode, SessionId};
 use crate::fault::error::FaultError;
 use crate::fault::glob::Glob;
 
-/// What a fault is to meet: begins with [`connection`], [`handshake`], [`request`], [`create`] or [`op`], and is narrowed from there.
+/// What a fault is to meet: begins with [`connection`], [`handshake`], [`request`], [`create`] or [`op`], and is narrowed
+/// from there.
 ///
 /// Without [`nth`](Matcher::nth) or [`times`](Matcher::times) it meets everything that fits, until it is removed.
 #[derive(Debug, Clone, PartialEq)]

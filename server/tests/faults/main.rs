@@ -5,6 +5,7 @@ mod common;
 
 mod delays;
 mod drips;
+mod endpoints;
 mod freezing;
 mod held;
 mod losses;

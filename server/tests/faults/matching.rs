@@ -1,6 +1,7 @@
 //! Which requests a fault meets.
 
-use zoolet_proto::{ErrorCode, OpCode};
+use zoolet_proto::records::{Create, CreateTtl};
+use zoolet_proto::{CreateMode, ErrorCode, OpCode, Request};
 use zoolet_server::fault::{handshake, op, request};
 
 use crate::common::*;
@@ -30,6 +31,27 @@ async fn a_multi_is_met_by_any_of_its_paths_and_nobody_by_what_does_not_fit() {
     assert_eq!(one.ask(multi([create("/b"), create("/locks")])).await, "2 NoAuth");
     assert_eq!(one.ask(multi([create("/b"), create("/c")])).await, "3 ok");
     assert_eq!(two.ask(create("/locks")).await, "1 ok");
+}
+
+#[tokio::test]
+async fn a_create_is_met_whatever_its_opcode_and_not_inside_of_a_multi() {
+    let zk = Zk::start().await;
+    let mut peer = zk.peer().await;
+    zk.faults().on(zoolet_server::fault::create()).fail(ErrorCode::NoAuth).unwrap();
+    let Request::Create(record) = create("/a") else { panic!("a create") };
+    let (acl, data) = (record.acl.clone(), record.data.clone());
+    let ttl = CreateTtl { path: "/a".into(), data, acl, flags: CreateMode::PersistentWithTtl.code(), ttl: 1 };
+    peer.send_all([
+        Request::Create2(record.clone()),
+        Request::CreateContainer(Create { flags: CreateMode::Container.code(), ..record.clone() }),
+        Request::CreateTtl(ttl),
+        Request::Create(record),
+        multi([create("/b")]),
+        get("/b"),
+    ])
+    .await;
+    zk.idle().await;
+    assert_eq!(peer.heard().await, ["1 NoAuth", "2 NoAuth", "3 NoAuth", "4 NoAuth", "5 ok", "6 ok"]);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use zoolet_proto::{ErrorCode, OpCode, SessionId};
+use zoolet_server::fault::create as create_of_any_kind;
 use zoolet_server::fault::{Action, FaultError, Matcher, connection, handshake, op, request};
 
 use crate::common::*;
@@ -13,7 +14,7 @@ fn session() -> SessionId {
 
 #[tokio::test]
 async fn a_fault_that_makes_no_sense_is_refused_with_its_mistake_and_the_mend() {
-    let mistakes: [(Matcher, Action, &str); 22] = [
+    let mistakes: [(Matcher, Action, &str); 23] = [
         (
             op(OpCode::Create).nth(1).times(2),
             Action::LoseReply,
@@ -32,6 +33,11 @@ async fn a_fault_that_makes_no_sense_is_refused_with_its_mistake_and_the_mend() 
             request().path("locks/*"),
             Action::LoseReply,
             "path pattern \"locks/*\": a path pattern begins with a slash",
+        ),
+        (
+            create_of_any_kind().path("/locks//*"),
+            Action::LoseReply,
+            "path pattern \"/locks//*\": no path has an empty name in it",
         ),
         (
             request().path("/locks/x**"),
@@ -129,6 +135,9 @@ async fn a_fault_that_another_would_always_come_before_is_refused() {
         (request(), op(OpCode::Create)),
         (request(), request().path("/a").nth(3)),
         (op(OpCode::Create), op(OpCode::Create)),
+        (request(), create_of_any_kind()),
+        (create_of_any_kind(), create_of_any_kind().nth(2)),
+        (create_of_any_kind(), op(OpCode::CreateTtl)),
         (op(OpCode::Create).path("/a/*"), op(OpCode::Create).path("/a/*").times(1)),
         (request().session(session()), op(OpCode::Create).session(session())),
         (request().probability(1.0), op(OpCode::Create)),
@@ -148,6 +157,8 @@ async fn a_fault_that_another_would_always_come_before_is_refused() {
         (request().times(1), op(OpCode::Create)),
         (request().probability(0.9), op(OpCode::Create)),
         (op(OpCode::Create), request()),
+        (op(OpCode::Create), create_of_any_kind()),
+        (create_of_any_kind(), op(OpCode::Multi)),
         (op(OpCode::Create), op(OpCode::Delete)),
         (request().path("/a/*"), request().path("/a/**")),
         (request().session(session()), request()),
