@@ -118,6 +118,14 @@ async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
 }
 
 #[tokio::test]
+async fn the_first_tree_may_come_from_a_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "# from a bug report\n/a/b \"x\"\n").unwrap();
+    let zk = Keeper::builder().tree_file(file.path()).start().await.unwrap();
+    assert_eq!(zk.get("/a/b").expect("from the file").text(), "x");
+}
+
+#[tokio::test]
 async fn waiting_for_a_znode_needs_no_time() {
     let zk = Keeper::start().await;
     let a = zk.client().await;
