@@ -100,7 +100,7 @@ async fn pause_who_does_not_wait_does_it_again_for_a_server_that_only_slept() {
     let creating = client.create("/ours/n-", "").sequential().send();
     tokio::time::sleep(secs(5)).await;
     fixture.resume().await.unwrap();
-    creating.await.expect("it was worth waiting for");
+    soon(creating).await.expect("it was worth waiting for");
     assert_eq!(fixture.children("/ours").len(), 1);
 
     let (pause, resume) = ("the server is paused", "the server goes on");

@@ -12,6 +12,11 @@ use crate::common::*;
 /// How long ours and the naive one are given for what they should get done.
 pub const LONG: Duration = secs(60);
 
+/// What `future` gives within that time.
+pub async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(LONG, future).await.expect("ours waits for ever")
+}
+
 /// It takes the next frame for the answer to what it has just asked, and whatever goes wrong for a lost connection, which
 /// it replaces by another with a session of its own.
 pub struct Naive<'z> {

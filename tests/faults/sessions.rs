@@ -52,7 +52,7 @@ async fn expire_session_who_opens_another_in_silence_loses_what_it_stood_for() {
     let guard = Lock::new(&client, "/lock").acquire().await.expect("the lock");
     let lost = guard.lost();
     fixture.expire_session(client.session_id()).await.unwrap();
-    assert_eq!(lost.await, LostReason::SessionExpired);
+    assert_eq!(soon(lost).await, LostReason::SessionExpired);
     assert_eq!(client.state(), SessionState::Expired);
     let error = client.set_data("/", "").await.expect_err("a session that is over");
     assert!(error.is_session_over() && !error.is_retryable(), "{error}");

@@ -61,7 +61,7 @@ async fn restart_who_does_not_set_its_watches_again_hears_of_no_change() {
     assert_eq!(data, "v2");
     fixture.restart().await.unwrap();
     fixture.set("/config", "v3").await.unwrap();
-    let event = watch.changed().await.expect("an event, though the change was made while it was away");
+    let event = soon(watch.changed()).await.expect("an event, though the change was made while it was away");
     assert_eq!(event.kind, EventType::NodeDataChanged);
     assert_eq!(client.get_data("/config").await.expect("a config").0, "v3");
 
