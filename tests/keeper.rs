@@ -200,6 +200,8 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         told(zk.advance(secs(1)).await.unwrap_err()),
         "the tokio clock cannot be moved; start with `Clock::manual()` to move time by hand"
     );
+    let far = zk.advance(Duration::MAX).await.unwrap_err();
+    assert!(matches!(far, FixtureError::TooFar(Duration::MAX)), "{far}");
     zk.expire_session(a.session_id()).await.unwrap();
     assert_eq!(
         told(zk.expire_session(a.session_id()).await.unwrap_err()),
@@ -225,6 +227,10 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
             "fault: a Ping has no path; leave `path` out, or match a request that has one",
         ),
         (
+            Keeper::builder().fault(request().path("/a").path("/b"), Action::Reset),
+            "fault: a fault has one path: give it once, or place a fault for each",
+        ),
+        (
             Keeper::builder().fault(handshake().nth(1).times(2), Action::Reset),
             "fault: `nth` and `times` contradict each other; keep one of them",
         ),
@@ -233,12 +239,14 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         let error: KeeperError = builder.start().await.err().expect(expected);
         assert_eq!(error.to_string(), expected);
     }
+    let nowhere = zk.server().in_process_at(1)().await.unwrap_err();
+    assert_eq!(nowhere.to_string(), "there is no endpoint 1: there are 1, counted from 0");
     let missing = Keeper::builder().tree_file("no/such/file").start().await.err().expect("no file");
     assert!(missing.to_string().starts_with("initial tree no/such/file: "), "{missing}");
 }
 
 #[tokio::test]
-async fn a_client_of_another_making_is_a_client_of_the_keepers_server() {
+async fn a_client_that_comes_by_its_own_way_is_served_as_well() {
     let zk = Keeper::builder().tcp().clock(Clock::system()).start().await.unwrap();
     let client = Client::connect(zk.connect_string()).await.unwrap();
     client.create("/from-outside", "").await.unwrap();

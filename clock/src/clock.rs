@@ -8,11 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::manual::{Hold, Manual};
+use crate::manual::{FAR, Hold, Manual};
 use crate::sleep::Sleep;
-
-/// Longer than any program runs.
-const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Where a manual clock starts: 2026-01-01, so that what a test prints is the same on every day.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
@@ -136,7 +133,7 @@ impl Clock {
         matches!(self.source, Source::Manual(_))
     }
 
-    /// Moves a manual clock at one go and wakes everybody who is due by then, the earliest first. Nobody runs before
+    /// Moves a manual clock at one go, by thirty years if it cannot show a time as far as `duration`, and wakes everybody who is due by then, the earliest first. Nobody runs before
     /// the caller waits for something: whoever was to act in between finds that it is later than that.
     ///
     /// # Errors

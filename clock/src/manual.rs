@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Longer than any program runs.
+pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 #[derive(Debug)]
 pub(crate) struct Manual(Mutex<State>);
 
@@ -63,7 +66,7 @@ impl Manual {
 
     pub(crate) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
-        let to = state.now + duration;
+        let to = state.now.checked_add(duration).unwrap_or_else(|| state.now + FAR);
         let woken = state.move_to(to);
         drop(state);
         woken.into_iter().for_each(Waker::wake);

@@ -12,7 +12,7 @@ use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
 
 pub(crate) struct Engine {
-    pub(crate) core: Machine,
+    pub(crate) machine: Machine,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
     /// Set from the first time a test asks for it.
@@ -28,8 +28,8 @@ pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 }
 
 impl Engine {
-    pub(crate) fn new(core: Machine, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
-        Self { core, registry, stats, fixture: None, asked: Vec::new() }
+    pub(crate) fn new(machine: Machine, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
+        Self { machine, registry, stats, fixture: None, asked: Vec::new() }
     }
 
     /// Deals with everything that has come in and everything that is due.
@@ -40,7 +40,7 @@ impl Engine {
                     self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
                 }
                 Item::Inputs { conn, at, inputs } => self.handle(now, conn, at, inputs),
-                Item::Act(deed) => deed(self, now),
+                Item::Act(job) => job(self, now),
             }
         }
         if self.fixture.is_some() {
@@ -48,7 +48,7 @@ impl Engine {
         } else {
             // After the inputs: a ping that waited still counts.
             self.handle_timeout(now);
-            let effects = self.core.take_effects();
+            let effects = self.machine.take_effects();
             self.deliver(effects.outbound);
         }
         self.asked.drain(..).for_each(|peer| peer.outbox.nudge());
@@ -56,7 +56,7 @@ impl Engine {
 
     /// When there is something to do next, whatever comes in.
     pub(crate) fn next_timeout(&self) -> Millis {
-        let core = self.core.next_timeout();
+        let core = self.machine.next_timeout();
         self.fixture.as_ref().map_or(core, |fixture| fixture.next_timeout(core))
     }
 
@@ -73,9 +73,9 @@ impl Engine {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Millis) {
-        let sessions = self.core.sessions().len();
-        self.core.handle_timeout(now);
-        let expired = sessions - self.core.sessions().len();
+        let sessions = self.machine.sessions().len();
+        self.machine.handle_timeout(now);
+        let expired = sessions - self.machine.sessions().len();
         if expired > 0 {
             self.stats.expired.fetch_add(expired as u64, Relaxed);
         }
@@ -112,9 +112,9 @@ impl Engine {
     pub(crate) fn execute(&mut self, now: Millis, conn: ConnId, input: Input) {
         if let Input::Open { peer } = input {
             let endpoint = self.registry.get(conn).map_or(0, |peer| peer.endpoint);
-            self.core.open(now, conn, peer, endpoint);
+            self.machine.open(now, conn, peer, endpoint);
         } else {
-            self.core.handle(now, conn, input);
+            self.machine.handle(now, conn, input);
         }
     }
 
@@ -128,7 +128,7 @@ impl Engine {
         last: Option<LastRequest>,
     ) {
         let waited = now.0 - at.0;
-        let zxid = self.core.tree().last_zxid();
+        let zxid = self.machine.tree().last_zxid();
         self.stats.handled.fetch_add(requests as u64, Relaxed);
         self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
         if let Some(peer) = self.registry.get(conn) {

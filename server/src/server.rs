@@ -132,13 +132,12 @@ impl Server {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }
 
-    /// Like [`in_process`](Server::in_process), to one endpoint of a pretend ensemble, counted from 0; a number that there is
-    /// not stands for the first.
+    /// Like [`in_process`](Server::in_process), to one endpoint of a pretend ensemble, counted from 0. Of one
+    /// that there is not every call fails with `NotFound`.
     pub fn in_process_at(
         &self,
         endpoint: usize,
     ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
-        let endpoint = if endpoint < self.shared.endpoints { endpoint } else { 0 };
         in_process::connector(Arc::downgrade(&self.shared), endpoint)
     }
 

@@ -203,13 +203,13 @@ impl Keeper {
         self.history.as_ref()
     }
 
-    /// Moves the manual clock by `duration`, which must not be more than an `Instant` can hold, in steps: at each time that somebody waits for it stops until everybody has
+    /// Moves the manual clock by `duration`, in steps: at each time that somebody waits for it stops until everybody has
     /// acted. So pings are sent and answered in time, and what expires does so in its order.
     ///
     /// # Errors
-    /// `Clock` if the clock is not manual, `NeverIdle`.
+    /// `Clock` if the clock is not manual, `TooFar` past the end of all clocks, `NeverIdle`.
     pub async fn advance(&self, duration: Duration) -> Result<(), FixtureError> {
-        let end = self.clock().now() + duration;
+        let end = self.clock().now().checked_add(duration).ok_or(FixtureError::TooFar(duration))?;
         self.wait_until_idle().await?;
         loop {
             let left = end.saturating_duration_since(self.clock().now());

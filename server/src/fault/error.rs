@@ -27,6 +27,12 @@ pub enum FaultError {
     /// `nth(0)` or `times(0)`.
     #[error("counts begin at 1: number 0, or the first 0, is never met")]
     Never,
+    /// Two of what can be only one.
+    #[error("a fault has one {what}: give it once, or place a fault for each")]
+    Twice {
+        /// Of what.
+        what: &'static str,
+    },
     /// Both of `nth` and `times`, or one of them twice.
     #[error("`nth` and `times` contradict each other; keep one of them")]
     CountedTwice,

@@ -80,7 +80,7 @@ impl Matcher {
     /// A multi fits by any of its operations; a sequential create by the path before its number is added.
     pub fn path(mut self, pattern: &str) -> Self {
         match Glob::new(pattern) {
-            Ok(glob) => self.path = Some(glob),
+            Ok(glob) => self.once(|matcher| matcher.path.replace(glob).is_some(), "path"),
             Err(mend) => self.note(FaultError::Pattern { pattern: pattern.to_owned(), mend }),
         }
         let has_path = match self.what {
@@ -112,13 +112,13 @@ impl Matcher {
         if self.what == What::Connection {
             self.note(FaultError::NoSession);
         }
-        self.session = Some(id);
+        self.once(|matcher| matcher.session.replace(id).is_some(), "session");
         self
     }
 
     /// Only what comes from one address.
     pub fn client(mut self, ip: IpAddr) -> Self {
-        self.client = Some(ip.to_canonical());
+        self.once(|matcher| matcher.client.replace(ip.to_canonical()).is_some(), "client");
         self
     }
 
@@ -139,7 +139,7 @@ impl Matcher {
         if !(0.0..=1.0).contains(&share) {
             self.note(FaultError::Probability { share });
         }
-        self.probability = Some(share);
+        self.once(|matcher| matcher.probability.replace(share).is_some(), "probability");
         self
     }
 
@@ -149,6 +149,13 @@ impl Matcher {
         }
         if self.count.replace(count).is_some() {
             self.note(FaultError::CountedTwice);
+        }
+    }
+
+    /// Sets what may be set once; `set` says whether it was.
+    fn once(&mut self, set: impl FnOnce(&mut Self) -> bool, what: &'static str) {
+        if set(self) {
+            self.note(FaultError::Twice { what });
         }
     }
 

@@ -10,6 +10,7 @@ use zoolet_clock::Clock;
 use zoolet_core::{ConnId, Core, Input, Millis};
 
 use crate::engine::{Engine, locked};
+use crate::net::registry::Registry;
 
 /// How many items are taken as one turn.
 const TURN: usize = 128;
@@ -22,10 +23,10 @@ pub(crate) enum Item {
     /// What one read of a connection gave.
     Inputs { conn: ConnId, at: Millis, inputs: Vec<Input> },
     /// Something for the engine to do or to tell, between two inputs.
-    Act(Deed),
+    Act(Job),
 }
 
-type Deed = Box<dyn FnOnce(&mut Engine, Millis) + Send>;
+type Job = Box<dyn FnOnce(&mut Engine, Millis) + Send>;
 
 /// The way to the driver.
 #[derive(Clone)]
@@ -46,7 +47,7 @@ impl Inbox {
         &self,
         question: impl FnOnce(&Core) -> T + Send + 'static,
     ) -> Option<T> {
-        self.act(|engine, _| question(engine.core.core())).await
+        self.act(|engine, _| question(engine.machine.core())).await
     }
 
     /// Has the engine do something; `None` once the driver has ended.
@@ -57,10 +58,10 @@ impl Inbox {
         deed: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
     ) -> Option<T> {
         let (done, outcome) = oneshot::channel();
-        let deed: Deed = Box::new(move |engine, now| {
+        let job: Job = Box::new(move |engine, now| {
             let _ = done.send(deed(engine, now));
         });
-        if !self.put(Item::Act(deed)).await {
+        if !self.put(Item::Act(job)).await {
             return None;
         }
         outcome.await.ok()
@@ -91,13 +92,13 @@ pub(crate) struct Driver {
 /// Stops the server when the driver ends, however it ends: without it nobody is answered.
 struct Ending {
     stop: CancellationToken,
-    engine: Arc<Mutex<Engine>>,
+    registry: Arc<Registry>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         self.stop.cancel();
-        locked(&self.engine).registry.kill_all();
+        self.registry.kill_all();
     }
 }
 
@@ -111,7 +112,8 @@ impl Driver {
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
-        let _ending = Ending { stop: stop.clone(), engine: Arc::clone(&self.engine) };
+        let registry = Arc::clone(&locked(&self.engine).registry);
+        let _ending = Ending { stop: stop.clone(), registry };
         let mut stopped = std::pin::pin!(stop.cancelled());
         let mut due = locked(&self.engine).next_timeout();
         let mut alarm = self.clock.sleep_until(self.clock.instant_of(due.0));

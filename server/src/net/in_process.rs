@@ -82,6 +82,10 @@ pub(crate) fn connector(
 fn connect(server: &Weak<Shared>, endpoint: usize) -> io::Result<InProcessStream> {
     let refused = |why| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let server = server.upgrade().ok_or_else(|| refused("the server is stopped"))?;
+    if endpoint >= server.endpoints {
+        let why = format!("there is no endpoint {endpoint}: there are {}, counted from 0", server.endpoints);
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
     let (ours, pipe) = duplex(PIPE);
     let reset = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&reset);
