@@ -1,0 +1,152 @@
+//! The recipe suite: every recipe at once, each with contenders of its own at something of its own, before, during and
+//! after whatever happens to the ensemble.
+
+mod contender;
+mod place;
+mod recipe;
+mod trouble;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use zoolet::Client;
+
+use crate::ensemble::{Ensemble, SYNC_LIMIT, TICK};
+use crate::words::wait_for;
+pub use contender::Tally;
+use contender::{Contender, Site};
+use place::{Account, Place};
+use recipe::Recipe;
+
+/// The session timeout of every contender: more than a follower may be out of touch with its leader and not know it
+/// (`syncLimit` ticks, and half a tick until it has told the leader of the session).
+pub const SESSION: Duration = Duration::from_millis(3000);
+const _: () = assert!(SESSION.as_millis() >= TICK.as_millis() * SYNC_LIMIT as u128 + TICK.as_millis() / 2);
+
+/// How often everybody must get its lock once the faults are over, and in what time all of them.
+const MORE: usize = 3;
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What is tried: the recipe, how many contenders, whether they put each other out.
+const SITES: &[(&str, Recipe, usize, bool)] = &[
+    ("predecessor", Recipe::Predecessor, 6, false),
+    ("evicted", Recipe::Predecessor, 5, true),
+    ("careful", Recipe::Careful, 4, true),
+];
+
+pub struct Suite {
+    sites: Vec<Arc<Site>>,
+    contenders: JoinSet<(usize, Contender)>,
+    observer: Client,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub sites: Vec<(&'static str, Tally, usize)>,
+}
+
+impl Suite {
+    pub async fn start(ensemble: &Ensemble, rng: &mut StdRng) -> Self {
+        let connect = ensemble.connect_string();
+        let observer = Client::options().session_timeout(SESSION).connect(&connect).await.expect("a session");
+        let (mut sites, mut contenders) = (Vec::new(), JoinSet::new());
+        for (at, (name, recipe, count, evictions)) in SITES.iter().enumerate() {
+            let mut places = Vec::new();
+            for place in 0..recipe.places() {
+                let place = Place::create(&observer, format!("/{name}-{place}")).await;
+                places.push(place.expect("a place"));
+            }
+            let site = Arc::new(Site {
+                recipe: *recipe,
+                places,
+                connect: connect.clone(),
+                session_timeout: SESSION,
+                evictions: *evictions,
+                finish: AtomicBool::new(false),
+                rounds: AtomicUsize::new(0),
+            });
+            for number in 0..*count {
+                let contender =
+                    Contender::new(Arc::clone(&site), format!("{name}-{number}"), rng.random()).await;
+                contenders.spawn(async move { (at, contender.run(MORE).await) });
+            }
+            sites.push(site);
+        }
+        Self { sites, contenders, observer }
+    }
+
+    /// Waits until every recipe has had so many rounds more, whatever came of them.
+    pub async fn rounds(&mut self, more: usize) {
+        let rounds = |site: &Arc<Site>| site.rounds.load(Relaxed);
+        let goals: Vec<_> = self.sites.iter().map(|site| rounds(site) + more).collect();
+        wait_for("rounds of every recipe", DEADLINE, async || {
+            self.no_panic();
+            let mut sites = self.sites.iter().zip(&goals);
+            sites.all(|(site, goal)| rounds(site) >= *goal).then_some(())
+        })
+        .await;
+    }
+
+    /// A contender that found something wrong ends the test.
+    fn no_panic(&mut self) {
+        if let Some(ended) = self.contenders.try_join_next() {
+            ended.expect("a contender that goes on");
+            panic!("a contender has ended before it was told to");
+        }
+    }
+
+    /// The faults are over: everybody must get its lock, and nothing may be left behind.
+    pub async fn finish(mut self, ensemble: &Ensemble) -> Facts {
+        self.sites.iter().for_each(|site| site.finish.store(true, Relaxed));
+        let mut ended = Vec::new();
+        let all = async {
+            while let Some(contender) = self.contenders.join_next().await {
+                ended.push(contender.expect("a contender that comes to its end"));
+            }
+        };
+        timeout(DEADLINE, all).await.expect("everybody gets its lock once the faults are over");
+
+        // Their sessions live still, so that what they have left behind would be seen.
+        for (statistic, what) in
+            [("zk_ephemerals_count", "no ephemeral is left"), ("zk_watch_count", "no watch is left")]
+        {
+            wait_for(what, DEADLINE, async || (ensemble.sum(statistic).await == 0).then_some(())).await;
+        }
+        let mut facts = Facts::default();
+        for (at, (site, (name, ..))) in self.sites.iter().zip(SITES).enumerate() {
+            let mut tally = Tally::default();
+            let mut accounts: Vec<_> = site.places.iter().map(|_| Account::default()).collect();
+            for (_, contender) in ended.iter_mut().filter(|(of, _)| *of == at) {
+                tally.add(&contender.tally);
+                for (all, own) in accounts.iter_mut().zip(contender.accounts.drain(..)) {
+                    all.add(own);
+                }
+            }
+            let mut entries = 0;
+            for (place, account) in site.places.iter().zip(&accounts) {
+                entries += place.judge(&self.observer, account).await.expect("an answer");
+            }
+            facts.sites.push((*name, tally, entries));
+        }
+        for (_, contender) in ended {
+            let _ = contender.zk.close().await;
+        }
+        facts
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, tally, entries) in &self.sites {
+            writeln!(f, "{name}: {entries} writes, {tally:?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! What a lock protects, kept by the ensemble itself: the judge of who was inside, and in which order.
+//!
+//! Everything here is decided by transactions and replies, nothing by what contenders believe: a room that refuses whom it
+//! should not hold at the same time, a log whose entries are numbered by reading the last number and adding one, and a
+//! counter that is counted up so without a fence.
+
+use std::collections::{HashMap, HashSet};
+
+use zoolet::recipes::FencedTxn;
+use zoolet::{Client, Error, ErrorCode, Guard, HoldState, LockError};
+
+use super::trouble::{Trouble, again};
+
+/// How somebody is in a room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Alone.
+    Alone,
+    /// With others like it.
+    Shared,
+}
+
+/// Something that a lock protects.
+#[derive(Debug, Clone)]
+pub struct Place {
+    base: String,
+}
+
+/// What a contender knows of its writes.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// Entries of the log that were acknowledged.
+    pub acknowledged: HashSet<String>,
+    /// Those whose outcome it never learnt.
+    pub unknown: HashSet<String>,
+    /// The same of the counter, which has no entries.
+    pub counted: usize,
+    pub perhaps_counted: usize,
+}
+
+impl Account {
+    pub fn add(&mut self, other: Self) {
+        self.acknowledged.extend(other.acknowledged);
+        self.unknown.extend(other.unknown);
+        self.counted += other.counted;
+        self.perhaps_counted += other.perhaps_counted;
+    }
+}
+
+impl Place {
+    pub async fn create(zk: &Client, base: String) -> Result<Self, Error> {
+        zk.create(&base, "").await?;
+        for child in ["alone", "shared", "log"] {
+            zk.create(format!("{base}/{child}"), "").await?;
+        }
+        for number in ["entries", "counter"] {
+            zk.create(format!("{base}/{number}"), "0").await?;
+        }
+        Ok(Self { base })
+    }
+
+    /// Where its contenders queue.
+    pub fn lock(&self) -> String {
+        self.at("lock")
+    }
+
+    pub fn at(&self, child: &str) -> String {
+        format!("{}/{child}", self.base)
+    }
+
+    /// What enters the room of this place, and fails if somebody is in it who must not be.
+    fn entering<'g>(&self, txn: FencedTxn<'g>, zk: &Client, guard: &Guard, role: Role) -> FencedTxn<'g> {
+        // Only an empty znode can be deleted, and nobody sees that it was.
+        let empty = |txn: FencedTxn<'g>, room: String| txn.delete(&room).create(&room, "");
+        let txn = empty(txn, self.at("alone"));
+        let txn = match role {
+            Role::Alone => empty(txn, self.at("shared")),
+            Role::Shared => txn,
+        };
+        txn.add(zk.create(self.marker(guard, role), guard.node().to_owned()).ephemeral())
+    }
+
+    fn marker(&self, guard: &Guard, role: Role) -> String {
+        let room = if role == Role::Alone { "alone" } else { "shared" };
+        self.at(&format!("{room}/{}", guard.token()))
+    }
+
+    /// Leaves the room: nobody else is told that it is free before this is done.
+    pub async fn leave(&self, zk: &Client, guard: &Guard, role: Role) -> Result<(), Trouble> {
+        let marker = self.marker(guard, role);
+        match again(|| zk.delete(&marker)).await {
+            Err(Trouble::Refused(ErrorCode::NoNode)) => Ok(()),
+            left => left,
+        }
+    }
+
+    /// Removes whoever is inside without its lock, since it was lost; whether that was all of them.
+    ///
+    /// # Panics
+    /// When one of them has its lock and should not.
+    async fn turn_out(&self, zk: &Client, guard: &Guard, role: Role) -> Result<Inside, Trouble> {
+        let rooms: &[_] = if role == Role::Alone { &["alone", "shared"] } else { &["alone"] };
+        for room in rooms {
+            let room = self.at(room);
+            let (tokens, _) = again(|| zk.get_children(&room)).await?;
+            for token in tokens {
+                let marker = format!("{room}/{token}");
+                let holder = match again(|| zk.get_data(&marker)).await {
+                    Ok((holder, _)) => String::from_utf8_lossy(&holder).into_owned(),
+                    Err(Trouble::Refused(ErrorCode::NoNode)) => continue,
+                    Err(trouble) => return Err(trouble),
+                };
+                if holder == guard.node() {
+                    return Ok(Inside::Myself);
+                }
+                let held = again(|| zk.exists(&holder)).await?;
+                assert!(held.is_none(), "{holder} and {} hold {} at once", guard.node(), self.base);
+                match again(|| zk.delete(&marker)).await {
+                    Ok(()) | Err(Trouble::Refused(ErrorCode::NoNode)) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+        }
+        Ok(Inside::Nobody)
+    }
+
+    async fn number(&self, zk: &Client, child: &str) -> Result<usize, Trouble> {
+        let (data, _) = again(|| zk.get_data(self.at(child))).await?;
+        Ok(String::from_utf8_lossy(&data).parse().expect("a number"))
+    }
+
+    /// How many entries the log has.
+    pub async fn entries(&self, zk: &Client) -> Result<usize, Trouble> {
+        self.number(zk, "entries").await
+    }
+
+    /// Counts up without a fence, by the session of the guard and while that still counts as held. So the server has the
+    /// write before the deletion of the guard's znode, or never.
+    pub async fn count(&self, zk: &Client, guard: &Guard, account: &mut Account) -> Result<(), Trouble> {
+        let count = self.number(zk, "counter").await?;
+        if guard.state() != HoldState::Held {
+            return Ok(());
+        }
+        match zk.set_data(self.at("counter"), (count + 1).to_string()).await {
+            Ok(_) => account.counted += 1,
+            Err(error) => {
+                account.perhaps_counted += usize::from(error.may_have_applied());
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether log and counters are what contenders were told. Gives the number of entries.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub async fn judge(&self, zk: &Client, account: &Account) -> Result<usize, Trouble> {
+        let entries = self.entries(zk).await?;
+        let (names, _) = zk.get_children(self.at("log")).await?;
+        assert_eq!(names.len(), entries, "entries of {}", self.base);
+        let mut written = HashSet::new();
+        let (mut last, mut writers) = (0, HashMap::new());
+        for entry in 1..=entries {
+            let (data, _) = zk.get_data(self.at(&format!("log/{entry}"))).await?;
+            let data = String::from_utf8_lossy(&data).into_owned();
+            let (token, id) = data.split_once(' ').expect("a token and an id");
+            let token: u64 = token.parse().expect("a token");
+            assert!(token >= last, "{}: {data} came behind token {last}", self.base);
+            let holder = id.split_once('#').expect("a contender and a number").0.to_owned();
+            let writer = writers.entry(token).or_insert_with(|| holder.clone());
+            assert_eq!(*writer, holder, "{}: two holders with token {token}", self.base);
+            last = token;
+            assert!(written.insert(id.to_owned()), "{}: {id} is there twice", self.base);
+        }
+        let lost: Vec<_> = account.acknowledged.difference(&written).collect();
+        assert!(lost.is_empty(), "{}: acknowledged and not there: {lost:?}", self.base);
+        let stray = |id: &&String| !account.acknowledged.contains(*id) && !account.unknown.contains(*id);
+        let stray: Vec<_> = written.iter().filter(stray).collect();
+        assert!(stray.is_empty(), "{}: there, though refused: {stray:?}", self.base);
+        let count = self.number(zk, "counter").await?;
+        let most = account.counted + account.perhaps_counted;
+        assert!((account.counted..=most).contains(&count), "{}: {count}, not {account:?}", self.base);
+        Ok(entries)
+    }
+}
+
+enum Inside {
+    Nobody,
+    Myself,
+}
+
+/// Enters the rooms of all `places` at once.
+pub async fn enter(places: &[&Place], zk: &Client, guard: &Guard, role: Role) -> Result<(), Trouble> {
+    loop {
+        let txn = places.iter().fold(guard.fenced(), |txn, place| place.entering(txn, zk, guard, role));
+        match txn.commit().await.map_err(Trouble::from) {
+            Ok(_) => return Ok(()),
+            // Somebody is inside: this guard itself, if the reply to an earlier attempt was lost.
+            Err(Trouble::Refused(ErrorCode::NotEmpty | ErrorCode::NodeExists)) => {
+                for place in places {
+                    if let Inside::Myself = place.turn_out(zk, guard, role).await? {
+                        return Ok(());
+                    }
+                }
+            }
+            Err(Trouble::Connection) => {}
+            Err(trouble) => return Err(trouble),
+        }
+    }
+}
+
+/// Appends an entry to the logs of all `places`, or to none.
+///
+/// # Panics
+/// When somebody has written in between.
+pub async fn write(
+    places: &[&Place],
+    zk: &Client,
+    guard: &Guard,
+    id: &str,
+    account: &mut Account,
+) -> Result<(), Trouble> {
+    let mut txn = guard.fenced();
+    for place in places {
+        let entry = place.entries(zk).await? + 1;
+        txn = txn
+            .create(place.at(&format!("log/{entry}")), format!("{} {id}", guard.token()))
+            .set_data(place.at("entries"), entry.to_string());
+    }
+    let outcome = txn.commit().await;
+    if let Err(LockError::Client(error)) = &outcome {
+        assert_ne!(error.code(), Some(ErrorCode::NodeExists), "{id}: somebody has written in between");
+    }
+    let unknown = match &outcome {
+        Ok(_) => return Ok(_ = account.acknowledged.insert(id.to_owned())),
+        Err(LockError::Client(error)) => error.may_have_applied(),
+        Err(LockError::SessionOver { .. }) => true,
+        Err(_) => false,
+    };
+    if unknown {
+        account.unknown.insert(id.to_owned());
+    }
+    outcome.map(drop).map_err(Trouble::from)
+}
