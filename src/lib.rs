@@ -40,5 +40,7 @@ pub use zoolet_client::{
     Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionState, Stat,
     WatchEvent, WatchUpdate, Zxid,
 };
-pub use zoolet_recipes::{FencingToken, Guard, HoldState, Lock, LockError, LostReason};
+pub use zoolet_recipes::{
+    Election, FencingToken, Guard, HoldState, Lock, LockError, LostReason, MultiLock, RwLock, Semaphore,
+};
 pub use zoolet_server::{Server, ServerBuilder, StartError};

@@ -412,6 +412,12 @@ impl Client {
         self.shared.last_contact()
     }
 
+    /// How many servers there are to choose from: the hosts of the connect string, or 1 for a closure. More than one are
+    /// an ensemble.
+    pub fn hosts(&self) -> usize {
+        self.shared.hosts
+    }
+
     // For the builders.
 
     /// The server's name for `path`.

@@ -189,7 +189,14 @@ impl ConnectOptions {
             seed: rng.random(),
         };
         let clock = self.clock;
-        let shared = Shared::new(chroot, self.request_timeout, self.session_timeout, clock.clone(), rng);
+        let shared = Shared::new(
+            chroot,
+            self.request_timeout,
+            self.session_timeout,
+            clock.clone(),
+            transport.hosts(),
+            rng,
+        );
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());

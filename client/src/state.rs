@@ -71,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) chroot: Chroot,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) clock: Clock,
+    pub(crate) hosts: usize,
     /// For whatever is random on top of the session; its driver has another.
     rng: Mutex<StdRng>,
     progress: Mutex<Progress>,
@@ -96,6 +97,7 @@ impl Shared {
         request_timeout: Option<Duration>,
         session_timeout: Duration,
         clock: Clock,
+        hosts: usize,
         rng: StdRng,
     ) -> Self {
         let now = clock.now();
@@ -103,6 +105,7 @@ impl Shared {
             chroot,
             request_timeout,
             clock,
+            hosts,
             rng: Mutex::new(rng),
             progress: Mutex::new(Progress { state: SessionState::Connecting, listeners: Vec::new() }),
             last_failure: Mutex::default(),

@@ -1,275 +1,195 @@
-//! A contender: stands in the queue of a directory and waits until nobody is in front of it. What every recipe with a
-//! queue is made of.
+//! A contender: stands in the queue of a directory, or of several at once, and waits until nobody is in its way. What
+//! every recipe with a queue is made of.
 //!
-//! What holds here: a contender takes no reply for granted. It knows its znode by a guid that it drew before the first
+//! What holds here: a contender takes no reply for granted. It knows its znodes by a guid that it drew before the first
 //! request, so a lost reply costs it nothing; it keeps the first of several znodes with its guid and deletes the others;
 //! and it never takes its own absence for its turn.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use zoolet_client::{Acl, Client, Created, Error, ErrorCode, EventType, Reply, Stat, parent_of};
+use zoolet_client::{Create, Created, Error, ErrorCode, EventType, MultiOutcome, Reply, Stat, Watch};
 
+use crate::claim::{Change, Claim, Notice, Standing};
+use crate::counter;
 use crate::error::LockError;
-use crate::name;
+use crate::guard::FencingToken;
+use crate::name::{self, Style};
+use crate::queue::{Queued, Role, child, in_the_way};
+use crate::setup::{Parents, Setup};
 
-/// How often a directory that is gone again is made again before giving up. Containers go when they are empty, so it
-/// may happen now and then; every time means that something else is wrong.
-const PARENT_ATTEMPTS: usize = 8;
-
-/// What becomes of a directory that is not there.
+/// What a contender waits for while somebody is in its way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ParentMode {
-    /// It is created as a container, as are those above it, and goes some time after its last contender.
-    /// Persistent on servers before 3.5.3, which have no containers.
+pub(crate) enum Waiting {
+    /// The deletion of the nearest in its way: each deletion wakes one.
     #[default]
-    Container,
-    /// It is created persistent, as are those above it.
-    Persistent,
-    /// Acquiring fails with [`LockError::NoParent`].
-    MustExist,
+    ForNearest,
+    /// Any change of the directory.
+    ForChildren,
 }
 
-/// What is thought of children that no client known here would have made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ForeignPolicy {
-    /// Those that end in a number are contenders and wait their turn; others are ignored. The safe choice.
-    #[default]
-    Exclusive,
-    /// They are ignored.
-    Ignore,
-    /// Acquiring fails with [`LockError::Foreign`].
-    Reject,
-}
-
-/// How contenders of a lock behave.
+/// Where a contender stands, or several at once, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    pub(crate) client: Client,
-    pub(crate) dir: String,
-    pub(crate) acl: Vec<Acl>,
-    pub(crate) parent: ParentMode,
-    pub(crate) foreign: ForeignPolicy,
-    pub(crate) max_queue: Option<usize>,
+pub(crate) struct Entry {
+    /// The directories and how the contender is called in each; created in one transaction.
+    pub(crate) places: Vec<(String, Style)>,
+    pub(crate) role: Role,
+    pub(crate) waiting: Waiting,
+    /// How many may be in front.
+    pub(crate) limit: Option<usize>,
 }
 
-/// One contender, from its first request to the deletion of its znode.
+/// One contender, from its first request to the deletion of its znodes.
 #[derive(Debug)]
 pub(crate) struct Entrant {
-    setup: Setup,
-    guid: String,
-    data: Bytes,
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) guid: String,
+    pub(crate) data: Bytes,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) role: Role,
+    waiting: Waiting,
+    limit: Option<usize>,
+    /// Whether there may be znodes with our guid that no reply has named.
+    pub(crate) uncertain: bool,
+    /// The name of a contender that is ours as well, and not in our own way.
+    pub(crate) beside: Option<String>,
+    /// A second contender, while this one tries to become it.
+    pub(crate) rival: Option<Box<Entrant>>,
+}
+
+/// A znode of a contender: one, but for those who stand in several queues or under two names.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) dir: String,
+    pub(crate) prefix: String,
     /// The znode, once a reply has named it.
-    node: Option<Created>,
-    /// Whether there may be a znode with our guid that no reply has named.
-    uncertain: bool,
+    pub(crate) node: Option<Created>,
 }
 
 /// A place in the queue.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// How many contenders are in front.
-    pub(crate) ahead: usize,
-    /// The path of the nearest of them.
+    /// How many contenders are in the way.
+    ahead: usize,
+    /// The path of the nearest of them; of several queues, of the first that has one.
     nearest: Option<String>,
 }
 
-/// A child of the directory that is in line.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Queued {
-    key: i64,
-    pub(crate) name: String,
-}
-
-impl Setup {
-    fn child(&self, name: &str) -> String {
-        if self.dir == "/" { format!("/{name}") } else { format!("{}/{name}", self.dir) }
-    }
-
-    pub(crate) fn error(&self, error: Error) -> LockError {
-        LockError::of(&self.dir, error)
-    }
-
-    /// The names in the directory; none if there is no directory. Asks again after a lost connection.
-    pub(crate) async fn list(&self) -> Result<Vec<String>, LockError> {
-        loop {
-            match self.client.get_children(&self.dir).await {
-                Ok((names, _)) => return Ok(names),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(Vec::new()),
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(self.error(error)),
-            }
-        }
-    }
-
-    /// Who of `names` is in line, first in line first.
-    pub(crate) async fn queue(&self, names: Vec<String>) -> Result<Vec<Queued>, LockError> {
-        let mut queue = Vec::with_capacity(names.len());
-        for name in names {
-            let parsed = name::parse(&name);
-            let counts = match self.foreign {
-                ForeignPolicy::Exclusive => parsed.is_some(),
-                ForeignPolicy::Ignore => parsed.is_some_and(|parsed| parsed.known),
-                ForeignPolicy::Reject if parsed.is_some_and(|parsed| parsed.known) => true,
-                ForeignPolicy::Reject => return Err(LockError::Foreign { dir: self.dir.clone(), name }),
-            };
-            if let (true, Some(parsed)) = (counts, parsed) {
-                queue.push(Queued { key: parsed.sequence, name });
-            }
-        }
-        if !name::is_ordered(queue.iter().map(|queued| queued.key)) {
-            self.use_czxids(&mut queue).await?;
-        }
-        queue.sort_unstable();
-        Ok(queue)
-    }
-
-    /// Puts the transaction that made each znode in the place of its number, which does not tell the order any more.
-    /// Contenders that are gone leave the queue.
-    async fn use_czxids(&self, queue: &mut Vec<Queued>) -> Result<(), LockError> {
-        let replies: Vec<_> =
-            queue.iter().map(|queued| self.client.exists(self.child(&queued.name)).send()).collect();
-        let mut stats = Vec::with_capacity(replies.len());
-        for (reply, queued) in replies.into_iter().zip(queue.iter()) {
-            let mut outcome = reply.await;
-            while outcome.as_ref().is_err_and(Error::is_retryable) {
-                outcome = self.client.exists(self.child(&queued.name)).await;
-            }
-            stats.push(outcome.map_err(|error| self.error(error))?);
-        }
-        let mut stats = stats.into_iter();
-        queue.retain_mut(|queued| match stats.next().flatten() {
-            Some(stat) => {
-                queued.key = stat.czxid.0;
-                true
-            }
-            None => false,
-        });
-        Ok(())
-    }
-
-    /// Deletes a znode of ours. Its name is never used again, so it may be tried until it is known to be gone.
-    async fn delete(&self, path: &str) -> Result<bool, LockError> {
-        loop {
-            match self.client.delete(path).await {
-                Ok(()) => return Ok(true),
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(false),
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(self.error(error)),
-            }
-        }
-    }
-}
+/// A flight of listings that is under way, one per directory.
+type Listings = Vec<Reply<(Vec<String>, Stat)>>;
 
 impl Entrant {
-    pub(crate) fn new(setup: Setup, data: Bytes) -> Self {
-        let guid = guid(&setup.client);
-        Self { setup, guid, data, node: None, uncertain: false }
-    }
-
-    pub(crate) fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
-    /// The znode of a contender whose turn it is.
-    pub(crate) fn node(&self) -> Option<&Created> {
-        self.node.as_ref()
+    pub(crate) fn new(setup: Arc<Setup>, entry: Entry, data: Bytes) -> Self {
+        let guid = setup.draw_guid();
+        let slot = |(dir, style): (String, Style)| Slot { dir, prefix: style.prefix(&guid), node: None };
+        Self {
+            slots: entry.places.into_iter().map(slot).collect(),
+            role: entry.role,
+            waiting: entry.waiting,
+            limit: entry.limit,
+            setup,
+            guid,
+            data,
+            uncertain: false,
+            beside: None,
+            rival: None,
+        }
     }
 
     /// Enters the queue and finds its place in it: one round trip if the directory is there.
     pub(crate) async fn enter(&mut self) -> Result<Place, LockError> {
-        let mut missing_parents = 0;
+        let setup = Arc::clone(&self.setup);
+        let mut parents = Parents::new(&setup);
         loop {
-            let parents = if missing_parents > 0 { self.send_parents() } else { Vec::new() };
+            let made = parents.send(&setup, self.dirs().map(|dir| (dir, Bytes::new())));
             // From here on there may be a znode of ours, whatever becomes of this future.
             let doubt = std::mem::replace(&mut self.uncertain, true);
-            let path = self.setup.child(&name::prefix(&self.guid));
-            let create = self.setup.client.create(path, self.data.clone()).ephemeral().sequential();
-            let created = create.acl(self.setup.acl.clone()).send();
-            let listed = self.setup.client.get_children(&self.setup.dir).send();
-            self.await_parents(parents).await?;
-            match created.await {
+            let creating = Creating::send(&setup, &self.slots, &self.data);
+            let listings = self.send_listings();
+            parents.take(made).await;
+            match creating.created().await {
                 Ok(created) => {
-                    self.node = Some(created);
-                    self.uncertain = doubt;
-                    return self.place_after(listed).await;
+                    for (slot, created) in self.slots.iter_mut().zip(created) {
+                        slot.node = created;
+                    }
+                    self.uncertain = doubt || self.slots.iter().any(|slot| slot.node.is_none());
+                    return self.place_after(listings).await;
                 }
-                // Once more with the same guid. If the first one did arrive, the listing shows both: the second is
-                // executed behind it, on whatever server.
-                Err(error) if error.is_retryable() => self.uncertain = doubt || error.may_have_applied(),
-                Err(error) => match error.code() {
-                    Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)) => {
-                        let may_help =
-                            code == ErrorCode::NoNode && self.setup.parent != ParentMode::MustExist;
-                        if !may_help || missing_parents == PARENT_ATTEMPTS {
-                            return Err(LockError::NoParent { dir: self.setup.dir.clone(), code });
+                Err(error) => {
+                    self.uncertain = doubt || error.may_have_applied();
+                    match error.code() {
+                        Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)) => {
+                            parents.missing(&setup, code)?;
                         }
-                        missing_parents += 1;
-                        self.uncertain = doubt;
+                        // Once more with the same guid. If the first one did arrive, the listing shows both: the second is
+                        // executed behind it, on whatever server.
+                        _ => setup.retry(error).await?,
                     }
-                    _ => {
-                        self.uncertain = doubt || error.may_have_applied();
-                        return Err(self.setup.error(error));
-                    }
-                },
+                }
             }
-        }
-    }
-
-    async fn place_after(&mut self, listed: Reply<(Vec<String>, Stat)>) -> Result<Place, LockError> {
-        match listed.await {
-            Ok((names, _)) => self.place_in(names).await,
-            Err(error) if error.is_retryable() => self.place().await,
-            Err(error) => Err(self.setup.error(error)),
         }
     }
 
     /// Finds its place anew.
     pub(crate) async fn place(&mut self) -> Result<Place, LockError> {
-        let names = self.setup.list().await?;
-        self.place_in(names).await
+        let listings = self.send_listings();
+        self.place_after(listings).await
     }
 
-    async fn place_in(&mut self, names: Vec<String>) -> Result<Place, LockError> {
-        let queue = self.setup.queue(names).await?;
-        let mut mine = (0..queue.len()).filter(|at| name::is_of(&queue[*at].name, &self.guid));
-        let Some(ahead) = mine.next() else {
-            self.node = None;
-            self.uncertain = false;
-            return Err(LockError::NodeDeleted { dir: self.setup.dir.clone() });
-        };
-        for duplicate in mine {
-            self.setup.delete(&self.setup.child(&queue[duplicate].name)).await?;
+    async fn place_after(&mut self, listings: Listings) -> Result<Place, LockError> {
+        let setup = Arc::clone(&self.setup);
+        let mut place = Place { ahead: 0, nearest: None };
+        for (at, listing) in self.leading_slots().into_iter().zip(listings) {
+            let dir = self.slots[at].dir.clone();
+            let names = setup.listed(&dir, listing).await?;
+            let here = self.place_in(at, setup.queue(&dir, names).await?).await?;
+            place.ahead += here.ahead;
+            place.nearest = place.nearest.or(here.nearest);
         }
-        self.adopt(self.setup.child(&queue[ahead].name)).await?;
-        if self.setup.max_queue.is_some_and(|max| ahead > max) {
-            return Err(LockError::QueueFull { dir: self.setup.dir.clone(), len: ahead });
-        }
-        let nearest = ahead.checked_sub(1).map(|before| self.setup.child(&queue[before].name));
-        Ok(Place { ahead, nearest })
-    }
-
-    /// Takes `path` for our znode. If no reply has named it, its `Stat` is still to be read: the token is in it.
-    async fn adopt(&mut self, path: String) -> Result<(), LockError> {
         self.uncertain = false;
-        if self.node.as_ref().is_some_and(|node| node.path == path) {
-            return Ok(());
-        }
-        let stat = loop {
-            match self.setup.client.exists(&path).await {
-                Ok(Some(stat)) => break stat,
-                Ok(None) => {
-                    self.node = None;
-                    return Err(LockError::NodeDeleted { dir: self.setup.dir.clone() });
-                }
-                Err(error) if error.is_retryable() => {}
-                Err(error) => return Err(self.setup.error(error)),
+        match self.limit {
+            Some(most) if place.ahead > most => {
+                Err(LockError::QueueFull { dir: setup.dir.clone(), len: place.ahead })
             }
-        };
-        self.node = Some(Created { path, stat });
-        Ok(())
+            _ => Ok(place),
+        }
     }
 
-    /// Waits until nobody is in front. A lost connection wakes nobody: the watch is set again by the client.
-    pub(crate) async fn wait(&mut self, mut place: Place) -> Result<(), LockError> {
+    /// Finds the place in one queue of the slot `leading`, and of those in the same directory.
+    async fn place_in(&mut self, leading: usize, queue: Vec<Queued>) -> Result<Place, LockError> {
+        let dir = self.slots[leading].dir.clone();
+        let mut first = queue.len();
+        for slot in self.slots.iter_mut().filter(|slot| slot.dir == dir) {
+            let mut mine = (0..queue.len()).filter(|at| queue[*at].name.starts_with(&slot.prefix));
+            let Some(at) = mine.next() else {
+                slot.node = None;
+                return Err(LockError::NodeDeleted { dir });
+            };
+            first = first.min(at);
+            for duplicate in mine {
+                self.setup.delete(&child(&dir, &queue[duplicate].name)).await?;
+            }
+            slot.adopt(&self.setup, child(&dir, &queue[at].name)).await?;
+        }
+        let beside = self.beside.as_deref();
+        let others = in_the_way(&queue, first, self.role).filter(|other| Some(other.name.as_str()) != beside);
+        let (mut ahead, mut nearest) = (0, None);
+        for other in others {
+            ahead += 1;
+            nearest = Some(other);
+        }
+        Ok(Place { ahead, nearest: nearest.map(|nearest| child(&dir, &nearest.name)) })
+    }
+
+    /// Waits until nobody is in the way. A lost connection wakes nobody: the watch is set again by the client.
+    pub(crate) async fn wait(&mut self, place: Place) -> Result<(), LockError> {
+        match self.waiting {
+            Waiting::ForNearest => self.wait_for_nearest(place).await,
+            Waiting::ForChildren => self.wait_for_children(place).await,
+        }
+    }
+
+    async fn wait_for_nearest(&mut self, mut place: Place) -> Result<(), LockError> {
         while let Some(nearest) = &place.nearest {
             // getData, not exists: where the znode is gone by now no watch is left.
             match self.setup.client.get_data(nearest).watch().await {
@@ -280,30 +200,67 @@ impl Entrant {
                     Err(error) => return Err(self.setup.error(error)),
                 },
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) if error.is_retryable() => continue,
-                Err(error) => return Err(self.setup.error(error)),
+                Err(error) => {
+                    self.setup.retry(error).await?;
+                    continue;
+                }
             }
             place = self.place().await?;
         }
         Ok(())
     }
 
-    /// Leaves the queue: deletes every znode with our guid. `Ok(false)` if there was none.
-    ///
-    /// # Errors
-    /// What keeps the znode there; if that is the end of the session, it goes with it.
-    pub(crate) async fn leave(&mut self) -> Result<bool, LockError> {
-        let mut deleted = false;
-        if let Some(node) = &self.node {
-            deleted = self.setup.delete(&node.path).await?;
-            self.node = None;
+    async fn wait_for_children(&mut self, mut place: Place) -> Result<(), LockError> {
+        while place.nearest.is_some() {
+            let watch = self.watch_children().await?;
+            place = self.place().await?;
+            if place.nearest.is_some() {
+                match watch.changed().await {
+                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                    Err(error) => return Err(self.setup.error(error)),
+                }
+            }
         }
+        Ok(())
+    }
+
+    async fn watch_children(&mut self) -> Result<Watch, LockError> {
+        let dir = &self.slots[0].dir;
+        loop {
+            match self.setup.client.get_children(dir).watch().await {
+                Ok((_, _, watch)) => return Ok(watch),
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                    return Err(LockError::NodeDeleted { dir: dir.clone() });
+                }
+                Err(error) => self.setup.retry(error).await?,
+            }
+        }
+    }
+
+    /// Deletes every znode with our guid. `Ok(false)` if there was none.
+    pub(crate) async fn leave_queue(&mut self) -> Result<bool, LockError> {
+        let setup = Arc::clone(&self.setup);
+        let mut deleted = false;
+        let named: Vec<_> = self.slots.iter().filter_map(|slot| slot.node.as_ref()).collect();
+        if !named.is_empty() {
+            let paths: Vec<_> = named.iter().map(|node| node.path.as_str()).collect();
+            deleted = match named[..] {
+                [node] if self.slots.len() == 1 => {
+                    counter::delete(&setup, &self.slots[0].dir, &node.path).await?
+                }
+                _ => setup.delete_all(&paths).await?,
+            };
+        }
+        self.slots.iter_mut().for_each(|slot| slot.node = None);
         if self.uncertain {
             // Behind a sync, as another server of an ensemble may not have seen the create yet.
-            let _ = self.setup.client.sync(&self.setup.dir).await;
-            for name in self.setup.list().await? {
-                if name::is_of(&name, &self.guid) {
-                    deleted |= self.setup.delete(&self.setup.child(&name)).await?;
+            let _ = setup.client.sync(&self.slots[0].dir).await;
+            for at in self.leading_slots() {
+                let dir = self.slots[at].dir.clone();
+                for name in setup.list(&dir).await? {
+                    if name::is_of(&name, &self.guid) {
+                        deleted |= setup.delete(&child(&dir, &name)).await?;
+                    }
                 }
             }
             self.uncertain = false;
@@ -311,41 +268,113 @@ impl Entrant {
         Ok(deleted)
     }
 
-    /// Sends the creates of the directory and of everything above it.
-    fn send_parents(&self) -> Vec<Reply<Created>> {
-        let mut paths = Vec::new();
-        let mut path = self.setup.dir.as_str();
-        while path != "/" {
-            paths.push(path);
-            path = parent_of(path);
-        }
-        let send = |path: &&str| {
-            let create = self.setup.client.create(*path, Bytes::new()).acl(self.setup.acl.clone());
-            let container = self.setup.parent == ParentMode::Container;
-            if container { create.container().send() } else { create.send() }
+    /// What a guard is told of the znodes of a contender whose turn it is.
+    pub(crate) fn standing(&self) -> Result<Standing, LockError> {
+        let nodes: Vec<_> = self.slots.iter().filter_map(|slot| slot.node.as_ref()).collect();
+        let Some(first) = nodes.first().filter(|_| nodes.len() == self.slots.len()) else {
+            return Err(LockError::NodeDeleted { dir: self.setup.dir.clone() });
         };
-        paths.iter().rev().map(send).collect()
+        Ok(Standing {
+            token: FencingToken::new(first.stat.czxid),
+            nodes: nodes.iter().map(|node| node.path.clone()).collect(),
+            epoch: None,
+        })
     }
 
-    /// Whether a parent was created or is there decides the create behind it. Only a server that knows no containers
-    /// needs another way.
-    async fn await_parents(&mut self, parents: Vec<Reply<Created>>) -> Result<(), LockError> {
-        for parent in parents {
-            match parent.await {
-                Err(error) if error.code() == Some(ErrorCode::Unimplemented) => {
-                    self.setup.parent = ParentMode::Persistent;
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoAuth) => return Err(self.setup.error(error)),
-                _ => {}
-            }
-        }
-        Ok(())
+    /// The first slot of each directory.
+    fn leading_slots(&self) -> Vec<usize> {
+        let is_first = |at: &usize| self.slots[..*at].iter().all(|slot| slot.dir != self.slots[*at].dir);
+        (0..self.slots.len()).filter(is_first).collect()
+    }
+
+    fn dirs(&self) -> impl Iterator<Item = &str> {
+        self.leading_slots().into_iter().map(|at| self.slots[at].dir.as_str())
+    }
+
+    fn send_listings(&self) -> Listings {
+        self.dirs().map(|dir| self.setup.client.get_children(dir).send()).collect()
     }
 }
 
-/// A name that no other contender has. Clients may have a seed in common and draw the same numbers, but never a
-/// session: with the guid of another a contender would take that one's znode for its own.
-fn guid(client: &Client) -> String {
-    let drawn = client.random_u128() ^ u128::from(client.session_id().0 as u64);
-    uuid::Builder::from_random_bytes(drawn.to_be_bytes()).into_uuid().to_string()
+impl Claim for Entrant {
+    fn setup(&self) -> &Arc<Setup> {
+        &self.setup
+    }
+
+    async fn win(&mut self, queued: &mut Option<Notice>) -> Result<Standing, LockError> {
+        self.setup.warnings.look_at_session(&self.setup.client);
+        let place = self.enter().await?;
+        if let Some(node) = &self.slots[0].node {
+            let number = name::parse(&node.path).map_or(0, |parsed| parsed.sequence);
+            self.setup.warnings.look_at_number(&self.slots[0].dir, number);
+        }
+        if place.ahead > 0 {
+            if let Some(notice) = queued.take() {
+                notice(place.ahead);
+            }
+        }
+        self.wait(place).await?;
+        self.standing()
+    }
+
+    async fn leave(&mut self) -> Result<bool, LockError> {
+        if let Some(rival) = &mut self.rival {
+            rival.leave_queue().await?;
+        }
+        self.leave_queue().await
+    }
+
+    async fn change(&mut self, change: Change) -> Result<Standing, LockError> {
+        match change {
+            Change::Downgrade => self.downgrade().await,
+            Change::Upgrade => self.upgrade().await,
+        }
+    }
+}
+
+impl Slot {
+    /// Takes `path` for our znode. If no reply has named it, its `Stat` is still to be read: the token is in it.
+    async fn adopt(&mut self, setup: &Setup, path: String) -> Result<(), LockError> {
+        if self.node.as_ref().is_some_and(|node| node.path == path) {
+            return Ok(());
+        }
+        self.node = setup.stat(&path).await?.map(|stat| Created { path, stat });
+        self.node.as_ref().map(|_| ()).ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })
+    }
+}
+
+/// The creates of a contender's znodes, under way: one of them by itself, several as one transaction.
+enum Creating {
+    One(Reply<Created>),
+    Several(Reply<Vec<MultiOutcome>>),
+}
+
+impl Creating {
+    fn send(setup: &Setup, slots: &[Slot], data: &Bytes) -> Self {
+        let create = |slot: &Slot| -> Create<'_> {
+            let path = child(&slot.dir, &slot.prefix);
+            setup.client.create(path, data.clone()).ephemeral().sequential().acl(setup.acl.clone())
+        };
+        match slots {
+            [slot] => Self::One(create(slot).send()),
+            _ => Self::Several(
+                slots.iter().fold(setup.client.multi(), |multi, slot| multi.add(create(slot))).send(),
+            ),
+        }
+    }
+
+    /// What was created; `None` where the server did not tell all of it, as those before 3.9 do.
+    async fn created(self) -> Result<Vec<Option<Created>>, Error> {
+        Ok(match self {
+            Self::One(reply) => vec![Some(reply.await?)],
+            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
+        })
+    }
+}
+
+fn created(outcome: MultiOutcome) -> Option<Created> {
+    match outcome {
+        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created { path, stat }),
+        _ => None,
+    }
 }

@@ -71,6 +71,38 @@ pub enum LockError {
         /// How many there are.
         len: usize,
     },
+    /// A reader that wants to become the writer is not alone, or others stand in front of it. Release it, and acquire
+    /// the lock for writing; what was read is to be read again then.
+    #[error("lock {dir}: there are other readers or writers")]
+    NotAlone {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// There are other guards of the same acquisition, made by [`Guard::reenter`](crate::Guard::reenter), whose owners
+    /// count on what it is. Drop them first.
+    #[error("lock {dir}: there are other guards of the same acquisition")]
+    Reentered {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// The counter of the directory is so near its end that a reader could not keep the place of the writer it was. Release
+    /// the lock and acquire it for reading; see [`Warning::CounterLow`](crate::Warning::CounterLow).
+    #[error("lock {dir}: the counter of the directory is near its end")]
+    CounterLow {
+        /// The directory of the lock.
+        dir: String,
+    },
+    /// The semaphore was made for another number of permits, or more are wanted than there are. All users of one directory
+    /// must agree on the number.
+    #[error("semaphore {dir}: {wanted} permits, where there are {limit}")]
+    PermitLimit {
+        /// The directory of the semaphore.
+        dir: String,
+        /// What was asked for.
+        wanted: usize,
+        /// What there is.
+        limit: usize,
+    },
     /// Any other refusal; it says what was asked and what the answer was.
     #[error(transparent)]
     Client(#[from] Error),

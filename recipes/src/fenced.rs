@@ -2,9 +2,10 @@
 
 use zoolet_client::{ErrorCode, Multi, MultiOutcome, MultiWrite};
 
-use crate::contender::Setup;
+use crate::claim::Standing;
 use crate::error::LockError;
 use crate::guard::LostReason;
+use crate::setup::Setup;
 
 /// Writes that happen only if the lock is held when they do, and then all of them; from
 /// [`Guard::fenced`](crate::Guard::fenced).
@@ -13,13 +14,22 @@ use crate::guard::LostReason;
 pub struct FencedTxn<'g> {
     setup: &'g Setup,
     multi: Multi<'g>,
+    /// How many checks of the lock stand in front of the writes.
+    checks: usize,
     /// How the lock was lost, where that is known already.
     lost: Option<LostReason>,
 }
 
 impl<'g> FencedTxn<'g> {
-    pub(crate) fn new(setup: &'g Setup, node: &str, lost: Option<LostReason>) -> Self {
-        Self { setup, multi: setup.client.multi().check(node, -1), lost }
+    pub(crate) fn new(setup: &'g Setup, standing: &Standing, lost: Option<LostReason>) -> Self {
+        let epoch = standing.epoch.iter().map(|(path, version)| (path, *version));
+        let checked = epoch.chain(standing.nodes.iter().map(|node| (node, -1)));
+        let mut txn = Self { setup, multi: setup.client.multi(), checks: 0, lost };
+        for (path, version) in checked {
+            txn.multi = txn.multi.check(path, version);
+            txn.checks += 1;
+        }
+        txn
     }
 
     /// Creates a persistent znode that is open to everybody. For any other, [`add`](FencedTxn::add) a create.
@@ -51,9 +61,10 @@ impl<'g> FencedTxn<'g> {
     /// Sends it and waits: one outcome per write, in order.
     ///
     /// # Errors
-    /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known; [`LockError::Client`] with what was refused and its
-    /// number, where 0 is the check of the lock. Nothing has happened then. After a lost connection the outcome is
-    /// unknown.
+    /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known;
+    /// [`LockError::Client`] with what was refused and its number, counted behind the checks of the lock: one for each
+    /// znode that holds it, and one more with [`Algorithm::SingleNode`](crate::Algorithm::SingleNode). Nothing has happened then.
+    /// After a lost connection the outcome is unknown.
     /// # Ordering and cancel safety
     /// Sent at the first poll. Dropping the future does not recall it.
     pub async fn commit(self) -> Result<Vec<MultiOutcome>, LockError> {
@@ -62,11 +73,14 @@ impl<'g> FencedTxn<'g> {
         }
         match self.multi.commit().await {
             Ok(mut outcomes) => {
-                // The check of the lock is ours, not the caller's.
-                outcomes.remove(0);
+                // The checks of the lock are ours, not the caller's.
+                outcomes.drain(..self.checks);
                 Ok(outcomes)
             }
-            Err(error) if error.failed_operation() == Some(0) && error.code() == Some(ErrorCode::NoNode) => {
+            Err(error)
+                if error.failed_operation().is_some_and(|at| at < self.checks)
+                    && matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion)) =>
+            {
                 Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason: LostReason::NodeDeleted })
             }
             Err(error) => Err(self.setup.error(error)),

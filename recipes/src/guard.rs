@@ -5,14 +5,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use zoolet_client::{SessionId, Zxid};
+use zoolet_client::{Client, SessionId, Zxid};
 
-use crate::contender::Setup;
+use crate::claim::{Change, Standing};
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
 use crate::hold::{Hold, Order, lease_end};
+use crate::revoke;
+use crate::setup::Setup;
 
 /// A number that rises with every acquisition of a lock, also when its directory was deleted in between: the
 /// transaction that put the holder in the queue.
@@ -86,54 +89,69 @@ pub enum Released {
     Deleted,
     /// It was lost before.
     AlreadyGone,
+    /// It is held on, by another guard of the same acquisition; see [`Guard::reenter`].
+    StillHeld,
 }
 
-/// A held lock.
+/// A held lock, whatever kind of lock it is.
 ///
 /// It belongs to one session and never moves to another. Dropping it releases the lock in the background, without
 /// blocking and without a new task; [`Guard::release`] waits until that is done.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard {
-    setup: Setup,
-    node: String,
-    token: FencingToken,
+    held: Arc<Held>,
+}
+
+/// What all guards of one acquisition share. Gone with the last of them.
+struct Held {
+    setup: Arc<Setup>,
+    standing: Standing,
     hold: Arc<Hold>,
-    /// Dropped with the guard, which the holder's task takes for the order to release.
-    order: oneshot::Sender<Order>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.hold.order(Order::Release(None));
+    }
 }
 
 impl Guard {
-    pub(crate) fn new(
-        setup: Setup,
-        node: String,
-        czxid: Zxid,
-        hold: Arc<Hold>,
-        order: oneshot::Sender<Order>,
-    ) -> Self {
-        Self { setup, node, token: FencingToken::new(czxid), hold, order }
+    pub(crate) fn new(setup: Arc<Setup>, standing: Standing, hold: Arc<Hold>) -> Self {
+        Self { held: Arc::new(Held { setup, standing, hold }) }
     }
 
     /// The fencing token.
     pub fn token(&self) -> FencingToken {
-        self.token
+        self.held.standing.token
     }
 
-    /// The path of the znode that holds the lock.
+    /// The path of the znode that holds the lock; the first, where there are several.
     pub fn node(&self) -> &str {
-        &self.node
+        self.held.standing.nodes.first().map_or("", String::as_str)
+    }
+
+    /// The paths of the znodes that hold the lock: one, but for [`MultiLock`](crate::MultiLock), several permits of a
+    /// [`Semaphore`](crate::Semaphore) and [`Compat::DualKazoo`](crate::Compat::DualKazoo).
+    pub fn nodes(&self) -> &[String] {
+        &self.held.standing.nodes
     }
 
     /// The session that holds the lock.
     pub fn session_id(&self) -> SessionId {
-        self.setup.client.session_id()
+        self.client().session_id()
+    }
+
+    /// The client whose session that is.
+    pub fn client(&self) -> &Client {
+        &self.held.setup.client
     }
 
     /// What is known without asking the server. [`HoldState::Held`] is no proof: an ensemble may have given the lock to
     /// another while the server this client talks to did not know. [`Guard::verify`] and [`Guard::fenced`] are.
     pub fn state(&self) -> HoldState {
-        let client = &self.setup.client;
+        let client = self.client();
         // The holder's task may not have run since the connection was lost.
-        match self.hold.state() {
+        match self.held.hold.state() {
             HoldState::Held if !client.state().is_connected() => {
                 HoldState::Suspect { since: client.clock().now() }
             }
@@ -145,7 +163,7 @@ impl Guard {
     /// counted from the sending of the last request that was answered, less a tenth for clocks that run apart. Advice,
     /// as an ensemble may count otherwise.
     pub fn lease_left(&self) -> Duration {
-        let client = &self.setup.client;
+        let client = self.client();
         match self.state() {
             HoldState::Lost(_) => Duration::ZERO,
             _ => lease_end(client).saturating_duration_since(client.clock().now()),
@@ -167,7 +185,7 @@ impl Guard {
     /// A lost connection alone does not end it, unless [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is
     /// set. Dropping it changes nothing.
     pub fn lost(&self) -> impl Future<Output = LostReason> + Send + 'static + use<> {
-        let hold = Arc::clone(&self.hold);
+        let hold = Arc::clone(&self.held.hold);
         async move { hold.lost().await }
     }
 
@@ -186,7 +204,41 @@ impl Guard {
             HoldState::Lost(reason) => Some(reason),
             _ => None,
         };
-        FencedTxn::new(&self.setup, &self.node, lost)
+        FencedTxn::new(&self.held.setup, &self.held.standing, lost)
+    }
+
+    /// Another guard of the same acquisition, for code that is called under the lock and asks for a guard of its own: the
+    /// reentrant lock. The lock is released with the last of them, whichever that is; they may be in different tasks.
+    ///
+    /// Who may enter again is who has a guard, not who runs in some thread: a task of tokio moves between threads, and
+    /// many share one. Whoever acquires the lock anew while it holds it waits for itself.
+    pub fn reenter(&self) -> Guard {
+        Guard { held: Arc::clone(&self.held) }
+    }
+
+    /// Replaces the data of the znode that holds the lock, which others see by `contenders`.
+    ///
+    /// # Errors
+    /// As of [`FencedTxn::commit`].
+    /// # Cancel safety
+    /// Dropping the future does not recall the write.
+    pub async fn set_data(&self, data: impl Into<Bytes>) -> Result<(), LockError> {
+        let data = data.into();
+        let mut txn = self.fenced();
+        for node in self.nodes() {
+            txn = txn.set_data(node, data.clone());
+        }
+        txn.commit().await.map(|_| ())
+    }
+
+    /// Waits until somebody asks for the lock by [`revoke`](crate::revoke()), as Curator's `Revoker` and the recipe of the
+    /// documentation do as well. It is a request: what the holder does about it is its own decision. Never ends if nobody asks, nor
+    /// when the lock is lost.
+    ///
+    /// # Cancel safety
+    /// Watches the znode as long as the future lives; dropping it takes the watch back.
+    pub fn revoke_requested(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        revoke::requested(self.client().clone(), self.node().to_owned())
     }
 
     /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then. How late that may
@@ -202,7 +254,7 @@ impl Guard {
         }
     }
 
-    /// Releases the lock and waits until its znode is gone. Without a server it waits until the lock is lost, which is
+    /// Releases the lock and waits until its znode is gone; with another guard of the same acquisition, only drops this one. Without a server it waits until the lock is lost, which is
     /// within the session timeout; the znode is deleted in the background then, if the session is taken up again.
     ///
     /// # Errors
@@ -210,18 +262,50 @@ impl Guard {
     /// # Ordering and cancel safety
     /// The release is under way when this is called; dropping the future only ends the waiting.
     pub fn release(self) -> impl Future<Output = Result<Released, LockError>> + Send + 'static + use<> {
-        let (done, outcome) = oneshot::channel();
-        // If the holder's task is gone, so is its runtime, and the session with it.
-        let _ = self.order.send(Order { done });
-        async move { outcome.await.unwrap_or(Ok(Released::AlreadyGone)) }
+        let waiting = Arc::into_inner(self.held).map(|held| {
+            let (done, outcome) = oneshot::channel();
+            held.hold.order(Order::Release(Some(done)));
+            outcome
+        });
+        async move {
+            match waiting {
+                // If the task behind the guard is gone, so is its runtime, and the session with it.
+                Some(outcome) => outcome.await.unwrap_or(Ok(Released::AlreadyGone)),
+                None => Ok(Released::StillHeld),
+            }
+        }
+    }
+
+    /// Has the task behind the guard make something else of the lock.
+    pub(crate) async fn change(mut self, change: Change) -> Result<Self, (Self, LockError)> {
+        let dir = || self.held.setup.dir.clone();
+        if let HoldState::Lost(reason) = self.held.hold.state() {
+            let error = LockError::NotHeld { dir: dir(), reason };
+            return Err((self, error));
+        }
+        let (done, changed) = oneshot::channel();
+        let gone = LockError::NotHeld { dir: dir(), reason: LostReason::SessionClosed };
+        // Nobody else may count on what it is now; and nobody can come to, as long as it is in here.
+        if Arc::get_mut(&mut self.held).is_none() {
+            let error = LockError::Reentered { dir: self.held.setup.dir.clone() };
+            return Err((self, error));
+        }
+        self.held.hold.order(Order::Change(change, done));
+        let changed = changed.await.unwrap_or(Err(gone));
+        match (changed, Arc::get_mut(&mut self.held)) {
+            (Ok(standing), Some(held)) => held.standing = standing,
+            (Ok(_), None) => {}
+            (Err(error), _) => return Err((self, error)),
+        }
+        Ok(self)
     }
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
-            .field("node", &self.node)
-            .field("token", &self.token)
+            .field("node", &self.node())
+            .field("token", &self.token())
             .field("state", &self.state())
             .finish_non_exhaustive()
     }

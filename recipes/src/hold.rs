@@ -1,13 +1,16 @@
-//! The task behind a guard: notices that the lock is lost, and releases it.
+//! The task behind a guard: notices that the lock is lost, changes it, and releases it.
 
-use std::pin::pin;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, Watch};
 
-use crate::contender::Entrant;
+use crate::claim::{Change, Claim, Standing};
 use crate::error::LockError;
 use crate::guard::{HoldState, LostReason, Released};
 
@@ -21,26 +24,40 @@ pub enum SuspendPolicy {
     Lost,
 }
 
-/// The order to release, with who waits for it.
-pub(crate) struct Order {
-    pub(crate) done: oneshot::Sender<Result<Released, LockError>>,
+/// What a guard tells the task behind it.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Release, and tell whoever waits for it; nobody waits for a guard that was dropped.
+    Release(Option<oneshot::Sender<Result<Released, LockError>>>),
+    /// Make something else of it.
+    Change(Change, oneshot::Sender<Result<Standing, LockError>>),
 }
 
-/// What is known of a held lock: written by its task, read by its guard.
+/// What is known of a held lock: written by its task, read by its guard; and the other way what the guard orders.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    state: Mutex<HoldState>,
+    inner: Mutex<Inner>,
     /// Wakes those who wait in the order in which they came, where a `watch` channel would in random order.
     lost: Notify,
+    ordered: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: HoldState,
+    orders: VecDeque<Order>,
+    /// Whether there is no task any more: it has released the lock, or its runtime is gone.
+    closed: bool,
 }
 
 impl Hold {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(HoldState::Held), lost: Notify::new() }
+        let inner = Inner { state: HoldState::Held, orders: VecDeque::new(), closed: false };
+        Self { inner: Mutex::new(inner), lost: Notify::new(), ordered: Notify::new() }
     }
 
     pub(crate) fn state(&self) -> HoldState {
-        *self.locked()
+        self.locked().state
     }
 
     /// Waits until the lock is lost.
@@ -55,8 +72,29 @@ impl Hold {
         }
     }
 
+    /// Gives an order. Dropped if nobody is there to take it, which whoever waits for its outcome learns by that.
+    pub(crate) fn order(&self, order: Order) {
+        let mut inner = self.locked();
+        if !inner.closed {
+            inner.orders.push_back(order);
+            drop(inner);
+            self.ordered.notify_one();
+        }
+    }
+
+    async fn next_order(&self) -> Order {
+        loop {
+            let told = self.ordered.notified();
+            let next = self.locked().orders.pop_front();
+            match next {
+                Some(order) => return order,
+                None => told.await,
+            }
+        }
+    }
+
     fn set(&self, state: HoldState) {
-        *self.locked() = state;
+        self.locked().state = state;
     }
 
     fn lose(&self, reason: LostReason) -> LostReason {
@@ -65,19 +103,29 @@ impl Hold {
         reason
     }
 
-    fn locked(&self) -> MutexGuard<'_, HoldState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the task of a held lock has.
-pub(crate) struct Holder {
-    pub(crate) entrant: Entrant,
-    pub(crate) node: String,
-    pub(crate) policy: SuspendPolicy,
-    pub(crate) watch_own_node: bool,
-    pub(crate) hold: Arc<Hold>,
-    pub(crate) order: oneshot::Receiver<Order>,
+/// The task of a held lock.
+pub(crate) struct Holder<C> {
+    claim: C,
+    nodes: Vec<String>,
+    task: Task,
+}
+
+/// The end of a [`Hold`] that its task has. Dropped with the task, also by a runtime that goes.
+struct Task(Arc<Hold>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let mut inner = self.0.locked();
+        inner.closed = true;
+        let left = std::mem::take(&mut inner.orders);
+        drop(inner);
+        drop(left);
+    }
 }
 
 /// Until when the session cannot have expired, as far as this machine's clock runs like the server's. A tenth of the
@@ -87,46 +135,79 @@ pub(crate) fn lease_end(client: &Client) -> Instant {
     client.last_contact() + (timeout - timeout / 10)
 }
 
-impl Holder {
+impl<C: Claim> Holder<C> {
+    pub(crate) fn new(claim: C, nodes: Vec<String>, hold: Arc<Hold>) -> Self {
+        Self { claim, nodes, task: Task(hold) }
+    }
+
     /// Watches over the lock until its guard is released or dropped, then gives it up.
     pub(crate) async fn run(self) {
-        let Self { mut entrant, node, policy, watch_own_node, hold, mut order } = self;
-        let client = entrant.setup().client.clone();
-        let mut session_over = pin!(follow_session(&client, policy, &hold));
-        let mut ordered = None;
-        let lost = tokio::select! {
-            biased;
-            given = &mut order => {
-                // A dropped guard is an order as well, for whose outcome nobody waits.
-                let waiting = ordered.insert(given.ok());
-                tokio::select! {
-                    biased;
-                    outcome = entrant.leave() => return tell(waiting.take(), outcome),
-                    reason = &mut session_over => reason,
+        let Self { mut claim, mut nodes, task: Task(ref hold) } = self;
+        let setup = Arc::clone(claim.setup());
+        let mut session_over = pin!(follow_session(&setup.client, setup.policy, hold));
+        let mut releasing = None;
+        let lost = loop {
+            let order = tokio::select! {
+                biased;
+                order = hold.next_order() => order,
+                reason = &mut session_over => break reason,
+                () = follow_nodes(&setup.client, &nodes, setup.watch_own_node) => {
+                    break hold.lose(LostReason::NodeDeleted);
+                }
+            };
+            match order {
+                Order::Release(waiting) => {
+                    let waiting = releasing.insert(waiting);
+                    tokio::select! {
+                        biased;
+                        outcome = claim.leave() => return tell(waiting.take(), outcome),
+                        reason = &mut session_over => break reason,
+                    }
+                }
+                Order::Change(change, done) => {
+                    let changed = tokio::select! {
+                        biased;
+                        changed = claim.change(change) => changed,
+                        reason = &mut session_over => {
+                            let _ = done.send(Err(LockError::NotHeld { dir: setup.dir.clone(), reason }));
+                            break reason;
+                        }
+                    };
+                    if let Ok(standing) = &changed {
+                        nodes.clone_from(&standing.nodes);
+                    }
+                    let _ = done.send(changed);
                 }
             }
-            reason = &mut session_over => reason,
-            () = follow_node(&client, &node, watch_own_node) => hold.lose(LostReason::NodeDeleted),
         };
-        tracing::debug!(node, %lost, "lock lost");
+        tracing::debug!(dir = setup.dir, %lost, "lock lost");
         let answer = async {
-            let waiting = match ordered {
-                Some(waiting) => waiting,
-                None => order.await.ok(),
-            };
-            tell(waiting, Ok(false));
+            let mut releasing = releasing;
+            loop {
+                let order = match releasing.take() {
+                    Some(waiting) => Order::Release(waiting),
+                    None => hold.next_order().await,
+                };
+                match order {
+                    Order::Release(waiting) => return tell(waiting, Ok(false)),
+                    Order::Change(_, done) => {
+                        let error = LockError::NotHeld { dir: setup.dir.clone(), reason: lost };
+                        let _ = done.send(Err(error));
+                    }
+                }
+            }
         };
         // Nobody relies on it any more, so it is not kept from others until the guard is dropped; nor is whoever releases
         // it kept waiting for a server that may never come back.
-        let (gave_up, ()) = tokio::join!(entrant.leave(), answer);
+        let (gave_up, ()) = tokio::join!(claim.leave(), answer);
         if let Err(error) = gave_up {
-            tracing::debug!(node, %error, "cannot give up a lost lock; it goes with the session");
+            tracing::debug!(dir = setup.dir, %error, "cannot give up a lost lock; it goes with the session");
         }
     }
 }
 
 /// Tells whoever waits for a release whether a znode was deleted by it.
-fn tell(waiting: Option<Order>, outcome: Result<bool, LockError>) {
+fn tell(waiting: Option<oneshot::Sender<Result<Released, LockError>>>, outcome: Result<bool, LockError>) {
     let released = match outcome {
         Ok(true) => Ok(Released::Deleted),
         // A lock goes with its session: a release that finds that over has nothing left to do.
@@ -134,7 +215,7 @@ fn tell(waiting: Option<Order>, outcome: Result<bool, LockError>) {
         Err(error) => Err(error),
     };
     match (waiting, released) {
-        (Some(Order { done }), released) => _ = done.send(released),
+        (Some(done), released) => _ = done.send(released),
         (None, Err(error)) => tracing::debug!(%error, "cannot release a lock; it goes with the session"),
         (None, Ok(_)) => {}
     }
@@ -182,11 +263,22 @@ async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> 
     }
 }
 
-/// Waits for the deletion of the holder's own znode, if that is wanted; the end of the session is for others to tell.
-async fn follow_node(client: &Client, node: &str, wanted: bool) {
+/// Waits for the deletion of one of the holder's own znodes, if that is wanted; the end of the session is for others to
+/// tell.
+async fn follow_nodes(client: &Client, nodes: &[String], wanted: bool) {
     if !wanted {
         return std::future::pending().await;
     }
+    let mut followed: Vec<Pin<Box<_>>> =
+        nodes.iter().map(|node| Box::pin(follow_node(client, node))).collect();
+    std::future::poll_fn(|cx| {
+        let gone = followed.iter_mut().any(|followed| followed.as_mut().poll(cx).is_ready());
+        if gone { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+async fn follow_node(client: &Client, node: &str) {
     loop {
         let watch: Result<Watch, Error> = client.get_data(node).watch().await.map(|(_, _, watch)| watch);
         match watch {

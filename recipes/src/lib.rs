@@ -27,17 +27,39 @@
 //! which was paused for longer than its session timeout knows that it is not. So effects are fenced, by
 //! [`Guard::fenced`] or by a store that looks at [`Guard::token`]; [`Guard::lost`] and [`Guard::state`] are advice.
 
+mod acquire;
+mod builder;
+mod claim;
 mod contender;
+mod counter;
+mod election;
 mod error;
 mod fenced;
 mod guard;
 mod hold;
 mod lock;
+mod multi_lock;
 mod name;
+mod permits;
+mod queue;
+mod revoke;
+mod rw_lock;
+mod semaphore;
+mod setup;
+mod single;
+mod warning;
 
-pub use contender::{ForeignPolicy, ParentMode};
+pub use acquire::Acquire;
+pub use builder::LockBuilder;
+pub use election::{Election, Leader, Leaders, Leadership};
 pub use error::LockError;
 pub use fenced::FencedTxn;
 pub use guard::{FencingToken, Guard, HoldState, LostReason, Released};
 pub use hold::SuspendPolicy;
-pub use lock::{Acquire, Contender, Lock, LockBuilder};
+pub use lock::{Algorithm, Compat, Contender, Lock};
+pub use multi_lock::MultiLock;
+pub use revoke::revoke;
+pub use rw_lock::{Markers, ReadGuard, RwLock, WriteGuard};
+pub use semaphore::{Permit, Semaphore};
+pub use setup::{ForeignPolicy, ParentMode};
+pub use warning::Warning;

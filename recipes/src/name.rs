@@ -1,32 +1,76 @@
 //! The names of contenders: ours, and those that other clients give theirs in the same directory.
 
-use std::collections::HashSet;
-
-/// What stands before the number in the names of known clients, and where each comes from.
-const MARKERS: &[&str] = &[
-    "lock-",     // Curator, go-zookeeper, zookeeper-client, the recipe of the documentation
-    "__lock__",  // kazoo
-    "__READ__",  // Curator, read/write
-    "__WRIT__",  //
-    "__rlock__", // kazoo, read/write
-    "read-",     // the recipe of the documentation, read/write
-    "write-",    //
-    "latch-",    // Curator, leader latch
-    "lease-",    // Curator, semaphore
-    "n_",        // the election of the documentation
-];
-
-/// What is in front of the guid in our names: Curator's "protected" prefix. Its readers cut 36 characters behind it.
-const PROTECTED: &str = "_c_";
-
-/// The prefix of the znode of the contender `guid`, to which the server appends the number.
-pub(crate) fn prefix(guid: &str) -> String {
-    format!("{PROTECTED}{guid}-lock-")
+/// What a contender wants, as far as its name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// To read beside other readers.
+    Shared,
+    /// To be alone.
+    Exclusive,
+    /// No known client names its contenders so, but it ends in a number as theirs do.
+    Unknown,
 }
 
-/// Whether `name` belongs to the contender `guid`.
+/// What stands before the number in the names of known clients, and where each comes from.
+const MARKERS: &[(&str, Kind)] = &[
+    ("lock-", Kind::Exclusive), // Curator, go-zookeeper, zookeeper-client, the recipe of the documentation
+    ("__lock__", Kind::Exclusive), // kazoo
+    ("__READ__", Kind::Shared), // Curator, read/write
+    ("__WRIT__", Kind::Exclusive), //
+    ("__rlock__", Kind::Shared), // kazoo, read/write
+    ("read-", Kind::Shared),    // the recipe of the documentation, read/write
+    ("write-", Kind::Exclusive), //
+    ("latch-", Kind::Exclusive), // Curator, leader latch
+    ("lease-", Kind::Exclusive), // Curator, semaphore
+    ("n_", Kind::Exclusive),    // the election of the documentation
+];
+
+/// How our own contenders are named. The servers append the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Curator's "protected" prefix, the guid with its dashes, and this marker. Its readers cut 36 characters behind
+    /// the prefix, and so does go-zookeeper.
+    Curator(&'static str),
+    /// The guid without dashes and this marker, as kazoo does.
+    Kazoo(&'static str),
+}
+
+/// An exclusive contender, as Curator's.
+pub(crate) const LOCK: Style = Style::Curator("-lock-");
+/// An exclusive contender, as kazoo's; a writer is named so as well.
+pub(crate) const KAZOO_LOCK: Style = Style::Kazoo("__lock__");
+/// A reader, as kazoo's.
+pub(crate) const KAZOO_READ: Style = Style::Kazoo("__rlock__");
+/// A reader, as Curator's. Its marker is as long as the writer's on purpose.
+pub(crate) const READ: Style = Style::Curator("-__READ__");
+/// A writer, as Curator's.
+pub(crate) const WRITE: Style = Style::Curator("-__WRIT__");
+/// A candidate, as of Curator's leader latch.
+pub(crate) const LATCH: Style = Style::Curator("-latch-");
+/// A held permit, as of Curator's semaphore.
+pub(crate) const LEASE: Style = Style::Curator("-lease-");
+
+impl Style {
+    /// The prefix of the name of the contender `guid`.
+    pub(crate) fn prefix(self, guid: &str) -> String {
+        match self {
+            Self::Curator(marker) => format!("_c_{guid}{marker}"),
+            Self::Kazoo(marker) => format!("{}{marker}", guid.replace('-', "")),
+        }
+    }
+}
+
+/// Whether `name` is one that [`Style::prefix`] makes for the contender `guid`.
 pub(crate) fn is_of(name: &str, guid: &str) -> bool {
-    name.strip_prefix(PROTECTED).is_some_and(|rest| rest.starts_with(guid))
+    let protected = |name: &str| name.strip_prefix("_c_").is_some_and(|rest| rest.starts_with(guid));
+    let mut bare = guid.bytes().filter(|byte| *byte != b'-');
+    protected(name) || name.len() > 32 && name.bytes().take(32).all(|byte| Some(byte) == bare.next())
+}
+
+/// The same style for a reader where `prefix` is a writer's of the contender `guid`, if it is.
+pub(crate) fn reader_of(prefix: &str, guid: &str) -> Option<String> {
+    let pairs = [(WRITE, READ), (KAZOO_LOCK, KAZOO_READ)];
+    pairs.into_iter().find(|(write, _)| write.prefix(guid) == prefix).map(|(_, read)| read.prefix(guid))
 }
 
 /// What a name says.
@@ -34,110 +78,102 @@ pub(crate) fn is_of(name: &str, guid: &str) -> bool {
 pub(crate) struct Parsed {
     /// The number that the server appended.
     pub(crate) sequence: i64,
-    /// Whether a known client names its contenders so.
-    pub(crate) known: bool,
+    pub(crate) kind: Kind,
 }
 
 /// Reads a name; `None` if it ends in no number, and so belongs to no contender.
 pub(crate) fn parse(name: &str) -> Option<Parsed> {
-    // A known marker decides where the number starts, so that a sign is never taken for a dash.
-    for marker in MARKERS {
-        let number = name.rfind(marker).map(|at| &name[at + marker.len()..]);
-        if let Some(sequence) = number.and_then(signed) {
-            return Some(Parsed { sequence, known: true });
-        }
-    }
-    if let Some(sequence) = session_recipe(name).or_else(|| accumulo(name)) {
-        return Some(Parsed { sequence, known: true });
-    }
-    generic(name).map(|sequence| Parsed { sequence, known: false })
-}
-
-/// A number as the server appends it: ten columns, the sign among them.
-fn signed(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain && text.len() >= 10 { text.parse().ok() } else { None }
-}
-
-/// `x-<session>-<number>`, the recipe shipped with ZooKeeper: the session in decimal, maybe negative, or in hex.
-fn session_recipe(name: &str) -> Option<i64> {
-    let rest = name.strip_prefix("x-")?;
-    let session = rest.strip_prefix('-').unwrap_or(rest);
-    let (session, number) = session.split_once('-')?;
-    let hex = !session.is_empty() && session.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if hex { signed(number) } else { None }
-}
-
-/// `zlock#<uuid>#<number>`.
-fn accumulo(name: &str) -> Option<i64> {
-    let (_uuid, number) = name.strip_prefix("zlock#")?.split_once('#')?;
-    signed(number)
-}
-
-/// Ten digits at the end, or a minus and nine: what a sequential znode of any name ends in.
-fn generic(name: &str) -> Option<i64> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let start = name.len() - digits;
-    match digits {
-        9 if name[..start].ends_with('-') => name[start - 1..].parse().ok(),
-        10.. => name[name.len() - 10..].parse().ok(),
-        _ => None,
-    }
+    let (head, number) = name.split_at(name.len() - digits);
+    // A known marker decides where the number starts, so that a dash of it is never taken for a sign.
+    let known = match marked(head) {
+        Some(kind) => (digits >= 10).then_some((kind, 1)),
+        None => head.strip_suffix('-').and_then(marked).and_then(|kind| (digits >= 9).then_some((kind, -1))),
+    };
+    let (kind, sign) = match known {
+        Some(known) => known,
+        None if digits >= 10 => (Kind::Unknown, 1),
+        None if digits == 9 && head.ends_with('-') => (Kind::Unknown, -1),
+        None => return None,
+    };
+    // Names that are only like those of contenders may have any number of digits in front.
+    let number = if kind == Kind::Unknown { &number[digits.saturating_sub(10)..] } else { number };
+    Some(Parsed { sequence: sign * number.parse::<i64>().ok()?, kind })
 }
 
-/// Whether the numbers give the order of creation: each once, none negative. Near the end of a 32-bit counter they do
-/// not: it sticks there on servers since 3.6, and turns negative on older ones.
-pub(crate) fn is_ordered(sequences: impl Iterator<Item = i64>) -> bool {
-    let mut seen = HashSet::new();
-    sequences.into_iter().all(|sequence| sequence >= 0 && seen.insert(sequence))
+/// What a known client says by the part of a name in front of the number.
+fn marked(head: &str) -> Option<Kind> {
+    let marker = MARKERS.iter().find(|(marker, _)| head.ends_with(marker));
+    let kind = marker.map(|(_, kind)| *kind);
+    kind.or_else(|| (session_recipe(head) || accumulo(head)).then_some(Kind::Exclusive))
+}
+
+/// `x-<session>-`, the recipe shipped with ZooKeeper: the session in decimal, maybe negative, or in hex.
+fn session_recipe(head: &str) -> bool {
+    let session = head.strip_prefix("x-").and_then(|rest| rest.strip_suffix('-'));
+    let digits = session.map(|session| session.strip_prefix('-').unwrap_or(session));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// `zlock#<uuid>#`.
+fn accumulo(head: &str) -> bool {
+    let uuid = head.strip_prefix("zlock#").and_then(|rest| rest.strip_suffix('#'));
+    uuid.is_some_and(|uuid| !uuid.contains('#'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const UUID: &str = "1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f";
+
     #[test]
     fn the_names_of_every_known_client_are_read() {
-        let uuid = "1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f";
-        for (name, sequence, known) in [
-            (format!("_c_{uuid}-lock-0000000007"), 7, true),
-            (format!("_c_{uuid}-lock--000000007"), -7, true),
-            (format!("_c_{uuid}-__READ__0000000008"), 8, true),
-            (format!("_c_{uuid}-__WRIT__-000000009"), -9, true),
-            (format!("_c_{uuid}-latch-0000000010"), 10, true),
-            ("0123456789abcdef0123456789abcdef__lock__0000000011".into(), 11, true),
-            ("0123456789abcdef0123456789abcdef__rlock__0000000012".into(), 12, true),
-            ("x-72057594037927937-0000000013".into(), 13, true),
-            ("x--72057594037927937-0000000014".into(), 14, true),
-            ("x-0100000000000001--000000015".into(), -15, true),
-            (format!("zlock#{uuid}#0000000016"), 16, true),
-            ("n_0000000017".into(), 17, true),
-            ("lock-0000000018".into(), 18, true),
-            ("lock-2147483648".into(), 2_147_483_648, true),
-            ("node_0000000019".into(), 19, false),
-            ("lock-72057594037927937-0000000020".into(), 20, false),
-            ("odd-000000021".into(), -21, false),
+        use Kind::*;
+        for (name, sequence, kind) in [
+            (format!("_c_{UUID}-lock-0000000007"), 7, Exclusive),
+            (format!("_c_{UUID}-lock--000000007"), -7, Exclusive),
+            (format!("_c_{UUID}-lock--2147483648"), -2_147_483_648, Exclusive),
+            (format!("_c_{UUID}-__READ__0000000008"), 8, Shared),
+            (format!("_c_{UUID}-__WRIT__-000000009"), -9, Exclusive),
+            (format!("_c_{UUID}-latch-0000000010"), 10, Exclusive),
+            (format!("_c_{UUID}-lease-0000000010"), 10, Exclusive),
+            ("0123456789abcdef0123456789abcdef__lock__0000000011".into(), 11, Exclusive),
+            ("0123456789abcdef0123456789abcdef__rlock__0000000012".into(), 12, Shared),
+            ("guid-read-0000000012".into(), 12, Shared),
+            ("guid-write-0000000012".into(), 12, Exclusive),
+            ("x-72057594037927937-0000000013".into(), 13, Exclusive),
+            ("x--72057594037927937-0000000014".into(), 14, Exclusive),
+            ("x-0100000000000001--000000015".into(), -15, Exclusive),
+            (format!("zlock#{UUID}#0000000016"), 16, Exclusive),
+            ("n_0000000017".into(), 17, Exclusive),
+            ("lock-0000000018".into(), 18, Exclusive),
+            ("lock-2147483648".into(), 2_147_483_648, Exclusive),
+            ("node_0000000019".into(), 19, Unknown),
+            ("lock-72057594037927937-0000000020".into(), 20, Unknown),
+            ("odd-000000021".into(), -21, Unknown),
+            ("20261121-99990000000022".into(), 22, Unknown),
         ] {
-            assert_eq!(parse(&name), Some(Parsed { sequence, known }), "{name}");
+            assert_eq!(parse(&name), Some(Parsed { sequence, kind }), "{name}");
         }
-        for name in ["config", "lock-", "lock-12", "readme-1.2"] {
+        for name in ["config", "lock-", "lock-12", "readme-1.2", "", "lock-99999999999999999999"] {
             assert_eq!(parse(name), None, "{name}");
         }
     }
 
     #[test]
-    fn our_names_are_curators() {
-        let guid = "1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f";
-        assert_eq!(prefix(guid), format!("_c_{guid}-lock-"));
-        assert!(is_of(&format!("_c_{guid}-lock-0000000000"), guid));
-        assert!(!is_of(&format!("x-{guid}"), guid));
-    }
-
-    #[test]
-    fn numbers_order_contenders_only_while_each_is_there_once_and_none_is_negative() {
-        assert!(is_ordered([3, 1, 2].into_iter()));
-        assert!(!is_ordered([2_147_483_647, 2_147_483_647].into_iter()));
-        assert!(!is_ordered([1, -5].into_iter()));
+    fn our_names_are_those_of_the_clients_we_stand_beside() {
+        assert_eq!(LOCK.prefix(UUID), format!("_c_{UUID}-lock-"));
+        assert_eq!(READ.prefix(UUID), format!("_c_{UUID}-__READ__"));
+        assert_eq!(WRITE.prefix(UUID), format!("_c_{UUID}-__WRIT__"));
+        assert_eq!(LATCH.prefix(UUID), format!("_c_{UUID}-latch-"));
+        assert_eq!(LEASE.prefix(UUID), format!("_c_{UUID}-lease-"));
+        assert_eq!(KAZOO_LOCK.prefix(UUID), "1a2b3c4d0000400080001a2b3c4d5e6f__lock__");
+        assert_eq!(KAZOO_READ.prefix(UUID), "1a2b3c4d0000400080001a2b3c4d5e6f__rlock__");
+        for style in [LOCK, READ, WRITE, LATCH, LEASE, KAZOO_LOCK, KAZOO_READ] {
+            let name = style.prefix(UUID) + "0000000000";
+            assert!(is_of(&name, UUID), "{name}");
+            assert!(!is_of(&name, &UUID.replace('6', "7")), "{name}");
+        }
     }
 }

@@ -128,7 +128,7 @@ impl Desk {
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
         let chroot = Chroot::new("").expect("no chroot");
-        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, clock, rng));
+        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, clock, 1, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }

@@ -1,0 +1,216 @@
+//! The claim behind a semaphore: the head of a queue waits until there are permits enough, and takes them in the
+//! transaction in which it leaves the queue.
+//!
+//! As in Curator's `InterProcessSemaphoreV2` only the first of `<dir>/locks` may add to `<dir>/leases`, so that whoever
+//! counts the leases there is the only one who does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use bytes::Bytes;
+use zoolet_client::{Error, ErrorCode, Watch};
+
+use crate::claim::{Change, Claim, Notice, Standing};
+use crate::contender::{Entrant, Entry, Waiting};
+use crate::error::LockError;
+use crate::guard::FencingToken;
+use crate::name::{self, LEASE, LOCK};
+use crate::queue::{Role, child};
+use crate::setup::{Parents, Setup};
+
+/// How many permits there are, and how many are wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct PermitPlan {
+    pub(crate) max: usize,
+    pub(crate) wanted: usize,
+    /// How many may be in front.
+    pub(crate) limit: Option<usize>,
+    /// Whether others were seen to agree on `max`.
+    pub(crate) agreed: Arc<AtomicBool>,
+}
+
+/// One contender for permits.
+pub(crate) struct Permits {
+    setup: Arc<Setup>,
+    plan: PermitPlan,
+    data: Bytes,
+    entrant: Entrant,
+    leases: Vec<String>,
+    /// Whether there may be leases of ours that no reply has named.
+    uncertain: bool,
+}
+
+fn locks(setup: &Setup) -> String {
+    child(&setup.dir, "locks")
+}
+
+fn leases(setup: &Setup) -> String {
+    child(&setup.dir, "leases")
+}
+
+impl PermitPlan {
+    pub(crate) async fn looks_free(&self, setup: &Setup) -> Result<bool, LockError> {
+        let (locks, leases) = (locks(setup), leases(setup));
+        let (waiting, held) =
+            (setup.client.get_children(&locks).send(), setup.client.get_children(&leases).send());
+        let (waiting, held) = (setup.listed(&locks, waiting).await?, setup.listed(&leases, held).await?);
+        Ok(waiting.is_empty() && held.len() + self.wanted <= self.max)
+    }
+}
+
+impl Permits {
+    pub(crate) fn new(setup: Arc<Setup>, plan: PermitPlan, data: Bytes) -> Self {
+        let entry = Entry {
+            places: vec![(locks(&setup), LOCK)],
+            role: Role::Exclusive,
+            waiting: Waiting::ForNearest,
+            limit: plan.limit,
+        };
+        let entrant = Entrant::new(Arc::clone(&setup), entry, Bytes::new());
+        Self { setup, plan, data, entrant, leases: Vec::new(), uncertain: false }
+    }
+
+    /// Sees to it that the directory says how many permits there are, and that it says the same as we do.
+    async fn agree(&self) -> Result<(), LockError> {
+        let (setup, plan) = (&self.setup, &self.plan);
+        let too_many = |wanted, limit| LockError::PermitLimit { dir: setup.dir.clone(), wanted, limit };
+        if plan.wanted > plan.max || plan.wanted == 0 {
+            return Err(too_many(plan.wanted, plan.max));
+        }
+        while !plan.agreed.load(Relaxed) {
+            match setup.client.get_data(&setup.dir).await {
+                // Curator leaves nothing there, or something of its own.
+                Ok((data, _)) => {
+                    match std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok()) {
+                        Some(limit) if limit != plan.max => return Err(too_many(plan.max, limit)),
+                        _ => plan.agreed.store(true, Relaxed),
+                    }
+                }
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                    let mut parents = Parents::new(setup);
+                    parents.missing(setup, ErrorCode::NoNode)?;
+                    let max = Bytes::from(plan.max.to_string());
+                    parents.take(parents.send(setup, [(setup.dir.as_str(), max)].into_iter())).await;
+                }
+                Err(error) => setup.retry(error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there are permits enough. Nobody else takes any meanwhile, as we are first in the queue.
+    async fn wait_for_permits(&self, queued: &mut Option<Notice>) -> Result<(), LockError> {
+        let (setup, dir) = (&self.setup, leases(&self.setup));
+        let fits = |held: usize| held + self.plan.wanted <= self.plan.max;
+        loop {
+            // Without a watch at first, which would have to be taken back.
+            let held = setup.list(&dir).await?.len();
+            if fits(held) {
+                return Ok(());
+            }
+            if self.plan.limit == Some(0) {
+                return Err(LockError::QueueFull { dir: setup.dir.clone(), len: held });
+            }
+            if let Some(notice) = queued.take() {
+                notice(0);
+            }
+            let watch: Watch = match setup.client.get_children(&dir).watch().await {
+                Ok((names, ..)) if fits(names.len()) => return Ok(()),
+                Ok((_, _, watch)) => watch,
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                Err(error) => {
+                    setup.retry(error).await?;
+                    continue;
+                }
+            };
+            match watch.changed().await {
+                Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                Err(error) => return Err(setup.error(error)),
+            }
+        }
+    }
+
+    /// Takes the permits and leaves the queue, in one transaction. That it leaves the queue is what makes it safe to send
+    /// again: a second one finds nothing to leave, and changes nothing.
+    async fn take(&mut self) -> Result<Standing, LockError> {
+        let setup = Arc::clone(&self.setup);
+        let dir = leases(&setup);
+        let mutex = self.entrant.standing()?.nodes.remove(0);
+        let path = child(&dir, &LEASE.prefix(&self.entrant.guid));
+        let mut parents = Parents::new(&setup);
+        loop {
+            parents.take(parents.send(&setup, [(dir.as_str(), Bytes::new())].into_iter())).await;
+            self.uncertain = true;
+            let mut multi = setup.client.multi().delete(&mutex);
+            for _ in 0..self.plan.wanted {
+                let create = setup.client.create(&path, self.data.clone());
+                multi = multi.add(create.ephemeral().sequential().acl(setup.acl.clone()));
+            }
+            match multi.commit().await {
+                Ok(outcomes) => {
+                    let made = |outcome: &zoolet_client::MultiOutcome| outcome.path().map(str::to_owned);
+                    self.leases = outcomes.iter().filter_map(made).collect();
+                    break;
+                }
+                Err(error) => match (error.code(), error.failed_operation()) {
+                    // Done before, by a try whose reply was lost; or somebody deleted our place in the queue.
+                    (Some(ErrorCode::NoNode), Some(0)) => {
+                        self.leases = self.find(&dir).await?;
+                        break;
+                    }
+                    (Some(code @ ErrorCode::NoNode), _) => parents.missing(&setup, code)?,
+                    _ => setup.retry(error).await?,
+                },
+            }
+        }
+        self.entrant.slots[0].node = None;
+        let evicted = || LockError::NodeDeleted { dir: setup.dir.clone() };
+        if self.leases.len() != self.plan.wanted {
+            return Err(evicted());
+        }
+        // All of them are of one transaction.
+        let stat = setup.stat(&self.leases[0]).await?.ok_or_else(evicted)?;
+        self.uncertain = false;
+        Ok(Standing { nodes: self.leases.clone(), token: FencingToken::new(stat.czxid), epoch: None })
+    }
+
+    /// The leases with our guid.
+    async fn find(&self, dir: &str) -> Result<Vec<String>, LockError> {
+        let names = self.setup.list(dir).await?;
+        let ours = names.into_iter().filter(|name| name::is_of(name, &self.entrant.guid));
+        Ok(ours.map(|name| child(dir, &name)).collect())
+    }
+}
+
+impl Claim for Permits {
+    fn setup(&self) -> &Arc<Setup> {
+        &self.setup
+    }
+
+    async fn win(&mut self, queued: &mut Option<Notice>) -> Result<Standing, LockError> {
+        self.agree().await?;
+        self.entrant.win(queued).await?;
+        self.wait_for_permits(queued).await?;
+        self.take().await
+    }
+
+    async fn leave(&mut self) -> Result<bool, LockError> {
+        let setup = Arc::clone(&self.setup);
+        if self.uncertain {
+            // Behind a sync, as another server of an ensemble may not have seen the multi yet.
+            let _ = setup.client.sync(&setup.dir).await;
+            self.leases = self.find(&leases(&setup)).await?;
+            self.uncertain = false;
+        }
+        let paths: Vec<_> = self.leases.iter().map(String::as_str).collect();
+        let held = !paths.is_empty() && setup.delete_all(&paths).await?;
+        self.leases.clear();
+        // A place in the queue is no permit.
+        self.entrant.leave().await?;
+        Ok(held)
+    }
+
+    async fn change(&mut self, _: Change) -> Result<Standing, LockError> {
+        Err(LockError::NotAlone { dir: self.setup.dir.clone() })
+    }
+}

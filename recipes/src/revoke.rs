@@ -1,0 +1,49 @@
+//! Asking a holder to give its lock up.
+
+use bytes::Bytes;
+use zoolet_client::{Client, Error};
+
+use crate::error::LockError;
+use crate::lock::Contender;
+use crate::setup::PAUSE;
+
+/// What asks for a lock: Curator's word, and that of the recipe of the documentation.
+const REQUESTS: [&[u8]; 2] = [b"__REVOKE__", b"unlock"];
+
+/// Asks a contender to give up the lock or its place in the queue, by writing Curator's `__REVOKE__` to its znode: it
+/// learns that by [`Guard::revoke_requested`](crate::Guard::revoke_requested), or by a listener of Curator's, and
+/// decides itself. To take the lock from it, delete its znode: its writes are refused from then on if they are
+/// [`fenced`](crate::Guard::fenced).
+///
+/// # Errors
+/// [`LockError::NodeDeleted`] if it has left; [`LockError::NoAuth`], [`LockError::SessionOver`], [`LockError::Client`].
+/// # Cancel safety
+/// Dropping the future does not recall the request.
+pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockError> {
+    let path = &contender.path;
+    match client.set_data(path, REQUESTS[0]).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.code() == Some(zoolet_client::ErrorCode::NoNode) => {
+            Err(LockError::NodeDeleted { dir: zoolet_client::parent_of(path).to_owned() })
+        }
+        Err(error) => Err(LockError::of(zoolet_client::parent_of(path), error)),
+    }
+}
+
+/// Waits until somebody has asked for the lock that the znode `node` holds.
+pub(crate) async fn requested(client: Client, node: String) {
+    let asks = |data: &Bytes| REQUESTS.contains(&&data[..]);
+    loop {
+        match client.get_data(&node).watch().await {
+            Ok((data, ..)) if asks(&data) => return,
+            Ok((_, _, watch)) => match watch.changed().await {
+                Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                Err(_) => break,
+            },
+            Err(error) if error.is_retryable() => client.clock().sleep(PAUSE).await,
+            Err(_) => break,
+        }
+    }
+    // It is lost, which is for `Guard::lost` to tell.
+    std::future::pending().await
+}
