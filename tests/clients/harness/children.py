@@ -8,9 +8,9 @@ import subprocess
 _running = set()
 
 
-def start(command, **options):
+def start(command, stdin=subprocess.DEVNULL, **options):
     """Starts a program as the head of a process group of its own."""
-    child = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, start_new_session=True, **options)
+    child = subprocess.Popen(list(map(str, command)), stdin=stdin, start_new_session=True, **options)
     _running.add(child)
     return child
 

@@ -1,0 +1,65 @@
+//! Our recipes, and what the driver wants to know of the tree.
+
+use zoolet_client::{Client, ErrorCode};
+use zoolet_recipes::{Guard, Lock};
+
+use crate::{Outcome, SESSION};
+
+/// Whatever is held.
+pub(crate) enum Held {
+    Guard(Guard),
+}
+
+impl Held {
+    pub(crate) async fn release(self) -> Outcome<()> {
+        match self {
+            Self::Guard(guard) => drop(guard.release().await?),
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn connect(hosts: &str) -> Outcome<Client> {
+    Ok(Client::options().session_timeout(SESSION).connect(hosts).await?)
+}
+
+pub(crate) async fn acquire(client: &Client, dir: &str, kind: &str) -> Outcome<Held> {
+    Ok(match kind {
+        "lock" => Held::Guard(Lock::new(client, dir).acquire().await?),
+        _ => return Err(format!("{kind}: no such kind").into()),
+    })
+}
+
+/// `create ID PATH DATA`, `get ID PATH` and `ephemerals ID PATH`, which is all of them below a path.
+pub(crate) async fn look(client: &Client, words: &[String]) -> Outcome<String> {
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["create", id, path, ref data @ ..] => {
+            client.create(path, data.join(" ")).await?;
+            Ok(format!("created {id}"))
+        }
+        ["get", id, path] => {
+            let (data, _) = client.get_data(path).await?;
+            Ok(format!("got {id} {}", String::from_utf8(data.to_vec())?))
+        }
+        ["ephemerals", id, path] => Ok(format!("found {id} {}", ephemerals(client, path).await?.join(" "))),
+        _ => Err("no such command".into()),
+    }
+}
+
+async fn ephemerals(client: &Client, top: &str) -> Outcome<Vec<String>> {
+    let mut found = Vec::new();
+    let mut paths = vec![top.to_string()];
+    while let Some(path) = paths.pop() {
+        match client.get_children(&path).await {
+            Ok((names, stat)) => {
+                paths.extend(names.iter().map(|name| format!("{path}/{name}")));
+                if stat.ephemeral_owner.0 != 0 {
+                    found.push(path);
+                }
+            }
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => {} // gone meanwhile
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
