@@ -145,7 +145,7 @@ fn outcome(result: OpResult) -> Option<MultiOutcome> {
 }
 
 /// What [`Multi::add`] takes: a [`Create`], [`Delete`] or [`SetData`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MultiWrite(Result<Op, Error>);
 
 impl From<Create<'_>> for MultiWrite {

@@ -32,6 +32,7 @@ mod builder;
 mod claim;
 mod contender;
 mod counter;
+mod directory;
 mod election;
 mod error;
 mod fenced;
@@ -40,6 +41,7 @@ mod hold;
 mod lock;
 mod multi_lock;
 mod name;
+mod patience;
 mod permits;
 mod queue;
 mod revoke;
@@ -47,6 +49,7 @@ mod rw_lock;
 mod semaphore;
 mod setup;
 mod single;
+mod tickets;
 mod warning;
 
 pub use acquire::Acquire;
@@ -62,4 +65,8 @@ pub use revoke::revoke;
 pub use rw_lock::{Markers, ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use setup::{ForeignPolicy, ParentMode};
+pub use tickets::{
+    Begun, Collected, Decision, InvalidTicket, Outcome, Pending, Running, Ticket, TicketError, TicketTxn,
+    Tickets, TicketsBuilder, WorkError,
+};
 pub use warning::Warning;

@@ -1,0 +1,572 @@
+//! Tickets: done once, whoever asks and how often; and what each error means.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use common::{World, world};
+use zoolet_client::{Acl, Client, Error, ErrorCode, Perms};
+use zoolet_recipes::{
+    Begun, Decision, Guard, Lock, Outcome, Running, Ticket, TicketError, TicketTxn, Tickets, WorkError,
+};
+
+const SCOPE: &str = "/idem/withdrawals";
+const ANN: &str = "/ann";
+/// How old what is collected must be: more than what stands in one bucket.
+const AGE: Duration = Duration::from_secs(900);
+
+/// A client, its tickets, and an account with 100 in it.
+async fn bank() -> (World, Client, Tickets) {
+    let world = world().await;
+    let client = world.client().await;
+    client.create(ANN, "100").await.unwrap();
+    let tickets = Tickets::new(&client, SCOPE);
+    (world, client, tickets)
+}
+
+async fn balance(client: &Client) -> u64 {
+    let (data, _) = client.get_data(ANN).await.unwrap();
+    std::str::from_utf8(&data).unwrap().parse().unwrap()
+}
+
+/// The work of a withdrawal.
+async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
+    let Some((data, _)) = txn.get_data(ANN).await? else { return Ok(txn.refuse("no account")) };
+    let balance: u64 = std::str::from_utf8(&data)?.parse()?;
+    let Some(left) = balance.checked_sub(amount) else { return Ok(txn.refuse("too little")) };
+    Ok(txn.set_data(ANN, left.to_string()).done(format!("{left} left")))
+}
+
+async fn withdraw(tickets: &Tickets, ticket: &Ticket, amount: u64) -> Result<Outcome, TicketError> {
+    tickets.run(ticket, format!("take {amount}"), |txn| take(txn, amount)).await
+}
+
+fn value(outcome: &Outcome) -> &str {
+    std::str::from_utf8(outcome.value.as_ref().expect("done")).unwrap()
+}
+
+async fn lock_of(client: &Client) -> Guard {
+    Lock::new(client, "/locks/ann").acquire().await.unwrap()
+}
+
+fn unfinished(begun: Begun<'_>) -> Running<'_> {
+    match begun {
+        Begun::Unfinished(running) => running,
+        begun => panic!("{begun:?}"),
+    }
+}
+
+fn started(begun: Begun<'_>) -> Running<'_> {
+    match begun {
+        Begun::Started(running) => running,
+        begun => panic!("{begun:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ticket_is_executed_once_and_tells_its_outcome_ever_after() {
+    let (world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    assert_eq!(tickets.outcome(&ticket).await.unwrap(), None);
+    let first = withdraw(&tickets, &ticket, 30).await.unwrap();
+    assert!(first.first_time);
+    assert_eq!(value(&first), "70 left");
+    withdraw(&tickets, &tickets.draw(), 5).await.unwrap();
+
+    let elsewhere = Tickets::new(&world.client().await, SCOPE);
+    let stored: Ticket = ticket.to_string().parse().unwrap();
+    let again = withdraw(&elsewhere, &stored, 30).await.unwrap();
+    assert!(!again.first_time);
+    assert_eq!(again.value, first.value);
+    assert_eq!(elsewhere.outcome(&ticket).await.unwrap(), Some(again));
+    assert_eq!(balance(&client).await, 65);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_looked_up_before_the_work_is_run() {
+    let (_world, _client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+    let again = tickets.run(&ticket, "take 30", |_| async { panic!("it was done before") }).await.unwrap();
+    assert_eq!(value(&again), "70 left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_copies_at_once_one_is_executed() {
+    let (world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    let mut copies = Vec::new();
+    for _ in 0..8 {
+        let tickets = Tickets::new(&world.client().await, SCOPE);
+        copies.push(tokio::spawn(async move { withdraw(&tickets, &ticket, 30).await }));
+    }
+    let mut first_times = 0;
+    for copy in copies {
+        let outcome = copy.await.unwrap().unwrap();
+        assert_eq!(value(&outcome), "70 left");
+        first_times += usize::from(outcome.first_time);
+    }
+    assert_eq!(first_times, 1);
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn different_tickets_at_once_are_each_executed_and_none_is_lost() {
+    let (world, client, _) = bank().await;
+    let mut withdrawals = Vec::new();
+    for _ in 0..8 {
+        let tickets = Tickets::new(&world.client().await, SCOPE);
+        withdrawals.push(tokio::spawn(async move { withdraw(&tickets, &tickets.draw(), 10).await }));
+    }
+    for withdrawal in withdrawals {
+        assert!(withdrawal.await.unwrap().unwrap().first_time);
+    }
+    assert_eq!(balance(&client).await, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_remembered_also_when_it_could_be_done_by_now() {
+    let (_world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    let refused = withdraw(&tickets, &ticket, 300).await.unwrap();
+    assert_eq!((refused.first_time, refused.value), (true, Err("too little".into())));
+    client.set_data(ANN, "1000").await.unwrap();
+    let again = withdraw(&tickets, &ticket, 300).await.unwrap();
+    assert_eq!((again.first_time, again.value), (false, Err("too little".into())));
+    assert_eq!(balance(&client).await, 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_rests_on_what_is_there_when_it_is_recorded() {
+    let (_world, client, tickets) = bank().await;
+    let runs = AtomicUsize::new(0);
+    let outcome = tickets
+        .run(&tickets.draw(), "take 300", |mut txn| {
+            let (client, first) = (client.clone(), runs.fetch_add(1, SeqCst) == 0);
+            async move {
+                let (data, _) = txn.get_data(ANN).await?.expect("an account");
+                if first {
+                    client.set_data(ANN, "1000").await?;
+                }
+                Ok(if data == "100" { txn.refuse("too little") } else { txn.done("enough") })
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!(outcome.value, Ok("enough".into()));
+    assert_eq!(runs.load(SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_writes_nothing_but_itself() {
+    let (_world, client, tickets) = bank().await;
+    let work = |txn: TicketTxn| async { Ok(txn.set_data(ANN, "0").refuse("no")) };
+    tickets.run(&tickets.draw(), "", work).await.unwrap();
+    assert_eq!(balance(&client).await, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_parameters_the_ticket_is_never_executed_with_them() {
+    let (_world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+    let error = withdraw(&tickets, &ticket, 31).await.unwrap_err();
+    assert!(matches!(error, TicketError::OtherParameters { ticket: named } if named == ticket), "{error}");
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_new_since_it_was_read_as_absent_makes_the_work_run_again() {
+    let (_world, client, tickets) = bank().await;
+    let runs = AtomicUsize::new(0);
+    let outcome = tickets
+        .run(&tickets.draw(), "open bob", |mut txn| {
+            let (client, run) = (client.clone(), runs.fetch_add(1, SeqCst));
+            async move {
+                if txn.get_data("/bob").await?.is_some() {
+                    return Ok(txn.refuse("there is one"));
+                }
+                if run == 0 {
+                    client.create("/bob", "quicker").await?;
+                }
+                Ok(txn.create("/bob", "0").done(""))
+            }
+        })
+        .await
+        .unwrap();
+    assert_eq!(outcome.value, Err("there is one".into()));
+    assert_eq!(runs.load(SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn contended_a_work_whose_ground_always_changes_is_given_up_in_the_end() {
+    let (_world, client, tickets) = bank().await;
+    let (ticket, runs) = (tickets.draw(), AtomicUsize::new(0));
+    // The scope and the bucket are there.
+    withdraw(&tickets, &tickets.draw(), 0).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let error = tickets
+        .run(&ticket, "take 30", |mut txn| {
+            runs.fetch_add(1, SeqCst);
+            let client = client.clone();
+            async move {
+                txn.get_data(ANN).await?;
+                client.set_data(ANN, "100").await?;
+                Ok(txn.set_data(ANN, "70").done(""))
+            }
+        })
+        .await
+        .unwrap_err();
+    assert!(matches!(error, TicketError::Contended { ticket: named } if named == ticket), "{error}");
+    assert_eq!(runs.load(SeqCst), 16);
+    assert!(began.elapsed() > Duration::from_secs(1), "with pauses in between");
+    assert_eq!(balance(&client).await, 100);
+    assert!(withdraw(&tickets, &ticket, 30).await.unwrap().first_time, "the ticket is not used up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_held_a_lost_lock_keeps_a_ticket_from_being_executed_but_not_from_being_told() {
+    let (_world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let (done, late) = (tickets.draw(), tickets.draw());
+    assert!(tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap().first_time);
+    client.delete(guard.node()).await.unwrap();
+    let error = tickets.run_under(&guard, &late, "", |txn| take(txn, 30)).await.unwrap_err();
+    assert!(matches!(error, TicketError::NotHeld { ticket } if ticket == late), "{error}");
+    assert_eq!(balance(&client).await, 70);
+    let told = tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap();
+    assert_eq!(value(&told), "70 left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_a_write_that_cannot_be_is_told_at_once_and_the_ticket_is_not_used_up() {
+    let (_world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    let began = tokio::time::Instant::now();
+    let work = |txn: TicketTxn| async { Ok(txn.set_data(ANN, "0").create("/no/parent", "").done("")) };
+    let error = tickets.run(&ticket, "", work).await.unwrap_err();
+    let TicketError::Refused { cause, .. } = &error else { panic!("{error}") };
+    assert_eq!(cause.code(), Some(ErrorCode::NoNode));
+    assert_eq!(cause.subject().unwrap().path(), "/no/parent");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(balance(&client).await, 100);
+    client.create("/no", "").await.unwrap();
+    assert!(tickets.run(&ticket, "", work).await.unwrap().first_time);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_a_failure_of_its_own_does_not_use_the_ticket_up() {
+    let (_world, client, tickets) = bank().await;
+    client.set_data(ANN, "a hundred").await.unwrap();
+    let ticket = tickets.draw();
+    let error = withdraw(&tickets, &ticket, 30).await.unwrap_err();
+    let TicketError::Work { cause, .. } = &error else { panic!("{error}") };
+    assert!(cause.is::<std::num::ParseIntError>());
+    client.set_data(ANN, "100").await.unwrap();
+    assert!(withdraw(&tickets, &ticket, 30).await.unwrap().first_time);
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_large_an_outcome_that_no_request_can_carry_is_told_and_nothing_done() {
+    let (_world, client, tickets) = bank().await;
+    let work = |txn: TicketTxn| async { Ok(txn.set_data(ANN, "0").done(vec![0; 2 << 20])) };
+    let error = tickets.run(&tickets.draw(), "", work).await.unwrap_err();
+    assert!(matches!(error, TicketError::TooLarge { size, max, .. } if size > max), "{error}");
+    assert_eq!(balance(&client).await, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_data_in_the_scope_or_in_a_record_is_left_alone() {
+    let (_world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+    let bucket = ticket.unix_millis() / 600_000 * 600;
+    let record = format!("{SCOPE}/{bucket}/{ticket}");
+    client.set_data(&record, "zoolet-ticket/2 whatever").await.unwrap();
+    let error = withdraw(&tickets, &ticket, 30).await.unwrap_err();
+    assert!(matches!(&error, TicketError::Foreign { path } if *path == record), "{error}");
+
+    client.create("/other", "somebody else's").await.unwrap();
+    let error = withdraw(&Tickets::new(&client, "/other"), &ticket, 30).await.unwrap_err();
+    assert!(matches!(&error, TicketError::Foreign { path } if path == "/other"), "{error}");
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_znode_in_the_place_of_the_scope_becomes_it() {
+    let (_world, client, _) = bank().await;
+    client.create("/prepared", "").await.unwrap();
+    let tickets = Tickets::new(&client, "/prepared");
+    assert!(withdraw(&tickets, &tickets.draw(), 30).await.unwrap().first_time);
+    let (data, _) = client.get_data("/prepared").await.unwrap();
+    assert_eq!(data, "zoolet-tickets/1 0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_auth_who_may_not_write_tickets_executes_none() {
+    let (world, client, _) = bank().await;
+    client.add_auth("digest", "teller:secret").await.unwrap();
+    let acl = vec![Acl::new(Perms::ALL, "auth", "")];
+    let tickets = Tickets::builder(&client, SCOPE).acl(acl).build();
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+
+    let stranger = Tickets::new(&world.client().await, SCOPE);
+    for ticket in [ticket, stranger.draw()] {
+        let error = withdraw(&stranger, &ticket, 30).await.unwrap_err();
+        assert!(matches!(&error, TicketError::NoAuth { scope } if scope == SCOPE), "{error}");
+    }
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_over_the_same_ticket_goes_on_by_another_client() {
+    let (world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    client.close().await.unwrap();
+    let error = withdraw(&tickets, &ticket, 30).await.unwrap_err();
+    assert!(matches!(&error, TicketError::SessionOver { scope, .. } if scope == SCOPE), "{error}");
+    let client = world.client().await;
+    assert!(withdraw(&Tickets::new(&client, SCOPE), &ticket, 30).await.unwrap().first_time);
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_any_other_refusal_is_passed_on() {
+    let (_world, client, _) = bank().await;
+    let error = withdraw(&Tickets::new(&client, "no/slash"), &Tickets::new(&client, "/a").draw(), 1).await;
+    assert!(matches!(error, Err(TicketError::Client(Error::InvalidPath { .. }))), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn collected_a_late_retry_is_refused_and_never_executed() {
+    let (world, client, tickets) = bank().await;
+    let (old, never_run) = (tickets.draw(), tickets.draw());
+    withdraw(&tickets, &old, 30).await.unwrap();
+    // Has seen the scope as it was, and does not ask again until it must.
+    let elsewhere = Tickets::new(&world.client().await, SCOPE);
+    elsewhere.run(&elsewhere.draw(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
+    tokio::time::sleep(2 * AGE).await;
+    let young = tickets.draw();
+    withdraw(&tickets, &young, 5).await.unwrap();
+
+    let collected = tickets.collect(AGE).await.unwrap();
+    assert_eq!((collected.deleted, collected.pending), (2, 0));
+    for tickets in [&tickets, &elsewhere] {
+        for late in [old, never_run] {
+            let error = withdraw(tickets, &late, 30).await.unwrap_err();
+            let TicketError::Collected { ticket, floor } = error else { panic!("{error}") };
+            assert_eq!((ticket, floor), (late, collected.floor));
+        }
+        assert!(!withdraw(tickets, &young, 5).await.unwrap().first_time, "it is above the floor");
+    }
+    assert_eq!(balance(&client).await, 65);
+    let (names, _) = client.get_children(SCOPE).await.unwrap();
+    assert_eq!(names.len(), 2, "the bucket of the young one, and that of none: {names:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_floor_never_falls_and_what_is_young_is_never_collected() {
+    let (_world, _client, tickets) = bank().await;
+    tokio::time::sleep(3 * AGE).await;
+    let floor = tickets.collect(AGE).await.unwrap().floor;
+    assert_eq!(tickets.collect(2 * AGE).await.unwrap().floor, floor);
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+    let collected = tickets.collect(Duration::ZERO).await.unwrap();
+    assert_eq!(collected.deleted, 0, "its ten minutes are not over");
+    assert!(!withdraw(&tickets, &ticket, 30).await.unwrap().first_time);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_records_than_fit_into_one_request_are_collected_all() {
+    let (_world, client, tickets) = bank().await;
+    let mut drawn = Vec::new();
+    for _ in 0..2_000 {
+        drawn.push(tickets.draw());
+    }
+    assert!(drawn.is_sorted_by_key(Ticket::unix_millis));
+    for tickets_of in drawn.chunks(100) {
+        let run = |ticket: Ticket| {
+            let tickets = tickets.clone();
+            tokio::spawn(async move { tickets.run(&ticket, "", |txn| async { Ok(txn.done("")) }).await })
+        };
+        let runs: Vec<_> = tickets_of.iter().map(|ticket| run(*ticket)).collect();
+        for run in runs {
+            assert!(run.await.unwrap().unwrap().first_time, "and no two are the same");
+        }
+    }
+    tokio::time::sleep(2 * AGE).await;
+    let other = tickets.clone();
+    let at_once = tokio::spawn(async move { other.collect(AGE).await });
+    let here = tickets.collect(AGE).await.unwrap();
+    let there = at_once.await.unwrap().unwrap();
+    assert!(here.deleted + there.deleted == 2_000, "{here:?} {there:?}");
+    assert_eq!(client.get_children(SCOPE).await.unwrap().0, ["pending"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tickets_are_unique_also_among_clients_with_one_seed() {
+    let (world, ..) = bank().await;
+    let mut drawn = Vec::new();
+    for _ in 0..10 {
+        let tickets = Tickets::new(&world.client().await, SCOPE);
+        drawn.extend((0..100).map(|_| tickets.draw()));
+    }
+    drawn.sort();
+    drawn.dedup();
+    assert_eq!(drawn.len(), 1_000);
+    let now = u64::try_from(world.clock.unix_millis()).unwrap();
+    assert_eq!(drawn[0].unix_millis(), now, "by the client's clock, which stands");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_a_ticket_is_begun_and_finished_and_then_told() {
+    let (_world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let ticket = tickets.draw();
+    let running = started(tickets.begin(&guard, &ticket, "pay ann").await.unwrap());
+    assert_eq!((running.ticket(), running.token()), (ticket, guard.token()));
+    let pending = tickets.pending().await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!((pending[0].ticket, pending[0].token), (ticket, guard.token().get()));
+    assert_eq!(pending[0].params, "pay ann");
+
+    assert!(running.finish("receipt 7").await.unwrap().first_time);
+    assert!(tickets.pending().await.unwrap().is_empty());
+    let Begun::Settled(told) = tickets.begin(&guard, &ticket, "pay ann").await.unwrap() else {
+        panic!("it is settled")
+    };
+    assert_eq!((told.first_time, value(&told)), (false, "receipt 7"));
+    let error = tickets.begin(&guard, &ticket, "pay bob").await.unwrap_err();
+    assert!(matches!(error, TicketError::OtherParameters { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_who_goes_on_is_told_that_it_is_unfinished_and_who_was_there_before_cannot_finish() {
+    let (world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let ticket = tickets.draw();
+    let stuck = started(tickets.begin(&guard, &ticket, "pay ann").await.unwrap());
+    // An operator, or a pause that was too long.
+    client.delete(guard.node()).await.unwrap();
+
+    let next = world.client().await;
+    let (guard, tickets) = (lock_of(&next).await, Tickets::new(&next, SCOPE));
+    let pending = tickets.pending().await.unwrap().remove(0);
+    let running = unfinished(tickets.begin(&guard, &pending.ticket, &pending.params).await.unwrap());
+    assert!(running.token().get() > pending.token);
+    let error = stuck.finish("too late").await.unwrap_err();
+    assert!(matches!(error, TicketError::NotHeld { ticket: named } if named == ticket), "{error}");
+    running.refuse("a person looks into it").await.unwrap();
+    let told = tickets.outcome(&ticket).await.unwrap().unwrap();
+    assert_eq!(told.value, Err("a person looks into it".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_a_second_call_under_the_same_guard_takes_the_ticket_over() {
+    let (_world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let ticket = tickets.draw();
+    let first = started(tickets.begin(&guard, &ticket, "").await.unwrap());
+    let second = unfinished(tickets.begin(&guard, &ticket, "").await.unwrap());
+    assert!(matches!(first.finish("first").await, Err(TicketError::NotHeld { .. })));
+    second.finish("second").await.unwrap();
+    assert_eq!(value(&tickets.outcome(&ticket).await.unwrap().unwrap()), "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outside_nothing_is_begun_or_taken_over_without_the_lock() {
+    let (_world, client, tickets) = bank().await;
+    let (guard, lost) = (lock_of(&client).await, Lock::new(&client, "/locks/bob").acquire().await.unwrap());
+    client.delete(lost.node()).await.unwrap();
+    let (new, begun) = (tickets.draw(), tickets.draw());
+    let running = started(tickets.begin(&guard, &begun, "").await.unwrap());
+    for ticket in [new, begun] {
+        let error = tickets.begin(&lost, &ticket, "").await.unwrap_err();
+        assert!(matches!(error, TicketError::NotHeld { .. }), "{error}");
+    }
+    assert_eq!(tickets.outcome(&new).await.unwrap(), None);
+    running.finish("").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn pending_a_ticket_that_is_begun_is_not_run() {
+    let (_world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let ticket = tickets.draw();
+    let running = started(tickets.begin(&guard, &ticket, "take 30").await.unwrap());
+    let error = withdraw(&tickets, &ticket, 30).await.unwrap_err();
+    assert!(matches!(error, TicketError::Pending { ticket: named } if named == ticket), "{error}");
+    assert!(matches!(tickets.outcome(&ticket).await, Err(TicketError::Pending { .. })));
+    assert_eq!(balance(&client).await, 100);
+    running.finish("").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pending_is_not_collected_before_it_is_finished() {
+    let (_world, client, tickets) = bank().await;
+    let guard = lock_of(&client).await;
+    let (begun, done) = (tickets.draw(), tickets.draw());
+    let running = started(tickets.begin(&guard, &begun, "pay ann").await.unwrap());
+    withdraw(&tickets, &done, 30).await.unwrap();
+    tokio::time::sleep(2 * AGE).await;
+
+    let collected = tickets.collect(AGE).await.unwrap();
+    assert_eq!((collected.deleted, collected.pending), (1, 1));
+    drop(running);
+    let running = unfinished(tickets.begin(&guard, &begun, "pay ann").await.unwrap());
+    running.finish("paid").await.unwrap();
+    assert_eq!(value(&tickets.outcome(&begun).await.unwrap().unwrap()), "paid");
+
+    let collected = tickets.collect(AGE).await.unwrap();
+    assert_eq!((collected.deleted, collected.pending), (1, 0));
+    let error = tickets.begin(&guard, &begun, "pay ann").await.unwrap_err();
+    assert!(matches!(error, TicketError::Collected { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_in_the_middle_of_a_collection_is_not_executed_though_its_bucket_is_still_there() {
+    let (_world, client, tickets) = bank().await;
+    let (old, kept) = (tickets.draw(), tickets.draw());
+    let guard = lock_of(&client).await;
+    withdraw(&tickets, &old, 30).await.unwrap();
+    // A pending one keeps the bucket in its place.
+    let _running = started(tickets.begin(&guard, &kept, "").await.unwrap());
+    tokio::time::sleep(2 * AGE).await;
+    let elsewhere = tickets.clone();
+    tickets.collect(AGE).await.unwrap();
+    for tickets in [tickets, elsewhere] {
+        let error = withdraw(&tickets, &old, 30).await.unwrap_err();
+        assert!(matches!(error, TicketError::Collected { .. }), "{error}");
+    }
+    assert_eq!(balance(&client).await, 70);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_handle_serves_many_tasks() {
+    let (_world, client, tickets) = bank().await;
+    let tickets = Arc::new(tickets);
+    let mut tasks = Vec::new();
+    for _ in 0..10 {
+        let tickets = Arc::clone(&tickets);
+        tasks.push(tokio::spawn(async move {
+            let ticket = tickets.draw();
+            tickets
+                .run(&ticket, "take 1", |mut txn| async move {
+                    let (data, _) = txn.get_data(ANN).await?.ok_or("no account")?;
+                    let left = std::str::from_utf8(&data)?.parse::<u64>()? - 1;
+                    Ok(txn.set_data(ANN, left.to_string()).done(""))
+                })
+                .await
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(balance(&client).await, 90);
+}
