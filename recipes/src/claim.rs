@@ -102,8 +102,16 @@ async fn win<C: Claim>(
     queued: &mut Option<Notice>,
 ) -> Result<Standing, LockError> {
     let standing = claim.win(queued).await?;
-    if confirmed {
-        FencedTxn::new(claim.setup(), &standing, None).commit().await?;
+    if !confirmed {
+        return Ok(standing);
     }
-    Ok(standing)
+    loop {
+        // It changes nothing, so it may be asked again.
+        match FencedTxn::new(claim.setup(), &standing, None).commit().await {
+            Ok(_) => return Ok(standing),
+            Err(LockError::Client(error)) => claim.setup().retry(error).await?,
+            Err(LockError::NotHeld { dir, .. }) => return Err(LockError::NodeDeleted { dir }),
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::counter;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::name::{self, Style};
-use crate::queue::{Queued, Role, child, in_the_way};
+use crate::queue::{Role, child};
 use crate::setup::{Parents, Setup};
 
 /// What a contender waits for while somebody is in its way.
@@ -142,7 +142,7 @@ impl Entrant {
         for (at, listing) in self.leading_slots().into_iter().zip(listings) {
             let dir = self.slots[at].dir.clone();
             let names = setup.listed(&dir, listing).await?;
-            let here = self.place_in(at, setup.queue(&dir, names).await?).await?;
+            let here = self.place_in(at, names).await?;
             place.ahead += here.ahead;
             place.nearest = place.nearest.or(here.nearest);
         }
@@ -155,30 +155,22 @@ impl Entrant {
         }
     }
 
-    /// Finds the place in one queue of the slot `leading`, and of those in the same directory.
-    async fn place_in(&mut self, leading: usize, queue: Vec<Queued>) -> Result<Place, LockError> {
+    /// Finds the place of those slots that are in the directory of the slot `leading`.
+    async fn place_in(&mut self, leading: usize, names: Vec<String>) -> Result<Place, LockError> {
+        let setup = Arc::clone(&self.setup);
         let dir = self.slots[leading].dir.clone();
-        let mut first = queue.len();
-        for slot in self.slots.iter_mut().filter(|slot| slot.dir == dir) {
-            let mut mine = (0..queue.len()).filter(|at| queue[*at].name.starts_with(&slot.prefix));
-            let Some(at) = mine.next() else {
-                slot.node = None;
-                return Err(LockError::NodeDeleted { dir });
-            };
-            first = first.min(at);
-            for duplicate in mine {
-                self.setup.delete(&child(&dir, &queue[duplicate].name)).await?;
-            }
-            slot.adopt(&self.setup, child(&dir, &queue[at].name)).await?;
+        let here = self.slots.iter().filter(|slot| slot.dir == dir);
+        let prefixes: Vec<_> = here.map(|slot| slot.prefix.as_str()).collect();
+        let found = setup.find(&dir, names, &prefixes, self.role, self.beside.as_deref()).await?;
+        let Some(found) = found else { return Err(LockError::NodeDeleted { dir }) };
+        for duplicate in found.duplicates {
+            setup.delete(&child(&dir, &duplicate)).await?;
         }
-        let beside = self.beside.as_deref();
-        let others = in_the_way(&queue, first, self.role).filter(|other| Some(other.name.as_str()) != beside);
-        let (mut ahead, mut nearest) = (0, None);
-        for other in others {
-            ahead += 1;
-            nearest = Some(other);
+        let here = self.slots.iter_mut().filter(|slot| slot.dir == dir);
+        for (slot, name) in here.zip(found.mine) {
+            slot.adopt(&setup, &name).await?;
         }
-        Ok(Place { ahead, nearest: nearest.map(|nearest| child(&dir, &nearest.name)) })
+        Ok(Place { ahead: found.ahead, nearest: found.nearest.map(|nearest| child(&dir, &nearest)) })
     }
 
     /// Waits until nobody is in the way. A lost connection wakes nobody: the watch is set again by the client.
@@ -333,13 +325,16 @@ impl Claim for Entrant {
 }
 
 impl Slot {
-    /// Takes `path` for our znode. If no reply has named it, its `Stat` is still to be read: the token is in it.
-    async fn adopt(&mut self, setup: &Setup, path: String) -> Result<(), LockError> {
-        if self.node.as_ref().is_some_and(|node| node.path == path) {
+    /// Takes the child `name` for our znode. If no reply has named it, its `Stat` is still to be read: the token is in it.
+    async fn adopt(&mut self, setup: &Setup, name: &str) -> Result<(), LockError> {
+        if self.node.as_ref().is_some_and(|node| node.path.ends_with(name)) {
             return Ok(());
         }
-        self.node = setup.stat(&path).await?.map(|stat| Created { path, stat });
-        self.node.as_ref().map(|_| ()).ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })
+        let path = child(&self.dir, name);
+        let stat = setup.stat(&path).await?;
+        let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
+        self.node = Some(Created { path, stat });
+        Ok(())
     }
 }
 

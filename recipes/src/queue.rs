@@ -3,7 +3,7 @@
 use zoolet_client::{Error, Stat};
 
 use crate::error::LockError;
-use crate::name::{self, Kind};
+use crate::name::{self, Kind, Parsed};
 use crate::setup::{ForeignPolicy, Setup};
 
 /// What a contender wants, which says whom it waits for.
@@ -24,8 +24,8 @@ pub(crate) struct Queued {
 }
 
 impl Role {
-    fn waits_for(self, other: &Queued) -> bool {
-        self == Self::Exclusive || other.kind != Kind::Shared
+    fn waits_for(self, other: Kind) -> bool {
+        self == Self::Exclusive || other != Kind::Shared
     }
 }
 
@@ -34,15 +34,7 @@ impl Setup {
     pub(crate) async fn queue(&self, dir: &str, names: Vec<String>) -> Result<Vec<Queued>, LockError> {
         let mut queue = Vec::with_capacity(names.len());
         for name in names {
-            let parsed = name::parse(&name);
-            let known = parsed.filter(|parsed| parsed.kind != Kind::Unknown);
-            let counts = match self.foreign {
-                ForeignPolicy::Exclusive => parsed,
-                ForeignPolicy::Ignore => known,
-                ForeignPolicy::Reject if known.is_some() => known,
-                ForeignPolicy::Reject => return Err(LockError::Foreign { dir: dir.to_owned(), name }),
-            };
-            if let Some(parsed) = counts {
+            if let Some(parsed) = self.counts(dir, &name)? {
                 queue.push(Queued { key: parsed.sequence, name, kind: parsed.kind });
             }
         }
@@ -79,16 +71,120 @@ impl Setup {
     }
 }
 
-/// Whether the numbers of a sorted queue give the order of creation: each once, none negative. Near the end of a 32-bit
-/// counter they do not: it sticks there on servers since 3.6 (ZOOKEEPER-3249), and turns negative on older ones.
+/// Where a contender stands in one directory.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Its own names: the first by each of its prefixes.
+    pub(crate) mine: Vec<String>,
+    /// More of its own by the same prefixes, made by a create that was sent twice.
+    pub(crate) duplicates: Vec<String>,
+    /// How many are in its way.
+    pub(crate) ahead: usize,
+    /// The nearest of them.
+    pub(crate) nearest: Option<String>,
+}
+
+impl Setup {
+    /// Finds the contender that has `prefixes` among `names`, the children of `dir`; `None` if one of its znodes is
+    /// missing. `beside` is the name of one that is never in its way.
+    pub(crate) async fn find(
+        &self,
+        dir: &str,
+        names: Vec<String>,
+        prefixes: &[&str],
+        role: Role,
+        beside: Option<&str>,
+    ) -> Result<Option<Found>, LockError> {
+        // Most often the numbers alone tell, and one look at each name is enough.
+        if let Some(found) = self.find_by_numbers(dir, &names, prefixes, role, beside)? {
+            return Ok(Some(found));
+        }
+        let queue = self.queue(dir, names).await?;
+        let mut found = Found::default();
+        let mut first = queue.len();
+        for prefix in prefixes {
+            let mut mine = queue.iter().enumerate().filter(|(_, queued)| queued.name.starts_with(prefix));
+            let Some((at, queued)) = mine.next() else { return Ok(None) };
+            first = first.min(at);
+            found.mine.push(queued.name.clone());
+            found.duplicates.extend(mine.map(|(_, queued)| queued.name.clone()));
+        }
+        for other in in_the_way(&queue, first, role).filter(|other| Some(other.name.as_str()) != beside) {
+            found.ahead += 1;
+            found.nearest = Some(other.name.clone());
+        }
+        Ok(Some(found))
+    }
+
+    /// The same by the numbers of the names alone; `None` where they do not tell, or the contender is missing.
+    fn find_by_numbers(
+        &self,
+        dir: &str,
+        names: &[String],
+        prefixes: &[&str],
+        role: Role,
+        beside: Option<&str>,
+    ) -> Result<Option<Found>, LockError> {
+        let mut found = Found::default();
+        let mut own = i64::MAX;
+        for prefix in prefixes {
+            let mut mine: Vec<_> = names
+                .iter()
+                .filter(|name| name.starts_with(prefix))
+                .filter_map(|name| Some((name::parse(name)?.sequence, name)))
+                .collect();
+            mine.sort_unstable();
+            let Some(((number, first), more)) = mine.split_first() else { return Ok(None) };
+            own = own.min(*number);
+            found.mine.push((*first).clone());
+            found.duplicates.extend(more.iter().map(|(_, name)| (*name).clone()));
+        }
+        let mut nearest = (i64::MIN, "");
+        for name in names {
+            let Some(parsed) = self.counts(dir, name)? else { continue };
+            let number = parsed.sequence;
+            let tied = number == own && !prefixes.iter().any(|prefix| name.starts_with(prefix));
+            if is_unsure(number) || tied {
+                return Ok(None);
+            }
+            if number < own && role.waits_for(parsed.kind) && Some(name.as_str()) != beside {
+                found.ahead += 1;
+                nearest = nearest.max((number, name));
+            }
+        }
+        found.nearest = (found.ahead > 0).then(|| nearest.1.to_owned());
+        Ok(Some(found))
+    }
+
+    /// What `name`, a child of `dir`, says if it is a contender by the policy of this lock.
+    fn counts(&self, dir: &str, name: &str) -> Result<Option<Parsed>, LockError> {
+        let parsed = name::parse(name);
+        let known = parsed.filter(|parsed| parsed.kind != Kind::Unknown);
+        match self.foreign {
+            ForeignPolicy::Exclusive => Ok(parsed),
+            ForeignPolicy::Reject if known.is_none() => {
+                Err(LockError::Foreign { dir: dir.to_owned(), name: name.to_owned() })
+            }
+            ForeignPolicy::Ignore | ForeignPolicy::Reject => Ok(known),
+        }
+    }
+}
+
+/// Whether a number does not tell when its znode was created. At the end of a 32-bit counter all get the last number on
+/// servers since 3.6 (ZOOKEEPER-3249), and negative ones on older ones.
+fn is_unsure(number: i64) -> bool {
+    number < 0 || number == i64::from(i32::MAX)
+}
+
+/// Whether the numbers of a sorted queue give the order of creation.
 fn is_ordered(queue: &[Queued]) -> bool {
-    queue.first().is_none_or(|first| first.key >= 0)
-        && queue.windows(2).all(|pair| pair[0].key != pair[1].key)
+    let unsure = |queued: &Queued| is_unsure(queued.key);
+    !queue.iter().any(unsure) && queue.windows(2).all(|pair| pair[0].key != pair[1].key)
 }
 
 /// Those in front of the `at`-th of a queue for whom it waits, nearest last.
 pub(crate) fn in_the_way(queue: &[Queued], at: usize, role: Role) -> impl Iterator<Item = &Queued> {
-    queue[..at].iter().filter(move |other| role.waits_for(other))
+    queue[..at].iter().filter(move |other| role.waits_for(other.kind))
 }
 
 /// The path of a child of `dir`.
@@ -109,7 +205,9 @@ mod tests {
     fn numbers_order_contenders_only_while_each_is_there_once_and_none_is_negative() {
         assert!(is_ordered(&queue(&[])));
         assert!(is_ordered(&queue(&[1, 2, 3])));
-        assert!(!is_ordered(&queue(&[5, 2_147_483_647, 2_147_483_647])));
+        assert!(!is_ordered(&queue(&[5, 5])));
+        assert!(!is_ordered(&queue(&[5, 2_147_483_647])), "one created later may be gone");
+        assert!(is_ordered(&queue(&[2_147_483_646, 2_147_483_648])));
         assert!(!is_ordered(&queue(&[-5, 1])));
     }
 

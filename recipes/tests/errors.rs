@@ -1,0 +1,213 @@
+//! Every error of a lock and every way to lose one, each in a situation that brings it about.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{DIR, TIMEOUT, settle, world};
+use zoolet_client::{Acl, Client, ErrorCode, Perms, SessionState};
+use zoolet_recipes::{
+    ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore, SuspendPolicy,
+};
+
+const SHORT: Duration = Duration::from_millis(50);
+
+#[tokio::test(start_paused = true)]
+async fn timeout_when_somebody_else_holds_it_for_too_long() {
+    let world = world().await;
+    let ((_a, one), (_b, two)) = (world.lock().await, world.lock().await);
+    let _held = one.acquire().await.unwrap();
+    let refused = two.acquire().timeout(SHORT).await.unwrap_err();
+    assert!(matches!(&refused, LockError::Timeout { dir } if dir == DIR), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_over_and_session_closed_when_the_client_is_closed() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    zk.close().await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::SessionClosed);
+    let refused = lock.acquire().await.unwrap_err();
+    let closed = matches!(refused, LockError::SessionOver { reason: LostReason::SessionClosed, .. });
+    assert!(closed, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_expired_when_the_server_says_so() {
+    let world = world().await;
+    // A lease that ends first would be the reason otherwise: this holder comes back too late, and is told.
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let fixture = world.server.fixture();
+    fixture.expire_session(zk.session_id()).await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::SessionExpired);
+    let refused = lock.acquire().await.unwrap_err();
+    let expired = matches!(refused, LockError::SessionOver { reason: LostReason::SessionExpired, .. });
+    assert!(expired, "{refused}");
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn auth_failed_when_the_server_refuses_credentials() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    zk.add_auth("no-such-scheme", "secret").await.unwrap_err();
+    assert_eq!(guard.lost().await, LostReason::AuthFailed);
+    let refused = lock.acquire().await.unwrap_err();
+    let failed = matches!(refused, LockError::SessionOver { reason: LostReason::AuthFailed, .. });
+    assert!(failed, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_what_comes_then() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let contact = zk.last_contact();
+    world.server.shutdown().await;
+    assert_eq!(guard.lost().await, LostReason::LeaseElapsed);
+    assert!(contact.elapsed() <= TIMEOUT);
+    let refused = guard.fenced().delete("/x").commit().await.unwrap_err();
+    assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspended_when_a_lost_connection_is_to_be_fatal() {
+    let world = world().await;
+    let zk = world.client().await;
+    let lock = Lock::builder(&zk, DIR).on_suspend(SuspendPolicy::Lost).build();
+    let guard = lock.acquire().await.unwrap();
+    let fixture = world.server.fixture();
+    fixture.disconnect(zk.session_id()).await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::Suspended);
+    let mut states = zk.states();
+    while states.next().await != Some(SessionState::Connected) {}
+    // It is given up for good, though the session lives.
+    settle(|| async { zk.get_ephemerals("/").await.unwrap().is_empty() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_deleted_when_somebody_evicts_a_waiter_or_a_holder() {
+    let world = world().await;
+    let ((zk, one), (_b, two)) = (world.lock().await, world.lock().await);
+    let watching = Lock::builder(&zk, DIR).watch_own_node(true).build();
+    let guard = watching.acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { two.acquire().await });
+    settle(|| async { one.contenders().await.unwrap().len() == 2 }).await;
+    zk.delete(one.contenders().await.unwrap().pop().unwrap().path).await.unwrap();
+    zk.delete(guard.node()).await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::NodeDeleted);
+    let refused = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(refused, LockError::NodeDeleted { .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_auth_when_an_acl_denies_what_the_lock_needs() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    zk.create("/locks", "").await.unwrap();
+    let reading = vec![Acl { perms: Perms::READ | Perms::ADMIN, ..Acl::open().remove(0) }];
+    zk.create(DIR, "").acl(reading).await.unwrap();
+    let refused = lock.acquire().await.unwrap_err();
+    assert!(matches!(&refused, LockError::NoAuth { dir } if dir == DIR), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_is_there_needs_no_right_to_create_those_above_it() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    zk.create("/locks", "").await.unwrap();
+    let reading = vec![Acl { perms: Perms::READ | Perms::ADMIN, ..Acl::open().remove(0) }];
+    zk.set_acl("/locks", reading).await.unwrap();
+    let refused = lock.acquire().await.unwrap_err();
+    assert!(
+        matches!(refused, LockError::NoAuth { .. }),
+        "there is no directory, and it may not be made: {refused}"
+    );
+    zk.set_acl("/locks", Acl::open()).await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    zk.set_acl("/", vec![Acl { perms: Perms::READ | Perms::ADMIN, ..Acl::open().remove(0) }]).await.unwrap();
+    let below = Lock::new(&zk, format!("{DIR}/below"));
+    below.acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_parent_when_the_directory_is_not_to_be_made_or_cannot_have_children() {
+    let world = world().await;
+    let (zk, _) = world.lock().await;
+    let strict = Lock::builder(&zk, DIR).parent(ParentMode::MustExist).build();
+    let refused = strict.acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::NoParent { code: ErrorCode::NoNode, .. }), "{refused}");
+    zk.create("/brief", "").ephemeral().await.unwrap();
+    let refused = Lock::new(&zk, "/brief").acquire().await.unwrap_err();
+    let childless = matches!(refused, LockError::NoParent { code: ErrorCode::NoChildrenForEphemerals, .. });
+    assert!(childless, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_when_a_strict_lock_finds_something_else_in_its_directory() {
+    let world = world().await;
+    let (zk, _) = world.lock().await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    zk.create(format!("{DIR}/readme"), "").await.unwrap();
+    let strict = Lock::builder(&zk, DIR).foreign(ForeignPolicy::Reject).build();
+    let refused = strict.acquire().await.unwrap_err();
+    assert!(matches!(&refused, LockError::Foreign { name, .. } if name == "readme"), "{refused}");
+    assert!(zk.get_ephemerals("/").await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue_full_when_more_wait_than_are_allowed() {
+    let world = world().await;
+    let ((zk, one), (_b, two)) = (world.lock().await, world.lock().await);
+    let _held = one.acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { two.acquire().await.map(drop) });
+    settle(|| async { one.contenders().await.unwrap().len() == 2 }).await;
+    let short = Lock::builder(&zk, DIR).max_queue(1).build();
+    let refused = short.acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::QueueFull { len: 2, .. }), "{refused}");
+    waiting.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_alone_and_reentered_when_a_lock_cannot_be_changed() {
+    let world = world().await;
+    let zk: Client = world.client().await;
+    let lock = RwLock::new(&zk, DIR);
+    let (one, two) = (lock.read().await.unwrap(), lock.read().await.unwrap());
+    let (one, refused) = one.try_upgrade().await.unwrap_err();
+    assert!(matches!(&refused, LockError::NotAlone { dir } if dir == DIR), "{refused}");
+    two.release().await.unwrap();
+    let other = one.reenter();
+    let (_one, refused) = one.try_upgrade().await.unwrap_err();
+    assert!(matches!(&refused, LockError::Reentered { dir } if dir == DIR), "{refused}");
+    other.verify().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn permit_limit_when_more_are_wanted_than_there_are() {
+    let world = world().await;
+    let zk = world.client().await;
+    let refused = Semaphore::new(&zk, DIR, 2).acquire(3).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitLimit { wanted: 3, limit: 2, .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_or_the_client_refuses_besides_is_told_as_it_is() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let refused = Lock::new(&zk, "no/slash").acquire().await.unwrap_err();
+    assert!(matches!(&refused, LockError::Client(error) if error.code() == Some(ErrorCode::BadArguments)));
+    let refused = lock.acquire().data(vec![0; 2 << 20]).await.unwrap_err();
+    assert!(matches!(refused, LockError::Client(_)), "{refused}");
+    let guard = lock.acquire().await.unwrap();
+    let refused = guard.fenced().delete("/nothing").commit().await.unwrap_err();
+    let LockError::Client(error) = &refused else { panic!("{refused}") };
+    assert_eq!((error.code(), error.failed_operation()), (Some(ErrorCode::NoNode), Some(1)));
+    guard.verify().await.unwrap();
+}

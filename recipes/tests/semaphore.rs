@@ -1,0 +1,121 @@
+//! Permits.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{DIR, World, settle, world};
+use zoolet_client::{Client, WatcherType};
+use zoolet_recipes::{LockError, Permit, Semaphore};
+
+async fn contender(world: &World) -> (Client, Semaphore) {
+    let client = world.client().await;
+    let semaphore = Semaphore::new(&client, DIR, 3);
+    (client, semaphore)
+}
+
+async fn held(semaphore: &Semaphore) -> usize {
+    semaphore.holders().await.unwrap().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_permits_are_held_than_there_are_and_tokens_rise() {
+    let world = world().await;
+    let (_a, semaphore) = contender(&world).await;
+    let first = semaphore.acquire(1).await.unwrap();
+    let both = semaphore.acquire(2).await.unwrap();
+    assert_eq!((first.count(), both.count(), held(&semaphore).await), (1, 2, 3));
+    assert!(both.token() > first.token());
+    let refused = semaphore.acquire(1).timeout(Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(refused, LockError::Timeout { .. }), "{refused}");
+    settle(|| async { semaphore.contenders().await.unwrap().is_empty() }).await;
+    both.release().await.unwrap();
+    assert_eq!(held(&semaphore).await, 1);
+    let again = semaphore.acquire(2).await.unwrap();
+    assert!(again.token() > first.token());
+    again.verify().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_many_is_not_passed_by_those_who_want_few() {
+    let world = world().await;
+    let (_a, one) = contender(&world).await;
+    let (_b, two) = contender(&world).await;
+    let (_c, three) = contender(&world).await;
+    let first = one.acquire(2).await.unwrap();
+    let many = tokio::spawn(async move { two.acquire(3).await.unwrap() });
+    settle(|| async { one.contenders().await.unwrap().len() == 1 }).await;
+    let few = tokio::spawn(async move { three.acquire(1).await.unwrap() });
+    settle(|| async { one.contenders().await.unwrap().len() == 2 }).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!few.is_finished(), "one permit is free, but somebody is in front");
+    first.release().await.unwrap();
+    let many: Permit = many.await.unwrap();
+    assert!(!few.is_finished());
+    many.release().await.unwrap();
+    drop(few.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_permits_of_a_session_that_ends_are_free_again_and_no_watch_is_left() {
+    let world = world().await;
+    let (a, one) = contender(&world).await;
+    let (b, two) = contender(&world).await;
+    let held = one.acquire(3).await.unwrap();
+    let waiting = tokio::spawn(async move { two.acquire(3).await.unwrap() });
+    let leases = format!("{DIR}/leases");
+    settle(|| async { b.check_watches(&leases, WatcherType::Children).await.unwrap() }).await;
+    a.close().await.unwrap();
+    held.lost().await;
+    let permit = waiting.await.unwrap();
+    assert!(!b.check_watches(&leases, WatcherType::Any).await.unwrap());
+    permit.release().await.unwrap();
+    assert_eq!(b.get_ephemerals("/").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn trying_takes_free_permits_and_never_waits() {
+    let world = world().await;
+    let (a, semaphore) = contender(&world).await;
+    let two = semaphore.try_acquire(2).await.unwrap().expect("three are free");
+    assert!(semaphore.try_acquire(2).await.unwrap().is_none());
+    let one = semaphore.try_acquire(1).await.unwrap().expect("one is free");
+    drop((one, two));
+    settle(|| async { a.get_ephemerals("/").await.unwrap().is_empty() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_number_that_others_do_not_agree_on_is_refused() {
+    let world = world().await;
+    let (zk, semaphore) = contender(&world).await;
+    let refused = semaphore.acquire(4).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitLimit { wanted: 4, limit: 3, .. }), "{refused}");
+    let refused = semaphore.acquire(0).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitLimit { wanted: 0, .. }), "{refused}");
+    semaphore.acquire(1).await.unwrap().release().await.unwrap();
+    assert_eq!(zk.get_data(DIR).await.unwrap().0, "3");
+    let other = Semaphore::new(&zk, DIR, 5);
+    let refused = other.acquire(1).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitLimit { wanted: 5, limit: 3, .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_waits_for_permits_and_is_evicted_is_told_and_has_none() {
+    let world = world().await;
+    let (zk, one) = contender(&world).await;
+    let (b, two) = contender(&world).await;
+    let held = one.acquire(3).await.unwrap();
+    let waiting = tokio::spawn(async move { two.acquire(1).await });
+    let leases = format!("{DIR}/leases");
+    settle(|| async { b.check_watches(&leases, WatcherType::Children).await.unwrap() }).await;
+    let place = one.contenders().await.unwrap().pop().unwrap();
+    zk.delete(place.path).await.unwrap();
+    held.release().await.unwrap();
+    let refused = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(refused, LockError::NodeDeleted { .. }), "{refused}");
+    assert_eq!(one.holders().await.unwrap(), []);
+}
