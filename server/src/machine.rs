@@ -135,6 +135,13 @@ impl Machine {
         }
     }
 
+    pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
+        match self {
+            Self::One(core) => core.set_counter(path, children),
+            Self::Many(ensemble) => ensemble.set_counter(path, children),
+        }
+    }
+
     pub(crate) fn restart(&mut self, now: Millis) {
         match self {
             Self::One(core) => core.restart(now),

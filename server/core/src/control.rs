@@ -54,6 +54,12 @@ impl Core {
         conn.inspect(|conn| self.move_away(*conn)).is_some()
     }
 
+    /// Makes it look as if so many children had been created below a znode, which is what numbers sequential names: the end
+    /// of a 32-bit counter is out of reach otherwise. No transaction; it is not replayed. False if there is no such znode.
+    pub fn set_counter(&mut self, path: &str, children: i64) -> bool {
+        self.tree.set_counter(path, children)
+    }
+
     /// Refuses the next request on a connection because its session has moved away.
     pub(crate) fn move_away(&mut self, conn: ConnId) {
         if let Some(link) = self.links.get_mut(&conn) {

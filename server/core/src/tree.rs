@@ -214,6 +214,12 @@ impl Tree {
         }
     }
 
+    /// Lets a znode have had so many children. False if there is no such znode.
+    pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
+        let node = self.nodes.get_mut(path);
+        node.map(|node| node.creates = children).is_some()
+    }
+
     fn create(&mut self, node: Znode, parent_creates: i64) {
         let path = Arc::clone(&node.path);
         if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {

@@ -95,6 +95,15 @@ impl Ensemble {
         self.leader.move_session(session)
     }
 
+    /// Makes it look as if so many children had been created below a znode, as
+    /// [`Core::set_counter`](crate::Core::set_counter) does, also at endpoints that lag, as far as they have it.
+    pub fn set_counter(&mut self, path: &str, children: i64) -> bool {
+        for endpoint in &mut self.endpoints {
+            endpoint.core.set_counter(path, children);
+        }
+        self.leader.set_counter(path, children)
+    }
+
     /// Stops and starts everything, as [`Core::restart`](crate::Core::restart) does. Endpoints keep what they had
     /// applied, and lag, are read-only or dead as before.
     pub fn restart(&mut self, now: Millis) {

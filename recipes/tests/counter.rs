@@ -1,0 +1,131 @@
+//! The end of a directory's counter at 2^31.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::{DIR, World, queue, settle, world};
+use zoolet_client::{Acl, Client};
+use zoolet_recipes::{Compat, Lock, LockError, ParentMode, RwLock, Warning};
+
+/// Half of what a counter can count.
+const HALF: u32 = 1 << 30;
+
+/// The directory, as if so many contenders had been there.
+async fn after(world: &World, contenders: u32) -> Client {
+    let zk = world.client().await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "kept").await.unwrap();
+    world.server.fixture().set_counter(DIR, contenders).await.unwrap();
+    zk
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_counter_that_is_half_used_is_warned_of_once_and_begins_again_when_nobody_waits() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    zk.set_acl(DIR, Acl::open()).await.unwrap();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&warnings);
+    let lock =
+        Lock::builder(&zk, DIR).on_warning(move |warning| told.lock().unwrap().push(warning.clone())).build();
+    let (one, two) = (lock.acquire().await.unwrap(), world.lock().await);
+    let waiting = tokio::spawn(async move { two.1.acquire().await.unwrap() });
+    settle(|| async { queue(&zk).await.len() == 2 }).await;
+    one.release().await.unwrap();
+    let guard = waiting.await.unwrap();
+    assert!(guard.node().ends_with("1073741826"), "somebody waited: {}", guard.node());
+    guard.release().await.unwrap();
+    let guard = lock.acquire().await.unwrap();
+    assert!(guard.node().ends_with("-lock-0000000000"), "{}", guard.node());
+    assert_eq!(zk.get_data(DIR).await.unwrap().0, "kept");
+    let left = HALF - 2;
+    assert_eq!(*warnings.lock().unwrap(), [Warning::CounterLow { dir: DIR.into(), left }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_was_not_to_be_made_is_not_made_anew() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    let before = zk.exists(DIR).await.unwrap().unwrap().czxid;
+    let lock = Lock::builder(&zk, DIR).parent(ParentMode::MustExist).build();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(zk.exists(DIR).await.unwrap().unwrap().czxid, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn contenders_get_their_turn_in_order_past_the_end_of_the_counter() {
+    for compat in [Compat::Curator, Compat::DualKazoo] {
+        let world = world().await;
+        let zk = after(&world, i32::MAX as u32 - 3).await;
+        let (order, tokens) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let mut tasks = Vec::new();
+        for number in 0..8 {
+            let client = world.client().await;
+            let lock = Lock::builder(&client, DIR).compat(compat).build();
+            let (order, tokens) = (Arc::clone(&order), Arc::clone(&tokens));
+            tasks.push(tokio::spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                order.lock().unwrap().push(number);
+                tokens.lock().unwrap().push(guard.token());
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                guard.verify().await.unwrap();
+                guard.release().await.unwrap();
+            }));
+            let nodes = if compat == Compat::DualKazoo { 2 } else { 1 };
+            settle(|| async { queue(&zk).await.len() == (number + 1) * nodes }).await;
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
+        assert!(tokens.lock().unwrap().is_sorted());
+    }
+}
+
+/// What a server of Apache's does at the end: every later contender has the last number, but for some that are negative.
+#[tokio::test(start_paused = true)]
+async fn where_names_are_equal_or_negative_the_order_of_creation_decides() {
+    let world = world().await;
+    let zk = after(&world, 0).await;
+    let name =
+        |guid: u8, number: &str| format!("{DIR}/_c_{guid:08x}-0000-4000-8000-000000000000-lock-{number}");
+    let names = [
+        name(9, "2147483646"),
+        name(3, "2147483647"),
+        name(7, "-2147483648"),
+        name(5, "2147483647"),
+        name(1, "2147483647"),
+    ];
+    for path in &names {
+        zk.create(path, "").ephemeral().await.unwrap();
+    }
+    let lock = Lock::new(&zk, DIR);
+    let order: Vec<_> =
+        lock.contenders().await.unwrap().into_iter().map(|contender| contender.path).collect();
+    assert_eq!(order, names);
+    // One of ours comes last, whatever its number.
+    let (zk, lock) = (world.client().await, lock);
+    let waiting = tokio::spawn(async move { lock.acquire().await.unwrap() });
+    settle(|| async { queue(&zk).await.len() == 6 }).await;
+    for path in &names {
+        assert!(!waiting.is_finished());
+        zk.delete(path).await.unwrap();
+    }
+    waiting.await.unwrap().verify().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn counter_low_when_a_writer_would_become_a_reader_near_the_end_of_the_counter() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    let writing = RwLock::new(&zk, DIR).write().await.unwrap();
+    let (writing, refused) = writing.downgrade().await.unwrap_err();
+    assert!(matches!(&refused, LockError::CounterLow { dir } if dir == DIR), "{refused}");
+    writing.verify().await.unwrap();
+    writing.release().await.unwrap();
+    let writing = RwLock::new(&zk, DIR).write().await.unwrap();
+    drop(writing.downgrade().await.unwrap());
+}
