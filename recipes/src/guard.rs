@@ -189,12 +189,28 @@ impl Guard {
         async move { hold.lost().await }
     }
 
-    /// Asks the ensemble whether the lock is held, by a write that changes nothing: the one honest answer.
+    /// Asks the ensemble whether the lock is held, by a write that changes nothing: the one honest answer. It was true when
+    /// that was executed. Asks again where the answer is lost, until there is one or the lock is lost.
     ///
     /// # Errors
-    /// [`LockError::NotHeld`], and [`LockError::SessionOver`]; after [`LockError::Client`] nothing is known.
+    /// [`LockError::NotHeld`]; [`LockError::NoAuth`] and [`LockError::Client`] if the server does not answer that.
+    /// # Cancel safety
+    /// Dropping the future changes nothing.
     pub async fn verify(&self) -> Result<(), LockError> {
-        self.fenced().commit().await.map(|_| ())
+        let asking = async {
+            loop {
+                match self.fenced().commit().await {
+                    Ok(_) => return Ok(()),
+                    Err(LockError::Client(error)) => self.held.setup.retry(error).await?,
+                    Err(LockError::SessionOver { dir, reason }) => {
+                        return Err(LockError::NotHeld { dir, reason });
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let not_held = |reason| LockError::NotHeld { dir: self.held.setup.dir.clone(), reason };
+        self.run(asking).await.unwrap_or_else(|reason| Err(not_held(reason)))
     }
 
     /// Writes that happen only if the lock is still held when they do: a multi that begins with a check of the holder's

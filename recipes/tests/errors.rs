@@ -11,6 +11,7 @@ use zoolet_client::{Acl, Client, ErrorCode, Perms, SessionState};
 use zoolet_recipes::{
     ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore, SuspendPolicy,
 };
+use zoolet_server::fault::request;
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -88,6 +89,20 @@ async fn suspended_when_a_lost_connection_is_to_be_fatal() {
     while states.next().await != Some(SessionState::Connected) {}
     // It is given up for good, though the session lives.
     settle(|| async { zk.get_ephemerals("/").await.unwrap().is_empty() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn verifying_asks_again_where_the_answer_is_lost_and_ends_when_the_lock_does() {
+    let world = world().await;
+    let (_zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let faults = world.server.fixture().faults();
+    faults.on(request().nth(1)).lose_reply().unwrap();
+    guard.verify().await.unwrap();
+    assert_eq!(faults.fired().len(), 1);
+    world.server.shutdown().await;
+    let refused = guard.verify().await.unwrap_err();
+    assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
