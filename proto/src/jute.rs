@@ -127,7 +127,7 @@ impl Jute for Option<Bytes> {
 /// A string. Malformed UTF-8 becomes U+FFFD, as Java reads it; no path may contain that, so it is refused later.
 impl Jute for Option<String> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        field.map(|text| text.map(|text| String::from_utf8_lossy(text).into_owned())).parse(i)
+        field.map(|text| text.map(text_of)).parse(i)
     }
 
     fn encode(&self, out: &mut BytesMut) {
@@ -135,6 +135,14 @@ impl Jute for Option<String> {
             Some(text) => put_str(text, out),
             None => out.put_i32(-1),
         }
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    // A check of the whole is much quicker than a search for what is to be replaced, and nearly all there is to do.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

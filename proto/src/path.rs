@@ -49,7 +49,7 @@ impl ZnodePath {
         let Some(rest) = path.strip_prefix('/') else {
             return Err(if path.is_empty() { PathError::Empty } else { PathError::NotAbsolute });
         };
-        if rest.is_empty() {
+        if rest.is_empty() || is_plain(rest) {
             return Ok(());
         }
         if rest.ends_with('/') {
@@ -126,6 +126,19 @@ pub fn parent_of(path: &str) -> &str {
     }
 }
 
+/// Whether what stands behind the first slash keeps every rule at first sight, as nearly all paths do: no more than
+/// printable ASCII, no component that is empty or begins with a dot. Two loops without a branch, which take a fraction
+/// of the time of a look at every character.
+fn is_plain(rest: &str) -> bool {
+    let bytes = rest.as_bytes();
+    let starts = |byte: u8| (byte != b'/') & (byte != b'.');
+    let printable = bytes.iter().fold(true, |all, byte| all & (b' '..=b'~').contains(byte));
+    let pairs = bytes.iter().zip(bytes.iter().skip(1));
+    let components = pairs.fold(true, |all, (before, byte)| all & ((*before != b'/') | starts(*byte)));
+    let ends = bytes.first().is_some_and(|first| starts(*first)) && bytes.last() != Some(&b'/');
+    printable & components & ends
+}
+
 /// Everything above U+FFFF needs surrogates in Java's UTF-16, and those are forbidden.
 fn is_allowed(c: char) -> bool {
     !matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
@@ -143,6 +156,8 @@ mod tests {
             ("/", Ok(())),
             ("/a", Ok(())),
             ("/a/...", Ok(())),
+            ("/a.b/c..", Ok(())),
+            ("/.a/..b/ ~", Ok(())),
             ("/ ~\u{a0}\u{f900}\u{ffef}", Ok(())),
             ("/\u{d7ff}", Ok(())),
             ("", Err(Empty)),
@@ -152,6 +167,9 @@ mod tests {
             ("/a//b", Err(EmptyComponent)),
             ("/a/./b", Err(RelativeComponent)),
             ("/..", Err(RelativeComponent)),
+            ("/.", Err(RelativeComponent)),
+            ("/a/.", Err(RelativeComponent)),
+            ("//", Err(TrailingSlash)),
             ("/a\0", Err(illegal('\0'))),
             ("/\u{1f}", Err(illegal('\u{1f}'))),
             ("/\u{7f}", Err(illegal('\u{7f}'))),

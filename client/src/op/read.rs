@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_proto::{Reply, Request, Stat, records};
+use zoolet_proto::{NameList, Reply, Request, Stat, records};
 
 use super::{decode, sendable};
 use crate::call::{Answer, Call, Decode};
@@ -112,7 +112,7 @@ impl<'c> GetChildren<'c> {
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
         let decode = decode!("getChildren",
             Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
-                (names.iter().collect(), stat, one_shot(*watch)?)
+                (strings(&names), stat, one_shot(*watch)?)
             }
         );
         self.request(true, decode)
@@ -120,7 +120,7 @@ impl<'c> GetChildren<'c> {
 
     fn call(self) -> Call<'c, (Vec<String>, Stat)> {
         let decode = decode!("getChildren",
-            Answer { reply: Reply::Children2(names, stat), .. } => (names.iter().collect(), stat),
+            Answer { reply: Reply::Children2(names, stat), .. } => (strings(&names), stat),
         );
         self.request(false, decode)
     }
@@ -133,6 +133,12 @@ impl<'c> GetChildren<'c> {
 }
 
 sendable!(GetChildren => (Vec<String>, Stat));
+
+fn strings(names: &NameList) -> Vec<String> {
+    let mut strings = Vec::with_capacity(names.len());
+    strings.extend(names.iter());
+    strings
+}
 
 fn one_shot(handle: Handle) -> Result<Watch, Error> {
     match handle {

@@ -157,9 +157,11 @@ impl Core {
     }
 }
 
-/// The names of the children of a znode: what follows the last slash of their paths, sorted.
+/// The names of the children of a znode, sorted: what follows the last slash of their paths, which is at the same place
+/// in all.
 fn names(node: &Znode) -> NameList {
-    node.children().map(|path| path.rsplit('/').next().unwrap_or_default()).collect()
+    let above = node.children().next().and_then(|path| path.rfind('/')).map_or(0, |slash| slash + 1);
+    node.children().map(|path| path.get(above..).unwrap_or_default()).collect()
 }
 
 fn ephemerals(core: &Core, session: SessionId, prefix: &str) -> Vec<String> {
