@@ -28,6 +28,7 @@
 //! [`Guard::fenced`] or by a store that looks at [`Guard::token`]; [`Guard::lost`] and [`Guard::state`] are advice.
 
 mod acquire;
+mod barrier;
 mod builder;
 mod claim;
 mod contender;
@@ -53,6 +54,7 @@ mod tickets;
 mod warning;
 
 pub use acquire::Acquire;
+pub use barrier::{Barrier, BarrierError, DoubleBarrier, Inside};
 pub use builder::LockBuilder;
 pub use election::{Election, Leader, Leaders, Leadership};
 pub use error::LockError;

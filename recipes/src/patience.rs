@@ -1,8 +1,9 @@
 //! How often something is tried again, and how long is waited in between.
 
+use std::future::Future;
 use std::time::Duration;
 
-use zoolet_client::Client;
+use zoolet_client::{Client, Error};
 
 /// How often something is tried again. The pauses come to about five seconds, to which a client without a connection adds
 /// its own waiting: up to a session timeout each time.
@@ -39,6 +40,19 @@ impl<'c> Patience<'c> {
     /// Begins anew: it goes on, so whatever was in its way is over.
     pub(crate) fn renew(&mut self) {
         self.tried = 0;
+    }
+
+    /// Asks until there is an answer, or it ends.
+    pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
+        &mut self,
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        loop {
+            match ask().await {
+                Err(error) if error.is_retryable() => self.outlasts(error).await?,
+                answer => return answer,
+            }
+        }
     }
 
     /// Gives way to `error` unless there is time for another attempt.

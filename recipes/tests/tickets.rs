@@ -537,8 +537,10 @@ async fn a_retry_in_the_middle_of_a_collection_is_not_executed_though_its_bucket
     withdraw(&tickets, &old, 30).await.unwrap();
     // A pending one keeps the bucket in its place.
     let _running = started(tickets.begin(&guard, &kept, "").await.unwrap());
+    // Has seen the scope as it was, and does not ask again until it must.
+    let elsewhere = Tickets::new(&client, SCOPE);
+    elsewhere.run(&elsewhere.draw(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
     tokio::time::sleep(2 * AGE).await;
-    let elsewhere = tickets.clone();
     tickets.collect(AGE).await.unwrap();
     for tickets in [tickets, elsewhere] {
         let error = withdraw(&tickets, &old, 30).await.unwrap_err();

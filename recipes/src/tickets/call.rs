@@ -82,7 +82,7 @@ impl<'t> Call<'t> {
         let below = Bucket::of(&ticket) < scope.floor;
         if found.is_none() && below {
             // Its record may be there still, and not yet known to this client's server.
-            let synced = tickets.ask(patience, || tickets.client.sync(&tickets.scope).send()).await;
+            let synced = patience.ask(|| tickets.client.sync(&tickets.scope).send()).await;
             synced.map_err(|error| tickets.error(error))?;
             found = tickets.read(&ticket, patience).await?;
         }

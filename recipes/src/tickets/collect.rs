@@ -49,7 +49,7 @@ impl Tickets {
         let pending = self.pending_tickets(&mut patience).await?;
         let kept: HashSet<String> =
             pending.iter().filter(|ticket| Bucket::of(ticket) < floor).map(ToString::to_string).collect();
-        let names = self.ask(&mut patience, || self.client.get_children(&self.scope).send()).await;
+        let names = patience.ask(|| self.client.get_children(&self.scope).send()).await;
         let (names, _) = names.map_err(|error| self.error(error))?;
         let mut deleted = 0;
         for bucket in names.iter().filter_map(|name| Bucket::of_name(name)).filter(|bucket| *bucket < floor) {
@@ -82,7 +82,7 @@ impl Tickets {
         let mut patience = Patience::new(&self.client);
         let mut deleted = 0;
         loop {
-            let names = match self.ask(&mut patience, || self.client.get_children(&path).send()).await {
+            let names = match patience.ask(|| self.client.get_children(&path).send()).await {
                 Ok((names, _)) => names,
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(deleted),
                 Err(error) => return Err(self.error(error)),

@@ -153,12 +153,12 @@ impl Tickets {
     /// Shows what was begun before it was asked for, by this client or any other. Dropping the future leaves nothing behind.
     pub async fn pending(&self) -> Result<Vec<Pending>, TicketError> {
         let mut patience = Patience::new(&self.client);
-        let synced = self.ask(&mut patience, || self.client.sync(&self.scope).send()).await;
+        let synced = patience.ask(|| self.client.sync(&self.scope).send()).await;
         synced.map_err(|error| self.error(error))?;
         let mut pending = Vec::new();
         for ticket in self.pending_tickets(&mut patience).await? {
             let path = self.index_path(&ticket);
-            let params = match self.ask(&mut patience, || self.client.get_data(&path).send()).await {
+            let params = match patience.ask(|| self.client.get_data(&path).send()).await {
                 Ok((params, _)) => params,
                 // Finished meanwhile.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
@@ -177,7 +177,7 @@ impl Tickets {
         &self,
         patience: &mut Patience<'_>,
     ) -> Result<Vec<Ticket>, TicketError> {
-        match self.ask(patience, || self.client.get_children(self.pending_path()).send()).await {
+        match patience.ask(|| self.client.get_children(self.pending_path()).send()).await {
             Ok((names, _)) => {
                 let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
                 tickets.sort_unstable();

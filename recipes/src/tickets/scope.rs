@@ -1,7 +1,6 @@
 //! [`Tickets`]: the handle, and the znode of the scope.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -104,7 +103,7 @@ impl Tickets {
     pub async fn outcome(&self, ticket: &Ticket) -> Result<Option<Outcome>, TicketError> {
         let mut patience = Patience::new(&self.client);
         // Another client may have done it by another server.
-        let synced = self.ask(&mut patience, || self.client.sync(&self.scope).send()).await;
+        let synced = patience.ask(|| self.client.sync(&self.scope).send()).await;
         synced.map_err(|error| self.error(error))?;
         match self.read(ticket, &mut patience).await? {
             Some((record, _)) => Call::outcome_of(*ticket, record, None).map(Some),
@@ -128,20 +127,6 @@ impl Tickets {
         TicketError::of(&self.scope, error)
     }
 
-    /// Asks until there is an answer, or patience ends.
-    pub(super) async fn ask<T, F: Future<Output = Result<T, Error>>>(
-        &self,
-        patience: &mut Patience<'_>,
-        mut ask: impl FnMut() -> F,
-    ) -> Result<T, Error> {
-        loop {
-            match ask().await {
-                Err(error) if error.is_retryable() => patience.outlasts(error).await?,
-                answer => return answer,
-            }
-        }
-    }
-
     /// The record of a ticket and its version, as far as this client's server knows.
     pub(super) async fn read(
         &self,
@@ -149,7 +134,7 @@ impl Tickets {
         patience: &mut Patience<'_>,
     ) -> Result<Option<(Record, i32)>, TicketError> {
         let path = self.record_path(ticket);
-        match self.ask(patience, || self.client.get_data(&path).send()).await {
+        match patience.ask(|| self.client.get_data(&path).send()).await {
             Ok((data, stat)) => match Record::decode(&data) {
                 Some(record) => Ok(Some((record, stat.version))),
                 None => Err(TicketError::Foreign { path }),
@@ -176,7 +161,7 @@ impl Tickets {
     /// The scope as it is; created if it is not there.
     pub(super) async fn load_scope(&self, patience: &mut Patience<'_>) -> Result<Scope, TicketError> {
         let scope = loop {
-            let begun = match self.ask(patience, || self.client.get_data(&self.scope).send()).await {
+            let begun = match patience.ask(|| self.client.get_data(&self.scope).send()).await {
                 // Created by somebody who only meant to prepare the place.
                 Ok((data, stat)) if data.is_empty() => self.begin_scope(Some(stat.version)).await,
                 Ok((data, stat)) => match record::read_scope(&data) {
