@@ -93,6 +93,7 @@ class Program:
                                            stderr=stderr)
         self.name = name
         self._answers = collections.defaultdict(queue.Queue)
+        self._closed = collections.Counter()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -102,7 +103,12 @@ class Program:
             self._answers[who].put((verb, rest[0] if rest else ""))
 
     def contender(self, number):
-        return Contender(self, f"{self.name}.{number}")
+        """The contender of this number. One that was closed has a successor of another name, as it may still have
+        something to say."""
+        return Contender(self, number, f"{self.name}.{number}" + "'" * self._closed[number])
+
+    def retire(self, number):
+        self._closed[number] += 1
 
     def send(self, line):
         self._process.stdin.write(f"{line}\n".encode())
@@ -119,9 +125,10 @@ class Program:
 class Contender:
     """A session of a program, by its name."""
 
-    def __init__(self, program, name):
+    def __init__(self, program, number, name):
         self.name = name
         self._program = program
+        self._number = number
 
     def tell(self, verb, *args):
         self._program.send(" ".join([verb, self.name, *map(str, args)]))
@@ -148,6 +155,7 @@ class Contender:
 
     def close(self):
         """Ends the session, whatever it is waiting for."""
+        self._program.retire(self._number)
         self.tell("close")
         while (got := self.answer(PATIENCE)) is not None and got[0] != "closed":
             pass  # what was said before

@@ -1,6 +1,7 @@
 """A directory, who comes and goes there, and what becomes of it."""
 
 import contextlib
+import re
 import socket
 import time
 
@@ -9,6 +10,10 @@ from .programs import PATIENCE, Unexpected
 # After a contender has set its watch it has nothing left to decide, but it may have set one and be granted at once.
 AFTERTHOUGHT = 0.03
 POLL = 0.005
+# Curator's semaphore forgets a watch on the leases at the server. The next one takes its place, so that the count does not show
+# it; then a znode that has been there for so long has to do.
+SETTLED = 1.5
+GRANT_LIMIT = 15
 
 
 class Stage:
@@ -49,18 +54,22 @@ class Stage:
     def ephemerals(self, base):
         return self._observer.ask("found", "ephemerals", base).split()
 
-    def watches(self, base):
-        """Pairs of path and session: who watches what below `base`, by the server's own account."""
-        with socket.create_connection(("127.0.0.1", self._port), timeout=5) as connection:
-            connection.sendall(b"wchp")
-            answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-        watches, path = set(), ""
-        for line in answer.splitlines():
+    def watches(self):
+        """All that are set, by the server's own account: the pairs of path and session of those on data, and how many
+        there are on children, which it only counts."""
+        on_data, path = set(), ""
+        for line in self._word("wchp").splitlines():
             if line.startswith("/"):
                 path = line
-            elif path.startswith(base + "/"):
-                watches.add((path, line.strip()))
-        return watches
+            elif line:
+                on_data.add((path, line.strip()))
+        count = re.search(r"zk_watch_count\t(\d+)", self._word("mntr"))
+        return on_data, int(count[1]) - len(on_data)
+
+    def _word(self, word):
+        with socket.create_connection(("127.0.0.1", self._port), timeout=5) as connection:
+            connection.sendall(word.encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
 
 class Arrival:
@@ -95,18 +104,27 @@ class Scene:
         number = sum(1 for other in self.arrivals if other.contender.name.startswith(f"{kind.program}."))
         arrival = Arrival(stage.contender(kind, number))
         self.arrivals.append(arrival)
-        before = stage.watches(self._base)
+        on_data, on_children = stage.watches()
+        znodes = len(stage.ephemerals(self._base))
         arrival.contender.tell("acquire", self.dir, kind.word)
-        deadline = time.monotonic() + PATIENCE
+        came = time.monotonic()
         while arrival.state == "unknown":
+            waited = time.monotonic() - came
             if got := arrival.contender.answer(POLL):
                 arrival._take(got)
-            elif stage.watches(self._base) - before:
+            elif self._is_watched(on_data, on_children) or (
+                    waited > SETTLED and len(stage.ephemerals(self._base)) > znodes):
                 arrival.state = "waits"
                 arrival.comes(AFTERTHOUGHT)
-            elif time.monotonic() > deadline:
+            elif waited > PATIENCE:
                 raise Unexpected(f"{arrival.contender.name}: neither held nor waiting after {PATIENCE} s")
         return arrival
+
+    def _is_watched(self, on_data, on_children):
+        """Whether there are watches here that there were not."""
+        on_data_now, on_children_now = self._stage.watches()
+        more = any(path.startswith(f"{self._base}/") for path, _ in on_data_now - on_data)
+        return more or on_children_now > on_children
 
     def leave(self, arrival):
         """Has it give up what it holds."""

@@ -33,15 +33,15 @@ type contender struct {
 
 func (c *contender) serve() {
 	for words := range c.commands {
-		if answer, err := c.obey(words); err != nil {
+		if answer, rest, err := c.obey(words); err != nil {
 			say("error " + c.id + " " + err.Error())
 		} else {
-			say(answer + " " + c.id)
+			say(answer + " " + c.id + rest)
 		}
 	}
 }
 
-func (c *contender) obey(words []string) (answer string, err error) {
+func (c *contender) obey(words []string) (answer, rest string, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("panic: %v", panicked)
@@ -50,17 +50,18 @@ func (c *contender) obey(words []string) (answer string, err error) {
 	switch words[0] {
 	case "acquire":
 		c.lock = zk.NewLock(c.conn, words[2], zk.WorldACL(zk.PermAll))
-		return "acquired", c.lock.Lock()
+		return "acquired", "", c.lock.Lock()
 	case "release":
-		return "released", c.lock.Unlock()
+		return "released", "", c.lock.Unlock()
 	case "contend":
-		times, err := strconv.Atoi(words[5])
-		for i := 0; err == nil && i < times; i++ {
+		millis, err := strconv.Atoi(words[5])
+		times := 0
+		for end := time.Now().Add(time.Duration(millis) * time.Millisecond); err == nil && time.Now().Before(end); times++ {
 			err = c.addOneUnder(zk.NewLock(c.conn, words[2], zk.WorldACL(zk.PermAll)), words[4])
 		}
-		return "contended", err
+		return "contended", " " + strconv.Itoa(times), err
 	}
-	return "", fmt.Errorf("%s: no such command", words[0])
+	return "", "", fmt.Errorf("%s: no such command", words[0])
 }
 
 // addOneUnder counts in two steps and without a look at versions: whoever does the same meanwhile takes one away.

@@ -83,21 +83,34 @@ final class Contenders {
                 contender.held = null;
                 return "released " + id;
             case "contend":
-                for (int i = 0; i < Integer.parseInt(words[5]); i++) {
+                long end = System.nanoTime() + Integer.parseInt(words[5]) * 1_000_000L;
+                int times = 0;
+                for (; System.nanoTime() < end; times++) {
                     Held held = contender.session.acquire(words[2], words[3]);
-                    addOne(contender.session, words[4]);
+                    work(contender.session, words[3], words[4]);
                     held.release();
                 }
-                return "contended " + id;
+                return "contended " + id + " " + times;
             default:
                 throw new IllegalArgumentException(words[0]);
         }
     }
 
-    /** In two steps and without a look at versions: whoever does the same meanwhile takes one away. */
-    private static void addOne(Session session, String counter) throws Exception {
-        int count = Integer.parseInt(new String(session.get(counter), StandardCharsets.UTF_8));
-        session.set(counter, Integer.toString(count + 1).getBytes(StandardCharsets.UTF_8));
+    /**
+     * What is done under the lock. Who writes counts in two steps and without a look at versions: whoever does the same
+     * meanwhile takes one away. Who reads sees to it that nobody counts meanwhile.
+     */
+    private static void work(Session session, String kind, String counter) throws Exception {
+        int count = count(session, counter);
+        if (!kind.startsWith("read")) {
+            session.set(counter, Integer.toString(count + 1).getBytes(StandardCharsets.UTF_8));
+        } else if (count(session, counter) != count) {
+            throw new IllegalStateException("somebody writes while this one reads");
+        }
+    }
+
+    private static int count(Session session, String counter) throws Exception {
+        return Integer.parseInt(new String(session.get(counter), StandardCharsets.UTF_8));
     }
 
     private static void close(Contender contender) throws Exception {

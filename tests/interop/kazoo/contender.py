@@ -4,6 +4,7 @@ import logging
 import queue
 import sys
 import threading
+import time
 
 from kazoo.client import KazooClient
 
@@ -31,7 +32,8 @@ class Contender:
                 if self.zk is None:
                     self.zk = KazooClient(self.hosts, timeout=SESSION)
                     self.zk.start()
-                say(self.obey(*command), self.name)
+                verb, *rest = self.obey(*command)
+                say(verb, self.name, *rest)
             except Exception as error:
                 logging.exception("%s", self.name)
                 say("error", self.name, type(error).__name__, str(error).replace("\n", " "))
@@ -39,17 +41,20 @@ class Contender:
     def obey(self, verb, *args):
         if verb == "acquire":
             self.lock = self.acquired(*args)
-            return "acquired"
+            return ["acquired"]
         if verb == "release":
             self.lock.release()
-            return "released"
+            return ["released"]
         if verb == "contend":
-            path, kind, counter, times = args
-            for _ in range(int(times)):
+            path, kind, counter, millis = args
+            end = time.monotonic() + int(millis) / 1000
+            times = 0
+            while time.monotonic() < end:
                 lock = self.acquired(path, kind)
-                self.add_one(counter)
+                self.work(kind, counter)
                 lock.release()
-            return "contended"
+                times += 1
+            return ["contended", times]
         raise ValueError(verb)
 
     def acquired(self, path, kind):
@@ -57,16 +62,19 @@ class Contender:
             "lock": self.zk.Lock,
             "lock:dash": lambda path: self.zk.Lock(path, extra_lock_patterns=("-",)),
             "read": self.zk.ReadLock,
-            "read:dash": lambda path: self.zk.ReadLock(path, extra_lock_patterns=("-",)),
             "write": self.zk.WriteLock,
         }[kind](path)
         lock.acquire()
         return lock
 
-    def add_one(self, counter):
-        """In two steps and without a look at versions: whoever does the same meanwhile takes one away."""
-        count = int(self.zk.get(counter)[0])
-        self.zk.set(counter, str(count + 1).encode())
+    def work(self, kind, counter):
+        """What is done under the lock. Who writes counts in two steps and without a look at versions: whoever does the
+        same meanwhile takes one away. Who reads sees to it that nobody counts meanwhile."""
+        count = self.zk.get(counter)[0]
+        if not kind.startswith("read"):
+            self.zk.set(counter, str(int(count) + 1).encode())
+        elif self.zk.get(counter)[0] != count:
+            raise RuntimeError("somebody writes while this one reads")
 
     def close(self):
         self.commands.put(None)

@@ -8,7 +8,7 @@ mod ours;
 use std::collections::HashMap;
 use std::env;
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -46,18 +46,28 @@ impl Session {
         }
     }
 
-    /// Counts in two steps and without a look at versions: whoever does the same meanwhile takes one away.
-    async fn add_one(&self, counter: &str) -> Outcome<()> {
-        let text = match self {
-            Self::Ours(client) => client.get_data(counter).await?.0.to_vec(),
-            Self::Foreign(client) => client.get_data(counter).await?.0,
-        };
-        let sum = (String::from_utf8(text)?.parse::<u64>()? + 1).to_string();
+    /// What is done under the lock. Who writes counts in two steps and without a look at versions: whoever does the same
+    /// meanwhile takes one away. Who reads sees to it that nobody counts meanwhile.
+    async fn work(&self, kind: &str, counter: &str) -> Outcome<()> {
+        let count = self.count(counter).await?;
+        if kind.starts_with("read") {
+            let again = self.count(counter).await?;
+            return if again == count { Ok(()) } else { Err("somebody writes while this one reads".into()) };
+        }
+        let sum = (count + 1).to_string();
         match self {
             Self::Ours(client) => drop(client.set_data(counter, sum).await?),
             Self::Foreign(client) => drop(client.set_data(counter, sum.as_bytes(), None).await?),
         }
         Ok(())
+    }
+
+    async fn count(&self, counter: &str) -> Outcome<u64> {
+        let text = match self {
+            Self::Ours(client) => client.get_data(counter).await?.0.to_vec(),
+            Self::Foreign(client) => client.get_data(counter).await?.0,
+        };
+        Ok(String::from_utf8(text)?.parse()?)
     }
 }
 
@@ -83,13 +93,16 @@ async fn obey(session: &Session, held: &mut Option<Held>, words: &[String]) -> O
             held.take().ok_or("nothing is held")?.release().await?;
             Ok(format!("released {id}"))
         }
-        ["contend", id, dir, kind, counter, times] => {
-            for _ in 0..times.parse()? {
+        ["contend", id, dir, kind, counter, millis] => {
+            let end = Instant::now() + Duration::from_millis(millis.parse()?);
+            let mut times = 0;
+            while Instant::now() < end {
                 let held = session.acquire(dir, kind).await?;
-                session.add_one(counter).await?;
+                session.work(kind, counter).await?;
                 held.release().await?;
+                times += 1;
             }
-            Ok(format!("contended {id}"))
+            Ok(format!("contended {id} {times}"))
         }
         _ => match session {
             Session::Ours(client) => ours::look(client, words).await,

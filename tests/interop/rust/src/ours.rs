@@ -1,20 +1,31 @@
 //! Our recipes, and what the driver wants to know of the tree.
 
 use zoolet_client::{Client, ErrorCode};
-use zoolet_recipes::{Guard, Lock};
+use zoolet_recipes::{
+    Algorithm, Compat, Election, Guard, Leadership, Lock, Markers, Permit, ReadGuard, RwLock, Semaphore,
+    WriteGuard,
+};
 
 use crate::{Outcome, SESSION};
 
 /// Whatever is held.
 pub(crate) enum Held {
-    Guard(Guard),
+    Lock(Guard),
+    Read(ReadGuard),
+    Write(WriteGuard),
+    Permit(Permit),
+    Leadership(Leadership),
 }
 
 impl Held {
     pub(crate) async fn release(self) -> Outcome<()> {
         match self {
-            Self::Guard(guard) => drop(guard.release().await?),
-        }
+            Self::Lock(guard) => guard.release().await?,
+            Self::Read(guard) => guard.release().await?,
+            Self::Write(guard) => guard.release().await?,
+            Self::Permit(permit) => permit.release().await?,
+            Self::Leadership(leadership) => leadership.resign().await?,
+        };
         Ok(())
     }
 }
@@ -24,8 +35,18 @@ pub(crate) async fn connect(hosts: &str) -> Outcome<Client> {
 }
 
 pub(crate) async fn acquire(client: &Client, dir: &str, kind: &str) -> Outcome<Held> {
-    Ok(match kind {
-        "lock" => Held::Guard(Lock::new(client, dir).acquire().await?),
+    let lock = Lock::builder(client, dir);
+    let rw_lock = RwLock::builder(client, dir);
+    Ok(match kind.split(':').collect::<Vec<_>>()[..] {
+        ["lock"] => Held::Lock(lock.build().acquire().await?),
+        ["lock", "dual"] => Held::Lock(lock.compat(Compat::DualKazoo).build().acquire().await?),
+        ["lock", "children"] => Held::Lock(lock.algorithm(Algorithm::ChildrenWatch).build().acquire().await?),
+        ["read", "curator"] => Held::Read(rw_lock.build().read().await?),
+        ["write", "curator"] => Held::Write(rw_lock.build().write().await?),
+        ["read", "kazoo"] => Held::Read(rw_lock.markers(Markers::Kazoo).build().read().await?),
+        ["write", "kazoo"] => Held::Write(rw_lock.markers(Markers::Kazoo).build().write().await?),
+        ["semaphore", max] => Held::Permit(Semaphore::new(client, dir, max.parse()?).acquire(1).await?),
+        ["election"] => Held::Leadership(Election::new(client, dir).campaign("zoolet").await?),
         _ => return Err(format!("{kind}: no such kind").into()),
     })
 }
