@@ -37,12 +37,12 @@ def run(stage, server):
     report = Report(server)
     for table in TABLES:
         pairs(stage, table, report)
-    for company in COMPANIES:
+    for title, company in COMPANIES:
         kinds = [kind for kind in company if stage.has(kind)]
-        who = " and ".join(dict.fromkeys(kind.label for kind in kinds))
+        who = f"{title}: {', '.join(kind.label for kind in kinds)}"
         if not any(kind.reader for kind in kinds):
-            report.check(f"{who} get it in the order in which they came", turns.in_order, stage, kinds)
-        report.check(f"{who} at once", contention.contend, stage, kinds, report.notes)
+            report.check(f"{who} in the order in which they came", turns.in_order, stage, kinds)
+        report.check(f"{who} at once", contention.contend, stage, who, kinds, report.notes)
     for clients in READERS_AND_WRITERS:
         if all(stage.has(kind) for client in clients for kind in client):
             for queue in turns.mixed(clients):
@@ -60,8 +60,8 @@ def pairs(stage, table, report):
     kinds = [kind for kind in table.kinds if stage.has(kind)]
     for holder in kinds:
         for newcomer in kinds:
-            seen = cells[holder, newcomer] = outcome(stage, holder, newcomer)
             expected = table.expected[holder, newcomer]
+            seen = cells[holder, newcomer] = outcome(stage, holder, newcomer, expected in ("shared", "BOTH"))
             what = f"{table.title}: {newcomer.label} comes while {holder.label} holds"
             if seen == expected:
                 report.passed += 1
@@ -73,10 +73,10 @@ def pairs(stage, table, report):
                 report.notes.append(f"{what}: {seen}, and was known as {expected}")
 
 
-def outcome(stage, holder, newcomer):
+def outcome(stage, holder, newcomer, together):
     try:
         with stage.scene() as scene:
-            first, second = scene.arrive(holder), scene.arrive(newcomer)
+            first, second = scene.arrive(holder, to_hold=True), scene.arrive(newcomer, to_hold=together)
             if first.state != "held":
                 return f"the first {first.state}: {first.error}"
             if second.state == "failed":

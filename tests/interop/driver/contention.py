@@ -10,7 +10,7 @@ SECONDS = 3
 STALL = 20  # no one of them takes so long, however busy the machine
 
 
-def contend(stage, kinds, notes):
+def contend(stage, who, kinds, notes):
     """Each writer adds one to a counter in two steps, so that any overlap loses some; a reader sees to it that nobody does
     while it holds."""
     numbers = collections.Counter()
@@ -37,8 +37,7 @@ def contend(stage, kinds, notes):
         counted = int(stage.get(counter))
         if counted != writes and not wrong:
             wrong.append(f"counted {counted} of {writes} writes: two held at a time")
-    notes.append(f"{' and '.join(dict.fromkeys(kind.label for kind in kinds))}: "
-                 f"{acquisitions} acquisitions by {len(contenders)} contenders in {SECONDS} s")
+    notes.append(f"{who}: {acquisitions} acquisitions by {len(contenders)} contenders in {SECONDS} s")
     return "; ".join(wrong)
 
 

@@ -102,14 +102,14 @@ TABLES = [
 
 # Each of these may contend in one directory: every pair of them excludes or shares as it should, both ways.
 COMPANIES = [
-    (ZOOLET, ZOOLET_CHILDREN, ZOOLET_DUAL, CURATOR, GO, FOREIGN_RUST),
-    (ZOOLET, RECIPE),
-    (ZOOLET, KAZOO_DASH, GO),
-    (ZOOLET_DUAL, KAZOO, KAZOO_DASH),
-    (ZOOLET_READ, ZOOLET_WRITE, CURATOR_READ, CURATOR_WRITE),
-    (ZOOLET_KAZOO_READ, ZOOLET_KAZOO_WRITE, KAZOO_READ, KAZOO_WRITE),
-    (ZOOLET_ONE, CURATOR_ONE),
-    (ZOOLET_ELECTION, CURATOR_LATCH),
+    ("Locks", (ZOOLET, ZOOLET_CHILDREN, ZOOLET_DUAL, CURATOR, GO, FOREIGN_RUST)),
+    ("Locks", (ZOOLET, RECIPE)),
+    ("Locks", (ZOOLET, KAZOO_DASH, GO)),
+    ("Locks", (ZOOLET_DUAL, KAZOO, KAZOO_DASH)),
+    ("Curator's markers", (ZOOLET_READ, ZOOLET_WRITE, CURATOR_READ, CURATOR_WRITE)),
+    ("kazoo's markers", (ZOOLET_KAZOO_READ, ZOOLET_KAZOO_WRITE, KAZOO_READ, KAZOO_WRITE)),
+    ("Semaphore of one", (ZOOLET_ONE, CURATOR_ONE)),
+    ("Election", (ZOOLET_ELECTION, CURATOR_LATCH)),
 ]
 
 # By client: its reader and its writer, which stand in one queue with those of the other; permits of a semaphore of two.

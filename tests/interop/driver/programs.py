@@ -105,7 +105,7 @@ class Program:
     def contender(self, number):
         """The contender of this number. One that was closed has a successor of another name, as it may still have
         something to say."""
-        return Contender(self, number, f"{self.name}.{number}" + "'" * self._closed[number])
+        return Contender(self, number, f"{self.name}.{number}.{self._closed[number]}")
 
     def retire(self, number):
         self._closed[number] += 1
@@ -127,6 +127,7 @@ class Contender:
 
     def __init__(self, program, number, name):
         self.name = name
+        self.program = program.name
         self._program = program
         self._number = number
 

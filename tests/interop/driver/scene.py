@@ -7,12 +7,12 @@ import time
 
 from .programs import PATIENCE, Unexpected
 
-# After a contender has set its watch it has nothing left to decide, but it may have set one and be granted at once.
-AFTERTHOUGHT = 0.03
+# Who has set a watch has decided to wait, but for those who set it first and look afterwards.
+AFTERTHOUGHT = 0.05
 POLL = 0.005
 # Curator's semaphore forgets a watch on the leases at the server. The next one takes its place, so that the count does not show
 # it; then a znode that has been there for so long has to do.
-SETTLED = 1.5
+SETTLED = 1
 GRANT_LIMIT = 15
 
 
@@ -57,14 +57,21 @@ class Stage:
     def watches(self):
         """All that are set, by the server's own account: the pairs of path and session of those on data, and how many
         there are on children, which it only counts."""
-        on_data, path = set(), ""
+        on_data = self._watches_on_data()
+        while True:
+            count = re.search(r"zk_watch_count\t(\d+)", self._word("mntr"))
+            before, on_data = on_data, self._watches_on_data()
+            if on_data == before:  # so the count is of the same moment
+                return on_data, int(count[1]) - len(on_data)
+
+    def _watches_on_data(self):
+        watches, path = set(), ""
         for line in self._word("wchp").splitlines():
             if line.startswith("/"):
                 path = line
             elif line:
-                on_data.add((path, line.strip()))
-        count = re.search(r"zk_watch_count\t(\d+)", self._word("mntr"))
-        return on_data, int(count[1]) - len(on_data)
+                watches.add((path, line.strip()))
+        return watches
 
     def _word(self, word):
         with socket.create_connection(("127.0.0.1", self._port), timeout=5) as connection:
@@ -83,10 +90,10 @@ class Arrival:
     def comes(self, patience):
         """Whether it has been granted what it waits for within this time."""
         if self.state == "waits" and (got := self.contender.answer(patience)) is not None:
-            self._take(got)
+            self.take(got)
         return self.state == "held"
 
-    def _take(self, got):
+    def take(self, got):
         self.state = "held" if got[0] == "acquired" else "failed"
         self.error = got[1]
 
@@ -98,26 +105,33 @@ class Scene:
         self.dir = f"{base}/lock"
         self.arrivals = []
 
-    def arrive(self, kind):
-        """Lets a contender come and waits until it holds, has failed or has set its watch."""
+    def arrive(self, kind, to_hold=False):
+        """Lets a contender come and waits until it holds, has failed or has set its watch. Of one that is `to_hold` a watch
+        says nothing: it waits only if it does not hold for long."""
         stage = self._stage
-        number = sum(1 for other in self.arrivals if other.contender.name.startswith(f"{kind.program}."))
+        number = sum(1 for other in self.arrivals if other.contender.program == kind.program)
         arrival = Arrival(stage.contender(kind, number))
         self.arrivals.append(arrival)
-        on_data, on_children = stage.watches()
+        watches = stage.watches()
         znodes = len(stage.ephemerals(self._base))
         arrival.contender.tell("acquire", self.dir, kind.word)
-        came = time.monotonic()
-        while arrival.state == "unknown":
-            waited = time.monotonic() - came
+        if got := arrival.contender.answer(GRANT_LIMIT if to_hold else POLL):
+            arrival.take(got)
+            return arrival
+        came, there_since = time.monotonic(), None
+        while not self._is_watched(*watches):
             if got := arrival.contender.answer(POLL):
-                arrival._take(got)
-            elif self._is_watched(on_data, on_children) or (
-                    waited > SETTLED and len(stage.ephemerals(self._base)) > znodes):
-                arrival.state = "waits"
-                arrival.comes(AFTERTHOUGHT)
-            elif waited > PATIENCE:
+                arrival.take(got)
+                return arrival
+            now = time.monotonic()
+            if there_since is None and now > came + SETTLED / 2 and len(stage.ephemerals(self._base)) > znodes:
+                there_since = now
+            if there_since is not None and now > there_since + SETTLED:
+                break
+            if now > came + PATIENCE:
                 raise Unexpected(f"{arrival.contender.name}: neither held nor waiting after {PATIENCE} s")
+        arrival.state = "waits"
+        arrival.comes(AFTERTHOUGHT)
         return arrival
 
     def _is_watched(self, on_data, on_children):

@@ -15,7 +15,7 @@ def mixed(clients):
 def in_order(stage, kinds):
     """All of them in one queue."""
     with stage.scene() as scene:
-        queue = [scene.arrive(kind) for kind in kinds]
+        queue = [scene.arrive(kind, to_hold=place == 0) for place, kind in enumerate(kinds)]
         for place, arrival in enumerate(queue):
             if not arrival.comes(GRANT_LIMIT):
                 return f"number {place + 1}, {kinds[place].label}, did not get it: {arrival.state} {arrival.error}"
@@ -27,7 +27,7 @@ def in_order(stage, kinds):
 def reader_writer_reader(stage, kinds):
     """A reader that comes behind a waiting writer waits for it."""
     with stage.scene() as scene:
-        reader, writer, late = [scene.arrive(kind) for kind in kinds]
+        reader, writer, late = [scene.arrive(kind, to_hold=place == 0) for place, kind in enumerate(kinds)]
         if (reader.state, writer.state, late.state) != ("held", "waits", "waits"):
             return f"they came: {reader.state}, {writer.state}, {late.state}"
         scene.leave(reader)
@@ -44,7 +44,7 @@ def reader_writer_reader(stage, kinds):
 def third_permit(stage, kinds):
     """Two hold, the third waits for whoever leaves first, here the second."""
     with stage.scene() as scene:
-        first, second, third = [scene.arrive(kind) for kind in kinds]
+        first, second, third = [scene.arrive(kind, to_hold=place < 2) for place, kind in enumerate(kinds)]
         if (first.state, second.state, third.state) != ("held", "held", "waits"):
             return f"they came: {first.state}, {second.state}, {third.state}"
         scene.leave(second)
