@@ -51,7 +51,7 @@ pub(crate) struct Entrant {
     limit: Option<usize>,
     /// Whether there may be znodes with our guid that no reply has named.
     pub(crate) uncertain: bool,
-    /// The name of a contender that is ours as well, and not in our own way.
+    /// The name of a contender that is ours as well, and not in our own way. If it is gone so is what we count on.
     pub(crate) beside: Option<String>,
     /// A second contender, while this one tries to become it.
     pub(crate) rival: Option<Box<Entrant>>,
@@ -162,7 +162,9 @@ impl Entrant {
         let here = self.slots.iter().filter(|slot| slot.dir == dir);
         let prefixes: Vec<_> = here.map(|slot| slot.prefix.as_str()).collect();
         let found = setup.find(&dir, names, &prefixes, self.role, self.beside.as_deref()).await?;
-        let Some(found) = found else { return Err(LockError::NodeDeleted { dir }) };
+        let Some(found) = found.filter(|found| found.beside || self.beside.is_none()) else {
+            return Err(LockError::NodeDeleted { dir });
+        };
         for duplicate in found.duplicates {
             setup.delete(&child(&dir, &duplicate)).await?;
         }

@@ -82,6 +82,8 @@ pub(crate) struct Found {
     pub(crate) ahead: usize,
     /// The nearest of them.
     pub(crate) nearest: Option<String>,
+    /// Whether the one is there that is never in its way.
+    pub(crate) beside: bool,
 }
 
 impl Setup {
@@ -109,6 +111,7 @@ impl Setup {
             found.mine.push(queued.name.clone());
             found.duplicates.extend(mine.map(|(_, queued)| queued.name.clone()));
         }
+        found.beside = queue.iter().any(|queued| Some(queued.name.as_str()) == beside);
         for other in in_the_way(&queue, first, role).filter(|other| Some(other.name.as_str()) != beside) {
             found.ahead += 1;
             found.nearest = Some(other.name.clone());
@@ -147,7 +150,9 @@ impl Setup {
             if is_unsure(number) || tied {
                 return Ok(None);
             }
-            if number < own && role.waits_for(parsed.kind) && Some(name.as_str()) != beside {
+            if Some(name.as_str()) == beside {
+                found.beside = true;
+            } else if number < own && role.waits_for(parsed.kind) {
                 found.ahead += 1;
                 nearest = nearest.max((number, name));
             }

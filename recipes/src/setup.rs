@@ -91,7 +91,8 @@ impl Setup {
         if !error.is_retryable() {
             return Err(self.error(error));
         }
-        if matches!(error, Error::Refused { .. } | Error::MultiRefused { .. }) {
+        let refused = matches!(error, Error::Refused { .. } | Error::MultiRefused { .. });
+        if refused && error.code() != Some(ErrorCode::SessionMoved) {
             self.client.clock().sleep(PAUSE).await;
         }
         Ok(())

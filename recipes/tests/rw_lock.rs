@@ -187,6 +187,19 @@ async fn a_lost_lock_is_not_changed() {
     assert!(matches!(refused, LockError::NotHeld { .. }), "{refused}");
 }
 
+/// Somebody may have written in between.
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_was_evicted_does_not_become_a_writer() {
+    let world = world().await;
+    let (client, lock) = contender(&world).await;
+    let reading = lock.read().await.unwrap();
+    client.delete(reading.node()).await.unwrap();
+    lock.write().await.unwrap().release().await.unwrap();
+    let (_, refused) = reading.try_upgrade().await.unwrap_err();
+    assert!(matches!(refused, LockError::NodeDeleted { .. }), "{refused}");
+    settle(|| async { queue(&client).await.is_empty() }).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn trying_to_read_or_write_never_waits() {
     let world = world().await;
