@@ -58,6 +58,12 @@ impl Hello {
         self
     }
 
+    /// Whether a server that is cut off from its ensemble will do.
+    pub fn read_only(mut self, allowed: bool) -> Self {
+        self.0.read_only = Some(allowed);
+        self
+    }
+
     /// As go-zookeeper and very old clients say it: the last byte left out.
     pub fn without_read_only_byte(mut self) -> Self {
         self.0.read_only = None;

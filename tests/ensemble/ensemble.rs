@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng;
@@ -63,7 +64,12 @@ struct Running {
 
 impl Ensemble {
     /// Three members that serve; `name` is in the names of their logs.
-    pub async fn start(name: &str, rng: &mut StdRng, properties: &[&str]) -> Self {
+    pub async fn start(name: &str, rng: &mut StdRng) -> Self {
+        Self::start_with(name, rng, "", &[]).await
+    }
+
+    /// The same with more lines of settings, and properties of the Java machine.
+    pub async fn start_with(name: &str, rng: &mut StdRng, settings: &str, properties: &[&str]) -> Self {
         let jars = std::env::var(JARS).expect(JARS);
         let dir = tempfile::tempdir().expect("a directory");
         let logs = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ensemble");
@@ -80,13 +86,13 @@ impl Ensemble {
             fs::write(home.join("data/myid"), format!("{}", at + 1)).expect("a file");
             let (data, tick, port) = (home.join("data"), TICK.as_millis(), ports[0]);
             let config = home.join("zoo.cfg");
-            let settings = format!(
+            let text = format!(
                 "dataDir={}\ntickTime={tick}\ninitLimit=40\nsyncLimit={SYNC_LIMIT}\nclientPort={port}\n\
                  clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n\
-                 4lw.commands.whitelist=*\n{servers}",
+                 4lw.commands.whitelist=*\n{servers}{settings}",
                 data.display()
             );
-            fs::write(&config, settings).expect("a file");
+            fs::write(&config, text).expect("a file");
             members.push(Member {
                 jars: jars.clone(),
                 address: (Ipv4Addr::LOCALHOST, port).into(),
@@ -109,6 +115,10 @@ impl Ensemble {
     pub fn connect_string(&self) -> String {
         let hosts: Vec<_> = self.members.iter().map(|member| member.address.to_string()).collect();
         hosts.join(",")
+    }
+
+    pub fn addresses(&self) -> Arc<[SocketAddr]> {
+        self.members.iter().map(|member| member.address).collect()
     }
 
     pub fn address(&self, at: usize) -> SocketAddr {

@@ -6,7 +6,11 @@
 
 #![allow(clippy::print_stdout, reason = "says what was skipped and what was seen")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod ensemble;
+mod facts;
+mod line;
 mod suite;
 mod words;
 
@@ -23,8 +27,8 @@ const FAULTS: usize = 6;
 #[tokio::test]
 async fn the_recipes_hold_on_a_real_ensemble() {
     let Some(mut rng) = begin() else { return };
-    let ensemble = Ensemble::start("quiet", &mut rng, &[]).await;
-    let mut suite = Suite::start(&ensemble, &mut rng).await;
+    let ensemble = Ensemble::start("quiet", &mut rng).await;
+    let mut suite = Suite::start(&ensemble, &mut rng, false).await;
     suite.rounds(300).await;
     print!("{}", suite.finish(&ensemble).await);
 }
@@ -32,8 +36,8 @@ async fn the_recipes_hold_on_a_real_ensemble() {
 #[tokio::test]
 async fn the_recipes_hold_while_the_leader_is_killed_and_started_again() {
     let Some(mut rng) = begin() else { return };
-    let mut ensemble = Ensemble::start("leader", &mut rng, &[]).await;
-    let mut suite = Suite::start(&ensemble, &mut rng).await;
+    let mut ensemble = Ensemble::start("leader", &mut rng).await;
+    let mut suite = Suite::start(&ensemble, &mut rng, true).await;
     for _ in 0..FAULTS {
         suite.rounds(20).await;
         let leader = ensemble.wait_until_served().await;
@@ -51,8 +55,8 @@ async fn the_recipes_hold_while_the_leader_is_killed_and_started_again() {
 #[tokio::test]
 async fn the_recipes_hold_while_a_follower_is_stopped() {
     let Some(mut rng) = begin() else { return };
-    let ensemble = Ensemble::start("follower", &mut rng, &[]).await;
-    let mut suite = Suite::start(&ensemble, &mut rng).await;
+    let ensemble = Ensemble::start("follower", &mut rng).await;
+    let mut suite = Suite::start(&ensemble, &mut rng, true).await;
     for fault in 0..FAULTS {
         suite.rounds(20).await;
         let leader = ensemble.wait_until_served().await;

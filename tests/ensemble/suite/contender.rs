@@ -3,21 +3,35 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zoolet::Client;
+use zoolet::{Client, ErrorCode, Guard, LockError};
 
-use super::place::{self, Account, Place, Role};
+use super::place::{self, Account, Place};
 use super::recipe::{Held, Recipe};
+use super::room::{self, Inside, Role};
 use super::trouble::Trouble;
+use crate::line::Line;
 
 /// Some work under a lock, so that faults meet it there too.
 const WORK: Duration = Duration::from_millis(2);
+
+/// How far a test has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stage {
+    #[default]
+    Faults,
+    /// The faults are over.
+    Finishing,
+    /// So are the contenders.
+    Over,
+}
 
 /// What all contenders of a recipe have in common.
 pub struct Site {
@@ -27,8 +41,7 @@ pub struct Site {
     pub session_timeout: Duration,
     /// Whether contenders put each other out of the queue. Who counts without a fence is not safe from that.
     pub evictions: bool,
-    /// Set when the faults are over.
-    pub finish: AtomicBool,
+    pub stage: watch::Sender<Stage>,
     pub rounds: AtomicUsize,
 }
 
@@ -42,6 +55,10 @@ pub struct Tally {
     /// Locks and places in the queue that were lost, but for those that went with their session.
     pub lost: usize,
     pub evicted: usize,
+    /// Readers that became writers, and writers that became readers.
+    pub turned: usize,
+    /// Writes whose outcome was not told.
+    pub unknown: usize,
     pub sessions: usize,
     /// Sessions that ended against their contender's will.
     pub expired: usize,
@@ -57,6 +74,8 @@ impl Tally {
         self.dropped += other.dropped;
         self.lost += other.lost;
         self.evicted += other.evicted;
+        self.turned += other.turned;
+        self.unknown += other.unknown;
         self.sessions += other.sessions;
         self.expired += other.expired;
         self.losses += other.losses;
@@ -68,6 +87,8 @@ pub struct Contender {
     name: String,
     rng: StdRng,
     pub zk: Client,
+    /// The way to the ensemble, if it is a bad one.
+    line: Option<Line>,
     writes: usize,
     pub tally: Tally,
     /// One for each place.
@@ -75,19 +96,27 @@ pub struct Contender {
 }
 
 impl Contender {
-    pub async fn new(site: Arc<Site>, name: String, seed: u64) -> Self {
+    pub async fn new(site: Arc<Site>, name: String, seed: u64, line: Option<Line>) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let zk = connect(&site, &mut rng).await;
+        let zk = connect(&site, line.as_ref(), &mut rng).await;
         let accounts = site.places.iter().map(|_| Account::default()).collect();
         let tally = Tally { sessions: 1, ..Tally::default() };
-        Self { site, name, rng, zk, writes: 0, tally, accounts }
+        Self { site, name, rng, zk, line, writes: 0, tally, accounts }
     }
 
     /// Goes on until the faults are over, and then for some rounds more, in which it must get the lock.
     pub async fn run(mut self, more: usize) -> Self {
+        let site = Arc::clone(&self.site);
+        let trouble =
+            self.line.clone().map(|line| tokio::spawn(line.trouble(StdRng::from_rng(&mut self.rng))));
         let mut left = more;
+        let mut over = false;
         while left > 0 {
-            let finishing = self.site.finish.load(Relaxed);
+            let finishing = *site.stage.borrow() != Stage::Faults;
+            if finishing && !std::mem::replace(&mut over, finishing) {
+                trouble.iter().for_each(|trouble| trouble.abort());
+                self.line.iter().for_each(Line::mend);
+            }
             let before = self.tally.acquired;
             if let Err(trouble) = self.round().await {
                 match trouble {
@@ -101,7 +130,7 @@ impl Contender {
                     Trouble::Refused(code) => panic!("{}: {code}", self.name),
                 }
             }
-            self.site.rounds.fetch_add(1, Relaxed);
+            site.rounds.fetch_add(1, Relaxed);
             if finishing && self.tally.acquired > before {
                 left -= 1;
             }
@@ -110,14 +139,14 @@ impl Contender {
     }
 
     async fn reconnect(&mut self) {
-        self.zk = connect(&self.site, &mut self.rng).await;
+        self.zk = connect(&self.site, self.line.as_ref(), &mut self.rng).await;
         self.tally.sessions += 1;
     }
 
     async fn round(&mut self) -> Result<(), Trouble> {
         let site = Arc::clone(&self.site);
         let role = site.recipe.role(&mut self.rng);
-        let chosen = site.recipe.choose(site.places.len(), &mut self.rng);
+        let chosen = site.recipe.choose(&mut self.rng);
         let places: Vec<_> = chosen.iter().map(|at| &site.places[*at]).collect();
         match self.rng.random_range(0..100) {
             0..62 => {
@@ -143,65 +172,102 @@ impl Contender {
         }
     }
 
-    /// Holds the lock: enters what it protects, writes, leaves, releases.
-    async fn section(&mut self, held: Held, chosen: &[usize], role: Role) -> Result<(), Trouble> {
+    /// Holds the lock: enters what it protects, works there, leaves, releases. Sometimes it makes another lock of it on the
+    /// way.
+    async fn section(&mut self, mut held: Held, chosen: &[usize], role: Role) -> Result<(), Trouble> {
         self.tally.acquired += 1;
-        let inside = self.inside(&held, chosen, role).await;
-        let left = self.leave(&held, chosen, role).await;
+        let mut outcome = self.visit(&held, chosen, role).await;
+        if outcome.is_ok() && self.rng.random_bool(0.3) {
+            match &held {
+                Held::Reader(_) | Held::Writer(_) => (held, outcome) = self.turn(held, chosen, role).await,
+                Held::Guard(guard) => {
+                    let again = Held::Guard(guard.reenter());
+                    outcome = self.visit(&again, chosen, role).await;
+                }
+                _ => {}
+            }
+        }
         // Whatever happened inside; a lock that is lost is released without a word.
         let released = held.release().await.map_err(Trouble::from);
-        inside.and(left).and(released)
+        outcome.and(released)
     }
 
-    async fn inside(&mut self, held: &Held, chosen: &[usize], role: Role) -> Result<(), Trouble> {
+    /// Makes a reader of a writer, or a writer of a reader that is alone, and goes in again.
+    async fn turn(&mut self, held: Held, chosen: &[usize], role: Role) -> (Held, Result<(), Trouble>) {
         let site = Arc::clone(&self.site);
-        let guard = held.guard();
+        let place = &site.places[chosen[0]];
+        let before = match place.entries(&self.zk).await {
+            Ok(before) => before,
+            Err(trouble) => return (held, Err(trouble)),
+        };
+        let (held, turned) = held.turn().await;
+        let role = match (turned, role) {
+            (Err(LockError::NotAlone { .. }), _) => return (held, Ok(())),
+            (Err(error), _) => return (held, Err(error.into())),
+            (Ok(()), Role::Shared) => Role::Alone,
+            (Ok(()), _) => Role::Shared,
+        };
+        self.tally.turned += 1;
+        let unchanged = async {
+            // Nobody has come in between, if it has the lock still.
+            let after = place.entries(&self.zk).await?;
+            held.guard().verify().await?;
+            assert_eq!(after, before, "{}: somebody wrote while {:?} turned", self.name, held.guard());
+            Ok(())
+        };
+        let outcome = match unchanged.await {
+            Ok(()) => self.visit(&held, chosen, role).await,
+            trouble => trouble,
+        };
+        (held, outcome)
+    }
+
+    async fn visit(&mut self, held: &Held, chosen: &[usize], role: Role) -> Result<(), Trouble> {
+        let site = Arc::clone(&self.site);
         let places: Vec<_> = chosen.iter().map(|at| &site.places[*at]).collect();
-        place::enter(&places, &self.zk, guard, role).await?;
-        if role == Role::Shared {
-            return self.read(&places).await;
+        let inside: Inside = room::enter(&places, &self.zk, held.guard(), role).await?;
+        let outcome = match role {
+            Role::Alone => self.write(held.guard(), &places, chosen).await,
+            Role::Shared => self.read(held.guard(), &places).await,
+            Role::Some(_) => Ok(()),
+        };
+        if self.rng.random_bool(0.3) {
+            sleep(WORK).await;
         }
+        let left = room::leave(&self.zk, &inside).await;
+        outcome.and(left)
+    }
+
+    async fn write(&mut self, guard: &Guard, places: &[&Place], chosen: &[usize]) -> Result<(), Trouble> {
         self.writes += 1;
         let id = format!("{}#{}", self.name, self.writes);
         let mut account = Account::default();
         let written = async {
-            if !site.evictions {
-                for place in &places {
+            if !self.site.evictions {
+                for place in places {
                     place.count(&self.zk, guard, &mut account).await?;
                 }
             }
-            place::write(&places, &self.zk, guard, &id, &mut account).await
+            place::write(places, &self.zk, guard, &id, &mut account).await
         };
         let written = written.await;
         let (counted, perhaps_counted) = (account.counted, account.perhaps_counted);
+        self.tally.unknown += account.unknown.len();
         for at in chosen {
             let (acknowledged, unknown) = (account.acknowledged.clone(), account.unknown.clone());
             self.accounts[*at].add(Account { acknowledged, unknown, counted, perhaps_counted });
-        }
-        if self.rng.random_bool(0.3) {
-            sleep(WORK).await;
         }
         written
     }
 
     /// Nobody writes while there is a reader.
-    async fn read(&self, places: &[&Place]) -> Result<(), Trouble> {
+    async fn read(&self, guard: &Guard, places: &[&Place]) -> Result<(), Trouble> {
         for place in places {
             let before = place.entries(&self.zk).await?;
             sleep(WORK).await;
-            assert_eq!(
-                place.entries(&self.zk).await?,
-                before,
-                "{}: somebody wrote beside a reader",
-                self.name
-            );
-        }
-        Ok(())
-    }
-
-    async fn leave(&self, held: &Held, chosen: &[usize], role: Role) -> Result<(), Trouble> {
-        for at in chosen {
-            self.site.places[*at].leave(&self.zk, held.guard(), role).await?;
+            let after = place.entries(&self.zk).await?;
+            guard.verify().await?;
+            assert_eq!(after, before, "{}: somebody wrote beside {guard:?}", self.name);
         }
         Ok(())
     }
@@ -237,10 +303,10 @@ impl Contender {
     /// Deletes the znode of another, or its own that is on its way out.
     async fn evict(&mut self, place: &Place) -> Result<(), Trouble> {
         let contenders = self.site.recipe.contenders(&self.zk, place).await?;
-        if let Some(node) = contenders.choose(&mut self.rng) {
-            match self.zk.delete(node).await.map_err(Trouble::from) {
+        if let Some(contender) = contenders.choose(&mut self.rng) {
+            match self.zk.delete(&contender.path).await.map_err(Trouble::from) {
                 Ok(()) => self.tally.evicted += 1,
-                Err(Trouble::Refused(zoolet::ErrorCode::NoNode)) => {}
+                Err(Trouble::Refused(ErrorCode::NoNode)) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -248,7 +314,11 @@ impl Contender {
     }
 }
 
-async fn connect(site: &Site, rng: &mut StdRng) -> Client {
+async fn connect(site: &Site, line: Option<&Line>, rng: &mut StdRng) -> Client {
     let options = Client::options().session_timeout(site.session_timeout).seed(rng.random());
-    options.connect(&site.connect).await.expect("a session")
+    let connecting = match line {
+        Some(line) => options.connect(line.connector()),
+        None => options.connect(&site.connect),
+    };
+    connecting.await.expect("a session")
 }

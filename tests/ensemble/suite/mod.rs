@@ -2,25 +2,31 @@
 //! after whatever happens to the ensemble.
 
 mod contender;
+
+mod observer;
 mod place;
 mod recipe;
+mod room;
 mod trouble;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::StdRng;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zoolet::Client;
+use zoolet::recipes::Markers;
 
 use crate::ensemble::{Ensemble, SYNC_LIMIT, TICK};
+use crate::line::Line;
 use crate::words::wait_for;
 pub use contender::Tally;
-use contender::{Contender, Site};
+use contender::{Contender, Site, Stage};
 use place::{Account, Place};
 use recipe::Recipe;
 
@@ -35,14 +41,24 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What is tried: the recipe, how many contenders, whether they put each other out.
 const SITES: &[(&str, Recipe, usize, bool)] = &[
-    ("predecessor", Recipe::Predecessor, 6, false),
+    ("predecessor", Recipe::Predecessor, 5, false),
     ("evicted", Recipe::Predecessor, 5, true),
     ("careful", Recipe::Careful, 4, true),
+    ("children-watch", Recipe::ChildrenWatch, 4, true),
+    ("single-node", Recipe::SingleNode, 4, false),
+    ("single-node-evicted", Recipe::SingleNode, 4, true),
+    ("dual-kazoo", Recipe::DualKazoo, 4, true),
+    ("rw", Recipe::RwLock(Markers::Curator), 6, false),
+    ("rw-kazoo", Recipe::RwLock(Markers::Kazoo), 5, true),
+    ("semaphore", Recipe::Semaphore, 6, true),
+    ("multi", Recipe::MultiLock, 6, true),
+    ("election", Recipe::Election, 4, false),
 ];
 
 pub struct Suite {
     sites: Vec<Arc<Site>>,
     contenders: JoinSet<(usize, Contender)>,
+    observers: JoinSet<usize>,
     observer: Client,
 }
 
@@ -50,13 +66,16 @@ pub struct Suite {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub sites: Vec<(&'static str, Tally, usize)>,
+    /// Of whom observers of elections were told.
+    pub leaders: usize,
 }
 
 impl Suite {
-    pub async fn start(ensemble: &Ensemble, rng: &mut StdRng) -> Self {
+    /// Everybody at work. With `trouble` every other one has a bad connection.
+    pub async fn start(ensemble: &Ensemble, rng: &mut StdRng, trouble: bool) -> Self {
         let connect = ensemble.connect_string();
         let observer = Client::options().session_timeout(SESSION).connect(&connect).await.expect("a session");
-        let (mut sites, mut contenders) = (Vec::new(), JoinSet::new());
+        let (mut sites, mut contenders, mut observers) = (Vec::new(), JoinSet::new(), JoinSet::new());
         for (at, (name, recipe, count, evictions)) in SITES.iter().enumerate() {
             let mut places = Vec::new();
             for place in 0..recipe.places() {
@@ -69,17 +88,21 @@ impl Suite {
                 connect: connect.clone(),
                 session_timeout: SESSION,
                 evictions: *evictions,
-                finish: AtomicBool::new(false),
+                stage: watch::Sender::default(),
                 rounds: AtomicUsize::new(0),
             });
             for number in 0..*count {
-                let contender =
-                    Contender::new(Arc::clone(&site), format!("{name}-{number}"), rng.random()).await;
+                let line = (trouble && number % 2 == 1).then(|| Line::new(ensemble.addresses(), number));
+                let name = format!("{name}-{number}");
+                let contender = Contender::new(Arc::clone(&site), name, rng.random(), line).await;
                 contenders.spawn(async move { (at, contender.run(MORE).await) });
+            }
+            if *recipe == Recipe::Election {
+                observers.spawn(observer::observe(Arc::clone(&site)));
             }
             sites.push(site);
         }
-        Self { sites, contenders, observer }
+        Self { sites, contenders, observers, observer }
     }
 
     /// Waits until every recipe has had so many rounds more, whatever came of them.
@@ -94,6 +117,10 @@ impl Suite {
         .await;
     }
 
+    fn enter(&self, stage: Stage) {
+        self.sites.iter().for_each(|site| _ = site.stage.send_replace(stage));
+    }
+
     /// A contender that found something wrong ends the test.
     fn no_panic(&mut self) {
         if let Some(ended) = self.contenders.try_join_next() {
@@ -104,7 +131,7 @@ impl Suite {
 
     /// The faults are over: everybody must get its lock, and nothing may be left behind.
     pub async fn finish(mut self, ensemble: &Ensemble) -> Facts {
-        self.sites.iter().for_each(|site| site.finish.store(true, Relaxed));
+        self.enter(Stage::Finishing);
         let mut ended = Vec::new();
         let all = async {
             while let Some(contender) = self.contenders.join_next().await {
@@ -112,6 +139,14 @@ impl Suite {
             }
         };
         timeout(DEADLINE, all).await.expect("everybody gets its lock once the faults are over");
+        self.enter(Stage::Over);
+        let mut facts = Facts::default();
+        let all = async {
+            while let Some(leaders) = self.observers.join_next().await {
+                facts.leaders += leaders.expect("an observer that comes to its end");
+            }
+        };
+        timeout(DEADLINE, all).await.expect("it is told that nobody leads any more");
 
         // Their sessions live still, so that what they have left behind would be seen.
         for (statistic, what) in
@@ -119,7 +154,6 @@ impl Suite {
         {
             wait_for(what, DEADLINE, async || (ensemble.sum(statistic).await == 0).then_some(())).await;
         }
-        let mut facts = Facts::default();
         for (at, (site, (name, ..))) in self.sites.iter().zip(SITES).enumerate() {
             let mut tally = Tally::default();
             let mut accounts: Vec<_> = site.places.iter().map(|_| Account::default()).collect();
@@ -144,9 +178,11 @@ impl Suite {
 
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = Tally::default();
         for (name, tally, entries) in &self.sites {
             writeln!(f, "{name}: {entries} writes, {tally:?}")?;
+            all.add(tally);
         }
-        Ok(())
+        writeln!(f, "observers were told of {} leaders; in all {all:?}", self.leaders)
     }
 }

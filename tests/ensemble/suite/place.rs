@@ -1,24 +1,15 @@
-//! What a lock protects, kept by the ensemble itself: the judge of who was inside, and in which order.
+//! What a lock protects, kept by the ensemble itself: the judge of who wrote, and in which order.
 //!
-//! Everything here is decided by transactions and replies, nothing by what contenders believe: a room that refuses whom it
-//! should not hold at the same time, a log whose entries are numbered by reading the last number and adding one, and a
+//! Everything here is decided by transactions and replies, nothing by what contenders believe: a log whose entries are numbered by reading the last number and adding one, and a
 //! counter that is counted up so without a fence.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
-use zoolet::recipes::FencedTxn;
 use zoolet::{Client, Error, ErrorCode, Guard, HoldState, LockError};
 
+use super::room::SLOTS;
 use super::trouble::{Trouble, again};
-
-/// How somebody is in a room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Alone.
-    Alone,
-    /// With others like it.
-    Shared,
-}
 
 /// Something that a lock protects.
 #[derive(Debug, Clone)]
@@ -50,7 +41,8 @@ impl Account {
 impl Place {
     pub async fn create(zk: &Client, base: String) -> Result<Self, Error> {
         zk.create(&base, "").await?;
-        for child in ["alone", "shared", "log"] {
+        let slots = (0..SLOTS).map(|slot| format!("slot-{slot}"));
+        for child in ["alone", "shared", "log"].map(str::to_owned).into_iter().chain(slots) {
             zk.create(format!("{base}/{child}"), "").await?;
         }
         for number in ["entries", "counter"] {
@@ -68,60 +60,9 @@ impl Place {
         format!("{}/{child}", self.base)
     }
 
-    /// What enters the room of this place, and fails if somebody is in it who must not be.
-    fn entering<'g>(&self, txn: FencedTxn<'g>, zk: &Client, guard: &Guard, role: Role) -> FencedTxn<'g> {
-        // Only an empty znode can be deleted, and nobody sees that it was.
-        let empty = |txn: FencedTxn<'g>, room: String| txn.delete(&room).create(&room, "");
-        let txn = empty(txn, self.at("alone"));
-        let txn = match role {
-            Role::Alone => empty(txn, self.at("shared")),
-            Role::Shared => txn,
-        };
-        txn.add(zk.create(self.marker(guard, role), guard.node().to_owned()).ephemeral())
-    }
-
-    fn marker(&self, guard: &Guard, role: Role) -> String {
-        let room = if role == Role::Alone { "alone" } else { "shared" };
-        self.at(&format!("{room}/{}", guard.token()))
-    }
-
-    /// Leaves the room: nobody else is told that it is free before this is done.
-    pub async fn leave(&self, zk: &Client, guard: &Guard, role: Role) -> Result<(), Trouble> {
-        let marker = self.marker(guard, role);
-        match again(|| zk.delete(&marker)).await {
-            Err(Trouble::Refused(ErrorCode::NoNode)) => Ok(()),
-            left => left,
-        }
-    }
-
-    /// Removes whoever is inside without its lock, since it was lost; whether that was all of them.
-    ///
-    /// # Panics
-    /// When one of them has its lock and should not.
-    async fn turn_out(&self, zk: &Client, guard: &Guard, role: Role) -> Result<Inside, Trouble> {
-        let rooms: &[_] = if role == Role::Alone { &["alone", "shared"] } else { &["alone"] };
-        for room in rooms {
-            let room = self.at(room);
-            let (tokens, _) = again(|| zk.get_children(&room)).await?;
-            for token in tokens {
-                let marker = format!("{room}/{token}");
-                let holder = match again(|| zk.get_data(&marker)).await {
-                    Ok((holder, _)) => String::from_utf8_lossy(&holder).into_owned(),
-                    Err(Trouble::Refused(ErrorCode::NoNode)) => continue,
-                    Err(trouble) => return Err(trouble),
-                };
-                if holder == guard.node() {
-                    return Ok(Inside::Myself);
-                }
-                let held = again(|| zk.exists(&holder)).await?;
-                assert!(held.is_none(), "{holder} and {} hold {} at once", guard.node(), self.base);
-                match again(|| zk.delete(&marker)).await {
-                    Ok(()) | Err(Trouble::Refused(ErrorCode::NoNode)) => {}
-                    Err(trouble) => return Err(trouble),
-                }
-            }
-        }
-        Ok(Inside::Nobody)
+    /// Whether this is a znode of its lock.
+    pub fn is_of(&self, node: &str) -> bool {
+        node.starts_with(&self.lock())
     }
 
     async fn number(&self, zk: &Client, child: &str) -> Result<usize, Trouble> {
@@ -149,6 +90,21 @@ impl Place {
             }
         }
         Ok(())
+    }
+
+    /// All that is there but for the log, for whoever has to find out what went wrong.
+    pub async fn describe(&self, zk: &Client) -> String {
+        let (mut scene, mut paths) = (String::new(), vec![self.base.clone()]);
+        while let Some(path) = paths.pop() {
+            let Ok((data, stat)) = zk.get_data(&path).await else { continue };
+            let (czxid, owner) = (stat.czxid, stat.ephemeral_owner);
+            let _ = writeln!(scene, "{path} {data:?} of {owner}, czxid {czxid}, cversion {}", stat.cversion);
+            if let Ok((names, _)) = zk.get_children(&path).await {
+                let shown = names.into_iter().filter(|name| name != "log");
+                paths.extend(shown.map(|name| format!("{path}/{name}")));
+            }
+        }
+        scene
     }
 
     /// Whether log and counters are what contenders were told. Gives the number of entries.
@@ -182,31 +138,6 @@ impl Place {
         let most = account.counted + account.perhaps_counted;
         assert!((account.counted..=most).contains(&count), "{}: {count}, not {account:?}", self.base);
         Ok(entries)
-    }
-}
-
-enum Inside {
-    Nobody,
-    Myself,
-}
-
-/// Enters the rooms of all `places` at once.
-pub async fn enter(places: &[&Place], zk: &Client, guard: &Guard, role: Role) -> Result<(), Trouble> {
-    loop {
-        let txn = places.iter().fold(guard.fenced(), |txn, place| place.entering(txn, zk, guard, role));
-        match txn.commit().await.map_err(Trouble::from) {
-            Ok(_) => return Ok(()),
-            // Somebody is inside: this guard itself, if the reply to an earlier attempt was lost.
-            Err(Trouble::Refused(ErrorCode::NotEmpty | ErrorCode::NodeExists)) => {
-                for place in places {
-                    if let Inside::Myself = place.turn_out(zk, guard, role).await? {
-                        return Ok(());
-                    }
-                }
-            }
-            Err(Trouble::Connection) => {}
-            Err(trouble) => return Err(trouble),
-        }
     }
 }
 

@@ -4,9 +4,15 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::StdRng;
+use rand::seq::IteratorRandom;
+use zoolet::recipes::{
+    Acquire, Algorithm, Compat, Contender, Election, Leadership, Markers, MultiLock, Permit, ReadGuard,
+    RwLock, Semaphore, WriteGuard,
+};
 use zoolet::{Client, Guard, Lock, LockError};
 
-use super::place::{Place, Role};
+use super::place::Place;
+use super::room::{Role, SLOTS};
 
 /// A recipe, and how it is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,81 +21,179 @@ pub enum Recipe {
     Predecessor,
     /// The same with guards that watch their own znode, and are given after one more write.
     Careful,
+    ChildrenWatch,
+    SingleNode,
+    DualKazoo,
+    RwLock(Markers),
+    Semaphore,
+    /// Two of three locks at a time.
+    MultiLock,
+    Election,
 }
 
 /// A lock that was acquired.
 pub enum Held {
     Guard(Guard),
+    Reader(ReadGuard),
+    Writer(WriteGuard),
+    Permit(Permit),
+    Leader(Leadership),
 }
 
 impl Held {
     pub fn guard(&self) -> &Guard {
         match self {
             Self::Guard(guard) => guard,
+            Self::Reader(guard) => guard,
+            Self::Writer(guard) => guard,
+            Self::Permit(guard) => guard,
+            Self::Leader(guard) => guard,
         }
     }
 
     pub async fn release(self) -> Result<(), LockError> {
         match self {
-            Self::Guard(guard) => guard.release().await.map(drop),
+            Self::Guard(guard) => guard.release().await,
+            Self::Reader(guard) => guard.release().await,
+            Self::Writer(guard) => guard.release().await,
+            Self::Permit(permit) => permit.release().await,
+            Self::Leader(leader) => leader.resign().await,
+        }
+        .map(drop)
+    }
+
+    /// Makes a reader of a writer, and a writer of a reader that is alone; whether that was done, and the error that
+    /// says why not.
+    pub async fn turn(self) -> (Self, Result<(), LockError>) {
+        match self {
+            Self::Writer(writer) => match writer.downgrade().await {
+                Ok(reader) => (Self::Reader(reader), Ok(())),
+                Err((writer, error)) => (Self::Writer(writer), Err(error)),
+            },
+            Self::Reader(reader) => match reader.try_upgrade().await {
+                Ok(writer) => (Self::Writer(writer), Ok(())),
+                Err((reader, error)) => (Self::Reader(reader), Err(error)),
+            },
+            other => (other, Ok(())),
         }
     }
 }
 
 impl Recipe {
-    /// What a contender wants this time.
-    pub fn role(self, _rng: &mut StdRng) -> Role {
-        Role::Alone
-    }
-
     /// How many things there are to lock.
     pub fn places(self) -> usize {
-        1
+        if self == Self::MultiLock { 3 } else { 1 }
     }
 
-    /// Which of so many places it wants.
-    pub fn choose(self, places: usize, rng: &mut StdRng) -> Vec<usize> {
-        vec![rng.random_range(0..places)]
+    /// Which of them a contender wants this time.
+    pub fn choose(self, rng: &mut StdRng) -> Vec<usize> {
+        (0..self.places()).choose_multiple(rng, if self == Self::MultiLock { 2 } else { 1 })
+    }
+
+    /// How it wants to be in there.
+    pub fn role(self, rng: &mut StdRng) -> Role {
+        match self {
+            Self::RwLock(_) if rng.random_bool(0.6) => Role::Shared,
+            Self::Semaphore => Role::Some(rng.random_range(1..SLOTS)),
+            _ => Role::Alone,
+        }
+    }
+
+    /// Whether an election is watched, too.
+    pub fn election(self, zk: &Client, place: &Place) -> Option<Election> {
+        (self == Self::Election).then(|| Election::new(zk, place.lock()))
     }
 
     fn lock(self, zk: &Client, place: &Place) -> Lock {
-        let builder = Lock::builder(zk, place.lock());
+        let lock = Lock::builder(zk, place.lock());
         match self {
-            Self::Predecessor => builder,
-            Self::Careful => builder.watch_own_node(true),
+            Self::Careful => lock.watch_own_node(true),
+            Self::ChildrenWatch => lock.algorithm(Algorithm::ChildrenWatch),
+            Self::SingleNode => lock.algorithm(Algorithm::SingleNode),
+            Self::DualKazoo => lock.compat(Compat::DualKazoo),
+            _ => lock,
         }
         .build()
+    }
+
+    fn semaphore(zk: &Client, place: &Place) -> Semaphore {
+        Semaphore::new(zk, place.lock(), SLOTS)
     }
 
     pub async fn acquire(
         self,
         zk: &Client,
         places: &[&Place],
-        _role: Role,
+        role: Role,
         patience: Option<Duration>,
     ) -> Result<Held, LockError> {
-        let mut acquire = self.lock(zk, places[0]).acquire();
-        if let Some(patience) = patience {
-            acquire = acquire.timeout(patience);
+        fn within<G>(acquire: Acquire<G>, patience: Option<Duration>) -> Acquire<G> {
+            patience.into_iter().fold(acquire, |acquire, patience| acquire.timeout(patience))
         }
-        if self == Self::Careful {
-            acquire = acquire.confirmed();
+        let dirs = places.iter().map(|place| place.lock());
+        match (self, role) {
+            (Self::RwLock(markers), _) => {
+                let lock = RwLock::builder(zk, places[0].lock()).markers(markers).build();
+                match role {
+                    Role::Shared => within(lock.read(), patience).await.map(Held::Reader),
+                    _ => within(lock.write(), patience).await.map(Held::Writer),
+                }
+            }
+            (Self::Semaphore, Role::Some(permits)) => {
+                let semaphore = Self::semaphore(zk, places[0]);
+                within(semaphore.acquire(permits), patience).await.map(Held::Permit)
+            }
+            (Self::MultiLock, _) => {
+                within(MultiLock::over(zk, dirs).acquire(), patience).await.map(Held::Guard)
+            }
+            (Self::Election, _) => {
+                let campaign = Election::new(zk, places[0].lock()).campaign("somebody");
+                within(campaign, patience).await.map(Held::Leader)
+            }
+            (Self::Careful, _) => {
+                within(self.lock(zk, places[0]).acquire().confirmed(), patience).await.map(Held::Guard)
+            }
+            _ => within(self.lock(zk, places[0]).acquire(), patience).await.map(Held::Guard),
         }
-        acquire.await.map(Held::Guard)
     }
 
+    /// `None` also where there is no such thing.
     pub async fn try_acquire(
         self,
         zk: &Client,
         places: &[&Place],
-        _role: Role,
+        role: Role,
     ) -> Result<Option<Held>, LockError> {
-        Ok(self.lock(zk, places[0]).try_acquire().await?.map(Held::Guard))
+        let dirs = places.iter().map(|place| place.lock());
+        Ok(match (self, role) {
+            (Self::RwLock(markers), _) => {
+                let lock = RwLock::builder(zk, places[0].lock()).markers(markers).build();
+                match role {
+                    Role::Shared => lock.try_read().await?.map(Held::Reader),
+                    _ => lock.try_write().await?.map(Held::Writer),
+                }
+            }
+            (Self::Semaphore, Role::Some(permits)) => {
+                Self::semaphore(zk, places[0]).try_acquire(permits).await?.map(Held::Permit)
+            }
+            (Self::MultiLock, _) => MultiLock::over(zk, dirs).try_acquire().await?.map(Held::Guard),
+            (Self::Election, _) => None,
+            _ => self.lock(zk, places[0]).try_acquire().await?.map(Held::Guard),
+        })
     }
 
-    /// The paths of the znodes of all contenders.
-    pub async fn contenders(self, zk: &Client, place: &Place) -> Result<Vec<String>, LockError> {
-        let contenders = self.lock(zk, place).contenders().await?;
-        Ok(contenders.into_iter().map(|contender| format!("{}/{}", place.lock(), contender.name)).collect())
+    /// Everybody who holds or waits.
+    pub async fn contenders(self, zk: &Client, place: &Place) -> Result<Vec<Contender>, LockError> {
+        match self {
+            Self::RwLock(_) => RwLock::new(zk, place.lock()).contenders().await,
+            Self::Semaphore => {
+                let semaphore = Self::semaphore(zk, place);
+                let mut all = semaphore.contenders().await?;
+                all.extend(semaphore.holders().await?);
+                Ok(all)
+            }
+            Self::Election => Election::new(zk, place.lock()).contenders().await,
+            _ => self.lock(zk, place).contenders().await,
+        }
     }
 }
