@@ -118,7 +118,8 @@ impl ReadGuard {
     ///
     /// # Errors
     /// The reader, held as before unless the error says otherwise, and [`LockError::NotAlone`] if there is another reader or
-    /// a writer waits; [`LockError::Reentered`], [`LockError::NotHeld`], and those of [`Acquire`].
+    /// a writer waits; [`LockError::NodeDeleted`] if the reader was evicted, as others may have written since;
+    /// [`LockError::Reentered`], [`LockError::NotHeld`], and those of [`Acquire`].
     /// # Cancel safety
     /// Dropping the future releases the lock, as it has the guard.
     pub async fn try_upgrade(self) -> Result<WriteGuard, (ReadGuard, LockError)> {
