@@ -36,6 +36,13 @@ pub const MISHAPS: [Mishap; 7] = [
     Mishap::CrashAfter,
 ];
 
+impl Mishap {
+    /// Whether the program lives on, and its session with it.
+    pub fn is_survived(self) -> bool {
+        matches!(self, Self::DropRequest | Self::LoseReply | Self::CutReply)
+    }
+}
+
 /// What became of it.
 #[derive(Debug)]
 pub enum Fate<T, E> {
@@ -81,12 +88,11 @@ pub async fn suffer<T: Send + 'static, E: Send + 'static>(
     }
     .unwrap();
     // Whoever is to expire or to be gone does not come back before that.
-    let lives = matches!(mishap, Mishap::DropRequest | Mishap::LoseReply | Mishap::CutReply);
-    if !lives {
+    if !mishap.is_survived() {
         zk.faults().on(handshake().session(id)).freeze().unwrap();
     }
     let running = tokio::spawn(work);
-    if lives {
+    if mishap.is_survived() {
         let told = zk.pass_time_until(running).await.unwrap().unwrap();
         let happened = zk.faults().fired().len() > before;
         zk.faults().clear();

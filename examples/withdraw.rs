@@ -1,0 +1,55 @@
+//! A withdrawal that is done once, however often it is asked for: `cargo run --example withdraw`
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use zoolet::Client;
+use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
+use zoolet::testing::{Keeper, OpCode, op};
+
+/// Reads, decides, and says what is to be written; it may be run more than once, and has no other effect.
+async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
+    let Some((data, _)) = txn.get_data("/accounts/ann").await? else {
+        return Ok(txn.refuse("no such account"));
+    };
+    let balance: u64 = std::str::from_utf8(&data)?.parse()?;
+    let Some(left) = balance.checked_sub(amount) else {
+        return Ok(txn.refuse("too little money"));
+    };
+    Ok(txn.set_data("/accounts/ann", left.to_string()).done(left.to_string()))
+}
+
+async fn withdraw(zk: &Client, ticket: &Ticket, amount: u64) -> Result<Outcome, TicketError> {
+    let tickets = Tickets::new(zk, "/idem/withdrawals");
+    tickets.run(ticket, format!("take {amount}"), |txn| take(txn, amount)).await
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Keeper::builder().znode("/accounts/ann", "100").start().await?;
+    let zk = server.client().await;
+
+    // Drawn before the first attempt, and kept with the order.
+    let ticket = Tickets::new(&zk, "/idem/withdrawals").draw();
+    println!("ticket {ticket}: {:?}", Tickets::new(&zk, "/idem/withdrawals").outcome(&ticket).await?);
+
+    // It is done, but the reply is lost with the connection. It is asked again, by itself. The second multi, as the first
+    // finds out that there is no bucket yet for the tickets of these ten minutes.
+    server.faults().on(op(OpCode::Multi).path("/accounts/ann").nth(2)).lose_reply()?;
+    let outcome = server.pass_time_until(withdraw(&zk, &ticket, 30)).await??;
+    println!("first attempt, {}: {:?}", server.faults().fired()[0], outcome);
+    assert_eq!((outcome.first_time, outcome.value), (true, Ok("70".into())));
+
+    // The program crashes before it has noted that; another goes on with the order.
+    let other = server.client().await;
+    let ticket: Ticket = ticket.to_string().parse()?;
+    let again = withdraw(&other, &ticket, 30).await?;
+    println!("the same ticket again: {again:?}");
+    assert_eq!((again.first_time, again.value), (false, Ok("70".into())));
+    assert_eq!(server.get("/accounts/ann").expect("an account").text(), "70");
+
+    // With another amount it is somebody's mistake.
+    let error = withdraw(&other, &ticket, 40).await.expect_err("other parameters");
+    println!("the same ticket for 40: {error}");
+    assert_eq!(server.get("/accounts/ann").expect("an account").text(), "70");
+    Ok(())
+}
