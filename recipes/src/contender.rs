@@ -159,10 +159,6 @@ impl Entrant {
     async fn place_in(&mut self, leading: usize, names: Vec<String>) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
         let dir = self.slots[leading].dir.clone();
-        // Unless it was there still when this one had come, others may have been in between.
-        if self.beside.as_ref().is_some_and(|beside| !names.contains(beside)) {
-            return Err(LockError::NodeDeleted { dir });
-        }
         let here = self.slots.iter().filter(|slot| slot.dir == dir);
         let prefixes: Vec<_> = here.map(|slot| slot.prefix.as_str()).collect();
         let found = setup.find(&dir, names, &prefixes, self.role, self.beside.as_deref()).await?;
