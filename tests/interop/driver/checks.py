@@ -3,7 +3,7 @@
 import dataclasses
 
 from . import contention, turns
-from .kinds import COMPANIES, PERMITS, READERS_AND_WRITERS, TABLES
+from .kinds import COMPANIES, PERMITS, READERS_AND_WRITERS, REVOCABLE, TABLES
 from .programs import Unexpected
 from .scene import GRANT_LIMIT
 
@@ -42,6 +42,9 @@ def run(stage, server):
         who = f"{title}: {', '.join(kind.label for kind in kinds)}"
         if not any(kind.reader for kind in kinds):
             report.check(f"{who} in the order in which they came", turns.in_order, stage, kinds)
+            for queue in turns.around(kinds):
+                report.check(f"{title}: {', '.join(kind.label for kind in queue)}, whose second gives up",
+                             turns.one_gives_up, stage, queue)
         report.check(f"{who} at once", contention.contend, stage, who, kinds, report.notes)
     for clients in READERS_AND_WRITERS:
         if all(stage.has(kind) for client in clients for kind in client):
@@ -51,6 +54,10 @@ def run(stage, server):
         for queue in turns.mixed([(kind, kind) for kind in PERMITS]):
             who = ", ".join(kind.label for kind in queue)
             report.check(f"two permits, asked for by {who}", turns.third_permit, stage, queue)
+    if all(stage.has(kind) for kind in REVOCABLE):
+        for holder, other in (REVOCABLE, REVOCABLE[::-1]):
+            report.check(f"{holder.label} hears that {other.label} asks for the lock", turns.asked_to_give_up, stage,
+                         (holder, other))
     return report
 
 

@@ -112,6 +112,9 @@ COMPANIES = [
     ("Election", (ZOOLET_ELECTION, CURATOR_LATCH)),
 ]
 
+# Who may ask the other to give a lock up.
+REVOCABLE = (Kind("Curator", "curator", "lock:revocable"), ZOOLET)
+
 # By client: its reader and its writer, which stand in one queue with those of the other; permits of a semaphore of two.
 READERS_AND_WRITERS = [
     ((CURATOR_READ, CURATOR_WRITE), (ZOOLET_READ, ZOOLET_WRITE)),

@@ -147,6 +147,11 @@ class Scene:
         arrival.contender.ask("released", "release")
         arrival.state = "gone"
 
+    def close(self, arrival):
+        """Ends its session, and so its waiting."""
+        arrival.contender.close()
+        arrival.state = "gone"
+
     def remains(self):
         """The ephemerals that are still there after a while that none should need."""
         deadline = time.monotonic() + 5
@@ -158,4 +163,4 @@ class Scene:
         """Ends the sessions of those who have not left by themselves."""
         for arrival in self.arrivals:
             if arrival.state != "gone":
-                arrival.contender.close()
+                self.close(arrival)

@@ -12,6 +12,13 @@ def mixed(clients):
             yield first[0], second[1], third[0]
 
 
+def around(kinds):
+    """Every two neighbours in a company, each once between two of the other."""
+    for one, other in zip(kinds, kinds[1:] + kinds[:1] * (len(kinds) > 2)):
+        yield one, other, one
+        yield other, one, other
+
+
 def in_order(stage, kinds):
     """All of them in one queue."""
     with stage.scene() as scene:
@@ -22,6 +29,21 @@ def in_order(stage, kinds):
             if any(later.comes(0) for later in queue[place + 1:]):
                 return f"a later one than number {place + 1} has it"
             scene.leave(arrival)
+
+
+def one_gives_up(stage, kinds):
+    """Whoever waits behind one that gives up waits on, for the holder."""
+    with stage.scene() as scene:
+        holder, fickle, last = [scene.arrive(kind, to_hold=place == 0) for place, kind in enumerate(kinds)]
+        if (holder.state, fickle.state, last.state) != ("held", "waits", "waits"):
+            return f"they came: {holder.state}, {fickle.state}, {last.state}"
+        scene.close(fickle)
+        if last.comes(AFTERTHOUGHT):
+            return "the last has it together with the holder"
+        scene.leave(holder)
+        if not last.comes(GRANT_LIMIT):
+            return "the last did not get it"
+        scene.leave(last)
 
 
 def reader_writer_reader(stage, kinds):
@@ -52,3 +74,13 @@ def third_permit(stage, kinds):
             return "the third did not get it"
         scene.leave(first)
         scene.leave(third)
+
+
+def asked_to_give_up(stage, kinds):
+    """Whoever waits asks the holder for the lock, and the holder hears it."""
+    with stage.scene() as scene:
+        holder, other = scene.arrive(kinds[0], to_hold=True), stage.contender(kinds[1], 1)
+        holder.contender.tell("hear")
+        other.ask("revoked", "revoke", scene.dir)
+        holder.contender.expect("heard")
+        scene.leave(holder)

@@ -17,11 +17,21 @@ final class Contenders {
 
         void set(String path, byte[] data) throws Exception;
 
+        /** Asks the holder for the lock. */
+        default void revoke(String dir) throws Exception {
+            throw new UnsupportedOperationException("revoke");
+        }
+
         void close() throws Exception;
     }
 
     interface Held {
         void release() throws Exception;
+
+        /** Waits until somebody asks for the lock. */
+        default void hear() throws Exception {
+            throw new UnsupportedOperationException("hear");
+        }
     }
 
     interface Connector {
@@ -82,6 +92,12 @@ final class Contenders {
                 contender.held.release();
                 contender.held = null;
                 return "released " + id;
+            case "revoke":
+                contender.session.revoke(words[2]);
+                return "revoked " + id;
+            case "hear":
+                contender.held.hear();
+                return "heard " + id;
             case "contend":
                 long end = System.nanoTime() + Integer.parseInt(words[5]) * 1_000_000L;
                 int times = 0;

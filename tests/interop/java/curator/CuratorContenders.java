@@ -1,3 +1,4 @@
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -7,6 +8,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryForever;
 
 /** Curator's recipes. */
@@ -39,7 +41,8 @@ final class CuratorContenders implements Contenders.Session {
         String[] parts = kind.split(":");
         switch (parts[0]) {
             case "lock":
-                return hold(new InterProcessMutex(client, dir));
+                return parts.length > 1 ? holdRevocable(new InterProcessMutex(client, dir))
+                    : hold(new InterProcessMutex(client, dir));
             case "read":
                 return hold(new InterProcessReadWriteLock(client, dir).readLock());
             case "write":
@@ -62,6 +65,28 @@ final class CuratorContenders implements Contenders.Session {
     private static Contenders.Held hold(InterProcessLock lock) throws Exception {
         lock.acquire();
         return lock::release;
+    }
+
+    private static Contenders.Held holdRevocable(InterProcessMutex lock) throws Exception {
+        CountDownLatch asked = new CountDownLatch(1);
+        lock.makeRevocable(ignored -> asked.countDown());
+        lock.acquire();
+        return new Contenders.Held() {
+            @Override
+            public void release() throws Exception {
+                lock.release();
+            }
+
+            @Override
+            public void hear() throws Exception {
+                asked.await();
+            }
+        };
+    }
+
+    @Override
+    public void revoke(String dir) throws Exception {
+        Revoker.attemptRevoke(client, new InterProcessMutex(client, dir).getParticipantNodes().iterator().next());
     }
 
     @Override

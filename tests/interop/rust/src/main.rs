@@ -93,6 +93,11 @@ async fn obey(session: &Session, held: &mut Option<Held>, words: &[String]) -> O
             held.take().ok_or("nothing is held")?.release().await?;
             Ok(format!("released {id}"))
         }
+        ["hear", id] => {
+            let Some(Held::Ours(held)) = held else { return Err("nothing of ours is held".into()) };
+            held.revoke_requested().await?;
+            Ok(format!("heard {id}"))
+        }
         ["contend", id, dir, kind, counter, millis] => {
             let end = Instant::now() + Duration::from_millis(millis.parse()?);
             let mut times = 0;

@@ -3,7 +3,7 @@
 use zoolet_client::{Client, ErrorCode};
 use zoolet_recipes::{
     Algorithm, Compat, Election, Guard, Leadership, Lock, Markers, Permit, ReadGuard, RwLock, Semaphore,
-    WriteGuard,
+    WriteGuard, revoke,
 };
 
 use crate::{Outcome, SESSION};
@@ -26,6 +26,14 @@ impl Held {
             Self::Permit(permit) => permit.release().await?,
             Self::Leadership(leadership) => leadership.resign().await?,
         };
+        Ok(())
+    }
+
+    pub(crate) async fn revoke_requested(&self) -> Outcome<()> {
+        match self {
+            Self::Lock(guard) => guard.revoke_requested().await,
+            _ => return Err("no lock is held".into()),
+        }
         Ok(())
     }
 }
@@ -51,12 +59,17 @@ pub(crate) async fn acquire(client: &Client, dir: &str, kind: &str) -> Outcome<H
     })
 }
 
-/// `create ID PATH DATA`, `get ID PATH` and `ephemerals ID PATH`, which is all of them below a path.
+/// `revoke ID DIR`, and for the driver `create ID PATH DATA`, `get ID PATH` and `ephemerals ID PATH`, which is all of them below a path.
 pub(crate) async fn look(client: &Client, words: &[String]) -> Outcome<String> {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["create", id, path, ref data @ ..] => {
             client.create(path, data.join(" ")).await?;
             Ok(format!("created {id}"))
+        }
+        ["revoke", id, dir] => {
+            let contenders = Lock::new(client, dir).contenders().await?;
+            revoke(client, contenders.first().ok_or("nobody holds it")?).await?;
+            Ok(format!("revoked {id}"))
         }
         ["get", id, path] => {
             let (data, _) = client.get_data(path).await?;
