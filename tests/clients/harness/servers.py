@@ -39,6 +39,10 @@ class Server:
             self._process = children.start(command(folder, self.port), stdout=subprocess.PIPE, stderr=log)
         self._wait_until_it_answers()
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def _wait_until_it_answers(self):
         """Both servers print one line when they do; whatever else they print is passed over."""
         ready = select.select([self._process.stdout], [], [], START_LIMIT)[0]
