@@ -11,7 +11,8 @@ use std::time::Duration;
 use common::{World, world};
 use zoolet_client::{Acl, Client, Error, ErrorCode, Perms};
 use zoolet_recipes::{
-    Begun, Decision, Guard, Lock, Outcome, Running, Ticket, TicketError, TicketTxn, Tickets, WorkError,
+    Begun, Decision, Guard, Lock, MultiLock, Outcome, Running, Ticket, TicketError, TicketTxn, Tickets,
+    WorkError,
 };
 
 const SCOPE: &str = "/idem/withdrawals";
@@ -240,6 +241,17 @@ async fn not_held_a_lost_lock_keeps_a_ticket_from_being_executed_but_not_from_be
     assert_eq!(balance(&client).await, 70);
     let told = tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap();
     assert_eq!(value(&told), "70 left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_locks_at_once_are_all_checked() {
+    let (_world, client, tickets) = bank().await;
+    let guard = MultiLock::over(&client, ["/locks/ann", "/locks/bob"]).acquire().await.unwrap();
+    assert!(tickets.run_under(&guard, &tickets.draw(), "", |txn| take(txn, 30)).await.unwrap().first_time);
+    client.delete(&guard.nodes()[1]).await.unwrap();
+    let error = tickets.run_under(&guard, &tickets.draw(), "", |txn| take(txn, 30)).await.unwrap_err();
+    assert!(matches!(error, TicketError::NotHeld { .. }), "{error}");
+    assert_eq!(balance(&client).await, 70);
 }
 
 #[tokio::test(start_paused = true)]
