@@ -6,6 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use zoolet_client::Stat;
 
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
@@ -53,6 +54,13 @@ pub(crate) struct Standing {
     pub(crate) epoch: Option<(String, i32)>,
 }
 
+impl Standing {
+    /// Whether a znode with the name of ours, and this `Stat`, is ours: not that of whoever came next to the same name.
+    pub(crate) fn is_of(&self, stat: &Stat) -> bool {
+        self.epoch.is_none() || FencingToken::new(stat.czxid) == self.token
+    }
+}
+
 /// What can be made of a held lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -79,7 +87,7 @@ pub(crate) async fn own<C: Claim>(
         Some(Ok(standing)) => {
             let hold = Arc::new(Hold::new());
             let guard = Guard::new(Arc::clone(claim.setup()), standing.clone(), Arc::clone(&hold));
-            let holder = Holder::new(claim, standing.nodes, hold);
+            let holder = Holder::new(claim, standing, hold);
             // A guard that nobody takes is dropped here, and so released below.
             let _ = give.send(Ok(guard));
             return holder.run().await;

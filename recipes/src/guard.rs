@@ -254,7 +254,7 @@ impl Guard {
     /// # Cancel safety
     /// Watches the znode as long as the future lives; dropping it takes the watch back.
     pub fn revoke_requested(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        revoke::requested(self.client().clone(), self.node().to_owned())
+        revoke::requested(self.client().clone(), self.held.standing.clone())
     }
 
     /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then. How late that may

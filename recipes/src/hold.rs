@@ -8,11 +8,12 @@ use std::task::Poll;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, Watch};
+use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
 
 use crate::claim::{Change, Claim, Standing};
 use crate::error::LockError;
 use crate::guard::{HoldState, LostReason, Released};
+use crate::setup::PAUSE;
 
 /// What a lost connection means to a held lock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Hold {
 /// The task of a held lock.
 pub(crate) struct Holder<C> {
     claim: C,
-    nodes: Vec<String>,
+    standing: Standing,
     task: Task,
 }
 
@@ -136,47 +137,51 @@ pub(crate) fn lease_end(client: &Client) -> Instant {
 }
 
 impl<C: Claim> Holder<C> {
-    pub(crate) fn new(claim: C, nodes: Vec<String>, hold: Arc<Hold>) -> Self {
-        Self { claim, nodes, task: Task(hold) }
+    pub(crate) fn new(claim: C, standing: Standing, hold: Arc<Hold>) -> Self {
+        Self { claim, standing, task: Task(hold) }
     }
 
     /// Watches over the lock until its guard is released or dropped, then gives it up.
     pub(crate) async fn run(self) {
-        let Self { mut claim, mut nodes, task: Task(ref hold) } = self;
+        let Self { mut claim, mut standing, task: Task(ref hold) } = self;
         let setup = Arc::clone(claim.setup());
-        let mut session_over = pin!(follow_session(&setup.client, setup.policy, hold));
         let mut releasing = None;
-        let lost = loop {
-            let order = tokio::select! {
-                biased;
-                order = hold.next_order() => order,
-                reason = &mut session_over => break reason,
-                () = follow_nodes(&setup.client, &nodes, setup.watch_own_node) => {
-                    break hold.lose(LostReason::NodeDeleted);
-                }
-            };
-            match order {
-                Order::Release(waiting) => {
-                    let waiting = releasing.insert(waiting);
-                    tokio::select! {
-                        biased;
-                        outcome = claim.leave() => return tell(waiting.take(), outcome),
-                        reason = &mut session_over => break reason,
+        let lost = {
+            // Ends with this block: behind it nobody would attend to its timer.
+            let mut session_over = pin!(follow_session(&setup.client, setup.policy, hold));
+            loop {
+                let order = tokio::select! {
+                    biased;
+                    order = hold.next_order() => order,
+                    reason = &mut session_over => break reason,
+                    () = follow_nodes(&setup.client, &standing, setup.watch_own_node) => {
+                        break hold.lose(LostReason::NodeDeleted);
                     }
-                }
-                Order::Change(change, done) => {
-                    let changed = tokio::select! {
-                        biased;
-                        changed = claim.change(change) => changed,
-                        reason = &mut session_over => {
-                            let _ = done.send(Err(LockError::NotHeld { dir: setup.dir.clone(), reason }));
-                            break reason;
+                };
+                match order {
+                    Order::Release(waiting) => {
+                        let waiting = releasing.insert(waiting);
+                        tokio::select! {
+                            biased;
+                            outcome = claim.leave() => return tell(waiting.take(), outcome),
+                            reason = &mut session_over => break reason,
                         }
-                    };
-                    if let Ok(standing) = &changed {
-                        nodes.clone_from(&standing.nodes);
                     }
-                    let _ = done.send(changed);
+                    Order::Change(change, done) => {
+                        let changed = tokio::select! {
+                            biased;
+                            changed = claim.change(change) => changed,
+                            reason = &mut session_over => {
+                                let dir = setup.dir.clone();
+                                let _ = done.send(Err(LockError::NotHeld { dir, reason }));
+                                break reason;
+                            }
+                        };
+                        if let Ok(changed) = &changed {
+                            standing.clone_from(changed);
+                        }
+                        let _ = done.send(changed);
+                    }
                 }
             }
         };
@@ -265,12 +270,13 @@ async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> 
 
 /// Waits for the deletion of one of the holder's own znodes, if that is wanted; the end of the session is for others to
 /// tell.
-async fn follow_nodes(client: &Client, nodes: &[String], wanted: bool) {
+async fn follow_nodes(client: &Client, standing: &Standing, wanted: bool) {
     if !wanted {
         return std::future::pending().await;
     }
+    let nodes = standing.nodes.iter();
     let mut followed: Vec<Pin<Box<_>>> =
-        nodes.iter().map(|node| Box::pin(follow_node(client, node))).collect();
+        nodes.map(|node| Box::pin(follow_node(client, node, standing))).collect();
     std::future::poll_fn(|cx| {
         let gone = followed.iter_mut().any(|followed| followed.as_mut().poll(cx).is_ready());
         if gone { Poll::Ready(()) } else { Poll::Pending }
@@ -278,17 +284,17 @@ async fn follow_nodes(client: &Client, nodes: &[String], wanted: bool) {
     .await;
 }
 
-async fn follow_node(client: &Client, node: &str) {
+async fn follow_node(client: &Client, node: &str, standing: &Standing) {
     loop {
-        let watch: Result<Watch, Error> = client.get_data(node).watch().await.map(|(_, _, watch)| watch);
-        match watch {
-            Ok(watch) => match watch.changed().await {
+        match client.get_data(node).watch().await {
+            Ok((_, stat, _)) if !standing.is_of(&stat) => return,
+            Ok((_, _, watch)) => match watch.changed().await {
                 Ok(event) if event.kind == EventType::NodeDeleted => return,
                 Ok(_) | Err(Error::WatchRemoved(_)) => {}
                 Err(_) => break,
             },
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
-            Err(error) if error.is_retryable() => {}
+            Err(error) if error.is_retryable() => client.clock().sleep(PAUSE).await,
             Err(_) => break,
         }
     }

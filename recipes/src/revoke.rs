@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use zoolet_client::{Client, Error};
 
+use crate::claim::Standing;
 use crate::error::LockError;
 use crate::lock::Contender;
 use crate::setup::PAUSE;
@@ -30,11 +31,13 @@ pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockEr
     }
 }
 
-/// Waits until somebody has asked for the lock that the znode `node` holds.
-pub(crate) async fn requested(client: Client, node: String) {
+/// Waits until somebody has asked for a lock that is held.
+pub(crate) async fn requested(client: Client, standing: Standing) {
     let asks = |data: &Bytes| REQUESTS.contains(&&data[..]);
+    let Some(node) = standing.nodes.first() else { return std::future::pending().await };
     loop {
-        match client.get_data(&node).watch().await {
+        match client.get_data(node).watch().await {
+            Ok((_, stat, _)) if !standing.is_of(&stat) => break,
             Ok((data, ..)) if asks(&data) => return,
             Ok((_, _, watch)) => match watch.changed().await {
                 Ok(_) | Err(Error::WatchRemoved(_)) => {}

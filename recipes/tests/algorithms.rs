@@ -11,6 +11,7 @@ use std::time::Duration;
 use common::{DIR, World, settle, world};
 use zoolet_client::{Client, WatcherType};
 use zoolet_recipes::{Algorithm, Compat, ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released};
+use zoolet_server::fault::request;
 
 fn kinds(client: &Client) -> [(&'static str, Lock); 4] {
     let lock = || Lock::builder(client, DIR);
@@ -186,6 +187,26 @@ async fn a_holder_that_watches_its_znodes_learns_of_its_eviction() {
         client.delete(guard.nodes().last().unwrap()).await.unwrap();
         assert_eq!(guard.lost().await, LostReason::NodeDeleted);
     }
+}
+
+/// The name is that of whoever comes next.
+#[tokio::test(start_paused = true)]
+async fn who_watches_its_single_znode_does_not_take_that_of_the_next_holder_for_its_own() {
+    let world = world().await;
+    let (zk, other) = (world.client().await, world.client().await);
+    let lock = Lock::builder(&zk, DIR).algorithm(Algorithm::SingleNode).watch_own_node(true).build();
+    let next = Lock::builder(&other, DIR).algorithm(Algorithm::SingleNode).build();
+    let faults = world.server.fixture().faults();
+    // It looks at its znode for the first time when that is somebody else's.
+    faults.on(request().path(DIR).nth(1)).freeze().unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let frozen = || async { !faults.fired().is_empty() };
+    settle(frozen).await;
+    other.delete(DIR).await.unwrap();
+    let held = next.acquire().await.unwrap();
+    world.server.fixture().heal_all().await.unwrap();
+    assert_eq!(guard.lost().await, LostReason::NodeDeleted);
+    held.verify().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
