@@ -22,7 +22,7 @@ use ensemble::{Ensemble, JARS, MEMBERS};
 use suite::{SESSION, Suite};
 
 /// How often the leader is killed, and followers are stopped.
-const FAULTS: usize = 6;
+const FAULTS: usize = 4;
 
 #[tokio::test]
 async fn the_recipes_hold_on_a_real_ensemble() {

@@ -53,6 +53,10 @@ async fn after_a_move(ensemble: &Ensemble, from: usize, to: usize, question: Ask
     let mut old = open(ensemble, from, Hello::new()).await;
     let mut new = open(ensemble, to, Hello::again(&old.welcome)).await;
     let got = ask(&mut old, question).await;
-    assert_eq!(ask(&mut new, check("/")).await, Got::Answer, "the session lives where it is");
+    assert_eq!(
+        ask(&mut new, check("/")).await,
+        Got::Answer,
+        "the session lives at {to}, not {from}: {got:?}"
+    );
     got
 }

@@ -4,18 +4,20 @@
 mod contender;
 
 mod observer;
+mod others;
 mod place;
 mod recipe;
 mod room;
 mod trouble;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use rand::Rng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -27,6 +29,7 @@ use crate::line::Line;
 use crate::words::wait_for;
 pub use contender::Tally;
 use contender::{Contender, Site, Stage};
+use others::{Done, Round, Way};
 use place::{Account, Place};
 use recipe::Recipe;
 
@@ -59,6 +62,8 @@ pub struct Suite {
     sites: Vec<Arc<Site>>,
     contenders: JoinSet<(usize, Contender)>,
     observers: JoinSet<usize>,
+    others: JoinSet<Done>,
+    stage: watch::Sender<Stage>,
     observer: Client,
 }
 
@@ -68,6 +73,8 @@ pub struct Facts {
     pub sites: Vec<(&'static str, Tally, usize)>,
     /// Of whom observers of elections were told.
     pub leaders: usize,
+    /// What was done without a lock.
+    pub others: BTreeMap<&'static str, usize>,
 }
 
 impl Suite {
@@ -79,7 +86,7 @@ impl Suite {
         for (at, (name, recipe, count, evictions)) in SITES.iter().enumerate() {
             let mut places = Vec::new();
             for place in 0..recipe.places() {
-                let place = Place::create(&observer, format!("/{name}-{place}")).await;
+                let place = Place::create(&observer, &connect, format!("/{name}-{place}")).await;
                 places.push(place.expect("a place"));
             }
             let site = Arc::new(Site {
@@ -102,7 +109,38 @@ impl Suite {
             }
             sites.push(site);
         }
-        Self { sites, contenders, observers, observer }
+        let stage = watch::Sender::default();
+        others::prepare(&observer).await;
+        let others = Self::others(ensemble, rng, trouble, &stage);
+        Self { sites, contenders, observers, others, stage, observer }
+    }
+
+    /// Those who want no lock.
+    fn others(
+        ensemble: &Ensemble,
+        rng: &mut StdRng,
+        trouble: bool,
+        stage: &watch::Sender<Stage>,
+    ) -> JoinSet<Done> {
+        let mut others = JoinSet::new();
+        let mut way = |number: usize| Way {
+            connect: ensemble.connect_string(),
+            line: (trouble && number % 2 == 1).then(|| Line::new(ensemble.addresses(), number)),
+            rng: StdRng::from_rng(rng),
+            stage: stage.subscribe(),
+        };
+        for number in 0..others::TELLERS {
+            let way = way(number);
+            others.spawn(async { ("tickets", others::teller(way).await) });
+        }
+        let round = Arc::<Round>::default();
+        for number in 0..others::MEMBERS {
+            let (way, round) = (way(number), Arc::clone(&round));
+            others.spawn(async move { ("double barrier", others::member(number, way, round).await) });
+        }
+        let way = way(1);
+        others.spawn(async { ("barrier", others::gate(way).await) });
+        others
     }
 
     /// Waits until every recipe has had so many rounds more, whatever came of them.
@@ -118,6 +156,7 @@ impl Suite {
     }
 
     fn enter(&self, stage: Stage) {
+        self.stage.send_replace(stage);
         self.sites.iter().for_each(|site| _ = site.stage.send_replace(stage));
     }
 
@@ -126,6 +165,9 @@ impl Suite {
         if let Some(ended) = self.contenders.try_join_next() {
             ended.expect("a contender that goes on");
             panic!("a contender has ended before it was told to");
+        }
+        if let Some(ended) = self.others.try_join_next() {
+            panic!("it has ended before it was told to: {ended:?}");
         }
     }
 
@@ -141,6 +183,15 @@ impl Suite {
         timeout(DEADLINE, all).await.expect("everybody gets its lock once the faults are over");
         self.enter(Stage::Over);
         let mut facts = Facts::default();
+        let all = async {
+            while let Some(done) = self.others.join_next().await {
+                let (what, times) = done.expect("one that comes to its end");
+                *facts.others.entry(what).or_default() += times;
+            }
+        };
+        timeout(DEADLINE, all).await.expect("everybody else comes to an end, too");
+        self.observer.sync("/").await.expect("an answer");
+        assert_eq!(others::balance(&self.observer).await, facts.others["tickets"], "each ticket once");
         let all = async {
             while let Some(leaders) = self.observers.join_next().await {
                 facts.leaders += leaders.expect("an observer that comes to its end");
@@ -183,6 +234,7 @@ impl fmt::Display for Facts {
             writeln!(f, "{name}: {entries} writes, {tally:?}")?;
             all.add(tally);
         }
-        writeln!(f, "observers were told of {} leaders; in all {all:?}", self.leaders)
+        writeln!(f, "{:?}, and observers were told of {} leaders", self.others, self.leaders)?;
+        writeln!(f, "in all {all:?}")
     }
 }

@@ -5,16 +5,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use zoolet::{Client, Error, ErrorCode, Guard, HoldState, LockError};
 
 use super::room::SLOTS;
 use super::trouble::{Trouble, again};
 
+/// How long a member has to say what it sees.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
 /// Something that a lock protects.
 #[derive(Debug, Clone)]
 pub struct Place {
     base: String,
+    /// All members.
+    connect: String,
 }
 
 /// What a contender knows of its writes.
@@ -39,7 +45,7 @@ impl Account {
 }
 
 impl Place {
-    pub async fn create(zk: &Client, base: String) -> Result<Self, Error> {
+    pub async fn create(zk: &Client, connect: &str, base: String) -> Result<Self, Error> {
         zk.create(&base, "").await?;
         let slots = (0..SLOTS).map(|slot| format!("slot-{slot}"));
         for child in ["alone", "shared", "log"].map(str::to_owned).into_iter().chain(slots) {
@@ -48,7 +54,7 @@ impl Place {
         for number in ["entries", "counter"] {
             zk.create(format!("{base}/{number}"), "0").await?;
         }
-        Ok(Self { base })
+        Ok(Self { base, connect: connect.to_owned() })
     }
 
     /// Where its contenders queue.
@@ -92,8 +98,21 @@ impl Place {
         Ok(())
     }
 
-    /// All that is there but for the log, for whoever has to find out what went wrong.
-    pub async fn describe(&self, zk: &Client) -> String {
+    /// All that is there but for the log, as each member sees it: for whoever has to find out what went wrong.
+    pub async fn describe(&self) -> String {
+        let mut scene = String::new();
+        for member in self.connect.split(',') {
+            let _ = writeln!(scene, "at {member}:");
+            match Client::options().connect_timeout(AT_ONCE).connect(member).await {
+                Ok(zk) => scene += &self.describe_at(&zk).await,
+                Err(error) => _ = writeln!(scene, "{error}"),
+            }
+        }
+        scene
+    }
+
+    async fn describe_at(&self, zk: &Client) -> String {
+        let _ = zk.sync(&self.base).await;
         let (mut scene, mut paths) = (String::new(), vec![self.base.clone()]);
         while let Some(path) = paths.pop() {
             let Ok((data, stat)) = zk.get_data(&path).await else { continue };

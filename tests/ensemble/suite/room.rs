@@ -51,7 +51,7 @@ pub async fn enter(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
             return Ok(inside);
         }
     }
-    panic!("{guard:?} finds no way in:\n{}", places[0].describe(zk).await);
+    panic!("{guard:?} finds no way in:\n{}", places[0].describe().await);
 }
 
 /// Leaves; nobody else is told that there is room before this is done.
@@ -79,8 +79,10 @@ async fn enter_all(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
             .expect("a znode in the directory of the lock");
         txn = mark(txn, zk, guard, node, &place.at(own), &mut inside);
     }
-    if entered(txn).await? {
-        return Ok(Answer::Entered(inside));
+    match entered(txn).await? {
+        Some(true) => return Ok(Answer::Entered(inside)),
+        Some(false) => {}
+        None => return Ok(Answer::Again),
     }
     for place in places {
         for room in empty {
@@ -88,7 +90,9 @@ async fn enter_all(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
                 None => {}
                 Some(Other::Myself) => return Ok(Answer::Entered(inside)),
                 Some(Other::Holder(node)) => {
-                    let scene = place.describe(zk).await;
+                    // Or it has lost its lock since it was kept out.
+                    guard.verify().await?;
+                    let scene = place.describe().await;
                     panic!("{node} and {guard:?}, {role:?}, are inside at once:\n{scene}");
                 }
             }
@@ -102,6 +106,9 @@ async fn enter_all(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
 }
 
 async fn enter_some(place: &Place, zk: &Client, guard: &Guard, count: usize) -> Result<Answer, Trouble> {
+    // That others leave soon would hide it from who looks for room only.
+    let (leases, _) = again(|| zk.get_children(place.at("lock/leases"))).await?;
+    assert!(leases.len() <= SLOTS, "{} permits where there are {SLOTS}: {leases:?}", leases.len());
     let (mut free, mut inside) = (Vec::new(), Inside::default());
     for slot in (0..SLOTS).map(|slot| place.at(&format!("slot-{slot}"))) {
         match others(place, zk, &slot, guard).await?.pop() {
@@ -115,6 +122,7 @@ async fn enter_some(place: &Place, zk: &Client, guard: &Guard, count: usize) -> 
         return Ok(Answer::Entered(inside));
     }
     if free.len() < count {
+        guard.verify().await?;
         return Ok(Answer::Again);
     }
     let mut txn = guard.fenced();
@@ -122,16 +130,17 @@ async fn enter_some(place: &Place, zk: &Client, guard: &Guard, count: usize) -> 
         txn = mark(refill(txn, slot), zk, guard, node, slot, &mut inside);
     }
     match entered(txn).await? {
-        true => Ok(Answer::Entered(inside)),
-        false => Ok(Answer::Again),
+        Some(true) => Ok(Answer::Entered(inside)),
+        _ => Ok(Answer::Again),
     }
 }
 
-/// Whether it is done; not, if somebody is inside, or the outcome is unknown.
-async fn entered(txn: FencedTxn<'_>) -> Result<bool, Trouble> {
+/// Whether it is done, or somebody is inside; `None` if the outcome is unknown.
+async fn entered(txn: FencedTxn<'_>) -> Result<Option<bool>, Trouble> {
     match txn.commit().await.map_err(Trouble::from) {
-        Ok(_) => Ok(true),
-        Err(Trouble::Refused(ErrorCode::NotEmpty | ErrorCode::NodeExists) | Trouble::Connection) => Ok(false),
+        Ok(_) => Ok(Some(true)),
+        Err(Trouble::Refused(ErrorCode::NotEmpty | ErrorCode::NodeExists)) => Ok(Some(false)),
+        Err(Trouble::Connection) => Ok(None),
         Err(trouble) => Err(trouble),
     }
 }
