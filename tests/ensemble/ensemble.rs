@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +119,11 @@ impl Ensemble {
 
     pub fn addresses(&self) -> Arc<[SocketAddr]> {
         self.members.iter().map(|member| member.address).collect()
+    }
+
+    /// The settings of a member, which it reads when it starts.
+    pub fn config(&self, at: usize) -> &Path {
+        &self.members[at].config
     }
 
     pub fn address(&self, at: usize) -> SocketAddr {

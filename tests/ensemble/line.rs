@@ -12,7 +12,7 @@ use std::time::Duration;
 use rand::Rng;
 use rand::rngs::StdRng;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -29,13 +29,30 @@ pub struct Line {
 
 /// What is the matter with it. Connections are counted as they are made.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+pub struct State {
     /// Nothing moves on connections before this one.
     held_before: usize,
     /// There are no connections before this one any more.
     cut_before: usize,
     /// No connection can be made.
     down: bool,
+}
+
+impl State {
+    /// Lets nothing move any more.
+    pub fn hold_all(&mut self) {
+        self.held_before = usize::MAX;
+    }
+}
+
+/// Leads whoever comes to `listener` on to `target`.
+pub async fn relay(listener: TcpListener, target: SocketAddr, state: watch::Sender<State>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let Ok(server) = TcpStream::connect(target).await else { continue };
+        let ((from_client, to_client), (from_server, to_server)) = (split(client), split(server));
+        tokio::spawn(carry(from_client, to_server, state.subscribe(), 0));
+        tokio::spawn(carry(from_server, to_client, state.subscribe(), 0));
+    }
 }
 
 type Dialing = Pin<Box<dyn Future<Output = io::Result<DuplexStream>> + Send>>;

@@ -1,6 +1,7 @@
 //! What members of an ensemble answer, as far as it decides what a client and a lock must be ready for.
 
 mod cut_off;
+mod cut_off_follower;
 mod in_flight;
 mod moved;
 
