@@ -176,7 +176,8 @@ impl Guard {
     /// # How late it may be
     /// It ends when the [lease](Guard::lease_left) does, if not before, however alive the connection looks; and until then
     /// no server expires the session and lets the next one in, unless its clock runs faster by a tenth. That bounds how
-    /// late this is, but for two things. A program that does not run when the lease ends learns of it when it runs again,
+    /// late this is, but for three things. A member of an ensemble that has lost its leader does not know it for up to
+    /// `syncLimit` × `tickTime`, and answers as before: this may be late by so much and half a tick more. A program that does not run when the lease ends learns of it when it runs again,
     /// which may be after the next holder has begun. And whoever deletes the znode of the holder ends no session: that is
     /// noticed with [`watch_own_node`](crate::LockBuilder::watch_own_node), else by the next [`fenced`](Guard::fenced)
     /// write. So effects that must not overlap are fenced.
