@@ -19,7 +19,7 @@ use rounds::{PATH, check_rounds, is_clean};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use zoolet::Client;
-use zoolet::recipes::{Barrier, BarrierError, DoubleBarrier};
+use zoolet::recipes::{Barrier, BarrierError, DoubleBarrier, Inside};
 use zoolet::testing::{Keeper, request};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
@@ -228,6 +228,61 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
         .await;
         assert!(requests >= 5, "{requests}");
     }
+}
+
+fn enter(client: &Client) -> JoinHandle<Result<Inside, BarrierError>> {
+    let barrier = DoubleBarrier::new(client, PATH, 2);
+    tokio::spawn(async move { barrier.enter().await })
+}
+
+#[tokio::test]
+async fn who_joins_just_after_a_round_began_is_not_in_it() {
+    let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+    let [late, b, c, d] = [zk.client().await, zk.client().await, zk.client().await, zk.client().await];
+    // It has seen no sign of a round, and its create is on its way.
+    let create = zk.faults().on(request().session(late.session_id()).nth(2));
+    create.delay_request(Duration::from_millis(50)).unwrap();
+    let joining = enter(&late);
+    zk.wait_until_idle().await.unwrap();
+    let (b, c) = (enter(&b), enter(&c));
+    let (b, c) = (b.await.unwrap().unwrap(), c.await.unwrap().unwrap());
+    zk.advance(Duration::from_millis(100)).await.unwrap();
+    assert_eq!(zk.faults().fired().len(), 1);
+    assert!(!joining.is_finished(), "it is not one of the two");
+    assert_eq!(zk.children(PATH).len(), 3, "and nobody has to wait for it");
+
+    let (b, c) = (tokio::spawn(b.leave()), tokio::spawn(c.leave()));
+    b.await.unwrap().unwrap();
+    c.await.unwrap().unwrap();
+    zk.wait_until_idle().await.unwrap();
+    assert!(!joining.is_finished(), "it is alone");
+    let d = enter(&d);
+    drop((joining.await.unwrap().unwrap(), d.await.unwrap().unwrap()));
+    zk.wait_until_idle().await.unwrap();
+    is_clean(&zk, "");
+}
+
+#[tokio::test]
+async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
+    let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+    let [gone, b, c] = [zk.client().await, zk.client().await, zk.client().await];
+    let waiting = enter(&gone);
+    zk.wait_until_idle().await.unwrap();
+    // exists, create, exists and the list, which shows two; the data; and what is to begin the round.
+    let multi = zk.faults().on(request().session(b.session_id()).nth(6));
+    multi.delay_request(Duration::from_millis(50)).unwrap();
+    let entering = enter(&b);
+    zk.wait_until_idle().await.unwrap();
+    zk.expire_session(gone.session_id()).await.unwrap();
+    assert!(waiting.await.unwrap().is_err());
+    zk.advance(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(zk.faults().fired().len(), 2, "the fault and the expiry");
+    assert!(!entering.is_finished(), "it is alone");
+    let c = enter(&c);
+    drop((entering.await.unwrap().unwrap(), c.await.unwrap().unwrap()));
+    zk.wait_until_idle().await.unwrap();
+    check_rounds(&zk, 2, "");
+    is_clean(&zk, "");
 }
 
 #[tokio::test]
