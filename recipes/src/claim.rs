@@ -59,6 +59,12 @@ impl Standing {
     pub(crate) fn is_of(&self, stat: &Stat) -> bool {
         self.epoch.is_none() || FencingToken::new(stat.czxid) == self.token
     }
+
+    /// What a multi checks to be sure that the lock is held when it is executed: paths and versions.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, i32)> {
+        let epoch = self.epoch.iter().map(|(path, version)| (path.as_str(), *version));
+        epoch.chain(self.nodes.iter().map(|node| (node.as_str(), -1)))
+    }
 }
 
 /// What can be made of a held lock.

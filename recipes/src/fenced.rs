@@ -22,10 +22,8 @@ pub struct FencedTxn<'g> {
 
 impl<'g> FencedTxn<'g> {
     pub(crate) fn new(setup: &'g Setup, standing: &Standing, lost: Option<LostReason>) -> Self {
-        let epoch = standing.epoch.iter().map(|(path, version)| (path, *version));
-        let checked = epoch.chain(standing.nodes.iter().map(|node| (node, -1)));
         let mut txn = Self { setup, multi: setup.client.multi(), checks: 0, lost };
-        for (path, version) in checked {
+        for (path, version) in standing.checks() {
             txn.multi = txn.multi.check(path, version);
             txn.checks += 1;
         }

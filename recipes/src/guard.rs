@@ -136,6 +136,11 @@ impl Guard {
         &self.held.standing.nodes
     }
 
+    /// What a multi checks to be sure that the lock is held when it is executed: paths and versions.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, i32)> {
+        self.held.standing.checks()
+    }
+
     /// The session that holds the lock.
     pub fn session_id(&self) -> SessionId {
         self.client().session_id()

@@ -11,8 +11,8 @@ use std::time::Duration;
 use common::{World, world};
 use zoolet_client::{Acl, Client, Error, ErrorCode, Perms};
 use zoolet_recipes::{
-    Begun, Decision, Guard, Lock, MultiLock, Outcome, Running, Ticket, TicketError, TicketTxn, Tickets,
-    WorkError,
+    Algorithm, Begun, Decision, Guard, Lock, MultiLock, Outcome, Running, Ticket, TicketError, TicketTxn,
+    Tickets, WorkError,
 };
 
 const SCOPE: &str = "/idem/withdrawals";
@@ -241,6 +241,24 @@ async fn not_held_a_lost_lock_keeps_a_ticket_from_being_executed_but_not_from_be
     assert_eq!(balance(&client).await, 70);
     let told = tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap();
     assert_eq!(value(&told), "70 left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn not_held_a_single_znode_that_is_somebody_elses_by_now_is_no_lock_of_ours() {
+    let (world, client, tickets) = bank().await;
+    let lock = |client| Lock::builder(client, "/locks/one").algorithm(Algorithm::SingleNode).build();
+    let guard = lock(&client).acquire().await.unwrap();
+    client.delete(guard.node()).await.unwrap();
+    let next = world.client().await;
+    let held = lock(&next).acquire().await.unwrap();
+    assert_eq!(held.node(), guard.node());
+    let ticket = tickets.draw();
+    let error = tickets.run_under(&guard, &ticket, "", |txn| take(txn, 30)).await.unwrap_err();
+    assert!(matches!(error, TicketError::NotHeld { .. }), "{error}");
+    assert!(matches!(tickets.begin(&guard, &ticket, "").await, Err(TicketError::NotHeld { .. })));
+    assert_eq!(balance(&client).await, 100);
+    let tickets = Tickets::new(&next, SCOPE);
+    assert!(tickets.run_under(&held, &ticket, "", |txn| take(txn, 30)).await.unwrap().first_time);
 }
 
 #[tokio::test(start_paused = true)]

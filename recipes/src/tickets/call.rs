@@ -198,7 +198,7 @@ impl<'t> Call<'t> {
 
 /// What a multi checks to be sure that the lock is held when it is executed.
 pub(super) fn fence(guard: &Guard) -> Vec<(String, i32)> {
-    guard.nodes().iter().map(|node| (node.clone(), -1)).collect()
+    guard.checks().map(|(path, version)| (path.to_owned(), version)).collect()
 }
 
 impl Decision {
