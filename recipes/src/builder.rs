@@ -83,6 +83,14 @@ impl<L: Built> LockBuilder<L> {
         self.with(|setup| setup.watch_own_node = yes)
     }
 
+    /// Whether the lease is counted from writes alone, which only a server with a leader behind it can answer: one before the
+    /// guard is given, and one each third of the session timeout, a check of the holder's znode. Then
+    /// [`Guard::lost`](crate::Guard::lost) comes in time also where a member of an ensemble has lost its leader and does not
+    /// know it yet, and an eviction is noticed at the next of them. Default: no, any answer counts.
+    pub fn strict(self, yes: bool) -> Self {
+        self.with(|setup| setup.strict = yes)
+    }
+
     /// How many contenders may be in the way; with more, acquiring fails with
     /// [`LockError::QueueFull`](crate::LockError::QueueFull). A listing of many thousands is more than most clients can
     /// read. Default: any number.

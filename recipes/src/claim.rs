@@ -6,6 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use zoolet_client::Stat;
 
 use crate::error::LockError;
@@ -90,8 +91,8 @@ pub(crate) async fn own<C: Claim>(
         won = win(&mut claim, confirmed, &mut queued) => Some(won),
     };
     let error = match won {
-        Some(Ok(standing)) => {
-            let hold = Arc::new(Hold::new());
+        Some(Ok((standing, proven))) => {
+            let hold = Arc::new(Hold::new(proven.filter(|_| claim.setup().strict)));
             let guard = Guard::new(Arc::clone(claim.setup()), standing.clone(), Arc::clone(&hold));
             let holder = Holder::new(claim, standing, hold);
             // A guard that nobody takes is dropped here, and so released below.
@@ -110,20 +111,23 @@ pub(crate) async fn own<C: Claim>(
     }
 }
 
+/// Wins, and has that confirmed if it is wanted; the time is when what has confirmed it was sent.
 async fn win<C: Claim>(
     claim: &mut C,
     confirmed: bool,
     queued: &mut Option<Notice>,
-) -> Result<Standing, LockError> {
+) -> Result<(Standing, Option<Instant>), LockError> {
     let standing = claim.win(queued).await?;
-    if !confirmed {
-        return Ok(standing);
+    let setup = claim.setup();
+    if !confirmed && !setup.strict {
+        return Ok((standing, None));
     }
     loop {
+        let sent = setup.client.clock().now();
         // It changes nothing, so it may be asked again.
-        match FencedTxn::new(claim.setup(), &standing, None).commit().await {
-            Ok(_) => return Ok(standing),
-            Err(LockError::Client(error)) => claim.setup().retry(error).await?,
+        match FencedTxn::new(setup, &standing, None).commit().await {
+            Ok(_) => return Ok((standing, Some(sent))),
+            Err(LockError::Client(error)) => setup.retry(error).await?,
             Err(LockError::NotHeld { dir, .. }) => return Err(LockError::NodeDeleted { dir }),
             Err(error) => return Err(error),
         }

@@ -146,12 +146,24 @@ impl Entrant {
             place.ahead += here.ahead;
             place.nearest = place.nearest.or(here.nearest);
         }
+        self.check_that_they_belong_together()?;
         self.uncertain = false;
         match self.limit {
             Some(most) if place.ahead > most => {
                 Err(LockError::QueueFull { dir: setup.dir.clone(), len: place.ahead })
             }
             _ => Ok(place),
+        }
+    }
+
+    /// Of several znodes all must be of one transaction, which is what keeps contenders from waiting for each other. They are
+    /// not where a create was sent twice and somebody deleted a part of the first.
+    fn check_that_they_belong_together(&self) -> Result<(), LockError> {
+        let mut made = self.slots.iter().filter_map(|slot| slot.node.as_ref()).map(|node| node.stat.czxid);
+        let first = made.next();
+        match made.all(|czxid| Some(czxid) == first) {
+            true => Ok(()),
+            false => Err(LockError::NodeDeleted { dir: self.setup.dir.clone() }),
         }
     }
 
@@ -248,7 +260,7 @@ impl Entrant {
         self.slots.iter_mut().for_each(|slot| slot.node = None);
         if self.uncertain {
             // Behind a sync, as another server of an ensemble may not have seen the create yet.
-            let _ = setup.client.sync(&self.slots[0].dir).await;
+            setup.sync(&self.slots[0].dir).await?;
             for at in self.leading_slots() {
                 let dir = self.slots[at].dir.clone();
                 for name in setup.list(&dir).await? {

@@ -13,7 +13,7 @@ use zoolet_client::{Client, SessionId, Zxid};
 use crate::claim::{Change, Standing};
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
-use crate::hold::{Hold, Order, lease_end};
+use crate::hold::{Hold, Order};
 use crate::revoke;
 use crate::setup::Setup;
 
@@ -171,7 +171,7 @@ impl Guard {
         let client = self.client();
         match self.state() {
             HoldState::Lost(_) => Duration::ZERO,
-            _ => lease_end(client).saturating_duration_since(client.clock().now()),
+            _ => self.held.hold.lease_end(client).saturating_duration_since(client.clock().now()),
         }
     }
 
@@ -181,9 +181,10 @@ impl Guard {
     /// # How late it may be
     /// It ends when the [lease](Guard::lease_left) does, if not before, however alive the connection looks; and until then
     /// no server expires the session and lets the next one in, unless its clock runs faster by a tenth. That bounds how
-    /// late this is, but for three things. A member of an ensemble that has lost its leader does not know it for up to
-    /// `syncLimit` × `tickTime`, and answers as before: this may be late by so much and half a tick more. A program that does not run when the lease ends learns of it when it runs again,
-    /// which may be after the next holder has begun. And whoever deletes the znode of the holder ends no session: that is
+    /// late this is, but for three things. A program that does not run when the lease ends learns of it when it runs again,
+    /// which may be after the next holder has begun. A member of an ensemble that has lost its leader does not know it for
+    /// up to `syncLimit` × `tickTime`, and answers as before: this may be late by so much and half a tick more, unless the
+    /// lock is [`strict`](crate::LockBuilder::strict). And whoever deletes the znode of the holder ends no session: that is
     /// noticed with [`watch_own_node`](crate::LockBuilder::watch_own_node), else by the next [`fenced`](Guard::fenced)
     /// write. So effects that must not overlap are fenced.
     ///

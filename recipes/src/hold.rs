@@ -12,8 +12,9 @@ use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
 
 use crate::claim::{Change, Claim, Standing};
 use crate::error::LockError;
+use crate::fenced::FencedTxn;
 use crate::guard::{HoldState, LostReason, Released};
-use crate::setup::PAUSE;
+use crate::setup::{PAUSE, Setup};
 
 /// What a lost connection means to a held lock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,14 +47,16 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct Inner {
     state: HoldState,
+    /// When the latest write was sent that has shown the session to live, where nothing less counts.
+    proven: Option<Instant>,
     orders: VecDeque<Order>,
     /// Whether there is no task any more: it has released the lock, or its runtime is gone.
     closed: bool,
 }
 
 impl Hold {
-    pub(crate) fn new() -> Self {
-        let inner = Inner { state: HoldState::Held, orders: VecDeque::new(), closed: false };
+    pub(crate) fn new(proven: Option<Instant>) -> Self {
+        let inner = Inner { state: HoldState::Held, proven, orders: VecDeque::new(), closed: false };
         Self { inner: Mutex::new(inner), lost: Notify::new(), ordered: Notify::new() }
     }
 
@@ -94,6 +97,18 @@ impl Hold {
         }
     }
 
+    /// Until when the session cannot have expired, as far as this machine's clock runs like the server's. A tenth of the
+    /// timeout is kept back for clocks that do not, and for the time it takes to notice.
+    pub(crate) fn lease_end(&self, client: &Client) -> Instant {
+        let timeout = client.session_timeout();
+        let contact = self.locked().proven.unwrap_or_else(|| client.last_contact());
+        contact + (timeout - timeout / 10)
+    }
+
+    fn prove(&self, sent: Instant) {
+        self.locked().proven = Some(sent);
+    }
+
     fn set(&self, state: HoldState) {
         self.locked().state = state;
     }
@@ -129,13 +144,6 @@ impl Drop for Task {
     }
 }
 
-/// Until when the session cannot have expired, as far as this machine's clock runs like the server's. A tenth of the
-/// timeout is kept back for clocks that do not, and for the time it takes to notice.
-pub(crate) fn lease_end(client: &Client) -> Instant {
-    let timeout = client.session_timeout();
-    client.last_contact() + (timeout - timeout / 10)
-}
-
 impl<C: Claim> Holder<C> {
     pub(crate) fn new(claim: C, standing: Standing, hold: Arc<Hold>) -> Self {
         Self { claim, standing, task: Task(hold) }
@@ -157,6 +165,7 @@ impl<C: Claim> Holder<C> {
                     () = follow_nodes(&setup.client, &standing, setup.watch_own_node) => {
                         break hold.lose(LostReason::NodeDeleted);
                     }
+                    () = prove_alive(&setup, &standing, hold) => break hold.lose(LostReason::NodeDeleted),
                 };
                 match order {
                     Order::Release(waiting) => {
@@ -230,14 +239,14 @@ fn tell(waiting: Option<oneshot::Sender<Result<Released, LockError>>>, outcome: 
 async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> LostReason {
     let mut states = client.states();
     // Also while there is a connection: one on which nothing of ours is answered is as good as none.
-    let mut lease = client.clock().sleep_until(lease_end(client));
+    let mut lease = client.clock().sleep_until(hold.lease_end(client));
     let mut suspect = false;
     loop {
         let next = tokio::select! {
             biased;
             next = states.next() => next,
             () = &mut lease => {
-                let end = lease_end(client);
+                let end = hold.lease_end(client);
                 if suspect || end <= client.clock().now() {
                     return hold.lose(LostReason::LeaseElapsed);
                 }
@@ -260,12 +269,37 @@ async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> 
                 }
                 if !suspect {
                     suspect = true;
-                    lease.reset(lease_end(client));
+                    lease.reset(hold.lease_end(client));
                     hold.set(HoldState::Suspect { since: client.clock().now() });
                 }
             }
         }
     }
+}
+
+/// Shows by a write, each third of the session timeout, that the session lives, if nothing less counts; ends if that shows
+/// that the lock is lost. Where a write is not answered the lease ends by itself.
+async fn prove_alive(setup: &Setup, standing: &Standing, hold: &Hold) {
+    if !setup.strict {
+        return std::future::pending().await;
+    }
+    let clock = setup.client.clock();
+    loop {
+        let latest = hold.locked().proven.unwrap_or_else(|| clock.now());
+        clock.sleep_until(latest + setup.client.session_timeout() / 3).await;
+        let sent = clock.now();
+        match FencedTxn::new(setup, standing, None).commit().await {
+            Ok(_) => hold.prove(sent),
+            Err(LockError::NotHeld { .. }) => return,
+            Err(LockError::Client(error)) => {
+                if setup.retry(error).await.is_err() {
+                    break;
+                }
+            }
+            Err(_) => break,
+        }
+    }
+    std::future::pending().await
 }
 
 /// Waits for the deletion of one of the holder's own znodes, if that is wanted; the end of the session is for others to

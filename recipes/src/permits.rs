@@ -198,7 +198,7 @@ impl Claim for Permits {
         let setup = Arc::clone(&self.setup);
         if self.uncertain {
             // Behind a sync, as another server of an ensemble may not have seen the multi yet.
-            let _ = setup.client.sync(&setup.dir).await;
+            setup.sync(&setup.dir).await?;
             self.leases = self.find(&leases(&setup)).await?;
             self.uncertain = false;
         }

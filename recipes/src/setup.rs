@@ -51,6 +51,7 @@ pub(crate) struct Setup {
     pub(crate) max_queue: Option<usize>,
     pub(crate) policy: SuspendPolicy,
     pub(crate) watch_own_node: bool,
+    pub(crate) strict: bool,
     pub(crate) warnings: Arc<Warnings>,
 }
 
@@ -65,6 +66,7 @@ impl Setup {
             max_queue: None,
             policy: SuspendPolicy::default(),
             watch_own_node: false,
+            strict: false,
             warnings: Arc::default(),
         }
     }
@@ -118,6 +120,16 @@ impl Setup {
     /// The names in `dir`; none if there is no such directory.
     pub(crate) async fn list(&self, dir: &str) -> Result<Vec<String>, LockError> {
         self.listed(dir, self.client.get_children(dir).send()).await
+    }
+
+    /// Has the server of this connection know all that is under way, such as a create of ours at another one.
+    pub(crate) async fn sync(&self, path: &str) -> Result<(), LockError> {
+        loop {
+            match self.client.sync(path).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.retry(error).await?,
+            }
+        }
     }
 
     /// The `Stat` of a znode, or `None` if there is no such znode.

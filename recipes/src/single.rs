@@ -157,7 +157,7 @@ impl Claim for Single {
         let setup = Arc::clone(&self.setup);
         if self.uncertain && self.held.is_none() {
             // Behind a sync, as another server of an ensemble may not have seen the create yet.
-            let _ = setup.client.sync(&setup.dir).await;
+            setup.sync(&setup.dir).await?;
             self.find().await?;
         }
         let Some(version) = self.held else { return Ok(false) };

@@ -6,11 +6,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::{DIR, TIMEOUT, settle, world};
-use zoolet_client::{Acl, Client, ErrorCode, Perms, SessionState};
+use common::{DIR, TIMEOUT, World, settle, world};
+use tokio::time::Instant;
+use zoolet_client::{Acl, Client, Clock, ErrorCode, Perms, SessionState};
 use zoolet_recipes::{
-    ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore, SuspendPolicy,
+    ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore,
+    SuspendPolicy,
 };
+use zoolet_server::Server;
 use zoolet_server::fault::request;
 
 const SHORT: Duration = Duration::from_millis(50);
@@ -74,6 +77,47 @@ async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_what_comes_the
     assert!(contact.elapsed() <= TIMEOUT);
     let refused = guard.fenced().delete("/x").commit().await.unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
+}
+
+/// A member that has lost its leader, and does not know it, answers pings and reads as before.
+#[tokio::test(start_paused = true)]
+async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_but_writes_no_more() {
+    for strict in [true, false] {
+        let builder = Server::builder().tick_time(Duration::from_millis(500)).pretend_ensemble(2);
+        let world = World { server: builder.start().await.unwrap(), clock: Clock::tokio() };
+        let zk = world.client().await;
+        let lock = Lock::builder(&zk, DIR).strict(strict).build();
+        let guard = lock.acquire().await.unwrap();
+        let begin = Instant::now();
+        // From now on it hears nothing of what the others do, not of its own writes either.
+        world.server.fixture().endpoint(0).unwrap().lag().await.unwrap();
+        let reading = tokio::spawn(async move {
+            // The connection is of use: what is read is answered.
+            while zk.exists("/").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        let lost = tokio::time::timeout(2 * TIMEOUT, guard.lost()).await;
+        assert_eq!(lost.ok(), strict.then_some(LostReason::LeaseElapsed));
+        if strict {
+            assert!(begin.elapsed() <= TIMEOUT, "{:?} is too late", begin.elapsed());
+        }
+        reading.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_lock_is_held_as_long_as_its_writes_are_answered_and_finds_out_that_it_was_evicted() {
+    let world = world().await;
+    let (zk, other) = (world.client().await, world.client().await);
+    let guard = Lock::builder(&zk, DIR).strict(true).build().acquire().await.unwrap();
+    tokio::time::sleep(20 * TIMEOUT).await;
+    assert_eq!(guard.state(), HoldState::Held);
+    assert!(guard.lease_left() > TIMEOUT / 2, "{:?}", guard.lease_left());
+    other.delete(guard.node()).await.unwrap();
+    let evicted = Instant::now();
+    assert_eq!(guard.lost().await, LostReason::NodeDeleted);
+    assert!(evicted.elapsed() <= TIMEOUT / 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use common::{DIR, settle, world};
 use zoolet_recipes::{Election, Lock, LockError, LostReason, MultiLock, Warning, revoke};
+use zoolet_server::fault::request;
 
 #[tokio::test(start_paused = true)]
 async fn several_locks_are_held_together_or_not_at_all() {
@@ -55,6 +56,43 @@ async fn those_who_name_the_same_locks_in_different_orders_do_not_wait_for_each_
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// A create of all znodes whose reply is lost is sent again, and then part of the first is deleted by somebody: what is left
+/// of the two would be in front of others in one queue, and behind them in the other.
+#[tokio::test(start_paused = true)]
+async fn znodes_of_two_transactions_are_not_taken_for_one_contender() {
+    let mut evicted = 0;
+    for listing in 1..5 {
+        let world = world().await;
+        let (a, b) = (world.client().await, world.client().await);
+        let both = MultiLock::over(&a, ["/locks/x", "/locks/y"]);
+        both.acquire().await.unwrap().release().await.unwrap();
+        let fixture = world.server.fixture();
+        fixture.faults().on(request().session(a.session_id()).nth(1)).lose_reply().unwrap();
+        fixture.faults().on(request().path("/locks/x").nth(listing)).freeze().unwrap();
+        let acquiring = tokio::spawn(async move { both.acquire().await });
+        for _ in 0..300 {
+            tokio::task::yield_now().await;
+        }
+        let mut names = b.get_children("/locks/x").await.unwrap().0;
+        names.sort_by_key(|name| name.rsplit('-').next().map(str::to_owned));
+        if names.len() == 2 {
+            b.delete(format!("/locks/x/{}", names[0])).await.unwrap();
+        }
+        // It may not have come to so many listings.
+        let _ = fixture.heal_all().await;
+        match acquiring.await.unwrap() {
+            Ok(guard) => guard.verify().await.unwrap(),
+            Err(error) => {
+                assert!(matches!(error, LockError::NodeDeleted { .. }), "{error}");
+                evicted += 1;
+            }
+        }
+        settle(|| async { b.get_children("/locks/x").await.unwrap().0.is_empty() }).await;
+        settle(|| async { b.get_children("/locks/y").await.unwrap().0.is_empty() }).await;
+    }
+    assert!(evicted > 0, "no listing came behind two creates");
 }
 
 #[tokio::test(start_paused = true)]
