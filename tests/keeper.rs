@@ -254,3 +254,19 @@ async fn a_client_that_comes_by_its_own_way_is_served_as_well() {
     let server: &Server = zk.server();
     assert_eq!(server.addrs().len(), 1);
 }
+
+#[tokio::test]
+async fn a_connection_that_its_client_has_given_up_may_be_held_up_still() {
+    let zk = Keeper::start().await;
+    let client = zk.client().await;
+    zk.pause().await.unwrap();
+    // It hears nothing, and comes by another connection. Of what it sent by the first something is frozen then.
+    zk.faults().on(op(OpCode::GetData).nth(2)).freeze().unwrap();
+    zk.faults().on(handshake().nth(1)).freeze().unwrap();
+    let (_, read) = (client.get_data("/").send(), client.get_data("/").send());
+    zk.advance(secs(8)).await.unwrap();
+    zk.resume().await.unwrap();
+    zk.wait_until_idle().await.unwrap();
+    zk.heal_all().await.unwrap();
+    zk.pass_time_until(read).await.unwrap().unwrap();
+}

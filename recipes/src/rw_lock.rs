@@ -211,7 +211,11 @@ impl Entrant {
         rival.beside = reader.as_deref().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
         // Kept where leaving finds it, whatever becomes of this future.
         let rival = self.rival.insert(Box::new(rival));
-        if let Err(error) = rival.enter().await {
+        let entered = match rival.enter().await {
+            Ok(_) => rival.take_over(reader.as_deref()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = entered {
             rival.leave_queue().await?;
             self.rival = None;
             return Err(match error {
@@ -219,14 +223,30 @@ impl Entrant {
                 error => error,
             });
         }
-        if let Some(reader) = reader {
-            setup.delete(&reader).await?;
-        }
         if let Some(rival) = self.rival.take() {
             *self = *rival;
             self.beside = None;
         }
         self.standing()
+    }
+
+    /// Deletes the reader that this writer is to replace, unless the writer is gone itself by then.
+    async fn take_over(&self, reader: Option<&str>) -> Result<(), LockError> {
+        let writer = self.standing()?.nodes.remove(0);
+        let Some(reader) = reader else { return Ok(()) };
+        loop {
+            match self.setup.client.multi().check(&writer, -1).delete(reader).commit().await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                    return match error.failed_operation() {
+                        Some(0) => Err(LockError::NodeDeleted { dir: self.setup.dir.clone() }),
+                        // By an earlier try, or by somebody else: nobody came in between, as the writer stands there.
+                        _ => Ok(()),
+                    };
+                }
+                Err(error) => self.setup.retry(error).await?,
+            }
+        }
     }
 }
 

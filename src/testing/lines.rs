@@ -90,7 +90,7 @@ impl Line {
         let traffic = conn.and_then(|conn| fixture.traffic(conn));
         let name = conn.map_or_else(|| "a new connection".to_owned(), |conn| format!("connection {conn}"));
         match traffic {
-            Some(traffic) if traffic.held => None,
+            _ if conn.is_some_and(|conn| fixture.holds_up(conn)) => None,
             _ if self.counts.is_over() => Some(format!("the server has not noticed the end of {name}")),
             Some(traffic) if traffic.taken != self.counts.written() => {
                 Some(format!("what the client wrote to {name} is not read"))

@@ -1,0 +1,94 @@
+//! Futures that are dropped after any number of turns.
+
+use zoolet::testing::Action;
+
+use crate::contender::{End, Leave};
+use crate::recipe::Recipe;
+use crate::requests::places;
+use crate::schedules::Schedules;
+use crate::sweep::{Deed, Mishap, Outcome, Sweep};
+
+/// More turns than anything takes that needs no time: a future that waits after so many waits for somebody.
+const TURNS: usize = 40;
+
+/// What may go wrong besides, at one of the first requests.
+const MISHAPS: [Mishap; 6] = [
+    Mishap::Fault(Action::DropRequest),
+    Mishap::Fault(Action::LoseReply),
+    Mishap::Behind(Action::LoseReply),
+    Mishap::Applied(Deed::Expire),
+    Mishap::Answered(Deed::EvictAhead),
+    Mishap::Answered(Deed::Evict),
+];
+
+/// Runs a sweep with more and more patience, until nobody gives up any more.
+fn after_every_turn(sweep: Sweep, schedules: &mut Schedules) {
+    for turns in 0..TURNS {
+        let outcome = Sweep { patience: Some(turns), ..sweep }.run();
+        schedules.count(&outcome);
+        if !matches!(outcome.victim, End::GivenUp) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn an_acquisition_that_is_dropped_after_any_number_of_turns_leaves_nothing() {
+    let mut schedules = Schedules::new("an acquisition dropped after every turn");
+    for recipe in Recipe::ALL {
+        for sweep in places(recipe) {
+            for hasty in [false, true] {
+                if schedules.runs_next(3) {
+                    after_every_turn(Sweep { hasty, ..sweep }, &mut schedules);
+                }
+            }
+        }
+    }
+    assert!(schedules.fired == 0);
+}
+
+#[test]
+fn an_acquisition_that_is_dropped_while_something_goes_wrong_leaves_nothing() {
+    let mut schedules = Schedules::new("an acquisition dropped after every turn, and a fault");
+    for recipe in Recipe::ALL {
+        for sweep in places(recipe).into_iter().filter(|sweep| sweep.dir && sweep.ahead == sweep.behind) {
+            for mishap in MISHAPS {
+                for at in 1..=4 {
+                    if schedules.runs_next(13) {
+                        after_every_turn(Sweep { mishap, at, hasty: true, ..sweep }, &mut schedules);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_release_that_nobody_waits_for_is_brought_to_its_end() {
+    let mut schedules = Schedules::new("a release dropped after every turn, and a fault");
+    let begin = |sweep: Sweep, schedules: &mut Schedules| -> Outcome {
+        let outcome = sweep.run();
+        schedules.count(&outcome);
+        outcome
+    };
+    for recipe in Recipe::ALL {
+        for sweep in places(recipe).into_iter().filter(|sweep| sweep.dir && sweep.ahead == sweep.behind) {
+            begin(Sweep { leave: Leave::Drop, ..sweep }, &mut schedules);
+            for mishap in MISHAPS {
+                // The release is the last of its requests.
+                for at in 5..=10 {
+                    if !schedules.runs_next(13) {
+                        continue;
+                    }
+                    for turns in 0..TURNS {
+                        let leave = Leave::ReleaseFor(turns);
+                        let outcome = begin(Sweep { mishap, at, leave, ..sweep }, &mut schedules);
+                        if !matches!(outcome.victim, End::LeftAlone) {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
