@@ -41,6 +41,7 @@ pub use zoolet_client::{
     WatchEvent, WatchUpdate, Zxid,
 };
 pub use zoolet_recipes::{
-    Election, FencingToken, Guard, HoldState, Lock, LockError, LostReason, MultiLock, RwLock, Semaphore,
+    Barrier, DoubleBarrier, Election, FencingToken, Guard, HoldState, Leadership, Lock, LockError,
+    LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
 };
 pub use zoolet_server::{Server, ServerBuilder, StartError};

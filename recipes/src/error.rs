@@ -6,7 +6,8 @@ use crate::guard::LostReason;
 
 /// Why a lock was not acquired, or a guard could not do what it was asked.
 ///
-/// When acquiring fails, nothing is left behind: the znode goes at once, or with the session if that is over.
+/// When acquiring fails, nothing is left behind: the znode is deleted in the background, or goes with the session if that
+/// is over.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -92,9 +93,8 @@ pub enum LockError {
         /// The directory of the lock.
         dir: String,
     },
-    /// The semaphore was made for another number of permits, or more are wanted than there are. All users of one directory
-    /// must agree on the number.
-    #[error("semaphore {dir}: {wanted} permits, where there are {limit}")]
+    /// No permits are wanted, or more than there are in all. Ask for fewer.
+    #[error("semaphore {dir}: {wanted} permits are wanted of {limit}")]
     PermitLimit {
         /// The directory of the semaphore.
         dir: String,
@@ -103,7 +103,19 @@ pub enum LockError {
         /// What there is.
         limit: usize,
     },
-    /// Any other refusal; it says what was asked and what the answer was.
+    /// The semaphore was made for another number of permits: all users of one directory must agree on it. Use that number;
+    /// or, to change it for all, set the data of the directory while nobody uses it.
+    #[error("semaphore {dir}: made for {theirs} permits, not for {ours}")]
+    PermitsDiffer {
+        /// The directory of the semaphore.
+        dir: String,
+        /// What this one was told.
+        ours: usize,
+        /// What the directory says.
+        theirs: usize,
+    },
+    /// Any other refusal, which says what was asked and what the answer was; or a [fenced](crate::Guard::fenced) write whose
+    /// connection was lost, of which [`may_have_applied`](Error::may_have_applied) says whether it may have happened.
     #[error(transparent)]
     Client(#[from] Error),
 }

@@ -1,10 +1,11 @@
 //! Writes that happen only while a lock is held.
 
-use zoolet_client::{ErrorCode, Multi, MultiOutcome, MultiWrite};
+use zoolet_client::{Error, ErrorCode, Multi, MultiOutcome, MultiWrite};
 
 use crate::claim::Standing;
 use crate::error::LockError;
-use crate::guard::LostReason;
+use crate::guard::{HoldState, LostReason};
+use crate::hold::Hold;
 use crate::setup::Setup;
 
 /// Writes that happen only if the lock is held when they do, and then all of them; from
@@ -16,13 +17,13 @@ pub struct FencedTxn<'g> {
     multi: Multi<'g>,
     /// How many checks of the lock stand in front of the writes.
     checks: usize,
-    /// How the lock was lost, where that is known already.
-    lost: Option<LostReason>,
+    /// The guard's knowledge of the lock, once there is a guard.
+    hold: Option<&'g Hold>,
 }
 
 impl<'g> FencedTxn<'g> {
-    pub(crate) fn new(setup: &'g Setup, standing: &Standing, lost: Option<LostReason>) -> Self {
-        let mut txn = Self { setup, multi: setup.client.multi(), checks: 0, lost };
+    pub(crate) fn new(setup: &'g Setup, standing: &Standing, hold: Option<&'g Hold>) -> Self {
+        let mut txn = Self { setup, multi: setup.client.multi(), checks: 0, hold };
         for (path, version) in standing.checks() {
             txn.multi = txn.multi.check(path, version);
             txn.checks += 1;
@@ -59,14 +60,15 @@ impl<'g> FencedTxn<'g> {
     /// Sends it and waits: one outcome per write, in order.
     ///
     /// # Errors
-    /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known;
-    /// [`LockError::Client`] with what was refused and its number, counted behind the checks of the lock: one for each
-    /// znode that holds it, and one more with [`Algorithm::SingleNode`](crate::Algorithm::SingleNode). Nothing has happened then.
-    /// After a lost connection the outcome is unknown.
+    /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known; nothing has happened
+    /// then, and the guard counts as lost from then on. [`LockError::Client`] with what was refused, and its number among
+    /// these writes; nothing has happened then either. Only after a lost connection or a timeout is the outcome unknown
+    /// ([`Error::may_have_applied`](zoolet_client::Error::may_have_applied)): it is not sent again, as that could be done
+    /// twice. What must be done once is done by [`Tickets::run_under`](crate::Tickets::run_under).
     /// # Ordering and cancel safety
     /// Sent at the first poll. Dropping the future does not recall it.
     pub async fn commit(self) -> Result<Vec<MultiOutcome>, LockError> {
-        if let Some(reason) = self.lost {
+        if let Some(HoldState::Lost(reason)) = self.hold.map(Hold::state) {
             return Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason });
         }
         match self.multi.commit().await {
@@ -79,7 +81,12 @@ impl<'g> FencedTxn<'g> {
                 if error.failed_operation().is_some_and(|at| at < self.checks)
                     && matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion)) =>
             {
+                self.hold.inspect(|hold| hold.evicted());
                 Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason: LostReason::NodeDeleted })
+            }
+            Err(Error::MultiRefused { index, subject, code }) => {
+                let index = index.saturating_sub(self.checks);
+                Err(self.setup.error(Error::MultiRefused { index, subject, code }))
             }
             Err(error) => Err(self.setup.error(error)),
         }

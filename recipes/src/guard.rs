@@ -223,11 +223,7 @@ impl Guard {
     /// Writes that happen only if the lock is still held when they do: a multi that begins with a check of the holder's
     /// znode. No token is needed for effects inside ZooKeeper.
     pub fn fenced(&self) -> FencedTxn<'_> {
-        let lost = match self.state() {
-            HoldState::Lost(reason) => Some(reason),
-            _ => None,
-        };
-        FencedTxn::new(&self.held.setup, &self.held.standing, lost)
+        FencedTxn::new(&self.held.setup, &self.held.standing, Some(&self.held.hold))
     }
 
     /// Another guard of the same acquisition, for code that is called under the lock and asks for a guard of its own: the
@@ -299,6 +295,11 @@ impl Guard {
         }
     }
 
+    /// Takes note that a server has said that the lock is not held any more.
+    pub(crate) fn note_eviction(&self) {
+        self.held.hold.evicted();
+    }
+
     /// Has the task behind the guard make something else of the lock.
     pub(crate) async fn change(mut self, change: Change) -> Result<Self, (Self, LockError)> {
         let dir = || self.held.setup.dir.clone();
@@ -318,7 +319,12 @@ impl Guard {
         match (changed, Arc::get_mut(&mut self.held)) {
             (Ok(standing), Some(held)) => held.standing = standing,
             (Ok(_), None) => {}
-            (Err(error), _) => return Err((self, error)),
+            (Err(error), _) => {
+                if matches!(error, LockError::NodeDeleted { .. }) {
+                    self.note_eviction();
+                }
+                return Err((self, error));
+            }
         }
         Ok(self)
     }

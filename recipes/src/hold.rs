@@ -31,6 +31,8 @@ pub enum SuspendPolicy {
 pub(crate) enum Order {
     /// Release, and tell whoever waits for it; nobody waits for a guard that was dropped.
     Release(Option<oneshot::Sender<Result<Released, LockError>>>),
+    /// Give it up: a server has said that it is not ours any more.
+    Evicted,
     /// Make something else of it.
     Change(Change, oneshot::Sender<Result<Standing, LockError>>),
 }
@@ -109,8 +111,18 @@ impl Hold {
         self.locked().proven = Some(sent);
     }
 
+    /// Lost, as somebody else has found out.
+    pub(crate) fn evicted(&self) {
+        self.lose(LostReason::NodeDeleted);
+        self.order(Order::Evicted);
+    }
+
+    /// Says how it stands, unless it is lost, which is final.
     fn set(&self, state: HoldState) {
-        self.locked().state = state;
+        let mut inner = self.locked();
+        if !matches!(inner.state, HoldState::Lost(_)) {
+            inner.state = state;
+        }
     }
 
     fn lose(&self, reason: LostReason) -> LostReason {
@@ -168,6 +180,7 @@ impl<C: Claim> Holder<C> {
                     () = prove_alive(&setup, &standing, hold) => break hold.lose(LostReason::NodeDeleted),
                 };
                 match order {
+                    Order::Evicted => break LostReason::NodeDeleted,
                     Order::Release(waiting) => {
                         let waiting = releasing.insert(waiting);
                         tokio::select! {
@@ -204,6 +217,7 @@ impl<C: Claim> Holder<C> {
                 };
                 match order {
                     Order::Release(waiting) => return tell(waiting, Ok(false)),
+                    Order::Evicted => {}
                     Order::Change(_, done) => {
                         let error = LockError::NotHeld { dir: setup.dir.clone(), reason: lost };
                         let _ = done.send(Err(error));

@@ -9,7 +9,7 @@ use crate::acquire::{Acquire, Plan, attempt};
 use crate::builder::LockBuilder;
 use crate::contender::{Entry, Waiting};
 use crate::error::LockError;
-use crate::guard::Guard;
+use crate::guard::{FencingToken, Guard};
 use crate::name::{KAZOO_LOCK, LOCK};
 use crate::queue::{Role, child};
 use crate::setup::Setup;
@@ -66,10 +66,17 @@ pub struct Contender {
     pub data: Bytes,
     /// The session whose end would remove it; 0 if it is no ephemeral.
     pub session: SessionId,
-    /// The transaction that put it in the queue: its fencing token.
+    /// The transaction that put it in the queue.
     pub czxid: Zxid,
     /// When that was, in milliseconds since the Unix epoch by the server's clock.
     pub since: i64,
+}
+
+impl Contender {
+    /// The fencing token it has, or will have once it is its turn.
+    pub fn token(&self) -> FencingToken {
+        FencingToken::new(self.czxid)
+    }
 }
 
 impl Lock {

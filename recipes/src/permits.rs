@@ -82,7 +82,10 @@ impl Permits {
                 // Curator leaves nothing there, or something of its own.
                 Ok((data, _)) => {
                     match std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok()) {
-                        Some(limit) if limit != plan.max => return Err(too_many(plan.max, limit)),
+                        Some(theirs) if theirs != plan.max => {
+                            let (dir, ours) = (setup.dir.clone(), plan.max);
+                            return Err(LockError::PermitsDiffer { dir, ours, theirs });
+                        }
                         _ => plan.agreed.store(true, Relaxed),
                     }
                 }

@@ -165,6 +165,23 @@ async fn node_deleted_when_somebody_evicts_a_waiter_or_a_holder() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn node_deleted_is_known_to_the_guard_and_all_that_depends_on_it_once_a_fenced_write_was_refused() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let (other, lost) = (guard.reenter(), guard.lost());
+    zk.delete(guard.node()).await.unwrap();
+    assert_eq!(guard.state(), HoldState::Held, "nobody has told it");
+    let refused = guard.fenced().create("/x", "").commit().await.unwrap_err();
+    assert!(matches!(refused, LockError::NotHeld { reason: LostReason::NodeDeleted, .. }), "{refused}");
+    assert_eq!(lost.await, LostReason::NodeDeleted);
+    assert_eq!(other.state(), HoldState::Lost(LostReason::NodeDeleted));
+    assert_eq!(other.run(std::future::pending::<()>()).await, Err(LostReason::NodeDeleted));
+    drop(guard);
+    assert_eq!(other.release().await.unwrap(), Released::AlreadyGone);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_auth_when_an_acl_denies_what_the_lock_needs() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
@@ -249,11 +266,14 @@ async fn not_alone_and_reentered_when_a_lock_cannot_be_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permit_limit_when_more_are_wanted_than_there_are() {
+async fn permit_limit_and_permits_differ_when_a_semaphore_has_not_so_many_or_was_made_for_others() {
     let world = world().await;
     let zk = world.client().await;
     let refused = Semaphore::new(&zk, DIR, 2).acquire(3).await.unwrap_err();
     assert!(matches!(refused, LockError::PermitLimit { wanted: 3, limit: 2, .. }), "{refused}");
+    Semaphore::new(&zk, DIR, 2).acquire(1).await.unwrap().release().await.unwrap();
+    let refused = Semaphore::new(&zk, DIR, 4).acquire(1).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitsDiffer { ours: 4, theirs: 2, .. }), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,6 +287,6 @@ async fn what_the_server_or_the_client_refuses_besides_is_told_as_it_is() {
     let guard = lock.acquire().await.unwrap();
     let refused = guard.fenced().delete("/nothing").commit().await.unwrap_err();
     let LockError::Client(error) = &refused else { panic!("{refused}") };
-    assert_eq!((error.code(), error.failed_operation()), (Some(ErrorCode::NoNode), Some(1)));
+    assert_eq!((error.code(), error.failed_operation()), (Some(ErrorCode::NoNode), Some(0)));
     guard.verify().await.unwrap();
 }

@@ -100,7 +100,7 @@ async fn a_number_that_others_do_not_agree_on_is_refused() {
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "3");
     let other = Semaphore::new(&zk, DIR, 5);
     let refused = other.acquire(1).await.unwrap_err();
-    assert!(matches!(refused, LockError::PermitLimit { wanted: 5, limit: 3, .. }), "{refused}");
+    assert!(matches!(refused, LockError::PermitsDiffer { ours: 5, theirs: 3, .. }), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

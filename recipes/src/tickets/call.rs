@@ -24,6 +24,7 @@ pub(super) struct Call<'t> {
     pub(super) fence: Vec<(String, i32)>,
     /// By which this call knows what it has written itself.
     pub(super) attempt: u128,
+    guard: Option<&'t Guard>,
 }
 
 /// Why a multi did not write the record.
@@ -44,7 +45,7 @@ pub(super) enum Failure {
 }
 
 impl<'t> Call<'t> {
-    pub(super) fn new(tickets: &'t Tickets, ticket: Ticket, params: &[u8], guard: Option<&Guard>) -> Self {
+    pub(super) fn new(tickets: &'t Tickets, ticket: Ticket, params: &[u8], guard: Option<&'t Guard>) -> Self {
         Self {
             tickets,
             ticket,
@@ -52,6 +53,7 @@ impl<'t> Call<'t> {
             token: guard.map_or(0, |guard| guard.token().get()),
             fence: guard.map(fence).unwrap_or_default(),
             attempt: unique(&tickets.client),
+            guard,
         }
     }
 
@@ -187,7 +189,12 @@ impl<'t> Call<'t> {
                 }
                 tickets.error(error)
             }
-            Failure::Fatal(error) => return Err(error),
+            Failure::Fatal(error) => {
+                if let (TicketError::NotHeld { .. }, Some(guard)) = (&error, self.guard) {
+                    guard.note_eviction();
+                }
+                return Err(error);
+            }
         };
         match patience.lasts().await {
             true => Ok(()),
