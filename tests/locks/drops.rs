@@ -1,24 +1,30 @@
 //! Futures that are dropped after any number of turns.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+use std::sync::Arc;
+
 use zoolet::testing::Action;
 
-use crate::contender::{End, Leave};
+use crate::contender::{End, Leave, Turn};
 use crate::recipe::Recipe;
 use crate::requests::places;
 use crate::schedules::Schedules;
+use crate::stage::{Stage, TIMEOUT, millis};
 use crate::sweep::{Deed, Mishap, Outcome, Sweep};
 
 /// More turns than anything takes that needs no time: a future that waits after so many waits for somebody.
 const TURNS: usize = 40;
 
 /// What may go wrong besides, at one of the first requests.
-const MISHAPS: [Mishap; 6] = [
+const MISHAPS: [Mishap; 7] = [
     Mishap::Fault(Action::DropRequest),
     Mishap::Fault(Action::LoseReply),
     Mishap::Behind(Action::LoseReply),
     Mishap::Applied(Deed::Expire),
     Mishap::Answered(Deed::EvictAhead),
     Mishap::Answered(Deed::Evict),
+    Mishap::Retried(Deed::EvictOne),
 ];
 
 /// Runs a sweep with more and more patience, until nobody gives up any more.
@@ -54,13 +60,38 @@ fn an_acquisition_that_is_dropped_while_something_goes_wrong_leaves_nothing() {
         for sweep in places(recipe).into_iter().filter(|sweep| sweep.dir && sweep.ahead == sweep.behind) {
             for mishap in MISHAPS {
                 for at in 1..=4 {
-                    if schedules.runs_next(13) {
+                    if schedules.runs_next(31) {
                         after_every_turn(Sweep { mishap, at, hasty: true, ..sweep }, &mut schedules);
                     }
                 }
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_create_that_no_reply_has_named_is_looked_for_behind_a_sync_that_was_answered() {
+    let stage =
+        Stage::start_with(Recipe::Predecessor, 1, "a lost sync", |builder| builder.endpoints(2)).await;
+    stage.make_directories(None).await;
+    let seat = stage.seat(0).await;
+    for number in 0..2 {
+        stage.zk.endpoint(number).unwrap().lag().await.unwrap();
+    }
+    let taking = tokio::spawn(Arc::clone(&seat).take(Arc::clone(&stage), Turn::default()));
+    stage.rest().await;
+    taking.abort();
+    // The create is executed, its answer waits, and so does that of the sync that is sent on the next connection. Each time
+    // the session is taken up where nothing of it is to be seen.
+    for _ in 0..4 {
+        let _ = stage.zk.disconnect(seat.zk.session_id()).await;
+        stage.zk.advance(millis(700)).await.unwrap();
+    }
+    for number in 0..2 {
+        stage.zk.endpoint(number).unwrap().catch_up().await.unwrap();
+    }
+    stage.zk.advance(TIMEOUT).await.unwrap();
+    stage.check_nothing_left();
 }
 
 #[test]
@@ -77,7 +108,7 @@ fn a_release_that_nobody_waits_for_is_brought_to_its_end() {
             for mishap in MISHAPS {
                 // The release is the last of its requests.
                 for at in 5..=10 {
-                    if !schedules.runs_next(13) {
+                    if !schedules.runs_next(31) {
                         continue;
                     }
                     for turns in 0..TURNS {

@@ -16,7 +16,7 @@ use zoolet::recipes::SuspendPolicy;
 use crate::contender::{End, Hold, Leave, Seat, Turn};
 use crate::dice::Dice;
 use crate::fate::Fate;
-use crate::recipe::{Recipe, Terms};
+use crate::recipe::{END, HALF, Recipe, Terms};
 use crate::stage::{Stage, TIMEOUT, locked, millis};
 use crate::tally::Tally;
 
@@ -25,10 +25,6 @@ const SCHEDULES: u64 = 200;
 
 /// More moments than anything takes that comes to an end once nothing goes wrong any more.
 const MOMENTS: usize = 2_000;
-
-/// Where the counter of a directory is half used, and where it ends.
-const HALF: u32 = 1 << 30;
-const END: u32 = i32::MAX as u32;
 
 #[test]
 fn random_schedules_of_every_recipe_keep_every_rule() {
@@ -180,6 +176,7 @@ fn turn(dice: &mut Dice, recipe: Recipe) -> Turn {
         timeout: some(dice, 30, 3_000).map(|timeout| millis(timeout as u64)),
         confirmed: dice.chance(15),
         watch_own_node: dice.chance(30),
+        strict: dice.chance(15),
         on_suspend,
         try_only: dice.chance(10),
     };

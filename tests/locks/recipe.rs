@@ -21,6 +21,10 @@ pub const QUEUE: &str = "/locks/ledger/locks";
 pub const LEASES: &str = "/locks/ledger/leases";
 pub const PERMITS: usize = 2;
 
+/// How many children a directory has had whose counter is half used, and one whose counter is at its end.
+pub const HALF: u32 = 1 << 30;
+pub const END: u32 = i32::MAX as u32;
+
 /// A recipe under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipe {
@@ -52,6 +56,7 @@ pub struct Terms {
     pub timeout: Option<Duration>,
     pub confirmed: bool,
     pub watch_own_node: bool,
+    pub strict: bool,
     pub on_suspend: SuspendPolicy,
     /// Whether to take it only if it is free.
     pub try_only: bool,
@@ -133,7 +138,11 @@ impl Recipe {
         // What is common to all, though they have no type in common.
         macro_rules! build {
             ($builder:expr) => {
-                $builder.watch_own_node(terms.watch_own_node).on_suspend(terms.on_suspend).build()
+                $builder
+                    .watch_own_node(terms.watch_own_node)
+                    .strict(terms.strict)
+                    .on_suspend(terms.on_suspend)
+                    .build()
             };
         }
         macro_rules! take {
@@ -200,6 +209,7 @@ impl Default for Terms {
             timeout: None,
             confirmed: false,
             watch_own_node: false,
+            strict: false,
             on_suspend: SuspendPolicy::default(),
             try_only: false,
         }

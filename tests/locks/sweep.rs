@@ -29,6 +29,8 @@ pub enum Mishap {
     Applied(Deed),
     /// The request is answered, and before the next one is executed this is done.
     Answered(Deed),
+    /// The reply to the very first is lost; and so much later this is done.
+    Retried(Deed),
 }
 
 /// What somebody does to the victim.
@@ -38,8 +40,10 @@ pub enum Deed {
     /// It appears to have moved to another server.
     Move,
     Expire,
-    /// Its znode is deleted.
+    /// Its znodes are deleted.
     Evict,
+    /// One of its znodes is deleted.
+    EvictOne,
     /// The znode in front of its is deleted.
     EvictAhead,
     /// The directory is deleted with all that is in it.
@@ -69,12 +73,13 @@ impl Mishap {
         let twice = cuts.into_iter().map(Self::Twice);
         let behind = cuts.into_iter().map(Self::Behind);
         let deeds = Deed::ALL.into_iter().flat_map(|deed| [Self::Applied(deed), Self::Answered(deed)]);
-        faults.chain(twice).chain(behind).chain(deeds).collect()
+        let retried = [Deed::Disconnect, Deed::Evict, Deed::EvictOne].map(Self::Retried);
+        faults.chain(twice).chain(behind).chain(deeds).chain(retried).collect()
     }
 
     fn deed(self) -> Option<Deed> {
         match self {
-            Self::Applied(deed) | Self::Answered(deed) => Some(deed),
+            Self::Applied(deed) | Self::Answered(deed) | Self::Retried(deed) => Some(deed),
             _ => None,
         }
     }
@@ -89,6 +94,8 @@ pub struct Sweep {
     pub behind: bool,
     /// Whether the directory is there from the start.
     pub dir: bool,
+    /// How many children it has had already.
+    pub counter: Option<u32>,
     pub mishap: Mishap,
     /// Which request of the victim it meets, counted from 1; 0 is before the first.
     pub at: u64,
@@ -127,6 +134,7 @@ impl Sweep {
             ahead: false,
             behind: false,
             dir: true,
+            counter: None,
             mishap: Mishap::Nothing,
             at: 0,
             patience: None,
@@ -151,7 +159,7 @@ impl Sweep {
         let stage =
             Stage::start_with(self.recipe, self.at, self, |builder| builder.endpoints(endpoints)).await;
         if self.dir {
-            stage.make_directories(None).await;
+            stage.make_directories(self.counter).await;
         }
         let victim = stage.seat(0).await;
         let terms = Terms { part: self.terms.part, ..Terms::default() };
@@ -197,6 +205,10 @@ impl Sweep {
             }
             Mishap::Applied(_) => place(self.at.max(1), Action::DelayReply(millis(50))),
             Mishap::Answered(_) => place(self.at + 1, Action::Freeze),
+            Mishap::Retried(_) => {
+                place(1, Action::LoseReply);
+                place(self.at + 2, Action::Freeze);
+            }
         }
     }
 
@@ -213,7 +225,7 @@ impl Sweep {
             End::Busy => self.terms.try_only,
             End::Failed(LockError::SessionOver { .. }) => victim && deed == Some(Deed::Expire),
             End::Failed(LockError::NodeDeleted { .. }) => match deed {
-                Some(Deed::Evict) => victim,
+                Some(Deed::Evict | Deed::EvictOne) => victim,
                 Some(Deed::EvictAll) => true,
                 _ => false,
             },
@@ -248,14 +260,15 @@ impl Running {
         }
         let session = self.victim.zk.session_id();
         let faults = self.stage.zk.faults();
-        let met = faults.fired().iter().any(|entry| entry.session == Some(session));
+        let fired = faults.fired().iter().filter(|entry| entry.session == Some(session)).count();
+        let met = fired > usize::from(matches!(self.sweep.mishap, Mishap::Retried(_)));
         let done = self.stage.zk.requests(session).len() - self.before;
         let waits = matches!(self.sweep.mishap, Mishap::Answered(_)) && done as u64 == self.sweep.at;
         self.fired = met || waits;
         let (true, Some(deed)) = (self.fired, self.sweep.mishap.deed()) else { return };
         faults.clear();
         self.act(deed).await;
-        if met && matches!(self.sweep.mishap, Mishap::Answered(_)) {
+        if met && matches!(self.sweep.mishap, Mishap::Answered(_) | Mishap::Retried(_)) {
             // It may be closed, and what was frozen with it gone.
             let _ = self.stage.zk.heal(session).await;
         }
@@ -272,6 +285,11 @@ impl Running {
             Deed::Evict => {
                 for node in self.nodes_of(&self.victim) {
                     self.stage.evict(&node).await;
+                }
+            }
+            Deed::EvictOne => {
+                if let Some(node) = self.nodes_of(&self.victim).first() {
+                    self.stage.evict(node).await;
                 }
             }
             Deed::EvictAhead => {
