@@ -5,6 +5,7 @@
 //! request, so a lost reply costs it nothing; it keeps the first of several znodes with its guid and deletes the others;
 //! and it never takes its own absence for its turn.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -75,7 +76,7 @@ pub(crate) struct Place {
     nearest: Option<String>,
 }
 
-/// A flight of listings that is under way, one per directory.
+/// A flight of listings that is under way.
 type Listings = Vec<Reply<(Vec<String>, Stat)>>;
 
 impl Entrant {
@@ -138,14 +139,14 @@ impl Entrant {
 
     async fn place_after(&mut self, listings: Listings) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
-        let mut place = Place { ahead: 0, nearest: None };
-        for (at, listing) in self.leading_slots().into_iter().zip(listings) {
+        let mut places = BTreeMap::new();
+        for (at, listing) in self.listed_slots().into_iter().zip(listings) {
             let dir = self.slots[at].dir.clone();
             let names = setup.listed(&dir, listing).await?;
-            let here = self.place_in(at, names).await?;
-            place.ahead += here.ahead;
-            place.nearest = place.nearest.or(here.nearest);
+            places.insert(at, self.place_in(at, names).await?);
         }
+        let ahead = places.values().map(|place| place.ahead).sum();
+        let place = Place { ahead, nearest: places.into_values().find_map(|place| place.nearest) };
         self.check_that_they_belong_together()?;
         self.uncertain = false;
         match self.limit {
@@ -293,12 +294,21 @@ impl Entrant {
         (0..self.slots.len()).filter(is_first).collect()
     }
 
+    /// The slots whose directories are listed, in order. Of several all but the last are listed again: that nobody is in front
+    /// stays so, but a znode of ours may go, and all must be there at one moment.
+    fn listed_slots(&self) -> Vec<usize> {
+        let mut slots = self.leading_slots();
+        slots.extend_from_within(..slots.len() - 1);
+        slots
+    }
+
     fn dirs(&self) -> impl Iterator<Item = &str> {
         self.leading_slots().into_iter().map(|at| self.slots[at].dir.as_str())
     }
 
     fn send_listings(&self) -> Listings {
-        self.dirs().map(|dir| self.setup.client.get_children(dir).send()).collect()
+        let dirs = self.listed_slots().into_iter().map(|at| &self.slots[at].dir);
+        dirs.map(|dir| self.setup.client.get_children(dir).send()).collect()
     }
 }
 
