@@ -18,7 +18,9 @@ impl Session {
             return self.handle_event(header.zxid, body);
         }
         // Not for events: those of one transaction come one by one, and a connection may be lost between them.
-        if header.zxid > self.last_zxid {
+        // Nor for a refusal to set watches again: what happened up to there has not been told.
+        let untold = header.xid == Xid::SET_WATCHES && header.err != 0;
+        if header.zxid > self.last_zxid && !untold {
             self.last_zxid = header.zxid;
             self.shared.set_zxid(header.zxid);
         }
