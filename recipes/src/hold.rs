@@ -14,7 +14,7 @@ use crate::claim::{Change, Claim, Standing};
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
 use crate::guard::{HoldState, LostReason, Released};
-use crate::setup::{PAUSE, Setup};
+use crate::setup::Setup;
 
 /// What a lost connection means to a held lock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl<C: Claim> Holder<C> {
                     biased;
                     order = hold.next_order() => order,
                     reason = &mut session_over => break reason,
-                    () = follow_nodes(&setup.client, &standing, setup.watch_own_node) => {
+                    () = follow_nodes(&setup, &standing) => {
                         break hold.lose(LostReason::NodeDeleted);
                     }
                     () = prove_alive(&setup, &standing, hold) => break hold.lose(LostReason::NodeDeleted),
@@ -318,13 +318,13 @@ async fn prove_alive(setup: &Setup, standing: &Standing, hold: &Hold) {
 
 /// Waits for the deletion of one of the holder's own znodes, if that is wanted; the end of the session is for others to
 /// tell.
-async fn follow_nodes(client: &Client, standing: &Standing, wanted: bool) {
-    if !wanted {
+async fn follow_nodes(setup: &Setup, standing: &Standing) {
+    if !setup.watch_own_node {
         return std::future::pending().await;
     }
     let nodes = standing.nodes.iter();
     let mut followed: Vec<Pin<Box<_>>> =
-        nodes.map(|node| Box::pin(follow_node(client, node, standing))).collect();
+        nodes.map(|node| Box::pin(follow_node(setup, node, standing))).collect();
     std::future::poll_fn(|cx| {
         let gone = followed.iter_mut().any(|followed| followed.as_mut().poll(cx).is_ready());
         if gone { Poll::Ready(()) } else { Poll::Pending }
@@ -332,9 +332,9 @@ async fn follow_nodes(client: &Client, standing: &Standing, wanted: bool) {
     .await;
 }
 
-async fn follow_node(client: &Client, node: &str, standing: &Standing) {
+async fn follow_node(setup: &Setup, node: &str, standing: &Standing) {
     loop {
-        match client.get_data(node).watch().await {
+        match setup.client.get_data(node).watch().await {
             Ok((_, stat, _)) if !standing.is_of(&stat) => return,
             Ok((_, _, watch)) => match watch.changed().await {
                 Ok(event) if event.kind == EventType::NodeDeleted => return,
@@ -342,8 +342,11 @@ async fn follow_node(client: &Client, node: &str, standing: &Standing) {
                 Err(_) => break,
             },
             Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
-            Err(error) if error.is_retryable() => client.clock().sleep(PAUSE).await,
-            Err(_) => break,
+            Err(error) => {
+                if setup.retry(error).await.is_err() {
+                    break;
+                }
+            }
         }
     }
     std::future::pending().await

@@ -62,7 +62,7 @@ impl Single {
                 // There is one. It may be ours, where the reply to an earlier try was lost.
                 (Some(ErrorCode::NodeExists), _) if self.uncertain => return self.find().await,
                 (Some(ErrorCode::NodeExists), _) => return Ok(None),
-                (Some(ErrorCode::NoNode), Some(1)) => self.create_epoch().await?,
+                (Some(ErrorCode::NoNode), Some(1)) => self.create_epoch(&mut parents).await?,
                 (Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)), _) => {
                     parents.missing(&setup, code)?;
                 }
@@ -71,11 +71,15 @@ impl Single {
         }
     }
 
-    async fn create_epoch(&self) -> Result<(), LockError> {
+    async fn create_epoch(&self, parents: &mut Parents) -> Result<(), LockError> {
         let setup = &self.setup;
-        match setup.client.create(&self.epoch, Bytes::new()).acl(setup.acl.clone()).await {
-            Err(error) if error.code() != Some(ErrorCode::NodeExists) => setup.retry(error).await,
-            _ => Ok(()),
+        let created = setup.client.create(&self.epoch, Bytes::new()).acl(setup.acl.clone()).await;
+        let Err(error) = created else { return Ok(()) };
+        match error.code() {
+            Some(ErrorCode::NodeExists) => Ok(()),
+            // The container above was empty, and has been swept away in between.
+            Some(code @ ErrorCode::NoNode) => parents.missing(setup, code),
+            _ => setup.retry(error).await,
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{DIR, World, settle, world};
 use zoolet_client::{Client, WatcherType};
 use zoolet_recipes::{Algorithm, Compat, ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released};
-use zoolet_server::fault::request;
+use zoolet_server::fault::{create, request};
 
 fn kinds(client: &Client) -> [(&'static str, Lock); 4] {
     let lock = || Lock::builder(client, DIR);
@@ -248,6 +248,21 @@ async fn a_single_znode_needs_no_directory_that_it_may_not_make() {
     assert!(matches!(refused, LockError::NoParent { .. }), "{refused}");
     client.create("/locks", "").await.unwrap();
     lock.acquire().await.unwrap().release().await.unwrap();
+}
+
+/// A container that is empty is swept away, whoever is about to create something in it.
+#[tokio::test(start_paused = true)]
+async fn a_single_znode_is_created_although_what_is_above_goes_while_its_epoch_is_made() {
+    let world = world().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let lock = Lock::builder(&client, DIR).algorithm(Algorithm::SingleNode).build();
+    let faults = world.server.fixture().faults();
+    faults.on(create().path("/locks/*.epoch").nth(1)).freeze().unwrap();
+    let acquiring = tokio::spawn(async move { lock.acquire().await });
+    settle(|| async { !faults.fired().is_empty() }).await;
+    other.delete("/locks").await.unwrap();
+    world.server.fixture().heal_all().await.unwrap();
+    acquiring.await.unwrap().unwrap().release().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,6 +106,8 @@ pub(crate) struct Session {
     auths: Vec<AuthPacket>,
     calls: Calls,
     watches: WatchTable,
+    /// Requests of this connection to set watches again that are not answered.
+    unrestored: usize,
     out: BytesMut,
     last_sent: Instant,
     last_heard: Instant,
@@ -145,6 +147,7 @@ impl Session {
             last_zxid: Zxid(0),
             calls: Calls::new(),
             watches: WatchTable::default(),
+            unrestored: 0,
             out: BytesMut::new(),
             last_sent: now,
             last_heard: now,

@@ -13,16 +13,23 @@ use crate::watch::WatchEvent;
 impl Session {
     pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
         let (body, header) = ReplyHeader::parse(frame).map_err(|_| Broken("a frame without a header"))?;
-        self.failures = 0;
         if header.xid == Xid::EVENT {
             return self.handle_event(header.zxid, body);
         }
-        // Not for events: those of one transaction come one by one, and a connection may be lost between them.
-        // Nor for a refusal to set watches again: what happened up to there has not been told.
-        let untold = header.xid == Xid::SET_WATCHES && header.err != 0;
-        if header.zxid > self.last_zxid && !untold {
-            self.last_zxid = header.zxid;
-            self.shared.set_zxid(header.zxid);
+        if header.xid == Xid::SET_WATCHES {
+            if header.err != 0 {
+                return Err(Broken("the server does not set watches again"));
+            }
+            self.unrestored = self.unrestored.saturating_sub(1);
+        }
+        // Up to there nothing is left to be told: not so while some watches are still to be set again, nor with an event,
+        // as those of one transaction come one by one, and a connection may be lost between them.
+        if self.unrestored == 0 {
+            self.failures = 0;
+            if header.zxid > self.last_zxid {
+                self.last_zxid = header.zxid;
+                self.shared.set_zxid(header.zxid);
+            }
         }
         if header.xid == Xid::PING {
             if let Some(sent) = self.ping_sent.take() {

@@ -232,6 +232,61 @@ fn many_watches_are_set_again_in_pieces_that_a_server_takes() {
 }
 
 #[test]
+fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
+    let mut desk = Desk::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    desk.connect();
+    let mut watches = Vec::new();
+    for number in 0..2000 {
+        let mut call = desk.call(get_watched(&format!("/{number:0>100}")));
+        desk.reply(number + 1, 40, data());
+        watches.push(call.watch());
+    }
+    desk.cut();
+    desk.connect();
+    assert_eq!(desk.sent().len(), 2);
+    desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+    assert_eq!(desk.shared.last_zxid(), Zxid(40), "what changed under the other half is not told yet");
+    desk.cut();
+    desk.connect();
+    let since = |request: &Request| match request {
+        Request::SetWatches(watches) => watches.relative_zxid,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(desk.sent().iter().map(since).collect::<Vec<_>>(), [Zxid(40); 2]);
+    desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+    desk.reply(Xid::SET_WATCHES.0, 91, Reply::Empty);
+    assert_eq!(desk.shared.last_zxid(), Zxid(91));
+}
+
+#[test]
+fn a_server_that_refuses_to_set_watches_again_is_left_without_believing_its_zxid_and_ever_more_slowly() {
+    let mut desk = Desk::up();
+    let _identity = desk.call(auth("u:p"));
+    desk.reply(Xid::AUTH.0, 0, Reply::Empty);
+    let mut call = desk.call(get_watched("/w"));
+    desk.reply(1, 40, data());
+    let _watch = call.watch();
+    desk.cut();
+    let began = desk.now;
+    for code in [ErrorCode::SessionMoved, ErrorCode::ThrottledOp, ErrorCode::Unimplemented] {
+        desk.connect();
+        desk.reply(Xid::AUTH.0, 0, Reply::Empty);
+        let refusal = ReplyHeader::error(Xid::SET_WATCHES, Zxid(90), code);
+        desk.frame(|out| Reply::Empty.encode_frame(refusal, out));
+        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Disconnected, Zxid(40)), "{code}");
+    }
+    assert!(desk.now > began, "it would be asked again and again without a pause");
+    desk.connect();
+    let watches = records::SetWatches {
+        relative_zxid: Zxid(40),
+        data: vec!["/w".into()],
+        exist: vec![],
+        child: vec![],
+    };
+    assert_eq!(desk.sent(), [auth("u:p"), Request::SetWatches(watches)]);
+}
+
+#[test]
 fn removed_watches_tell_their_users() {
     let mut desk = Desk::up();
     let mut call = desk.call(get_watched("/a"));
