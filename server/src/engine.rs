@@ -17,8 +17,8 @@ pub(crate) struct Engine {
     pub(crate) stats: Arc<ServerStats>,
     /// Set from the first time a test asks for it.
     fixture: Option<Box<State>>,
-    /// Whose requests were handled in this turn, or need not be waited for.
-    asked: Vec<Arc<Peer>>,
+    /// Whose requests were handled in this turn, in that order, or need not be waited for.
+    asked: Vec<(ConnId, Arc<Peer>)>,
 }
 
 /// The engine, for as long as the guard lives: never over an await.
@@ -49,9 +49,9 @@ impl Engine {
             // After the inputs: a ping that waited still counts.
             self.handle_timeout(now);
             let effects = self.machine.take_effects();
-            self.deliver(effects.outbound);
+            self.deliver(&effects.outbound);
         }
-        self.asked.drain(..).for_each(|peer| peer.outbox.nudge());
+        self.asked.drain(..).for_each(|(_, peer)| peer.outbox.nudge());
     }
 
     /// When there is something to do next, whatever comes in.
@@ -133,7 +133,7 @@ impl Engine {
         self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
         if let Some(peer) = self.registry.get(conn) {
             peer.outbox.answered(requests, |stats| stats.record(now, requests as u64, waited, last, zxid));
-            self.asked.push(peer);
+            self.asked.push((conn, peer));
         }
     }
 
@@ -141,26 +141,29 @@ impl Engine {
     pub(crate) fn excuse(&mut self, conn: ConnId) {
         if let Some(peer) = self.registry.get(conn) {
             peer.outbox.excuse();
-            self.asked.push(peer);
+            self.asked.push((conn, peer));
         }
     }
 
     /// Hands messages to the outboxes, each run for one connection at once. Never waits.
-    pub(crate) fn deliver(&mut self, outbound: impl IntoIterator<Item = (ConnId, Message)>) {
-        let mut outbound = outbound.into_iter().peekable();
+    pub(crate) fn deliver(&mut self, outbound: &[(ConnId, Message)]) {
+        // Answers come in the order in which was asked, so that most need no search.
+        let mut asked = self.asked.iter().peekable();
         let mut sent = 0;
-        while let Some((conn, _)) = outbound.peek() {
-            let conn = *conn;
-            let peer = self.registry.get(conn);
-            let run =
-                std::iter::from_fn(|| outbound.next_if(|(to, _)| *to == conn).map(|(_, message)| message));
-            let run = run.inspect(|message| sent += u64::from(!matches!(message, Message::Close { .. })));
-            match peer {
-                Some(peer) => peer.outbox.push(run.inspect(|message| note(&peer, message))),
-                None => run.for_each(drop),
+        for run in outbound.chunk_by(|(one, _), (next, _)| one == next) {
+            let conn = run[0].0;
+            let mut peer = None;
+            while let Some((_, same)) = asked.next_if(|(next, _)| *next == conn) {
+                peer = Some(Arc::clone(same));
+            }
+            let messages = || run.iter().map(|(_, message)| message);
+            sent += messages().filter(|message| !matches!(message, Message::Close { .. })).count();
+            if let Some(peer) = peer.or_else(|| self.registry.get(conn)) {
+                messages().for_each(|message| note(&peer, message));
+                peer.outbox.push(messages());
             }
         }
-        self.stats.sent.fetch_add(sent, Relaxed);
+        self.stats.sent.fetch_add(sent as u64, Relaxed);
     }
 }
 

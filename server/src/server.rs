@@ -26,6 +26,7 @@ use crate::net::listener;
 use crate::net::outbox::Outbox;
 use crate::net::registry::{Peer, Place, Registry};
 use crate::net::stats::ServerStats;
+use crate::net::stream::{Ending, Plain};
 
 /// A running server. Dropping it stops the server without waiting; [`Server::shutdown`] waits.
 #[must_use = "a server stops when its handle is dropped"]
@@ -145,7 +146,7 @@ impl Server {
     /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
     /// is stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
-        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None, |_| {});
+        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None, Plain);
     }
 
     /// The server as a test wants it: open to the eye, with faults to place. From the first call on all that happens is
@@ -172,14 +173,14 @@ impl Drop for Server {
 }
 
 impl Shared {
-    /// Serves a stream to its end; `reset` is called at that end if the peer is to be told in the rough way.
+    /// Serves a stream to its end.
     pub(crate) fn serve_from<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         self: &Arc<Self>,
         stream: S,
         addr: SocketAddr,
         endpoint: usize,
         place: Option<Place>,
-        reset: impl FnOnce(&S) + Send + 'static,
+        ending: impl Ending<S>,
     ) -> Option<ConnId> {
         // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
         // this one too, or it is not started.
@@ -201,7 +202,7 @@ impl Shared {
         }
         let id = member.id;
         let connection = Connection::new(Arc::clone(self), member);
-        self.tasks.spawn_on(connection.run(stream, reset), &self.runtime);
+        self.tasks.spawn_on(connection.run(stream, ending), &self.runtime);
         Some(id)
     }
 

@@ -1,8 +1,9 @@
 //! [`Core`]: routes inputs to what answers them, and keeps the timers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use hashbrown::HashMap;
 use zoolet_proto::records::{AuthPacket, SaslToken, SetWatches2};
 use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
 

@@ -1,8 +1,9 @@
 //! Sessions: their ids, passwords, timeouts and deadlines.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use subtle::ConstantTimeEq;
 use zoolet_proto::SessionId;
 use zoolet_proto::records::PASSWORD_LEN;

@@ -1,9 +1,10 @@
 //! The tree of znodes. [`Tree::apply`] is the only code that changes it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use zoolet_proto::{Acl, SessionId, Stat, Zxid, parent_of};
 
 use crate::access::AclCache;

@@ -1,9 +1,10 @@
 //! The watch table: who waits on what, by path and by connection. A watch belongs to a connection and goes with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use zoolet_proto::{WatcherType, parent_of};
 
 use crate::message::ConnId;

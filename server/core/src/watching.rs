@@ -1,7 +1,6 @@
 //! The requests about watches, and the events that changes make.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use zoolet_proto::records::{AddWatch, SetWatches2, WatchedEvent};
 use zoolet_proto::{
     AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,

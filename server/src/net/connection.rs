@@ -3,21 +3,24 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
+use smallvec::smallvec;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tracing::Instrument;
 use zoolet_core::Input;
 use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Incoming, jute};
 
+use crate::net::driver::Batch;
 use crate::net::outbox::{Drip, Next};
 use crate::net::registry::Member;
+use crate::net::stream::{Ending, Half};
 use crate::server::Shared;
 
 /// How many requests go to the driver at once. The next such batch goes when the replies of this one are in the outbox
@@ -56,19 +59,20 @@ impl Connection {
     pub(crate) async fn run<S: AsyncRead + AsyncWrite + Send + Unpin>(
         self,
         stream: S,
-        reset: impl FnOnce(&S),
+        ending: impl Ending<S>,
     ) {
         let span = self.member.peer.span.clone();
-        self.serve(stream, reset).instrument(span).await;
+        self.serve(stream, ending).instrument(span).await;
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Send + Unpin>(self, stream: S, reset: impl FnOnce(&S)) {
-        let (mut reader, mut writer) = tokio::io::split(stream);
+    async fn serve<S: AsyncRead + AsyncWrite + Send + Unpin>(self, stream: S, ending: impl Ending<S>) {
+        let stream = Mutex::new(stream);
+        let (mut reader, mut writer) = Half::both(&stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
-        self.send(vec![open]).await;
-        let end = self.talk(&mut reader, &mut writer).await;
+        self.send(smallvec![open]).await;
+        let end = self.talk(&mut reader, &mut writer, &ending).await;
         self.member.peer.traffic.all_taken();
-        self.send(vec![Input::Closed]).await;
+        self.send(smallvec![Input::Closed]).await;
         let farewell = async {
             match end {
                 End::Close => return,
@@ -84,20 +88,21 @@ impl Connection {
             _ = tokio::time::timeout(LINGER, farewell) => {}
         }
         if self.member.peer.outbox.is_reset() {
-            reset(&reader.unsplit(writer));
+            reader.with(|stream| ending.reset(stream));
         }
     }
 
     /// Reads and writes until either is over.
-    async fn talk(
+    async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        reader: &mut ReadHalf<impl AsyncRead>,
-        writer: &mut WriteHalf<impl AsyncWrite>,
+        reader: &mut Half<'_, S>,
+        writer: &mut Half<'_, S>,
+        ending: &impl Ending<S>,
     ) -> End {
         let mut reading = std::pin::pin!(self.read_loop(reader));
         tokio::select! {
             biased;
-            outcome = self.write_loop(writer) => match outcome {
+            outcome = self.write_loop(writer, ending) => match outcome {
                 Ok(end) => return end,
                 Err(error) => tracing::debug!(%error, "cannot write"),
             },
@@ -113,20 +118,18 @@ impl Connection {
         End::Close
     }
 
-    async fn read_loop(&self, reader: &mut ReadHalf<impl AsyncRead>) -> End {
+    async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> End {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
         let traffic = &self.member.peer.traffic;
         loop {
             loop {
-                let inputs = match self.take(&mut buffer, &mut attached) {
-                    Ok(inputs) => inputs,
-                    Err(Taken { before, end }) => {
-                        self.send(before).await;
-                        return end;
-                    }
-                };
+                let (inputs, end) = self.take(&mut buffer, &mut attached);
+                if let Some(end) = end {
+                    self.send(inputs).await;
+                    return end;
+                }
                 if inputs.is_empty() {
                     break;
                 }
@@ -159,16 +162,16 @@ impl Connection {
         }
     }
 
-    /// Takes whole frames off the front of the buffer, up to a batch of them.
-    fn take(&self, buffer: &mut BytesMut, attached: &mut bool) -> Result<Vec<Input>, Taken> {
-        let mut inputs = Vec::new();
+    /// Takes whole frames off the front of the buffer, up to a batch of them; with the end, if that is behind them.
+    fn take(&self, buffer: &mut BytesMut, attached: &mut bool) -> (Batch, Option<End>) {
+        let mut inputs = Batch::new();
         let limit = self.shared.net.max_frame;
         while inputs.len() < BATCH {
             if !*attached {
                 if let Some(word) = buffer.first_chunk().and_then(|first| FourLetterWord::from_bytes(*first))
                 {
                     let behind = buffer.split_off(frame::PREFIX);
-                    return Err(Taken { before: inputs, end: End::Word(word, behind) });
+                    return (inputs, Some(End::Word(word, behind)));
                 }
             }
             let frame = match frame::split(buffer, limit) {
@@ -176,7 +179,7 @@ impl Connection {
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(%error, "closing the connection");
-                    return Err(Taken { before: inputs, end: End::Close });
+                    return (inputs, Some(End::Close));
                 }
             };
             let input = if *attached {
@@ -187,17 +190,17 @@ impl Connection {
             let len = frame.len();
             let Some(input) = input else {
                 tracing::debug!(len, "a frame without a whole header; closing the connection");
-                return Err(Taken { before: inputs, end: End::Close });
+                return (inputs, Some(End::Close));
             };
             *attached = true;
             inputs.push(input);
             buffer.advance(frame::PREFIX + len);
         }
-        Ok(inputs)
+        (inputs, None)
     }
 
     /// Sends inputs to the driver; false if there is none any more.
-    async fn send(&self, inputs: Vec<Input>) -> bool {
+    async fn send(&self, inputs: Batch) -> bool {
         if inputs.is_empty() {
             return true;
         }
@@ -210,12 +213,20 @@ impl Connection {
         self.shared.inbox.send(self.member.id, self.shared.now(), inputs).await
     }
 
-    async fn write_loop(&self, writer: &mut WriteHalf<impl AsyncWrite>) -> io::Result<End> {
+    async fn write_loop<S: AsyncWrite + Unpin>(
+        &self,
+        writer: &mut Half<'_, S>,
+        ending: &impl Ending<S>,
+    ) -> io::Result<End> {
         let outbox = &self.member.peer.outbox;
         let mut bytes = BytesMut::new();
         loop {
             let drip = match outbox.next(&mut bytes).await {
                 Next::Send(drip) => drip,
+                Next::SendLast => {
+                    writer.with(|stream| ending.hold_back(stream));
+                    None
+                }
                 Next::Finish { asked } => return Ok(End::Flushed { asked }),
                 Next::Abort => return Ok(End::Close),
             };
@@ -235,7 +246,7 @@ impl Connection {
     /// Sends bytes a few at a time; false if it is to be given up.
     async fn drip(
         &self,
-        writer: &mut WriteHalf<impl AsyncWrite>,
+        writer: &mut (impl AsyncWrite + Unpin),
         bytes: &[u8],
         Drip { bytes: few, every, .. }: Drip,
     ) -> io::Result<bool> {
@@ -257,7 +268,7 @@ impl Connection {
     }
 
     /// Sends bytes; false if it is to be given up.
-    async fn write(&self, writer: &mut WriteHalf<impl AsyncWrite>, bytes: &[u8]) -> io::Result<bool> {
+    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<bool> {
         if bytes.is_empty() {
             return Ok(true);
         }
@@ -285,8 +296,8 @@ impl Connection {
         &self,
         word: FourLetterWord,
         behind: &[u8],
-        reader: &mut ReadHalf<impl AsyncRead>,
-        writer: &mut WriteHalf<impl AsyncWrite>,
+        reader: &mut (impl AsyncRead + Unpin),
+        writer: &mut (impl AsyncWrite + Unpin),
     ) {
         let behind = AsyncReadExt::chain(behind, reader);
         let text = self.shared.answer(&self.member.peer, word, behind).await;
@@ -296,15 +307,9 @@ impl Connection {
     }
 }
 
-/// What was taken before the end of a connection, and the end.
-struct Taken {
-    before: Vec<Input>,
-    end: End,
-}
-
 /// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
 /// the peer may lose what it has not read either. One that asked for the end is not waited for, unless it sends on.
-async fn linger(reader: &mut ReadHalf<impl AsyncRead>, writer: &mut WriteHalf<impl AsyncWrite>, asked: bool) {
+async fn linger(reader: &mut (impl AsyncRead + Unpin), writer: &mut (impl AsyncWrite + Unpin), asked: bool) {
     if writer.shutdown().await.is_err() || (asked && is_quiet(reader).await) {
         return;
     }
@@ -313,7 +318,7 @@ async fn linger(reader: &mut ReadHalf<impl AsyncRead>, writer: &mut WriteHalf<im
 }
 
 /// Whether nothing has arrived that was not read.
-async fn is_quiet(reader: &mut ReadHalf<impl AsyncRead>) -> bool {
+async fn is_quiet(reader: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut rest = [0; 1];
     let mut rest = ReadBuf::new(&mut rest);
     poll_fn(|cx| Poll::Ready(Pin::new(&mut *reader).poll_read(cx, &mut rest).is_pending())).await

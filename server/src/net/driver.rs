@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use smallvec::SmallVec;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
@@ -21,10 +23,13 @@ const INBOX: usize = 1024;
 /// What the driver is sent.
 pub(crate) enum Item {
     /// What one read of a connection gave.
-    Inputs { conn: ConnId, at: Millis, inputs: Vec<Input> },
+    Inputs { conn: ConnId, at: Millis, inputs: Batch },
     /// Something for the engine to do or to tell, between two inputs.
     Act(Job),
 }
+
+/// Most reads of most connections give one request, which needs no allocation.
+pub(crate) type Batch = SmallVec<[Input; 1]>;
 
 type Job = Box<dyn FnOnce(&mut Engine, Millis) + Send>;
 
@@ -38,8 +43,14 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// Sends what one read gave; waits while the inbox is full. False once the driver has ended.
-    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: Vec<Input>) -> bool {
-        self.put(Item::Inputs { conn, at, inputs }).await
+    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: Batch) -> bool {
+        let item = Item::Inputs { conn, at, inputs };
+        match self.items.try_reserve() {
+            Ok(place) => self.fill(place, item),
+            Err(TrySendError::Full(())) => return self.put(item).await,
+            Err(TrySendError::Closed(())) => return false,
+        }
+        true
     }
 
     /// Asks the state; `None` once the driver has ended.
@@ -75,9 +86,13 @@ impl Inbox {
     async fn put(&self, item: Item) -> bool {
         // With a place it cannot be left behind half sent, whoever gives up waiting.
         let Ok(place) = self.items.reserve().await else { return false };
+        self.fill(place, item);
+        true
+    }
+
+    fn fill(&self, place: mpsc::Permit<'_, Item>, item: Item) {
         self.open.fetch_add(1, Ordering::Relaxed);
         place.send(item);
-        true
     }
 }
 
@@ -120,11 +135,16 @@ impl Driver {
         let mut turn = Vec::with_capacity(TURN);
         loop {
             let mut rang = false;
+            // What comes in comes most often, and is looked at first. It must not outlast the stop, nor what is due: each
+            // turn ends with that.
             tokio::select! {
                 biased;
-                () = &mut stopped => return,
                 got = self.inbox.recv_many(&mut turn, TURN) => if got == 0 { return },
+                () = &mut stopped => return,
                 () = &mut alarm => rang = true,
+            }
+            if stop.is_cancelled() {
+                return;
             }
             let taken = turn.len();
             let now = Millis(self.clock.unix_millis());

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use zoolet_core::ConnId;
 
+use crate::net::stream::OfPipe;
 use crate::server::Shared;
 
 /// How many bytes may be on the way in each direction.
@@ -91,7 +92,7 @@ fn connect(server: &Weak<Shared>, endpoint: usize) -> io::Result<InProcessStream
     let flag = Arc::clone(&reset);
     let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let conn = server
-        .serve_from(ours, here, endpoint, None, move |_| flag.store(true, Relaxed))
+        .serve_from(ours, here, endpoint, None, OfPipe(flag))
         .ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
     Ok(InProcessStream { pipe, reset, conn })
 }

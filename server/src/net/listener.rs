@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
+use crate::net::stream::{Ending, OfSocket};
 use crate::server::Shared;
 
 /// How long accepting pauses after an error, most often that of having no descriptor left.
@@ -65,7 +65,7 @@ fn is_of_the_peer(error: &io::Error) -> bool {
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: usize) {
     if shared.refuses(peer.ip()) {
-        return reset(&stream);
+        return OfSocket.reset(&stream);
     }
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
     let Some(place) = shared.registry.place(peer.ip().to_canonical(), per_ip, total) else {
@@ -77,12 +77,5 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: us
         // The peer is gone already; reading will say so.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    shared.serve_from(stream, peer, endpoint, Some(place), reset);
-}
-
-/// Makes the closing of the socket a reset.
-pub(crate) fn reset(stream: &TcpStream) {
-    if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
-        tracing::debug!(%error, "cannot reset a connection; closing it");
-    }
+    shared.serve_from(stream, peer, endpoint, Some(place), OfSocket);
 }

@@ -9,3 +9,4 @@ pub(crate) mod listener;
 pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod stats;
+pub(crate) mod stream;

@@ -70,6 +70,8 @@ pub(crate) struct Drip {
 pub(crate) enum Next {
     /// Send the bytes, in pieces if it says so.
     Send(Option<Drip>),
+    /// Send the bytes, the last ones: behind them comes the end.
+    SendLast,
     /// Everything is sent: close. If the peer asked for that, it sends nothing more.
     Finish { asked: bool },
     /// Close at once.
@@ -82,7 +84,7 @@ impl Outbox {
     }
 
     /// Queues messages. Those behind a [`Message::Close`] are lost, as they are on a closed connection.
-    pub(crate) fn push(&self, messages: impl Iterator<Item = Message>) {
+    pub(crate) fn push<'m>(&self, messages: impl Iterator<Item = &'m Message>) {
         let mut state = self.lock();
         for message in messages {
             if state.fate != Fate::Open {
@@ -90,11 +92,11 @@ impl Outbox {
             }
             match message {
                 Message::Connected(response) => response.encode_frame(&mut state.waiting),
-                Message::Reply(_, reply) if !state.fits(weight(&reply), self.limit) => {
+                Message::Reply(_, reply) if !state.fits(weight(reply), self.limit) => {
                     state.overflow(self.limit)
                 }
-                Message::Reply(header, reply) => reply.encode_frame(header, &mut state.waiting),
-                Message::Close { asked } => state.fate = Fate::Closing { asked },
+                Message::Reply(header, reply) => reply.encode_frame(*header, &mut state.waiting),
+                Message::Close { asked } => state.fate = Fate::Closing { asked: *asked },
             }
             state.stats.sent += u64::from(state.fate == Fate::Open);
             if !state.fits(0, self.limit) {
@@ -212,7 +214,7 @@ impl Outbox {
                 state.in_flight = sent.len();
                 let drip = state.drip;
                 state.drip = drip.map(|drip| Drip { behind: 0, ..drip });
-                Next::Send(drip)
+                if drip.is_none() && state.fate != Fate::Open { Next::SendLast } else { Next::Send(drip) }
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
@@ -330,37 +332,37 @@ mod tests {
     #[tokio::test]
     async fn what_is_queued_behind_a_close_is_lost_and_what_is_before_it_is_sent() {
         let outbox = Outbox::new(1 << 20);
-        outbox.push([ping(), Message::Close { asked: false }, ping()].into_iter());
+        outbox.push([ping(), Message::Close { asked: false }, ping()].iter());
         let mut bytes = BytesMut::new();
-        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send(None), 20));
+        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
         assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
     }
 
     #[tokio::test]
     async fn what_was_queued_before_a_drip_begins_goes_at_once() {
         let outbox = Outbox::new(1 << 20);
-        outbox.push([ping()].into_iter());
+        outbox.push([ping()].iter());
         outbox.drip(3, Duration::from_secs(1));
-        outbox.push([ping()].into_iter());
+        outbox.push([ping()].iter());
         let mut bytes = BytesMut::new();
         let drip = Drip { behind: 20, bytes: 3, every: Duration::from_secs(1) };
         assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send(Some(drip)), 40));
-        outbox.push([ping()].into_iter());
+        outbox.push([ping()].iter());
         assert_eq!(outbox.next(&mut bytes).await, Next::Send(Some(Drip { behind: 0, ..drip })));
     }
 
     #[tokio::test]
     async fn past_its_limit_an_outbox_closes_the_connection() {
         let outbox = Outbox::new(30);
-        outbox.push([ping()].into_iter());
-        outbox.push([ping()].into_iter());
+        outbox.push([ping()].iter());
+        outbox.push([ping()].iter());
         assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
     }
 
     #[tokio::test]
     async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
         let outbox = Outbox::new(1 << 30);
-        outbox.push((0..HIGH_MARK / 20 + 1).map(|_| ping()));
+        outbox.push(std::iter::repeat_n(&ping(), HIGH_MARK / 20 + 1));
         let mut bytes = BytesMut::new();
         let mut room = std::pin::pin!(outbox.room());
         assert!(futures_poll(room.as_mut()).await.is_pending());
@@ -389,7 +391,7 @@ mod tests {
         let data = bytes::Bytes::from(vec![0; 1 << 19]);
         let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
         let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
-        outbox.push([ping(), reply, ping()].into_iter());
+        outbox.push([ping(), reply, ping()].iter());
         assert_eq!(outbox.lock().waiting.capacity(), 0, "what waited is let go at once");
         assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use hashbrown::DefaultHashBuilder;
 use tracing::Span;
 use zoolet_core::{ConnId, Millis};
 
@@ -15,7 +16,7 @@ use crate::net::outbox::Outbox;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     next: AtomicU64,
-    peers: DashMap<ConnId, Arc<Peer>>,
+    peers: DashMap<ConnId, Arc<Peer>, DefaultHashBuilder>,
     per_ip: DashMap<IpAddr, usize>,
     sockets: AtomicUsize,
 }
