@@ -218,9 +218,13 @@ impl Driver {
 
 impl Wire {
     fn poll(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        let wrote = self.poll_write(cx, session.out())?;
-        let read = self.poll_read(cx, session, now)?;
-        Ok(wrote | read)
+        let wrote = self.poll_write(cx, session.out());
+        let mut read = self.poll_read(cx, session, now)?;
+        // A peer that takes nothing more may have answered before it went: all of that counts.
+        while wrote.is_err() && read {
+            read = self.poll_read(cx, session, now)?;
+        }
+        Ok(wrote? | read)
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<bool> {

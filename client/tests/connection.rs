@@ -90,6 +90,19 @@ async fn a_session_is_taken_up_again_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_answered_before_a_connection_went_counts_although_something_else_is_on_its_way_out() {
+    let (zk, mut peer, _door) = connected().await;
+    let answered = zk.set_data("/a", "1").send();
+    let xid = peer.expect(set("/a", "1")).await;
+    peer.reply(xid, Reply::Stat(Stat::default())).await;
+    drop(peer);
+    let lost = zk.set_data("/a", "2").send();
+    answered.await.expect("a stat");
+    let error = lost.await.expect_err("the connection is lost");
+    assert!(error.may_have_applied(), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn expiry_is_the_servers_word_and_ends_all() {
     let (zk, peer, mut door) = connected().await;
     let mut states = zk.states();

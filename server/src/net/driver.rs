@@ -135,8 +135,8 @@ impl Driver {
         let mut turn = Vec::with_capacity(TURN);
         loop {
             let mut rang = false;
-            // What comes in comes most often, and is looked at first. It must not outlast the stop, nor what is due: each
-            // turn ends with that.
+            // What comes in comes most often, and is looked at first. Where it never ends, what is due is done at the end of
+            // each turn, and the stop is looked for behind this.
             tokio::select! {
                 biased;
                 got = self.inbox.recv_many(&mut turn, TURN) => if got == 0 { return },
