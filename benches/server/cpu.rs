@@ -8,11 +8,43 @@ use std::time::Duration;
 /// Ticks per second in `/proc/PID/stat`. The kernel fixes it at 100 for user space, whatever its own rate.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// The CPU time of every thread of a process, user and system together, at one moment.
-///
-/// Threads are kept apart because the finer of the two sources tells only of threads that live: had one ended in
-/// between, a sum would run backwards.
-pub(crate) struct CpuTime(HashMap<u32, Duration>);
+/// The CPU time of a process at one moment.
+pub(crate) struct CpuTime {
+    /// Of every thread, user and system together. Threads are kept apart because the finer of the two sources tells only
+    /// of threads that live: had one ended in between, a sum would run backwards.
+    threads: HashMap<u32, Duration>,
+    ticks: Ticks,
+}
+
+/// What the kernel's timer saw of a process: how often it ran its own code, and how often the kernel's.
+#[derive(Clone, Copy)]
+struct Ticks {
+    user: u64,
+    system: u64,
+}
+
+/// The CPU time that a process has used in some span, or in several.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Used {
+    /// User and system together.
+    pub(crate) time: Duration,
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+impl Used {
+    /// Takes another span in.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.time += other.time;
+        self.user_ticks += other.user_ticks;
+        self.system_ticks += other.system_ticks;
+    }
+
+    /// The share of the kernel. From a hundred samples a second, so that it takes a second to tell it to a tenth.
+    pub(crate) fn in_kernel(&self) -> f64 {
+        self.system_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64
+    }
+}
 
 impl CpuTime {
     /// The time used so far: by the scheduler's own account, in nanoseconds, or in ticks of 10 ms where the kernel
@@ -21,7 +53,7 @@ impl CpuTime {
     /// The account of a running thread is a few milliseconds behind, that of a waiting one is exact, so a span
     /// should end when the server has nothing to do.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
-        threads(pid).or_else(|_| whole_process(pid)).map_err(|error| {
+        Self::read(pid).map_err(|error| {
             io::Error::new(
                 error.kind(),
                 format!("CPU time of process {pid}, which needs Linux's /proc: {error}"),
@@ -29,16 +61,31 @@ impl CpuTime {
         })
     }
 
-    /// What was used since an earlier reading.
-    pub(crate) fn since(&self, earlier: &Self) -> Duration {
-        let used = |(thread, now): (&u32, &Duration)| {
-            now.saturating_sub(earlier.0.get(thread).copied().unwrap_or_default())
+    fn read(pid: u32) -> io::Result<Self> {
+        let ticks = ticks(pid)?;
+        let whole = || {
+            HashMap::from([(
+                pid,
+                Duration::from_millis((ticks.user + ticks.system) * 1000 / TICKS_PER_SECOND),
+            )])
         };
-        self.0.iter().map(used).sum()
+        Ok(Self { threads: threads(pid).unwrap_or_else(|_| whole()), ticks })
+    }
+
+    /// What was used since an earlier reading.
+    pub(crate) fn since(&self, earlier: &Self) -> Used {
+        let used = |(thread, now): (&u32, &Duration)| {
+            now.saturating_sub(earlier.threads.get(thread).copied().unwrap_or_default())
+        };
+        Used {
+            time: self.threads.iter().map(used).sum(),
+            user_ticks: self.ticks.user.saturating_sub(earlier.ticks.user),
+            system_ticks: self.ticks.system.saturating_sub(earlier.ticks.system),
+        }
     }
 }
 
-fn threads(pid: u32) -> io::Result<CpuTime> {
+fn threads(pid: u32) -> io::Result<HashMap<u32, Duration>> {
     let mut times = HashMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let entry = entry?;
@@ -50,16 +97,14 @@ fn threads(pid: u32) -> io::Result<CpuTime> {
             Err(error) => return Err(error),
         }
     }
-    Ok(CpuTime(times))
+    Ok(times)
 }
 
-fn whole_process(pid: u32) -> io::Result<CpuTime> {
+fn ticks(pid: u32) -> io::Result<Ticks> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let (user, system) = (number(fields, 11)?, number(fields, 12)?);
-    let used = Duration::from_millis((user + system) * 1000 / TICKS_PER_SECOND);
-    Ok(CpuTime(HashMap::from([(pid, used)])))
+    Ok(Ticks { user: number(fields, 11)?, system: number(fields, 12)? })
 }
 
 fn number(text: &str, field: usize) -> io::Result<u64> {

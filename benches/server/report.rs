@@ -15,6 +15,8 @@ use crate::workload::{Sample, Workload};
 pub(crate) struct Figures {
     /// CPU time of the server for one operation, in microseconds.
     pub(crate) cpu: f64,
+    /// The share of the kernel in it.
+    pub(crate) in_kernel: f64,
     /// Operations per second.
     pub(crate) rate: f64,
     /// Latencies in microseconds.
@@ -27,7 +29,8 @@ impl Figures {
     pub(crate) fn of(sample: &Sample) -> Self {
         let ops = sample.ops.max(1) as f64;
         Self {
-            cpu: sample.cpu.as_secs_f64() * 1e6 / ops,
+            cpu: sample.cpu.time.as_secs_f64() * 1e6 / ops,
+            in_kernel: sample.cpu.in_kernel(),
             rate: ops / sample.elapsed.as_secs_f64(),
             p50: sample.latencies.micros(0.5),
             p99: sample.latencies.micros(0.99),
@@ -40,6 +43,7 @@ impl Figures {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure).collect());
         Some(Self {
             cpu: of(|f| f.cpu)?,
+            in_kernel: of(|f| f.in_kernel)?,
             rate: of(|f| f.rate)?,
             p50: of(|f| f.p50)?,
             p99: of(|f| f.p99)?,
@@ -76,8 +80,8 @@ impl Row {
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\n{:<15} {:<7} {:>12} {:>12} {:>9} {:>9} {:>9}",
-        "workload", "server", "CPU us/op", "ops/s", "p50 us", "p99 us", "p99.9 us"
+        "\n{:<15} {:<7} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
+        "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us"
     )?;
     for row in rows {
         for (kind, rounds) in &row.peers {
@@ -85,8 +89,11 @@ pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
             writeln!(
                 out,
-                "{:<15} {kind:<7} {:>12.2} {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
-                row.workload.name, f.cpu, f.rate
+                "{:<15} {kind:<7} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                row.workload.name,
+                f.cpu,
+                f.in_kernel * 100.0,
+                f.rate
             )?;
         }
     }
@@ -158,10 +165,10 @@ impl Lines {
 
     /// Adds a line. No field here needs escaping.
     pub(crate) fn add(&mut self, workload: &str, kind: Kind, round: usize, f: Figures) -> io::Result<()> {
-        let Figures { cpu, rate, p50, p99, p999 } = f;
+        let Figures { cpu, in_kernel, rate, p50, p99, p999 } = f;
         writeln!(
             self.file,
-            r#"{{"workload":"{workload}","server":"{kind}","round":{round},"cpu_us_per_op":{cpu:.3},"ops_per_s":{rate:.1},"p50_us":{p50:.2},"p99_us":{p99:.2},"p999_us":{p999:.2}}}"#
+            r#"{{"workload":"{workload}","server":"{kind}","round":{round},"cpu_us_per_op":{cpu:.3},"in_kernel":{in_kernel:.2},"ops_per_s":{rate:.1},"p50_us":{p50:.2},"p99_us":{p99:.2},"p999_us":{p999:.2}}}"#
         )
     }
 

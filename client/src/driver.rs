@@ -61,6 +61,8 @@ struct Wire {
     /// Bytes still to come of a reply that is too large to be read.
     skip: usize,
     unflushed: bool,
+    /// Why nothing can be written any more.
+    unwritable: Option<io::Error>,
 }
 
 impl Driver {
@@ -182,7 +184,7 @@ impl Driver {
             (Line::Dialing(dialing), Link::Dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(stream)) => {
                     let inbox = BytesMut::with_capacity(READ);
-                    self.line = Line::Up(Wire { stream, inbox, skip: 0, unflushed: false });
+                    self.line = Line::Up(Wire { stream, inbox, skip: 0, unflushed: false, unwritable: None });
                     self.session.handle_connected(now);
                     Ok(true)
                 }
@@ -218,13 +220,19 @@ impl Driver {
 
 impl Wire {
     fn poll(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        let wrote = self.poll_write(cx, session.out());
-        let mut read = self.poll_read(cx, session, now)?;
-        // A peer that takes nothing more may have answered before it went: all of that counts.
-        while wrote.is_err() && read {
-            read = self.poll_read(cx, session, now)?;
+        let mut moved = false;
+        if self.unwritable.is_none() {
+            match self.poll_write(cx, session.out()) {
+                Ok(wrote) => moved = wrote,
+                Err(error) => self.unwritable = Some(error),
+            }
         }
-        Ok(wrote? | read)
+        // A peer that takes nothing more may have answered before it went: all of that counts, and what ends the
+        // connection is the end of that. Should it not come, silence does.
+        match self.poll_read(cx, session, now) {
+            Ok(read) => Ok(moved | read),
+            Err(error) => Err(self.unwritable.take().unwrap_or(error)),
+        }
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<bool> {

@@ -48,7 +48,9 @@ pub enum Error {
     /// The session is over: it was closed, or the runtime that drove it is gone.
     #[error("{0}: the client is closed")]
     Closed(Subject),
-    /// The watch was taken away by [`Client::remove_watches`](crate::Client::remove_watches).
+    /// The watch was taken away by [`Client::remove_watches`](crate::Client::remove_watches), or a server would not set it
+    /// again on a new connection. What changes from here on is not told, and in the second case what has changed since
+    /// the old connection was lost: look, and watch again.
     #[error("{0}: the watch was removed")]
     WatchRemoved(Subject),
     /// The path is none by ZooKeeper's rules; nothing was sent.

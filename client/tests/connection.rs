@@ -2,14 +2,17 @@
 
 mod common;
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use common::{Door, Peer, SESSION, TIMEOUT, connected, connected_with, door};
 use futures_core::Stream;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpListener;
 use zoolet_client::{
     AddWatchMode, Client, Error, ErrorCode, EventType, SessionState, Stat, WatchUpdate, Zxid,
@@ -100,6 +103,73 @@ async fn what_was_answered_before_a_connection_went_counts_although_something_el
     answered.await.expect("a stat");
     let error = lost.await.expect_err("the connection is lost");
     assert!(error.may_have_applied(), "{error:?}");
+}
+
+/// A stream whose way out can break while its way in is whole, as a socket's is when a reset has been received.
+struct Torn {
+    stream: DuplexStream,
+    torn: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Torn {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Torn {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.torn.load(SeqCst) {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
+    let (connect, mut door) = door();
+    let torn = Arc::new(AtomicBool::new(false));
+    let whole = Arc::clone(&torn);
+    let connect = move || {
+        let torn = Arc::clone(&whole);
+        ready(connect().into_inner().map(|stream| Torn { stream, torn }))
+    };
+    let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+    let zk = zk.expect("a session");
+    let answered = zk.set_data("/a", "1").send();
+    let xid = peer.expect(set("/a", "1")).await;
+    torn.store(true, SeqCst);
+    let lost = zk.set_data("/a", "2").send();
+    tokio::task::yield_now().await;
+    torn.store(false, SeqCst);
+    peer.reply(xid, Reply::Stat(Stat::default())).await;
+    drop(peer);
+    answered.await.expect("a stat");
+    assert!(lost.await.expect_err("the connection is lost").may_have_applied());
+
+    // One that stays silent is given up like any other.
+    let mut peer = door.accept().await;
+    torn.store(true, SeqCst);
+    let lost = zk.set_data("/a", "3").send();
+    tokio::task::yield_now().await;
+    torn.store(false, SeqCst);
+    let began = tokio::time::Instant::now();
+    assert!(lost.await.expect_err("the connection is lost").may_have_applied());
+    assert!(began.elapsed() <= TIMEOUT, "{:?}", began.elapsed());
+    assert_eq!(peer.frame().await, None, "nothing was written, and the connection is closed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use zoolet_proto::{CreateMode, ErrorCode};
 use closed_loop::Op;
 use watch::Setter;
 
-use crate::cpu::CpuTime;
+use crate::cpu::{CpuTime, Used};
 use crate::exchange::create;
 use crate::load::Latencies;
 use crate::wire::{Head, Wire};
@@ -104,7 +104,7 @@ pub(crate) struct Target {
 /// What a run of a workload gave, or several together.
 pub(crate) struct Sample {
     /// CPU time of the server's process.
-    pub(crate) cpu: Duration,
+    pub(crate) cpu: Used,
     /// Time from the first request to the last reply.
     pub(crate) elapsed: Duration,
     /// What was done.
@@ -116,12 +116,12 @@ pub(crate) struct Sample {
 impl Sample {
     /// Nothing measured yet.
     pub(crate) fn empty() -> Self {
-        Self { cpu: Duration::ZERO, elapsed: Duration::ZERO, ops: 0, latencies: Latencies::new() }
+        Self { cpu: Used::default(), elapsed: Duration::ZERO, ops: 0, latencies: Latencies::new() }
     }
 
     /// Takes another run in.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.cpu += other.cpu;
+        self.cpu.add(other.cpu);
         self.elapsed += other.elapsed;
         self.ops += other.ops;
         self.latencies.add(&other.latencies);

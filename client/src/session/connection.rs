@@ -86,8 +86,7 @@ impl Session {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
         }
         self.unrestored = 0;
-        for request in watch::restore(&self.watches, self.last_zxid) {
-            self.unrestored += 1;
+        for request in watch::restore(&self.watches, self.last_zxid, self.settings.max_request) {
             self.transmit(now, Submission::internal(request));
         }
         self.watches.restored();

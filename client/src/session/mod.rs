@@ -274,6 +274,7 @@ impl Session {
         let (size, max) = (self.out.len() - start - frame::PREFIX, self.settings.max_request);
         if size > max {
             self.out.truncate(start);
+            self.abandon(&call.request);
             return self.fail(call, false, |subject| Error::RequestTooLarge { subject, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {
@@ -287,6 +288,7 @@ impl Session {
         } else {
             self.last_sent = now;
         }
+        self.unrestored += usize::from(xid == Xid::SET_WATCHES);
         self.calls.sent(xid, now, call);
     }
 

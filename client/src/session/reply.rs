@@ -1,7 +1,7 @@
 //! What a server sends on a connection that serves: replies, events, and what cannot be read.
 
 use tokio::time::Instant;
-use zoolet_proto::records::{RemoveWatches, WatchedEvent};
+use zoolet_proto::records::{RemoveWatches, SetWatches, SetWatches2, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
@@ -13,34 +13,39 @@ use crate::watch::WatchEvent;
 impl Session {
     pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
         let (body, header) = ReplyHeader::parse(frame).map_err(|_| Broken("a frame without a header"))?;
-        if header.xid == Xid::EVENT {
-            return self.handle_event(header.zxid, body);
-        }
-        if header.xid == Xid::SET_WATCHES {
-            if header.err != 0 {
-                return Err(Broken("the server does not set watches again"));
+        match header.xid {
+            Xid::EVENT => return self.handle_event(header.zxid, body),
+            Xid::PING => {
+                if let Some(sent) = self.ping_sent.take() {
+                    self.contacted(sent);
+                }
+                self.seen(header.zxid);
+                return Ok(());
             }
-            self.unrestored = self.unrestored.saturating_sub(1);
+            _ => {}
         }
-        // Up to there nothing is left to be told: not so while some watches are still to be set again, nor with an event,
-        // as those of one transaction come one by one, and a connection may be lost between them.
-        if self.unrestored == 0 {
-            self.failures = 0;
-            if header.zxid > self.last_zxid {
-                self.last_zxid = header.zxid;
-                self.shared.set_zxid(header.zxid);
-            }
-        }
-        if header.xid == Xid::PING {
-            if let Some(sent) = self.ping_sent.take() {
-                self.contacted(sent);
-            }
-            return Ok(());
-        }
-        let Some(in_flight) = self.calls.answered(header.xid, header.error_code()) else {
+        let error = header.error_code();
+        let Some(in_flight) = self.calls.answered(header.xid, error) else {
             return Err(Broken("a reply to a request whose turn it is not"));
         };
-        self.answer(now, in_flight, header.error_code(), body)
+        if !is_lost(error) {
+            self.unrestored -= usize::from(header.xid == Xid::SET_WATCHES);
+            self.seen(header.zxid);
+        }
+        self.answer(now, in_flight, error, body)
+    }
+
+    /// The server is of use, and up to `zxid` nothing is left to be told: not so while some watches are still to be set
+    /// again, nor with an event, as those of one transaction come one by one and a connection may be lost between them.
+    fn seen(&mut self, zxid: Zxid) {
+        if self.unrestored > 0 {
+            return;
+        }
+        self.failures = 0;
+        if zxid > self.last_zxid {
+            self.last_zxid = zxid;
+            self.shared.set_zxid(zxid);
+        }
     }
 
     fn answer(
@@ -75,8 +80,10 @@ impl Session {
                 return Err(flaw.into());
             }
         };
-        if let (Request::RemoveWatches(remove), None) = (&call.request, error) {
-            self.forget(remove);
+        match (&call.request, error) {
+            (Request::RemoveWatches(remove), None) => self.forget(remove),
+            (request, Some(_)) if !is_lost(error) => self.abandon(request),
+            _ => {}
         }
         if call.reply_to.is_awaited() {
             let mut outcome = answer::outcome(&call.request, error, reply, &self.shared.chroot);
@@ -87,13 +94,7 @@ impl Session {
             self.answered += 1;
         }
         self.settle_watch(now, &call.request, error);
-        match error {
-            // The next handshake tells what has become of the session.
-            Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved) => {
-                Err(Broken("the server has lost the session"))
-            }
-            _ => Ok(()),
-        }
+        if is_lost(error) { Err(Broken("the server has lost the session")) } else { Ok(()) }
     }
 
     /// Enters what became of the watch of a request. If nobody wants it any more it is taken away again.
@@ -108,6 +109,29 @@ impl Session {
     fn forget(&mut self, remove: &RemoveWatches) {
         if let (Some(path), Some(kind)) = (&remove.path, WatcherType::from_code(remove.kind)) {
             self.watches.removed(path, kind, self.shared.chroot.strip(path));
+        }
+    }
+
+    /// If `request` was to set watches again it does not: their users learn that they are gone, instead of waiting for what
+    /// is never told.
+    pub(super) fn abandon(&mut self, request: &Request) {
+        let (SetWatches { data, exist, child, .. }, persistent, recursive) = match request {
+            Request::SetWatches(all) => (all.clone(), Vec::new(), Vec::new()),
+            Request::SetWatches2(all) => {
+                let SetWatches2 { relative_zxid, data, exist, child, persistent, recursive } = all.clone();
+                (SetWatches { relative_zxid, data, exist, child }, persistent, recursive)
+            }
+            _ => return,
+        };
+        tracing::warn!("the server does not set watches again; whoever waits for them is told so");
+        for (kind, paths) in [
+            (WatcherType::Data, data),
+            (WatcherType::Data, exist),
+            (WatcherType::Children, child),
+            (WatcherType::Persistent, persistent),
+            (WatcherType::PersistentRecursive, recursive),
+        ] {
+            paths.iter().for_each(|path| self.watches.removed(path, kind, self.shared.chroot.strip(path)));
         }
     }
 
@@ -131,4 +155,9 @@ impl Session {
         self.fail(call, true, |subject| Error::ReplyTooLarge { subject, size, max });
         Ok(())
     }
+}
+
+/// Whether the server has no such session, or not here. The next handshake tells what has become of it.
+fn is_lost(error: Option<ErrorCode>) -> bool {
+    matches!(error, Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved))
 }

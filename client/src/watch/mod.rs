@@ -123,7 +123,8 @@ impl Watch {
     ///
     /// # Errors
     /// `SessionExpired`, `AuthFailed` or `Closed` when the session ends first, `WatchRemoved` after
-    /// [`Client::remove_watches`](crate::Client::remove_watches). A lost connection is none.
+    /// [`Client::remove_watches`](crate::Client::remove_watches), or when a server refuses to set it again on a new
+    /// connection. A lost connection is none.
     /// # Ordering and cancel safety
     /// The event is here before any reply that shows the change. Dropping the future takes the watch back; to wait
     /// in turns, poll `&mut watch`, which is a future as well.

@@ -9,12 +9,16 @@ use super::table::by_path;
 /// Most bytes of paths in one request, as in the Java client: far below what a server takes.
 const CHUNK: usize = 128 * 1024;
 
+/// Bytes of a request besides its paths: header, zxid, and the lengths of five lists.
+const BESIDES: usize = 8 + 8 + 5 * 4;
+
 /// The requests that set every watch of `table` again, in the order of the paths, telling at once what changed after
-/// `last_seen`.
+/// `last_seen`. None is longer than `max_request`, unless a single path is.
 ///
 /// One that has persistent watches is a setWatches2, which servers know since 3.6; the others are for all of them.
-pub(crate) fn restore(table: &WatchTable, last_seen: Zxid) -> Vec<Request> {
-    let mut chunks = Chunks { last_seen, requests: Vec::new(), open: empty(last_seen), bytes: 0 };
+pub(crate) fn restore(table: &WatchTable, last_seen: Zxid, max_request: usize) -> Vec<Request> {
+    let most = CHUNK.min(max_request.saturating_sub(BESIDES));
+    let mut chunks = Chunks { last_seen, most, requests: Vec::new(), open: empty(last_seen), bytes: 0 };
     for (path, entry) in by_path(&table.data) {
         chunks.add(path, if entry.missing { |open| &mut open.exist } else { |open| &mut open.data });
     }
@@ -29,6 +33,7 @@ pub(crate) fn restore(table: &WatchTable, last_seen: Zxid) -> Vec<Request> {
 
 struct Chunks {
     last_seen: Zxid,
+    most: usize,
     requests: Vec<Request>,
     open: SetWatches2,
     bytes: usize,
@@ -37,7 +42,7 @@ struct Chunks {
 impl Chunks {
     fn add(&mut self, path: &str, list: fn(&mut SetWatches2) -> &mut Vec<String>) {
         let bytes = path.len() + 4;
-        if self.bytes + bytes > CHUNK {
+        if self.bytes + bytes > self.most {
             self.close();
         }
         self.bytes += bytes;

@@ -16,7 +16,7 @@ impl Core {
         let found = if record.path.contains('\0') {
             Err(ErrorCode::BadArguments)
         } else {
-            self.room_for(call, record.watch).map(|()| self.tree.get(&record.path))
+            self.room_for(call, &record.path, record.watch).map(|()| self.tree.get(&record.path))
         };
         let outcome = match found {
             Ok(Some(node)) => self.may_read(call.conn, node).map(|()| Reply::Stat(node.stat())),
@@ -32,7 +32,7 @@ impl Core {
 
     pub(crate) fn get_data(&mut self, call: Call, record: &GetData) {
         let outcome = self
-            .room_for(call, record.watch)
+            .room_for(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
             .map(|node| Reply::Data(node.data().cloned(), node.stat()));
         if record.watch && outcome.is_ok() {
@@ -43,7 +43,7 @@ impl Core {
 
     pub(crate) fn get_children(&mut self, call: Call, record: &GetChildren, with_stat: bool) {
         let outcome = self
-            .room_for(call, record.watch)
+            .room_for(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
             .map(|node| {
                 let names = names(node);
@@ -144,8 +144,8 @@ impl Core {
         self.links.get(&conn).map_or(&[], |link| &link.ids)
     }
 
-    fn room_for(&self, call: Call, watch: bool) -> Result<(), ErrorCode> {
-        self.room_for_watches(call.conn, usize::from(watch))
+    fn room_for(&self, call: Call, path: &str, watch: bool) -> Result<(), ErrorCode> {
+        self.room_for_watches(call.conn, watch.then_some(path).into_iter())
     }
 
     fn answer(&mut self, call: Call, outcome: Result<Reply, ErrorCode>) {

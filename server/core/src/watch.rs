@@ -170,6 +170,11 @@ impl WatchTable {
         self.by_conn.get(&conn).map_or(0, BTreeSet::len)
     }
 
+    /// Whether `conn` watches exactly that path in any way.
+    pub(crate) fn watches(&self, conn: ConnId, path: &str) -> bool {
+        self.by_path.get(path).is_some_and(|watchers| watchers.contains_key(&conn))
+    }
+
     /// Sets a watch. Setting it twice is setting it once.
     pub(crate) fn add(&mut self, conn: ConnId, path: &str, mode: Modes) {
         let path = match self.by_path.get_key_value(path) {

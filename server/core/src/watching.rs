@@ -1,6 +1,6 @@
 //! The requests about watches, and the events that changes make.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2, WatchedEvent};
 use zoolet_proto::{
     AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,
@@ -21,11 +21,12 @@ impl Core {
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
             None => return self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
         };
-        if let Err(code) = self.room_for_watches(call.conn, 1) {
+        // A null path can be watched too, and nothing will ever happen to it.
+        let path = record.path.as_deref().unwrap_or_default();
+        if let Err(code) = self.room_for_watches(call.conn, [path].into_iter()) {
             return self.refuse(call, self.tree.last_zxid(), code);
         }
-        // A null path can be watched too, and nothing will ever happen to it.
-        self.watches.add(call.conn, record.path.as_deref().unwrap_or_default(), mode);
+        self.watches.add(call.conn, path, mode);
         self.reply(call, self.tree.last_zxid(), Reply::WatchAdded);
     }
 
@@ -53,7 +54,8 @@ impl Core {
     /// last looked is told at once, and its watch is not set.
     pub(crate) fn set_watches(&mut self, call: Call, record: SetWatches2) {
         let SetWatches2 { relative_zxid, data, exist, child, persistent, recursive } = record;
-        let wanted = data.len() + exist.len() + child.len() + persistent.len() + recursive.len();
+        let wanted =
+            [&data, &exist, &child, &persistent, &recursive].into_iter().flatten().map(String::as_str);
         if let Err(code) = self.room_for_watches(call.conn, wanted) {
             return self.refuse(call, self.tree.last_zxid(), code);
         }
@@ -86,12 +88,16 @@ impl Core {
         self.reply(call, self.tree.last_zxid(), Reply::Empty);
     }
 
-    /// Whether `conn` may set so many watches more.
-    pub(crate) fn room_for_watches(&self, conn: ConnId, more: usize) -> Result<(), ErrorCode> {
-        match self.config.max_watches_per_connection {
-            Some(max) if self.watches.count(conn) + more > max => Err(ErrorCode::ThrottledOp),
-            _ => Ok(()),
-        }
+    /// Whether `conn` may watch these paths as well. A path counts once, however it is watched: what was let in one by
+    /// one is let in again behind a lost connection.
+    pub(crate) fn room_for_watches<'p>(
+        &self,
+        conn: ConnId,
+        paths: impl Iterator<Item = &'p str>,
+    ) -> Result<(), ErrorCode> {
+        let Some(max) = self.config.max_watches_per_connection else { return Ok(()) };
+        let more: HashSet<_> = paths.filter(|path| !self.watches.watches(conn, path)).collect();
+        if self.watches.count(conn) + more.len() > max { Err(ErrorCode::ThrottledOp) } else { Ok(()) }
     }
 
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: String) {

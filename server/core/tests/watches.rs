@@ -400,3 +400,21 @@ fn watches_can_be_bounded() {
     world.ok(a, remove_watches("/a", 4));
     world.ok(a, add_watch("/c", RECURSIVE));
 }
+
+#[test]
+fn watches_that_were_let_in_are_let_in_again() {
+    let mut world = World::with(|config| config.max_watches_per_connection = Some(2));
+    let a = world.connect();
+    let session = world.session(a);
+    for path in ["/", "/zookeeper"] {
+        world.ok(a, exists(path).watched());
+        world.ok(a, list(path).watched());
+    }
+    assert_eq!(world.refusal(a, exists("/c").watched()), ErrorCode::ThrottledOp);
+    world.cut(a);
+    let again = world.resume(session);
+    let both = ["/", "/zookeeper"];
+    world.ok(again, set_watches(i64::MAX, &both, &[], &[]));
+    world.ok(again, set_watches(i64::MAX, &[], &[], &both));
+    assert_eq!(world.refusal(again, exists("/c").watched()), ErrorCode::ThrottledOp);
+}

@@ -30,8 +30,8 @@ pub(crate) struct OfSocket;
 
 impl Ending<TcpStream> for OfSocket {
     /// The reply to a closeSession and the end of the stream then are one segment, which wakes the peer once.
+    #[cfg(target_os = "linux")]
     fn hold_back(&self, stream: &TcpStream) {
-        #[cfg(target_os = "linux")]
         if let Err(error) = SockRef::from(stream).set_tcp_cork(true) {
             tracing::debug!(%error, "cannot hold back the last segment; sending it by itself");
         }

@@ -97,6 +97,12 @@ fn remove(path: &str, kind: i32) -> Request {
     Request::RemoveWatches(records::RemoveWatches { path: Some(path.into()), kind })
 }
 
+fn set_watches(since: i64, data: &[&str]) -> Request {
+    let data = data.iter().map(|path| (*path).to_owned()).collect();
+    let (exist, child) = (Vec::new(), Vec::new());
+    Request::SetWatches(records::SetWatches { relative_zxid: Zxid(since), data, exist, child })
+}
+
 fn set(path: &str) -> Request {
     Request::SetData(records::SetData { path: path.into(), data: None, version: -1 })
 }
@@ -227,7 +233,11 @@ impl Desk {
     }
 
     fn refuse(&mut self, xid: i32, code: ErrorCode) {
-        self.frame(|out| Reply::Empty.encode_frame(ReplyHeader::error(Xid(xid), Zxid(1), code), out));
+        self.refuse_at(xid, 1, code);
+    }
+
+    fn refuse_at(&mut self, xid: i32, zxid: i64, code: ErrorCode) {
+        self.frame(|out| Reply::Empty.encode_frame(ReplyHeader::error(Xid(xid), Zxid(zxid), code), out));
     }
 
     fn event(&mut self, zxid: i64, kind: EventType, path: &str) {

@@ -259,7 +259,7 @@ fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
 }
 
 #[test]
-fn a_server_that_refuses_to_set_watches_again_is_left_without_believing_its_zxid_and_ever_more_slowly() {
+fn a_server_that_has_lost_the_session_is_not_believed_its_zxid_and_is_asked_ever_more_slowly() {
     let mut desk = Desk::up();
     let _identity = desk.call(auth("u:p"));
     desk.reply(Xid::AUTH.0, 0, Reply::Empty);
@@ -268,22 +268,77 @@ fn a_server_that_refuses_to_set_watches_again_is_left_without_believing_its_zxid
     let _watch = call.watch();
     desk.cut();
     let began = desk.now;
-    for code in [ErrorCode::SessionMoved, ErrorCode::ThrottledOp, ErrorCode::Unimplemented] {
+    for _ in 0..3 {
         desk.connect();
         desk.reply(Xid::AUTH.0, 0, Reply::Empty);
-        let refusal = ReplyHeader::error(Xid::SET_WATCHES, Zxid(90), code);
-        desk.frame(|out| Reply::Empty.encode_frame(refusal, out));
-        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Disconnected, Zxid(40)), "{code}");
+        desk.refuse_at(Xid::SET_WATCHES.0, 90, ErrorCode::SessionMoved);
+        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Disconnected, Zxid(40)));
     }
     assert!(desk.now > began, "it would be asked again and again without a pause");
     desk.connect();
-    let watches = records::SetWatches {
-        relative_zxid: Zxid(40),
-        data: vec!["/w".into()],
-        exist: vec![],
-        child: vec![],
-    };
-    assert_eq!(desk.sent(), [auth("u:p"), Request::SetWatches(watches)]);
+    assert_eq!(desk.sent()[1..], [set_watches(40, &["/w"])]);
+    for _ in 0..3 {
+        let _call = desk.call(get("/a"));
+        let xid = desk.incoming().last().expect("a request").xid.0;
+        let before = desk.now;
+        desk.refuse_at(xid, 95, ErrorCode::SessionMoved);
+        desk.connect();
+        assert!(desk.now > before, "nor is a refusal of anything else a sign of use");
+    }
+}
+
+#[test]
+fn whose_watches_a_server_does_not_set_again_are_told_so_and_the_session_goes_on() {
+    for code in [ErrorCode::ThrottledOp, ErrorCode::Unimplemented] {
+        let mut desk = Desk::up();
+        let mut calls =
+            [desk.call(get_watched("/w")), desk.call(list_watched("/w")), desk.call(add_watch("/w", 1))];
+        desk.reply(1, 40, data());
+        desk.reply(2, 40, Reply::Children2([].into_iter().collect(), Stat::default()));
+        desk.reply(3, 40, Reply::WatchAdded);
+        let [of_data, of_children, recursive] = &mut calls;
+        let (mut of_data, mut of_children, stream) =
+            (of_data.watch(), of_children.watch(), recursive.stream());
+        desk.cut();
+        desk.connect();
+        assert_eq!(desk.sent().len(), 1);
+        desk.refuse_at(Xid::SET_WATCHES.0, 90, code);
+        assert!(matches!(told(&mut of_data), Some(Err(Error::WatchRemoved(_)))), "{code}");
+        assert!(matches!(told(&mut of_children), Some(Err(Error::WatchRemoved(_)))), "{code}");
+        assert!(matches!(next(&stream), Some(WatchUpdate::Missed)), "{code}");
+        assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))), "{code}");
+        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Connected, Zxid(90)), "{code}");
+        desk.cut();
+        desk.connect();
+        assert_eq!(desk.sent(), [], "nothing is left to be set again");
+    }
+}
+
+#[test]
+fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
+    let long = |number: usize| format!("/{number:0>299}");
+    let mut desk = Desk::up();
+    let mut watches = Vec::new();
+    for number in 0..10 {
+        let mut call = desk.call(get_watched(&long(number)));
+        desk.reply(number as i32 + 1, 40, data());
+        watches.push(call.watch());
+    }
+    // It may be watched, but a request to watch it again is longer.
+    let mut call = desk.call(get_watched(&format!("/{}", "x".repeat(970))));
+    desk.reply(11, 40, data());
+    let mut longest = call.watch();
+    desk.cut();
+    desk.connect();
+    let frames = desk.frames();
+    assert_eq!(frames.len(), 4, "10 paths of 300 bytes, three in 1,000");
+    assert!(frames.iter().all(|frame| frame.len() <= 1000));
+    assert!(matches!(told(&mut longest), Some(Err(Error::WatchRemoved(_)))));
+    for _ in 0..4 {
+        assert_eq!(desk.shared.last_zxid(), Zxid(40));
+        desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+    }
+    assert_eq!(desk.shared.last_zxid(), Zxid(90));
 }
 
 #[test]
