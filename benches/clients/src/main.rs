@@ -71,8 +71,8 @@ async fn measure(kind: Kind, op: Op, depth: usize, addr: &str, time: Duration) -
     let pid = std::process::id();
     let (began, before) = (Instant::now(), CpuTime::of(pid)?);
     let ops = load(&client, op, depth, time).await?;
-    let (elapsed, cpu) = (began.elapsed(), CpuTime::of(pid)?.since(&before));
-    println!("{} {}", cpu.time.as_secs_f64() * 1e6 / ops as f64, ops as f64 / elapsed.as_secs_f64());
+    let (elapsed, cpu) = (began.elapsed(), CpuTime::of(pid)?.since(&before).time);
+    println!("{} {}", cpu.as_secs_f64() * 1e6 / ops as f64, ops as f64 / elapsed.as_secs_f64());
     Ok(())
 }
 

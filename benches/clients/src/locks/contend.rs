@@ -73,6 +73,6 @@ pub(crate) async fn contend(lockers: &[Locker], release: Release, time: Duration
     for task in tasks {
         turns.push(task.await??);
     }
-    let (elapsed, cpu) = (began.elapsed(), CpuTime::of(std::process::id())?.since(&cpu));
+    let (elapsed, cpu) = (began.elapsed(), CpuTime::of(std::process::id())?.since(&cpu).time);
     Ok(Found { elapsed, cpu, turns, took: took.take() })
 }
