@@ -17,7 +17,7 @@ pub(crate) struct CpuTime {
 }
 
 /// What the kernel's timer saw of a process: how often it ran its own code, and how often the kernel's.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Ticks {
     user: u64,
     system: u64,
@@ -28,21 +28,20 @@ struct Ticks {
 pub(crate) struct Used {
     /// User and system together.
     pub(crate) time: Duration,
-    user_ticks: u64,
-    system_ticks: u64,
+    ticks: Ticks,
 }
 
 impl Used {
     /// Takes another span in.
     pub(crate) fn add(&mut self, other: Self) {
         self.time += other.time;
-        self.user_ticks += other.user_ticks;
-        self.system_ticks += other.system_ticks;
+        self.ticks.user += other.ticks.user;
+        self.ticks.system += other.ticks.system;
     }
 
     /// The share of the kernel. From a hundred samples a second, so that it takes a second to tell it to a tenth.
     pub(crate) fn in_kernel(&self) -> f64 {
-        self.system_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64
+        self.ticks.system as f64 / (self.ticks.user + self.ticks.system).max(1) as f64
     }
 }
 
@@ -79,8 +78,10 @@ impl CpuTime {
         };
         Used {
             time: self.threads.iter().map(used).sum(),
-            user_ticks: self.ticks.user.saturating_sub(earlier.ticks.user),
-            system_ticks: self.ticks.system.saturating_sub(earlier.ticks.system),
+            ticks: Ticks {
+                user: self.ticks.user.saturating_sub(earlier.ticks.user),
+                system: self.ticks.system.saturating_sub(earlier.ticks.system),
+            },
         }
     }
 }

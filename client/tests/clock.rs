@@ -5,13 +5,11 @@ mod common;
 
 use std::future::{Ready, ready};
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use common::{Door, Peer, TIMEOUT, at_once, connected_with, door, pass, pass_to_next, until};
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use common::{Door, Peer, TIMEOUT, Watched, at_once, connected_with, door, pass, pass_to_next, until};
+use tokio::io::DuplexStream;
 use zoolet_client::{Client, Clock, ConnectOptions, Error, SessionState, Stat};
 use zoolet_proto::{Reply, Request};
 
@@ -136,38 +134,6 @@ async fn a_server_that_confirms_no_close_is_given_two_thirds_of_the_timeout_and_
     assert_eq!(pass_to_next(&clock).await, None);
 }
 
-/// A stream that notes how many count as unattended at each write.
-struct Noting {
-    stream: DuplexStream,
-    clock: Clock,
-    unattended: Arc<Mutex<Vec<usize>>>,
-}
-
-impl AsyncRead for Noting {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Noting {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.unattended.lock().expect("no panic").push(self.clock.unattended());
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
     let (options, clock) = options();
@@ -177,8 +143,11 @@ async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
         let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
         move || {
             let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
-            let stream = connect();
-            async move { Ok(Noting { stream: stream.await?, clock, unattended }) }
+            let before_write = move || {
+                unattended.lock().expect("no panic").push(clock.unattended());
+                Ok(())
+            };
+            ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
         }
     };
     let (zk, mut peer) = tokio::join!(options.connect(connect), door.accept());

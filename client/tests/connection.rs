@@ -4,15 +4,14 @@ mod common;
 
 use std::future::{Future, ready};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use common::{Door, Peer, SESSION, TIMEOUT, connected, connected_with, door};
+use common::{Door, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, door};
 use futures_core::Stream;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use zoolet_client::{
     AddWatchMode, Client, Error, ErrorCode, EventType, SessionState, Stat, WatchUpdate, Zxid,
@@ -105,47 +104,17 @@ async fn what_was_answered_before_a_connection_went_counts_although_something_el
     assert!(error.may_have_applied(), "{error:?}");
 }
 
-/// A stream whose way out can break while its way in is whole, as a socket's is when a reset has been received.
-struct Torn {
-    stream: DuplexStream,
-    torn: Arc<AtomicBool>,
-}
-
-impl AsyncRead for Torn {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Torn {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        if self.torn.load(SeqCst) {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
     let (connect, mut door) = door();
     let torn = Arc::new(AtomicBool::new(false));
     let whole = Arc::clone(&torn);
     let connect = move || {
+        // As of a socket that has received a reset: the way in is whole.
         let torn = Arc::clone(&whole);
-        ready(connect().into_inner().map(|stream| Torn { stream, torn }))
+        let before_write =
+            move || if torn.load(SeqCst) { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) };
+        ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
     };
     let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
     let zk = zk.expect("a session");

@@ -85,7 +85,6 @@ impl Session {
         for auth in self.auths.clone() {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
         }
-        self.unrestored = 0;
         for request in watch::restore(&self.watches, self.last_zxid, self.settings.max_request) {
             self.transmit(now, Submission::internal(request));
         }

@@ -100,6 +100,12 @@ impl Calls {
         self.in_flight.remove(at)
     }
 
+    /// Whether watches are still to be set again: nothing but identities is sent before that.
+    pub(crate) fn restores_watches(&self) -> bool {
+        let first = self.in_flight.iter().find(|call| call.xid != Xid::AUTH);
+        first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
+    }
+
     /// The connection is gone. Reads that somebody awaits go back to the head of the line, in order, to wait until
     /// `until`; writes are given out. What the session itself has sent it makes anew.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {

@@ -106,8 +106,6 @@ pub(crate) struct Session {
     auths: Vec<AuthPacket>,
     calls: Calls,
     watches: WatchTable,
-    /// Requests of this connection to set watches again that are not answered.
-    unrestored: usize,
     out: BytesMut,
     last_sent: Instant,
     last_heard: Instant,
@@ -147,7 +145,6 @@ impl Session {
             last_zxid: Zxid(0),
             calls: Calls::new(),
             watches: WatchTable::default(),
-            unrestored: 0,
             out: BytesMut::new(),
             last_sent: now,
             last_heard: now,
@@ -288,7 +285,6 @@ impl Session {
         } else {
             self.last_sent = now;
         }
-        self.unrestored += usize::from(xid == Xid::SET_WATCHES);
         self.calls.sent(xid, now, call);
     }
 

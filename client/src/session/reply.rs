@@ -1,7 +1,7 @@
 //! What a server sends on a connection that serves: replies, events, and what cannot be read.
 
 use tokio::time::Instant;
-use zoolet_proto::records::{RemoveWatches, SetWatches, SetWatches2, WatchedEvent};
+use zoolet_proto::records::{RemoveWatches, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
@@ -29,7 +29,6 @@ impl Session {
             return Err(Broken("a reply to a request whose turn it is not"));
         };
         if !is_lost(error) {
-            self.unrestored -= usize::from(header.xid == Xid::SET_WATCHES);
             self.seen(header.zxid);
         }
         self.answer(now, in_flight, error, body)
@@ -38,7 +37,7 @@ impl Session {
     /// The server is of use, and up to `zxid` nothing is left to be told: not so while some watches are still to be set
     /// again, nor with an event, as those of one transaction come one by one and a connection may be lost between them.
     fn seen(&mut self, zxid: Zxid) {
-        if self.unrestored > 0 {
+        if self.calls.restores_watches() {
             return;
         }
         self.failures = 0;
@@ -115,17 +114,14 @@ impl Session {
     /// If `request` was to set watches again it does not: their users learn that they are gone, instead of waiting for what
     /// is never told.
     pub(super) fn abandon(&mut self, request: &Request) {
-        let (SetWatches { data, exist, child, .. }, persistent, recursive) = match request {
-            Request::SetWatches(all) => (all.clone(), Vec::new(), Vec::new()),
-            Request::SetWatches2(all) => {
-                let SetWatches2 { relative_zxid, data, exist, child, persistent, recursive } = all.clone();
-                (SetWatches { relative_zxid, data, exist, child }, persistent, recursive)
-            }
+        let (data, exist, child, persistent, recursive): (_, _, _, &[String], &[String]) = match request {
+            Request::SetWatches(all) => (&all.data, &all.exist, &all.child, &[], &[]),
+            Request::SetWatches2(all) => (&all.data, &all.exist, &all.child, &all.persistent, &all.recursive),
             _ => return,
         };
         tracing::warn!("the server does not set watches again; whoever waits for them is told so");
         for (kind, paths) in [
-            (WatcherType::Data, data),
+            (WatcherType::Data, &**data),
             (WatcherType::Data, exist),
             (WatcherType::Children, child),
             (WatcherType::Persistent, persistent),

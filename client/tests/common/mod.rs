@@ -7,12 +7,12 @@ pub mod model;
 
 use std::future::{Future, Ready, poll_fn, ready};
 use std::io;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use zoolet_client::{Client, Clock, ConnectOptions};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
@@ -95,6 +95,37 @@ pub async fn pass_to_next(clock: &Clock) -> Option<Duration> {
     let passed = clock.advance_to_next_timeout(Duration::from_secs(3600)).expect("a manual clock");
     until(|| clock.unattended() == 0).await;
     passed
+}
+
+/// A client's end of a connection where `before_write` is asked at each write, which fails if it says so.
+pub struct Watched<F> {
+    pub stream: DuplexStream,
+    pub before_write: F,
+}
+
+impl<F: Unpin> AsyncRead for Watched<F> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<F: Fn() -> io::Result<()> + Unpin> AsyncWrite for Watched<F> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        (self.before_write)()?;
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 /// The server's end of a connection.
