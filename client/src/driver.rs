@@ -16,10 +16,12 @@ use crate::call::{Command, ReplyTo};
 use crate::session::{Link, Session};
 use crate::transport::{Connection, Dialing, Transport};
 
-/// Most commands taken in one turn.
+/// Most commands taken at once.
 const TURN: usize = 256;
+/// Most turns of commands, and most reads, before something else is looked at.
+const IN_A_ROW: usize = 4;
 /// Most rounds before other tasks get their turn.
-const ROUNDS: usize = 32;
+const ROUNDS: usize = 8;
 /// Room made for each read. What arrives in pieces grows the buffer piece by piece.
 const READ: usize = 16 * 1024;
 /// Capacity above which an empty buffer is not kept.
@@ -100,20 +102,21 @@ impl Driver {
         .await;
     }
 
-    /// All that can happen, and in which order: commands in, bytes out, bytes in, time.
+    /// All that can happen, and in which order: commands in, bytes out, bytes in, time. Each is taken until there is no
+    /// more of it, so that one round does unless there is something to say to what came in.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS {
             let now = self.clock.now();
-            let mut moved = self.poll_commands(cx, now);
+            let mut again = self.poll_commands(cx, now);
             if self.lets_callers_go_first() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            moved |= self.poll_line(cx, now);
+            again |= self.poll_line(cx, now);
             let due = self.session.next_timeout();
             if due.is_some_and(|due| due <= now) {
                 self.session.handle_timeout(now);
-                moved = true;
+                again = true;
             }
             if self.session.link() == Link::Over {
                 self.refuse_the_rest(now);
@@ -121,7 +124,7 @@ impl Driver {
             }
             // An alarm that rang is set anew behind all that was due at it: by a manual clock it counts as unattended
             // until then, and time does not go on.
-            if !moved && !self.poll_alarm(cx, now, due) {
+            if !again && !self.poll_alarm(cx, now, due) {
                 return Poll::Pending;
             }
         }
@@ -138,26 +141,26 @@ impl Driver {
         }
     }
 
+    /// Takes commands until there are none; whether there may be more.
     fn poll_commands(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        if self.orphaned {
-            return false;
-        }
-        match self.commands.poll_recv_many(cx, &mut self.turn, TURN) {
-            Poll::Ready(0) => {
+        for _ in 0..IN_A_ROW {
+            if self.orphaned {
+                return false;
+            }
+            let Poll::Ready(taken) = self.commands.poll_recv_many(cx, &mut self.turn, TURN) else {
+                return false;
+            };
+            if taken == 0 {
                 // The last handle is gone: nobody can ask for anything any more.
                 self.orphaned = true;
                 self.session.handle_close(now, ReplyTo::nobody());
-                true
             }
-            Poll::Ready(taken) => {
-                self.answered = self.answered.saturating_sub(taken);
-                for command in self.turn.drain(..) {
-                    self.session.handle_command(now, command);
-                }
-                true
+            self.answered = self.answered.saturating_sub(taken);
+            for command in self.turn.drain(..) {
+                self.session.handle_command(now, command);
             }
-            Poll::Pending => false,
         }
+        true
     }
 
     /// Whether to run again behind the callers that the last read has woken: one write then takes all their next
@@ -171,12 +174,13 @@ impl Driver {
         wait
     }
 
+    /// Moves the connection on, or on to the next one; whether there may be more to do for it.
     fn poll_line(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         if self.epoch != self.session.epoch() {
             self.epoch = self.session.epoch();
             self.line = Line::Down;
         }
-        let moved = match (&mut self.line, self.session.link()) {
+        let again = match (&mut self.line, self.session.link()) {
             (Line::Down, Link::Dialing) => {
                 self.line = Line::Dialing(self.transport.dial());
                 Ok(true)
@@ -192,13 +196,13 @@ impl Driver {
                 Poll::Pending => Ok(false),
             },
             (Line::Up(wire), Link::Up) => {
-                let moved = wire.poll(cx, &mut self.session, now);
+                let again = wire.poll(cx, &mut self.session, now);
                 self.answered += self.session.take_answered();
-                moved
+                again
             }
             _ => Ok(false),
         };
-        moved.unwrap_or_else(|error| {
+        again.unwrap_or_else(|error| {
             self.session.handle_loss(now, error);
             true
         })
@@ -219,32 +223,30 @@ impl Driver {
 }
 
 impl Wire {
+    /// Writes what is to be written and reads what there is; whether there may be more to do.
     fn poll(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        let mut moved = false;
         if self.unwritable.is_none() {
-            match self.poll_write(cx, session.out()) {
-                Ok(wrote) => moved = wrote,
-                Err(error) => self.unwritable = Some(error),
-            }
+            self.unwritable = self.poll_write(cx, session.out()).err();
         }
+        // What is left now waits for room, or for nothing any more: the stream says when to go on.
+        let stuck = !session.out().is_empty() || self.unwritable.is_some();
         // A peer that takes nothing more may have answered before it went: all of that counts, and what ends the
         // connection is the end of that. Should it not come, silence does.
         match self.poll_read(cx, session, now) {
-            Ok(read) => Ok(moved | read),
+            Ok(more) => Ok(more || (!stuck && !session.out().is_empty())),
             Err(error) => Err(self.unwritable.take().unwrap_or(error)),
         }
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<bool> {
-        let mut moved = false;
+    /// Writes until everything is written and flushed, or nothing more can be for now.
+    fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<()> {
         while !out.is_empty() {
             match pin!(self.stream.write_buf(out)).poll(cx) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(written) => written?,
-                Poll::Pending => return Ok(moved),
+                Poll::Pending => return Ok(()),
             };
             self.unflushed = true;
-            moved = true;
         }
         if out.capacity() > KEEP {
             *out = BytesMut::new();
@@ -255,20 +257,26 @@ impl Wire {
                 self.unflushed = false;
             }
         }
-        Ok(moved)
+        Ok(())
     }
 
+    /// Reads until there is nothing more for now; whether there may be more, or the session has taken another way.
     fn poll_read(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        self.inbox.reserve(READ);
-        match pin!(self.stream.read_buf(&mut self.inbox)).poll(cx) {
-            Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Poll::Ready(read) => read?,
-            Poll::Pending => return Ok(false),
-        };
-        session.handle_heard(now);
-        self.take_frames(session, now)?;
-        if self.inbox.is_empty() && self.inbox.capacity() > KEEP {
-            self.inbox = BytesMut::with_capacity(READ);
+        for _ in 0..IN_A_ROW {
+            self.inbox.reserve(READ);
+            match pin!(self.stream.read_buf(&mut self.inbox)).poll(cx) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(read) => read?,
+                Poll::Pending => return Ok(false),
+            };
+            session.handle_heard(now);
+            self.take_frames(session, now)?;
+            if self.inbox.is_empty() && self.inbox.capacity() > KEEP {
+                self.inbox = BytesMut::with_capacity(READ);
+            }
+            if session.link() != Link::Up {
+                break;
+            }
         }
         Ok(true)
     }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::manual::{Manual, SleeperId};
@@ -18,14 +19,14 @@ use crate::manual::{Manual, SleeperId};
 pub struct Sleep(Kind);
 
 enum Kind {
-    Tokio(Pin<Box<tokio::time::Sleep>>),
+    Tokio { sleep: Pin<Box<tokio::time::Sleep>>, task: Option<Waker> },
     System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
     Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId> },
 }
 
 impl Sleep {
     pub(crate) fn tokio(deadline: Instant) -> Self {
-        Self(Kind::Tokio(Box::pin(tokio::time::sleep_until(deadline))))
+        Self(Kind::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None })
     }
 
     pub(crate) fn system(deadline: Instant) -> Self {
@@ -39,7 +40,10 @@ impl Sleep {
     /// Waits for another time from now on.
     pub fn reset(&mut self, to: Instant) {
         match &mut self.0 {
-            Kind::Tokio(sleep) => sleep.as_mut().reset(to),
+            Kind::Tokio { sleep, task } => {
+                *task = None;
+                sleep.as_mut().reset(to);
+            }
             Kind::System { deadline, nap } => {
                 *deadline = to;
                 nap.as_mut().reset(Instant::now() + left(to));
@@ -59,7 +63,16 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
-            Kind::Tokio(sleep) => sleep.as_mut().poll(cx),
+            Kind::Tokio { sleep, task } => {
+                // Most polls are about something else that the task waits for, and tokio's registers the waker each time.
+                let registered = task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+                if registered && !sleep.is_elapsed() {
+                    return Poll::Pending;
+                }
+                // Out of budget it only has the task run again, and registers nothing.
+                *task = coop::has_budget_remaining().then(|| cx.waker().clone());
+                sleep.as_mut().poll(cx)
+            }
             Kind::System { deadline, nap } => {
                 let left = left(*deadline);
                 if left.is_zero() {

@@ -1,9 +1,10 @@
 //! What each clock promises.
 #![allow(missing_docs, reason = "a test")]
 
+use std::pin::pin;
 use std::time::Duration;
 
-use tokio::task::yield_now;
+use tokio::task::{coop, yield_now};
 use zoolet_clock::{Clock, Elapsed, NotManual};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -69,6 +70,30 @@ async fn the_tokio_clock_is_paused_with_tokio_and_the_system_clock_is_not() {
     assert!(tokio.now() - tokio_began >= SECOND * 3600);
     system.sleep(Duration::from_millis(5)).await;
     assert!(began.elapsed() >= Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleep_wakes_whoever_polled_it_last() {
+    let clock = Clock::tokio();
+    let mut sleep = clock.sleep(SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    let moved = tokio::spawn(sleep);
+    clock.sleep(SECOND * 2).await;
+    assert!(moved.is_finished(), "it woke the task that it had left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleep_that_is_first_polled_at_the_end_of_its_task_s_turn_ends_as_well() {
+    let clock = Clock::tokio();
+    let sleep = clock.sleep(SECOND);
+    let late = tokio::spawn(async move {
+        while coop::has_budget_remaining() {
+            let _ = futures_poll(&mut pin!(coop::consume_budget())).await;
+        }
+        sleep.await;
+    });
+    clock.sleep(SECOND * 2).await;
+    assert!(late.is_finished(), "nobody woke it");
 }
 
 #[tokio::test]

@@ -69,10 +69,10 @@ impl Connection {
         let stream = Mutex::new(stream);
         let (mut reader, mut writer) = Half::both(&stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
-        self.send(smallvec![open]).await;
+        self.send(&mut smallvec![open]).await;
         let end = self.talk(&mut reader, &mut writer, &ending).await;
         self.member.peer.traffic.all_taken();
-        self.send(smallvec![Input::Closed]).await;
+        self.send(&mut smallvec![Input::Closed]).await;
         let farewell = async {
             match end {
                 End::Close => return,
@@ -122,18 +122,19 @@ impl Connection {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
+        let mut inputs = Batch::new();
         let traffic = &self.member.peer.traffic;
         loop {
             loop {
-                let (inputs, end) = self.take(&mut buffer, &mut attached);
+                let end = self.take(&mut buffer, &mut attached, &mut inputs);
                 if let Some(end) = end {
-                    self.send(inputs).await;
+                    self.send(&mut inputs).await;
                     return end;
                 }
                 if inputs.is_empty() {
                     break;
                 }
-                if !self.send(inputs).await {
+                if !self.send(&mut inputs).await {
                     return End::Close;
                 }
                 self.member.peer.outbox.room().await;
@@ -162,16 +163,15 @@ impl Connection {
         }
     }
 
-    /// Takes whole frames off the front of the buffer, up to a batch of them; with the end, if that is behind them.
-    fn take(&self, buffer: &mut BytesMut, attached: &mut bool) -> (Batch, Option<End>) {
-        let mut inputs = Batch::new();
+    /// Takes whole frames off the front of the buffer, up to a batch of them; gives the end, if that is behind them.
+    fn take(&self, buffer: &mut BytesMut, attached: &mut bool, inputs: &mut Batch) -> Option<End> {
         let limit = self.shared.net.max_frame;
         while inputs.len() < BATCH {
             if !*attached {
                 if let Some(word) = buffer.first_chunk().and_then(|first| FourLetterWord::from_bytes(*first))
                 {
                     let behind = buffer.split_off(frame::PREFIX);
-                    return (inputs, Some(End::Word(word, behind)));
+                    return Some(End::Word(word, behind));
                 }
             }
             let frame = match frame::split(buffer, limit) {
@@ -179,7 +179,7 @@ impl Connection {
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(%error, "closing the connection");
-                    return (inputs, Some(End::Close));
+                    return Some(End::Close);
                 }
             };
             let input = if *attached {
@@ -190,17 +190,17 @@ impl Connection {
             let len = frame.len();
             let Some(input) = input else {
                 tracing::debug!(len, "a frame without a whole header; closing the connection");
-                return (inputs, Some(End::Close));
+                return Some(End::Close);
             };
             *attached = true;
             inputs.push(input);
             buffer.advance(frame::PREFIX + len);
         }
-        (inputs, None)
+        None
     }
 
-    /// Sends inputs to the driver; false if there is none any more.
-    async fn send(&self, inputs: Batch) -> bool {
+    /// Sends the inputs to the driver, and leaves none; false if there is no driver any more.
+    async fn send(&self, inputs: &mut Batch) -> bool {
         if inputs.is_empty() {
             return true;
         }

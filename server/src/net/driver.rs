@@ -1,6 +1,7 @@
 //! The driver: the one task that turns what comes in into what goes out. One loop, in which everything that can happen
 //! meets.
 
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -42,14 +43,15 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Sends what one read gave; waits while the inbox is full. False once the driver has ended.
-    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: Batch) -> bool {
-        let item = Item::Inputs { conn, at, inputs };
-        match self.items.try_reserve() {
-            Ok(place) => self.fill(place, item),
-            Err(TrySendError::Full(())) => return self.put(item).await,
-            Err(TrySendError::Closed(())) => return false,
-        }
+    /// Sends what one read gave, and leaves nothing there; waits while the inbox is full. False once the driver has ended.
+    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: &mut Batch) -> bool {
+        // With a place it cannot be left behind half sent, whoever gives up waiting. Most often there is one.
+        let place = match self.items.try_reserve() {
+            Err(TrySendError::Full(())) => self.items.reserve().await.ok(),
+            place => place.ok(),
+        };
+        let Some(place) = place else { return false };
+        self.fill(place, Item::Inputs { conn, at, inputs: mem::take(inputs) });
         true
     }
 
@@ -72,22 +74,14 @@ impl Inbox {
         let job: Job = Box::new(move |engine, now| {
             let _ = done.send(deed(engine, now));
         });
-        if !self.put(Item::Act(job)).await {
-            return None;
-        }
+        let place = self.items.reserve().await.ok()?;
+        self.fill(place, Item::Act(job));
         outcome.await.ok()
     }
 
     /// Whether everything that was sent is dealt with, to the last message it led to.
     pub(crate) fn is_quiet(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
-    }
-
-    async fn put(&self, item: Item) -> bool {
-        // With a place it cannot be left behind half sent, whoever gives up waiting.
-        let Ok(place) = self.items.reserve().await else { return false };
-        self.fill(place, item);
-        true
     }
 
     fn fill(&self, place: mpsc::Permit<'_, Item>, item: Item) {

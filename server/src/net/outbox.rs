@@ -1,8 +1,9 @@
 //! The outbox: what waits to be sent on one connection, already in wire form, so that its bound is in bytes.
 
 use std::future::poll_fn;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -38,9 +39,11 @@ struct State {
     drip: Option<Drip>,
     /// Whether the write loop lets time pass behind a piece.
     pausing: bool,
-    /// The connection's task, if its write loop waits for bytes or its read loop for room.
-    writer: Option<Waker>,
-    reader: Option<Waker>,
+    /// The connection's task, kept from one wait to the next.
+    task: Option<Waker>,
+    /// Whether its write loop waits for something to do, and its read loop for room.
+    writer_waits: bool,
+    reader_waits: bool,
     stats: ConnStats,
 }
 
@@ -103,9 +106,7 @@ impl Outbox {
                 state.overflow(self.limit);
             }
         }
-        let waker = state.writer.take();
-        drop(state);
-        wake(waker);
+        state.wake_writer();
     }
 
     /// Queues the first `bytes` of the frame of a message, or all of it if it is not longer: true then.
@@ -122,9 +123,7 @@ impl Outbox {
         if state.fate == Fate::Open {
             state.waiting.extend_from_slice(&frame);
         }
-        let waker = state.writer.take();
-        drop(state);
-        wake(waker);
+        state.wake_writer();
         whole
     }
 
@@ -149,9 +148,7 @@ impl Outbox {
     pub(crate) fn kill(&self) {
         let mut state = self.lock();
         state.die();
-        let waker = state.writer.take();
-        drop(state);
-        wake(waker);
+        state.wake_writer();
     }
 
     /// Breaks the connection off: a peer by TCP gets a reset.
@@ -192,8 +189,7 @@ impl Outbox {
 
     /// Wakes the connection if it still waits for room: a push would have, but not every request has a reply.
     pub(crate) fn nudge(&self) {
-        let reader = self.lock().reader.take();
-        wake(reader);
+        self.lock().wake_reader();
     }
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
@@ -210,7 +206,7 @@ impl Outbox {
             let next = if state.fate == Fate::Dead {
                 Next::Abort
             } else if !state.waiting.is_empty() {
-                std::mem::swap(&mut state.waiting, sent);
+                mem::swap(&mut state.waiting, sent);
                 state.in_flight = sent.len();
                 let drip = state.drip;
                 state.drip = drip.map(|drip| Drip { behind: 0, ..drip });
@@ -218,15 +214,12 @@ impl Outbox {
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
-                state.writer = Some(cx.waker().clone());
-                let reader = state.reader.take();
-                drop(state);
-                wake(reader);
+                state.writer_waits = true;
+                state.is_polled_by(cx);
+                state.wake_reader();
                 return Poll::Pending;
             };
-            let reader = state.reader.take();
-            drop(state);
-            wake(reader);
+            state.wake_reader();
             Poll::Ready(next)
         })
         .await
@@ -248,7 +241,8 @@ impl Outbox {
             if reached(state.fate) {
                 return Poll::Ready(());
             }
-            state.writer = Some(cx.waker().clone());
+            state.writer_waits = true;
+            state.is_polled_by(cx);
             Poll::Pending
         })
         .await;
@@ -261,10 +255,11 @@ impl Outbox {
             let mut state = self.lock();
             let room = state.unanswered == 0 && state.waiting.len() + state.in_flight < HIGH_MARK;
             if room || state.fate == Fate::Dead {
-                state.reader = None;
+                state.reader_waits = false;
                 return Poll::Ready(());
             }
-            state.reader = Some(cx.waker().clone());
+            state.reader_waits = true;
+            state.is_polled_by(cx);
             Poll::Pending
         })
         .await;
@@ -282,6 +277,33 @@ impl Outbox {
 }
 
 impl State {
+    /// Both loops are polled by one task, so that to wake either wakes both.
+    fn is_polled_by(&mut self, cx: &Context<'_>) {
+        match &mut self.task {
+            Some(task) => task.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    fn wake_writer(&mut self) {
+        if mem::take(&mut self.writer_waits) {
+            self.wake();
+        }
+    }
+
+    fn wake_reader(&mut self) {
+        if mem::take(&mut self.reader_waits) {
+            self.wake();
+        }
+    }
+
+    /// Under the lock, as the waker stays: to wake a task only has it queued.
+    fn wake(&self) {
+        if let Some(task) = &self.task {
+            task.wake_by_ref();
+        }
+    }
+
     fn fits(&self, more: usize, limit: usize) -> bool {
         self.waiting.len() + self.in_flight + more <= limit
     }
@@ -310,12 +332,6 @@ fn weight(reply: &Reply) -> usize {
         Reply::Children(names) | Reply::Children2(names, _) => names.encoded_len(),
         Reply::Multi(results) => results.iter().map(shared_by).sum(),
         _ => 0,
-    }
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
     }
 }
 
