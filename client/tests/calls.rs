@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{connected, connected_with};
+use tokio::time::Instant;
 use zoolet_client::{
     Acl, Client, Error, ErrorCode, EventType, MultiOutcome, ReadOutcome, Stat, WatcherType, Zxid,
 };
@@ -32,6 +33,17 @@ async fn requests_leave_in_the_order_of_the_calls_not_of_the_polls() {
     for (n, reply) in replies.into_iter().enumerate().rev() {
         assert_eq!(reply.await.expect("data").0, n.to_string());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_requests_there_are_they_leave_at_once() {
+    let (zk, mut peer, _door) = connected().await;
+    let began = Instant::now();
+    let replies: Vec<_> = (0..3_000).map(|n| zk.get_data(format!("/{n}")).send()).collect();
+    for _ in &replies {
+        peer.next().await.expect("a request");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO, "something else had to wake the client");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::future::{Future, ready};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use common::{Door, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, door};
@@ -139,6 +139,34 @@ async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
     assert!(lost.await.expect_err("the connection is lost").may_have_applied());
     assert!(began.elapsed() <= TIMEOUT, "{:?}", began.elapsed());
     assert_eq!(peer.frame().await, None, "nothing was written, and the connection is closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_reads_nothing_is_waited_for_and_not_asked_again_and_again() {
+    let (connect, mut door) = door();
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&writes);
+    let connect = move || {
+        let writes = Arc::clone(&counted);
+        let before_write = move || {
+            writes.fetch_add(1, SeqCst);
+            Ok(())
+        };
+        ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
+    };
+    let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+    let zk = zk.expect("a session");
+    let large = "x".repeat(400_000);
+    let calls: Vec<_> = (0..4).map(|_| zk.set_data("/a", large.clone()).send()).collect();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(writes.load(SeqCst) < 10, "{} writes", writes.load(SeqCst));
+    for call in calls {
+        let (xid, _) = peer.next().await.expect("a request");
+        peer.reply(xid, Reply::Stat(Stat::default())).await;
+        call.await.expect("a stat");
+    }
 }
 
 #[tokio::test(start_paused = true)]
