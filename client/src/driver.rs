@@ -102,8 +102,8 @@ impl Driver {
         .await;
     }
 
-    /// All that can happen, and in which order: commands in, bytes out, bytes in, time. Each is taken until there is no
-    /// more of it, so that one round does unless there is something to say to what came in.
+    /// All that can happen, and in which order: commands in, bytes out, bytes in, time. Of commands and bytes as many are
+    /// taken as there are, within limits, so that mostly one round does.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS {
             let now = self.clock.now();

@@ -199,7 +199,7 @@ impl Connection {
         None
     }
 
-    /// Sends the inputs to the driver, and leaves none; false if there is no driver any more.
+    /// Takes the inputs to the driver; false, and they stay, if there is none any more.
     async fn send(&self, inputs: &mut Batch) -> bool {
         if inputs.is_empty() {
             return true;

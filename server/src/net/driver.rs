@@ -43,7 +43,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Sends what one read gave, and leaves nothing there; waits while the inbox is full. False once the driver has ended.
+    /// Takes what one read gave; waits while the inbox is full. False, and it stays, once the driver has ended.
     pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: &mut Batch) -> bool {
         // With a place it cannot be left behind half sent, whoever gives up waiting. Most often there is one.
         let place = match self.items.try_reserve() {

@@ -13,6 +13,9 @@ use zoolet_proto::records::OpResult;
 
 use crate::net::stats::ConnStats;
 
+#[cfg(test)]
+mod tests;
+
 /// Above this many waiting bytes the connection is not read any more.
 const HIGH_MARK: usize = 256 << 10;
 
@@ -194,7 +197,7 @@ impl Outbox {
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
     ///
-    /// Cancel safe: nothing is taken before it returns.
+    /// Cancel safe: nothing is taken before it returns. The read loop is to be polled behind it, as this may make room.
     pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
         if sent.capacity() > KEEP {
             *sent = BytesMut::new();
@@ -216,10 +219,8 @@ impl Outbox {
             } else {
                 state.writer_waits = true;
                 state.is_polled_by(cx);
-                state.wake_reader();
                 return Poll::Pending;
             };
-            state.wake_reader();
             Poll::Ready(next)
         })
         .await
@@ -332,100 +333,5 @@ fn weight(reply: &Reply) -> usize {
         Reply::Children(names) | Reply::Children2(names, _) => names.encoded_len(),
         Reply::Multi(results) => results.iter().map(shared_by).sum(),
         _ => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use zoolet_proto::{NameList, Reply, ReplyHeader, Stat, Xid, Zxid};
-
-    use super::*;
-
-    fn ping() -> Message {
-        Message::Reply(ReplyHeader::ok(Xid::PING, Zxid(1)), Reply::Empty)
-    }
-
-    #[tokio::test]
-    async fn what_is_queued_behind_a_close_is_lost_and_what_is_before_it_is_sent() {
-        let outbox = Outbox::new(1 << 20);
-        outbox.push([ping(), Message::Close { asked: false }, ping()].iter());
-        let mut bytes = BytesMut::new();
-        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
-        assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
-    }
-
-    #[tokio::test]
-    async fn what_was_queued_before_a_drip_begins_goes_at_once() {
-        let outbox = Outbox::new(1 << 20);
-        outbox.push([ping()].iter());
-        outbox.drip(3, Duration::from_secs(1));
-        outbox.push([ping()].iter());
-        let mut bytes = BytesMut::new();
-        let drip = Drip { behind: 20, bytes: 3, every: Duration::from_secs(1) };
-        assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send(Some(drip)), 40));
-        outbox.push([ping()].iter());
-        assert_eq!(outbox.next(&mut bytes).await, Next::Send(Some(Drip { behind: 0, ..drip })));
-    }
-
-    #[tokio::test]
-    async fn past_its_limit_an_outbox_closes_the_connection() {
-        let outbox = Outbox::new(30);
-        outbox.push([ping()].iter());
-        outbox.push([ping()].iter());
-        assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
-    }
-
-    #[tokio::test]
-    async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
-        let outbox = Outbox::new(1 << 30);
-        outbox.push(std::iter::repeat_n(&ping(), HIGH_MARK / 20 + 1));
-        let mut bytes = BytesMut::new();
-        let mut room = std::pin::pin!(outbox.room());
-        assert!(futures_poll(room.as_mut()).await.is_pending());
-        assert_eq!(outbox.next(&mut bytes).await, Next::Send(None));
-        assert!(futures_poll(room.as_mut()).await.is_pending(), "the bytes are taken but not sent");
-        let mut next = std::pin::pin!(outbox.next(&mut bytes));
-        assert!(futures_poll(next.as_mut()).await.is_pending());
-        assert!(futures_poll(room.as_mut()).await.is_ready());
-    }
-
-    #[tokio::test]
-    async fn with_replies_to_come_there_is_no_room() {
-        let outbox = Outbox::new(1 << 30);
-        outbox.asked(3);
-        let mut room = std::pin::pin!(outbox.room());
-        assert!(futures_poll(room.as_mut()).await.is_pending());
-        outbox.answered(2, |_| {});
-        assert!(futures_poll(room.as_mut()).await.is_pending());
-        outbox.answered(1, |_| {});
-        assert!(futures_poll(room.as_mut()).await.is_ready());
-    }
-
-    #[tokio::test]
-    async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
-        let outbox = Outbox::new(1 << 20);
-        let data = bytes::Bytes::from(vec![0; 1 << 19]);
-        let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
-        let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
-        outbox.push([ping(), reply, ping()].iter());
-        assert_eq!(outbox.lock().waiting.capacity(), 0, "what waited is let go at once");
-        assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
-    }
-
-    #[test]
-    fn what_a_multi_read_shares_is_weighed_as_often_as_it_would_be_sent() {
-        let names: NameList = ["child"; 1_000].into_iter().collect();
-        let (list, data) = (
-            OpResult::GetChildren(names),
-            OpResult::GetData(Some("x".repeat(9_000).into()), Stat::default()),
-        );
-        assert_eq!(
-            weight(&Reply::Multi([vec![list; 100], vec![data; 100]].concat())),
-            100 * 9_000 + 100 * 9_000
-        );
-    }
-
-    async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
-        poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
     }
 }
