@@ -50,6 +50,7 @@ impl Engine {
             self.handle_timeout(now);
             let effects = self.machine.take_effects();
             self.deliver(&effects.outbound);
+            self.machine.reuse(effects);
         }
         self.asked.drain(..).for_each(|(_, peer)| peer.outbox.nudge());
     }

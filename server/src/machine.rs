@@ -114,6 +114,13 @@ impl Machine {
         }
     }
 
+    /// Takes back the memory of effects that are dealt with. An ensemble copies its own together and has no use for it.
+    pub(crate) fn reuse(&mut self, effects: Effects) {
+        if let Self::One(core) = self {
+            core.reuse(effects);
+        }
+    }
+
     pub(crate) fn expire(&mut self, now: Millis, session: SessionId) -> bool {
         match self {
             Self::One(core) => core.expire(now, session),

@@ -114,6 +114,11 @@ impl Core {
         std::mem::take(&mut self.effects)
     }
 
+    /// Takes back effects that are dealt with, for their memory: the next ones are then written where these were.
+    pub fn reuse(&mut self, effects: Effects) {
+        self.effects.reuse(effects);
+    }
+
     /// The settings.
     pub fn config(&self) -> &CoreConfig {
         &self.config

@@ -193,8 +193,13 @@ impl Connection {
                 return Some(End::Close);
             };
             *attached = true;
-            inputs.push(input);
             buffer.advance(frame::PREFIX + len);
+            if inputs.len() == inputs.capacity() {
+                // As if all that is still to come were as long as this one.
+                let more = buffer.len() / (frame::PREFIX + len);
+                inputs.reserve_exact(more.min(BATCH - inputs.len()).max(1));
+            }
+            inputs.push(input);
         }
         None
     }
