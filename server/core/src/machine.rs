@@ -17,6 +17,9 @@ use crate::tree::Tree;
 use crate::watch::WatchTable;
 use crate::write::CreateOp;
 
+/// Lists with room for more than this are not kept for the next effects: most turns are short.
+const KEEP: usize = 1024;
+
 /// The state machine of a server.
 pub struct Core {
     pub(crate) config: CoreConfig,
@@ -116,7 +119,8 @@ impl Core {
 
     /// Takes back effects that are dealt with, for their memory: the next ones are then written where these were.
     pub fn reuse(&mut self, effects: Effects) {
-        self.effects.reuse(effects);
+        keep(&mut self.effects.txns, effects.txns);
+        keep(&mut self.effects.outbound, effects.outbound);
     }
 
     /// The settings.
@@ -344,5 +348,12 @@ impl Core {
         if let Some(session) = link.session {
             self.sessions.detach(session, conn);
         }
+    }
+}
+
+fn keep<T>(list: &mut Vec<T>, mut other: Vec<T>) {
+    if list.is_empty() && other.capacity() <= KEEP {
+        other.clear();
+        *list = other;
     }
 }

@@ -77,24 +77,6 @@ pub struct Effects {
     pub outbound: Vec<(ConnId, Message)>,
 }
 
-/// Lists of more than this are not kept for the next effects: most turns are short.
-const KEEP: usize = 1024;
-
-impl Effects {
-    /// Writes what comes next where other effects were that are dealt with.
-    pub(crate) fn reuse(&mut self, other: Self) {
-        reuse(&mut self.txns, other.txns);
-        reuse(&mut self.outbound, other.outbound);
-    }
-}
-
-fn reuse<T>(list: &mut Vec<T>, mut other: Vec<T>) {
-    if list.is_empty() && other.capacity() <= KEEP {
-        other.clear();
-        *list = other;
-    }
-}
-
 impl fmt::Display for ConnId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use zoolet_core::{Millis, WatchKind};
+use zoolet_core::{Core, Effects, Millis, WatchKind};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
 
@@ -93,6 +93,26 @@ fn transactions_that_nobody_has_taken_yet_outlast_a_restart_and_messages_do_not(
     let effects = world.core.take_effects();
     assert_eq!(effects.txns.len(), 1);
     assert!(effects.outbound.is_empty());
+}
+
+#[test]
+fn effects_that_are_taken_back_are_not_told_again_and_cost_none_that_are_new() {
+    let mut world = World::new();
+    let a = world.connect();
+    let write = |core: &mut Core, path| {
+        let incoming = zoolet_proto::Incoming { xid: Xid(1), op: 1, body: Ok(create(path)) };
+        core.handle(Millis(START), a, zoolet_core::Input::Request(incoming));
+    };
+    let counts = |effects: &Effects| (effects.txns.len(), effects.outbound.len());
+    write(&mut world.core, "/a");
+    let first = world.core.take_effects();
+    world.core.reuse(first);
+    write(&mut world.core, "/b");
+    let second = world.core.take_effects();
+    assert_eq!(counts(&second), (1, 1));
+    write(&mut world.core, "/c");
+    world.core.reuse(second);
+    assert_eq!(counts(&world.core.take_effects()), (1, 1));
 }
 
 #[test]
