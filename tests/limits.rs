@@ -2,8 +2,15 @@
 
 mod common;
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::{io, mem};
+
 use common::*;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// Opens connections until one of them is closed instead of answered, and gives back those that were served.
 async fn admitted(zk: &Zk, attempts: usize) -> Vec<Wire> {
@@ -174,6 +181,57 @@ async fn one_that_floods_does_not_keep_others_waiting() {
     assert!(most <= 128, "{most} requests of one before one of another");
     assert!(zxids[99] > zxids[0], "the flood goes on meanwhile");
     assert_eq!(flooding.await.expect("a flood"), 50_000);
+}
+
+/// Pings without an end, or nearly so, and nobody to read an answer.
+struct Endless {
+    hello: Vec<u8>,
+    pings: Arc<AtomicUsize>,
+}
+
+const MANY: usize = 100_000;
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let ping = [&8_i32.to_be_bytes()[..], &Xid::PING.0.to_be_bytes(), &OpCode::Ping.code().to_be_bytes()];
+        if self.pings.fetch_add(1, Relaxed) < MANY {
+            to.put_slice(&mem::take(&mut self.hello));
+            to.put_slice(&ping.concat());
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_never_ends_and_takes_no_answers_does_not_keep_others_waiting() {
+    let zk = Zk::start().await;
+    let pings = Arc::new(AtomicUsize::new(0));
+    let endless = Endless { hello: Hello::new().bytes().to_vec(), pings: Arc::clone(&pings) };
+    zk.serve_stream(endless, [127, 0, 0, 1].into());
+    for _ in 0..10 {
+        zk.serves_others().await;
+    }
+    let read = pings.load(Relaxed);
+    assert!((1..MANY).contains(&read), "{read} pings were read meanwhile");
+    zk.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -199,3 +199,15 @@ async fn what_was_sent_by_tcp_is_executed_even_if_nobody_waits_for_the_answer() 
     wire.finish().await;
     watcher.expect(event(EventType::NodeCreated, "/n2999")).await;
 }
+
+#[tokio::test]
+async fn what_was_asked_before_the_asker_ended_its_side_is_answered() {
+    let zk = Zk::start_tcp().await;
+    for mut wire in [zk.wire().await, zk.tcp_wire().await] {
+        let (first, last) = (wire.send(get_data("/")).await, wire.send(ping()).await);
+        wire.finish().await;
+        assert_eq!(wire.next().await.answer().xid, first);
+        assert_eq!(wire.next().await.answer().xid, last);
+        wire.expect_closed().await;
+    }
+}

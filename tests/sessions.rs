@@ -71,6 +71,23 @@ async fn any_request_keeps_a_session_alive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whose_ping_waited_while_the_process_stood_still_lives_on_whosoever_is_read_first() {
+    let zk = Zk::start().await;
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        wires.push(zk.wire().await);
+    }
+    for wire in &mut wires {
+        wire.send(ping()).await;
+    }
+    tokio::time::advance(secs(30)).await;
+    for wire in &mut wires {
+        assert_eq!(wire.next().await.answer().error, None);
+        assert!(wire.is_alive().await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn auth_does_not_keep_a_session_alive_nor_does_half_a_frame() {
     let zk = Zk::start().await;
     let mut shows_ids = zk.wire().await;

@@ -1,4 +1,4 @@
-//! The engine: the state and what a turn does to it. The driver runs it; whoever else holds its lock only looks.
+//! The engine: the state, and what a turn does to it. Whoever holds its lock outside of a turn only looks.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,6 @@ use zoolet_core::{ConnId, Input, Message, Millis};
 
 use crate::fixture::State;
 use crate::machine::Machine;
-use crate::net::driver::Item;
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
 
@@ -15,6 +14,10 @@ pub(crate) struct Engine {
     pub(crate) machine: Machine,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
+    /// When the driver's alarm rings.
+    pub(crate) alarm: Millis,
+    /// Whether a turn is under way, or was when it panicked.
+    pub(crate) in_turn: bool,
     /// Set from the first time a test asks for it.
     fixture: Option<Box<State>>,
     /// Whose requests were handled in this turn, in that order, or need not be waited for.
@@ -23,31 +26,45 @@ pub(crate) struct Engine {
 
 /// The engine, for as long as the guard lives: never over an await.
 pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
-    // A driver that panics stops the server. What it leaves is for looking at only.
+    // A turn that panics stops the server. What it leaves is for looking at only.
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
     pub(crate) fn new(machine: Machine, registry: Arc<Registry>, stats: Arc<ServerStats>) -> Self {
-        Self { machine, registry, stats, fixture: None, asked: Vec::new() }
+        let alarm = machine.next_timeout();
+        Self { machine, registry, stats, alarm, in_turn: false, fixture: None, asked: Vec::new() }
     }
 
-    /// Deals with everything that has come in and everything that is due.
-    pub(crate) fn turn(&mut self, now: Millis, items: impl Iterator<Item = Item>) {
-        for item in items {
-            match item {
-                Item::Inputs { conn, at, inputs } if self.fixture.is_some() => {
-                    self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
-                }
-                Item::Inputs { conn, at, inputs } => self.handle(now, conn, at, inputs),
-                Item::Act(job) => job(self, now),
-            }
+    /// Deals with inputs of a connection that were read `at` a time.
+    pub(crate) fn take(
+        &mut self,
+        now: Millis,
+        conn: ConnId,
+        at: Millis,
+        inputs: impl IntoIterator<Item = Input>,
+    ) {
+        if self.fixture.is_some() {
+            self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
+        } else {
+            self.handle(now, conn, at, inputs);
         }
+    }
+
+    /// Does what is due, behind all inputs that have come by now: a ping that waited still counts.
+    pub(crate) fn take_due(&mut self, now: Millis) {
+        if self.fixture.is_some() {
+            self.with_fixture(now, |fixture, engine| fixture.handle_timeout(engine, now));
+        } else {
+            self.handle_timeout(now);
+        }
+    }
+
+    /// Delivers what a turn has led to.
+    pub(crate) fn end_turn(&mut self, now: Millis) {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.end_turn(engine, now));
         } else {
-            // After the inputs: a ping that waited still counts.
-            self.handle_timeout(now);
             let effects = self.machine.take_effects();
             self.deliver(&effects.outbound);
             self.machine.reuse(effects);

@@ -82,7 +82,7 @@ impl Server {
         let engine =
             Engine::new(Machine::new(core, endpoints, started), Arc::clone(&registry), Arc::clone(&stats));
         let engine = Arc::new(Mutex::new(engine));
-        let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone());
+        let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone(), span.clone());
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
         tasks.spawn(driver.run().instrument(span.clone()));

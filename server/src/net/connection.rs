@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 use zoolet_core::Input;
 use zoolet_proto::frame::{self, FourLetterWord};
@@ -23,9 +24,12 @@ use crate::net::registry::Member;
 use crate::net::stream::{Ending, Half};
 use crate::server::Shared;
 
-/// How many requests go to the driver at once. The next such batch goes when the replies of this one are in the outbox
+/// How many requests go to a turn at once. The next such batch goes when the replies of this one are in the outbox
 /// and there is room in that: this bounds what one connection can have asked for and not read, and is its fair turn.
 const BATCH: usize = 32;
+
+/// How many batches a connection reads and answers, at most, before other tasks run: one most often, and a look for more.
+const IN_A_ROW: usize = 2;
 
 /// Sizes of a read buffer: what an idle connection keeps, and what a busy one reads at once.
 const MIN_READ: usize = 1 << 10;
@@ -99,14 +103,10 @@ impl Connection {
         writer: &mut Half<'_, S>,
         ending: &impl Ending<S>,
     ) -> End {
-        let mut reading = std::pin::pin!(self.read_loop(reader));
-        tokio::select! {
-            biased;
-            outcome = self.write_loop(writer, ending) => match outcome {
-                Ok(end) => return end,
-                Err(error) => tracing::debug!(%error, "cannot write"),
-            },
-            end = &mut reading => return end,
+        let mut reading = pin!(self.read_loop(reader));
+        match self.read_and_write(reading.as_mut(), self.write_loop(writer, ending)).await {
+            Ok(end) => return end,
+            Err(error) => tracing::debug!(%error, "cannot write"),
         }
         // Nothing can be answered any more, but what the peer has sent is still to be done.
         self.member.peer.outbox.kill();
@@ -116,6 +116,32 @@ impl Connection {
             _ = tokio::time::timeout(LINGER, reading) => {}
         }
         End::Close
+    }
+
+    /// Runs both loops until either is over. The one that reads goes first: most often it has its answers when it comes to
+    /// wait, and they leave in the same poll.
+    async fn read_and_write(
+        &self,
+        mut reading: Pin<&mut impl Future<Output = End>>,
+        writing: impl Future<Output = io::Result<End>>,
+    ) -> io::Result<End> {
+        let mut writing = pin!(writing);
+        poll_fn(|cx| {
+            for _ in 0..IN_A_ROW {
+                if let Poll::Ready(end) = reading.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(end));
+                }
+                if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
+                    return Poll::Ready(outcome);
+                }
+                if !self.member.peer.outbox.reader_is_due() {
+                    return Poll::Pending;
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
     }
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> End {
@@ -138,6 +164,8 @@ impl Connection {
                     return End::Close;
                 }
                 self.member.peer.outbox.room().await;
+                // Where nothing can be sent there is always room, and a stream need not make anybody wait.
+                consume_budget().await;
             }
             // A buffer grows with what arrives, never with what a length promises.
             traffic.all_taken();
@@ -204,7 +232,7 @@ impl Connection {
         None
     }
 
-    /// Takes the inputs to the driver; false, and they stay, if there is none any more.
+    /// Brings the inputs to a turn; false, and they stay, if the server has stopped.
     async fn send(&self, inputs: &mut Batch) -> bool {
         if inputs.is_empty() {
             return true;
@@ -215,7 +243,7 @@ impl Connection {
             self.member.peer.outbox.asked(frames);
             self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         }
-        self.shared.inbox.send(self.member.id, self.shared.now(), inputs).await
+        self.shared.inbox.send(self.member.id, inputs).await
     }
 
     async fn write_loop<S: AsyncWrite + Unpin>(

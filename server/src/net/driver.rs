@@ -1,19 +1,24 @@
-//! The driver: the one task that turns what comes in into what goes out. One loop, in which everything that can happen
-//! meets.
+//! Turns: what comes in and what is due become what goes out, under one lock and so in one order. Whoever brings something
+//! while nothing else is under way takes the turn at once; the rest is the driver's, a task that also keeps the time.
 
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 
 use smallvec::SmallVec;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use zoolet_clock::Clock;
 use zoolet_core::{ConnId, Core, Input, Millis};
 
 use crate::engine::{Engine, locked};
 use crate::net::registry::Registry;
+
+#[cfg(test)]
+mod tests;
 
 /// How many items are taken as one turn.
 const TURN: usize = 128;
@@ -27,6 +32,8 @@ pub(crate) enum Item {
     Inputs { conn: ConnId, at: Millis, inputs: Batch },
     /// Something for the engine to do or to tell, between two inputs.
     Act(Job),
+    /// Nothing but the news that the alarm is set for the wrong time.
+    Alarm,
 }
 
 /// Most reads of most connections give one request, which needs no allocation.
@@ -34,17 +41,70 @@ pub(crate) type Batch = SmallVec<[Input; 1]>;
 
 type Job = Box<dyn FnOnce(&mut Engine, Millis) + Send>;
 
-/// The way to the driver.
+/// The way to a turn.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     items: mpsc::Sender<Item>,
-    /// Items that are sent and not dealt with to the end.
-    open: Arc<AtomicUsize>,
+    turns: Arc<Turns>,
+}
+
+/// What a turn needs, whoever takes it.
+struct Turns {
+    engine: Arc<Mutex<Engine>>,
+    /// Items that are brought and not dealt with to the end.
+    open: AtomicUsize,
+    clock: Clock,
+    stop: CancellationToken,
+    /// The server's, as a turn tells of other connections than the one whose task takes it.
+    span: Span,
+}
+
+impl Turns {
+    /// Takes a turn of this work; the engine behind it, or `None` once that is lost to a panic.
+    fn take(&self, work: impl FnOnce(&mut Engine, Millis)) -> Option<MutexGuard<'_, Engine>> {
+        let mut engine = locked(&self.engine);
+        if engine.in_turn {
+            return None;
+        }
+        engine.in_turn = true;
+        let broken = StopIfBroken(&self.stop);
+        let now = self.now();
+        self.span.in_scope(|| {
+            work(&mut engine, now);
+            engine.end_turn(now);
+        });
+        drop(broken);
+        engine.in_turn = false;
+        Some(engine)
+    }
+
+    fn now(&self) -> Millis {
+        Millis(self.clock.unix_millis())
+    }
+}
+
+/// Stops the server if a turn panics: what it leaves behind is for looking at only.
+struct StopIfBroken<'a>(&'a CancellationToken);
+
+impl Drop for StopIfBroken<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.cancel();
+        }
+    }
 }
 
 impl Inbox {
-    /// Takes what one read gave; waits while the inbox is full. False, and it stays, once the driver has ended.
-    pub(crate) async fn send(&self, conn: ConnId, at: Millis, inputs: &mut Batch) -> bool {
+    /// Brings what one read gave: to a turn of its own if nothing else is under way, to the driver otherwise, and waits
+    /// while there is too much. False, and it stays, once the server has stopped.
+    pub(crate) async fn send(&self, conn: ConnId, inputs: &mut Batch) -> bool {
+        // While nothing is open, whatever this connection has sent before is dealt with: its order is kept.
+        let open = &self.turns.open;
+        if !self.items.is_closed() && open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            return self.take_turn(conn, inputs);
+        }
+        let at = self.turns.now();
         // With a place it cannot be left behind half sent, whoever gives up waiting. Most often there is one.
         let place = match self.items.try_reserve() {
             Err(TrySendError::Full(())) => self.items.reserve().await.ok(),
@@ -53,6 +113,19 @@ impl Inbox {
         let Some(place) = place else { return false };
         self.fill(place, Item::Inputs { conn, at, inputs: mem::take(inputs) });
         true
+    }
+
+    /// Takes a turn with the one thing that is open.
+    fn take_turn(&self, conn: ConnId, inputs: &mut Batch) -> bool {
+        let engine = self.turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..)));
+        let moved = engine.as_ref().is_some_and(|engine| engine.next_timeout() != engine.alarm);
+        let taken = engine.is_some();
+        drop(engine);
+        // Until the alarm is right something stays open, so that nobody moves the time. A full inbox wakes the driver too.
+        if !moved || self.items.try_send(Item::Alarm).is_err() {
+            self.turns.open.fetch_sub(1, Ordering::Release);
+        }
+        taken
     }
 
     /// Asks the state; `None` once the driver has ended.
@@ -81,24 +154,22 @@ impl Inbox {
 
     /// Whether everything that was sent is dealt with, to the last message it led to.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.open.load(Ordering::Acquire) == 0
+        self.turns.open.load(Ordering::Acquire) == 0
     }
 
     fn fill(&self, place: mpsc::Permit<'_, Item>, item: Item) {
-        self.open.fetch_add(1, Ordering::Relaxed);
+        self.turns.open.fetch_add(1, Ordering::Relaxed);
         place.send(item);
     }
 }
 
+/// Takes the turns that nobody else takes, and those that are due.
 pub(crate) struct Driver {
-    engine: Arc<Mutex<Engine>>,
+    turns: Arc<Turns>,
     inbox: mpsc::Receiver<Item>,
-    open: Arc<AtomicUsize>,
-    clock: Clock,
-    stop: CancellationToken,
 }
 
-/// Stops the server when the driver ends, however it ends: without it nobody is answered.
+/// Stops the server when the driver ends, however it ends: without it time stands still.
 struct Ending {
     stop: CancellationToken,
     registry: Arc<Registry>,
@@ -112,47 +183,59 @@ impl Drop for Ending {
 }
 
 impl Driver {
-    pub(crate) fn new(engine: Arc<Mutex<Engine>>, clock: Clock, stop: CancellationToken) -> (Self, Inbox) {
+    pub(crate) fn new(
+        engine: Arc<Mutex<Engine>>,
+        clock: Clock,
+        stop: CancellationToken,
+        span: Span,
+    ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
-        let open = Arc::new(AtomicUsize::new(0));
-        (Self { engine, inbox, open: Arc::clone(&open), clock, stop }, Inbox { items, open })
+        let turns = Arc::new(Turns { engine, open: AtomicUsize::new(0), clock, stop, span });
+        (Self { turns: Arc::clone(&turns), inbox }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
-        let stop = self.stop.clone();
-        let registry = Arc::clone(&locked(&self.engine).registry);
+        let Turns { engine, open, clock, stop, .. } = &*self.turns;
+        let registry = Arc::clone(&locked(engine).registry);
         let _ending = Ending { stop: stop.clone(), registry };
         let mut stopped = std::pin::pin!(stop.cancelled());
-        let mut due = locked(&self.engine).next_timeout();
-        let mut alarm = self.clock.sleep_until(self.clock.instant_of(due.0));
-        let mut turn = Vec::with_capacity(TURN);
+        let due = locked(engine).alarm;
+        let mut alarm = clock.sleep_until(clock.instant_of(due.0));
+        let mut items = Vec::with_capacity(TURN);
         loop {
             let mut rang = false;
             // What comes in comes most often, and is looked at first. Where it never ends, what is due is done at the end of
             // each turn, and the stop is looked for behind this.
             tokio::select! {
                 biased;
-                got = self.inbox.recv_many(&mut turn, TURN) => if got == 0 { return },
+                got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
                 () = &mut stopped => return,
                 () = &mut alarm => rang = true,
             }
             if stop.is_cancelled() {
                 return;
             }
-            let taken = turn.len();
-            let now = Millis(self.clock.unix_millis());
-            let next = {
-                let mut engine = locked(&self.engine);
-                engine.turn(now, turn.drain(..));
-                engine.next_timeout()
-            };
-            self.open.fetch_sub(taken, Ordering::Release);
+            let taken = items.len();
+            let turn = self.turns.take(|engine, now| {
+                for item in items.drain(..) {
+                    match item {
+                        Item::Inputs { conn, at, inputs } => engine.take(now, conn, at, inputs),
+                        Item::Act(job) => job(engine, now),
+                        Item::Alarm => {}
+                    }
+                }
+                engine.take_due(now);
+            });
+            let Some(mut engine) = turn else { return };
+            let due = engine.next_timeout();
+            let moved = mem::replace(&mut engine.alarm, due) != due;
+            drop(engine);
             // Deadlines move far less often than turns come; setting the alarm anew costs more than looking.
-            if next != due || rang {
-                due = next;
-                alarm.reset(self.clock.instant_of(due.0));
+            if moved || rang {
+                alarm.reset(clock.instant_of(due.0));
             }
+            open.fetch_sub(taken, Ordering::Release);
         }
     }
 }

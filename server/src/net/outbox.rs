@@ -22,7 +22,7 @@ const HIGH_MARK: usize = 256 << 10;
 /// A buffer larger than this is not kept for the next messages: most connections are idle most of the time.
 const KEEP: usize = 16 << 10;
 
-/// The send queue of one connection. The driver fills it and never waits; the connection empties it.
+/// The send queue of one connection. Turns fill it and never wait; the connection empties it.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
@@ -34,7 +34,7 @@ struct State {
     waiting: BytesMut,
     /// Bytes that the connection has taken and is sending.
     in_flight: usize,
-    /// Requests at the driver whose replies are not here yet.
+    /// Requests on their way whose replies are not here yet.
     unanswered: usize,
     fate: Fate,
     /// Whether the end is to be a reset.
@@ -44,8 +44,8 @@ struct State {
     pausing: bool,
     /// The connection's task, kept from one wait to the next.
     task: Option<Waker>,
-    /// Whether its write loop waits for something to do, and its read loop for room.
-    writer_waits: bool,
+    writer: Writer,
+    /// Whether the read loop waits for room.
     reader_waits: bool,
     stats: ConnStats,
 }
@@ -58,6 +58,18 @@ enum Fate {
     Closing { asked: bool },
     /// Closes now.
     Dead,
+}
+
+/// Where the write loop stands.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    /// At work, and comes back by itself.
+    #[default]
+    Busy,
+    /// It waits for something to do.
+    Waits,
+    /// It waited, and is polled next in any case, behind the read loop: there is no need to wake it.
+    Next,
 }
 
 /// How bytes are to be sent that are not to be sent at once.
@@ -165,11 +177,15 @@ impl Outbox {
         self.lock().reset
     }
 
-    /// Notes requests on their way to the driver, the handshake among them.
+    /// Notes requests on their way to a turn, the handshake among them. For the read loop, behind which the write loop is
+    /// polled.
     pub(crate) fn asked(&self, requests: usize) {
         let mut state = self.lock();
         state.stats.received += requests as u64;
         state.unanswered += requests;
+        if state.writer == Writer::Waits {
+            state.writer = Writer::Next;
+        }
     }
 
     /// Notes that the replies of so many requests are about to be pushed; `record` counts them.
@@ -197,7 +213,7 @@ impl Outbox {
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
     ///
-    /// Cancel safe: nothing is taken before it returns. The read loop is to be polled behind it, as this may make room.
+    /// Cancel safe: nothing is taken before it returns. It may make room: [`reader_is_due`](Outbox::reader_is_due).
     pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
         if sent.capacity() > KEEP {
             *sent = BytesMut::new();
@@ -217,10 +233,11 @@ impl Outbox {
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
-                state.writer_waits = true;
+                state.writer = Writer::Waits;
                 state.is_polled_by(cx);
                 return Poll::Pending;
             };
+            state.writer = Writer::Busy;
             Poll::Ready(next)
         })
         .await
@@ -242,20 +259,19 @@ impl Outbox {
             if reached(state.fate) {
                 return Poll::Ready(());
             }
-            state.writer_waits = true;
+            state.writer = Writer::Waits;
             state.is_polled_by(cx);
             Poll::Pending
         })
         .await;
     }
 
-    /// Waits until the outbox is below its high mark, with all replies in it: a small request can have a large one.
-    /// Does not hold up the reading of a connection to which nothing can be sent any more.
+    /// Waits until the outbox is below its high mark, with all replies in it: a small request can have a large one. A write
+    /// loop that can send them goes first. Does not hold up the reading of a connection to which nothing can be sent any more.
     pub(crate) async fn room(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            let room = state.unanswered == 0 && state.waiting.len() + state.in_flight < HIGH_MARK;
-            if room || state.fate == Fate::Dead {
+            if state.has_room() || state.fate == Fate::Dead {
                 state.reader_waits = false;
                 return Poll::Ready(());
             }
@@ -264,6 +280,12 @@ impl Outbox {
             Poll::Pending
         })
         .await;
+    }
+
+    /// Whether the read loop waits for room that there is by now. For whoever has polled the write loop behind it.
+    pub(crate) fn reader_is_due(&self) -> bool {
+        let state = self.lock();
+        state.reader_waits && state.has_room()
     }
 
     /// Reads or changes the counters of the connection.
@@ -286,8 +308,15 @@ impl State {
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.unanswered == 0
+            && self.waiting.len() + self.in_flight < HIGH_MARK
+            && (self.writer != Writer::Next || self.waiting.is_empty())
+    }
+
     fn wake_writer(&mut self) {
-        if mem::take(&mut self.writer_waits) {
+        if self.writer == Writer::Waits {
+            self.writer = Writer::Busy;
             self.wake();
         }
     }

@@ -1,4 +1,4 @@
-//! The registry: who is connected. Entered and left by connection tasks, read by the driver and by admin commands.
+//! The registry: who is connected. Entered and left by connection tasks, read by turns and by admin commands.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -38,19 +38,19 @@ pub(crate) struct Peer {
 pub(crate) struct Traffic {
     /// Read.
     pub(crate) read: AtomicU64,
-    /// Read, and the whole frames in them sent to the driver, or never to be.
+    /// Read, and the whole frames in them brought to the inbox, or never to be.
     pub(crate) taken: AtomicU64,
     /// Given to the stream.
     pub(crate) written: AtomicU64,
 }
 
 impl Traffic {
-    /// Notes that nothing that was read is still to be sent to the driver.
+    /// Notes that nothing that was read is still to be brought to the inbox.
     pub(crate) fn all_taken(&self) {
         self.taken.store(self.read.load(Ordering::Acquire), Ordering::Release);
     }
 
-    /// Whether something that was read is still to be sent to the driver.
+    /// Whether something that was read is still to be brought to the inbox.
     pub(crate) fn is_under_way(&self) -> bool {
         self.taken.load(Ordering::Acquire) != self.read.load(Ordering::Acquire)
     }

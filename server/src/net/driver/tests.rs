@@ -1,0 +1,86 @@
+//! Turns without a network: who takes them, in which order, and what a broken one leaves.
+
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use zoolet_core::{Core, CoreConfig};
+
+use super::*;
+use crate::machine::Machine;
+use crate::net::stats::ServerStats;
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A driver that does not run yet.
+fn server() -> (Driver, Inbox) {
+    let clock = Clock::manual();
+    let now = Millis(clock.unix_millis());
+    let machine = Machine::new(CoreConfig::default(), 1, now);
+    let engine = Engine::new(machine, Arc::default(), Arc::new(ServerStats::new(now)));
+    Driver::new(Arc::new(Mutex::new(engine)), clock, CancellationToken::new(), Span::none())
+}
+
+fn open() -> Batch {
+    Batch::from_iter([Input::Open { peer: PEER }])
+}
+
+fn is_open(inbox: &Inbox, conn: ConnId) -> bool {
+    locked(&inbox.turns.engine).machine.is_open(conn)
+}
+
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}
+
+#[tokio::test]
+async fn what_comes_alone_is_dealt_with_before_the_driver_runs() {
+    let (_driver, inbox) = server();
+    assert!(inbox.send(ConnId(1), &mut open()).await);
+    assert!(is_open(&inbox, ConnId(1)));
+}
+
+#[tokio::test]
+async fn behind_what_waits_for_the_driver_all_else_waits_too() {
+    let (driver, inbox) = server();
+    let mut asked = pin!(inbox.ask(|core| core.is_open(ConnId(1))));
+    assert!(poll_once(asked.as_mut()).await.is_pending());
+    assert!(inbox.send(ConnId(1), &mut open()).await);
+    assert!(!is_open(&inbox, ConnId(1)) && !inbox.is_quiet());
+    tokio::spawn(driver.run());
+    assert_eq!(asked.await, Some(false), "it was asked first");
+    assert_eq!(inbox.ask(|core| core.is_open(ConnId(1))).await, Some(true));
+    assert!(inbox.send(ConnId(1), &mut Batch::from_iter([Input::Closed])).await);
+    assert!(!is_open(&inbox, ConnId(1)), "nothing waits any more");
+}
+
+#[tokio::test]
+async fn a_deadline_that_moves_is_under_way_until_the_driver_has_set_its_alarm() {
+    let (driver, inbox) = server();
+    tokio::spawn(driver.run());
+    assert_eq!(inbox.ask(Core::next_timeout).await, Some(locked(&inbox.turns.engine).alarm));
+    let before = locked(&inbox.turns.engine).alarm;
+    assert!(inbox.send(ConnId(1), &mut open()).await);
+    // One that opens no session is closed in time.
+    let due = locked(&inbox.turns.engine).next_timeout();
+    assert!(due < before && !inbox.is_quiet());
+    while !inbox.is_quiet() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(locked(&inbox.turns.engine).alarm, due);
+}
+
+#[tokio::test]
+async fn behind_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
+    let (driver, inbox) = server();
+    let turns = Arc::clone(&inbox.turns);
+    let broken = catch_unwind(AssertUnwindSafe(|| {
+        turns.take(|_, _| panic!("as if there were a bug"));
+    }));
+    assert!(broken.is_err() && turns.stop.is_cancelled());
+    assert!(!inbox.send(ConnId(1), &mut open()).await);
+    assert!(!is_open(&inbox, ConnId(1)));
+    driver.run().await;
+}
