@@ -130,6 +130,23 @@ async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_liv
 }
 
 #[tokio::test(start_paused = true)]
+async fn behind_what_is_too_much_for_its_outbox_nothing_of_a_connection_is_executed() {
+    let zk = Zk::with(|settings| settings.outbox_limit(100_000)).await;
+    zk.create("/big", &"x".repeat(50_000)).await;
+    let mut greedy = zk.wire().await;
+    let mut bytes = bytes::BytesMut::new();
+    for _ in 0..32 {
+        greedy.encode(get_data("/big"), &mut bytes);
+    }
+    for n in 0..200 {
+        greedy.encode(create(&format!("/n{n}")), &mut bytes);
+    }
+    greedy.send_bytes(&bytes).await;
+    greedy.rest().await;
+    assert_eq!(zk.children("/").await.len(), 2, "/big and /zookeeper");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_reads_slowly_gets_everything() {
     let zk = Zk::with(|settings| settings.outbox_limit(4 << 20)).await;
     zk.create("/big", &"x".repeat(100_000)).await;
@@ -181,6 +198,26 @@ async fn one_that_floods_does_not_keep_others_waiting() {
     assert!(most <= 128, "{most} requests of one before one of another");
     assert!(zxids[99] > zxids[0], "the flood goes on meanwhile");
     assert_eq!(flooding.await.expect("a flood"), 50_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_sent_very_much_before_it_is_served_does_not_keep_others_waiting() {
+    let zk = Zk::start().await;
+    let mut other = zk.wire().await;
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let mut flood = Wire::over(ours);
+    flood.send_bytes(&Hello::new().bytes()).await;
+    for _ in 0..5_000 {
+        flood.send(set_data("/none", "x")).await;
+    }
+    let before = other.ask(ping()).await.zxid;
+    zk.serve_stream(theirs, [127, 0, 0, 1].into());
+    let behind = other.ask(ping()).await.zxid;
+    assert!(behind - before <= 128, "{} requests of one before one of another", behind - before);
+    flood.expect_welcome().await;
+    for _ in 0..5_000 {
+        flood.next().await;
+    }
 }
 
 /// Pings without an end, or nearly so, and nobody to read an answer.

@@ -210,4 +210,54 @@ async fn what_was_asked_before_the_asker_ended_its_side_is_answered() {
         assert_eq!(wire.next().await.answer().xid, last);
         wire.expect_closed().await;
     }
+    for mut wire in [zk.raw(), zk.raw_tcp().await] {
+        wire.send_bytes(&Hello::new().bytes()).await;
+        wire.send(ping()).await;
+        wire.finish().await;
+        assert!(!wire.expect_welcome().await.is_refusal());
+        assert_eq!(wire.next().await.answer().xid, Xid::PING);
+        wire.expect_closed().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_ends_its_side_is_answered_though_others_ask_at_the_same_time() {
+    let zk = Zk::start_tcp().await;
+    let mut wires = Vec::new();
+    for _ in 0..200 {
+        wires.push(zk.tcp_wire().await);
+    }
+    let asking = wires.into_iter().map(|mut wire| {
+        tokio::spawn(async move {
+            wire.send(get_data("/")).await;
+            wire.finish().await;
+            assert_eq!(wire.next().await.answer().error, None);
+        })
+    });
+    for asked in asking.collect::<Vec<_>>() {
+        asked.await.expect("an answer");
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_the_driver_is_answered_before_the_end_is_read() {
+    let zk = Zk::start().await;
+    let mut wire = zk.wire().await;
+    wire.send(get_data("/")).await;
+    wire.finish().await;
+    // A deed of the test's goes to the driver, and all else goes behind it.
+    let fixture = zk.fixture();
+    let (set, answer) = tokio::join!(fixture.set("/x", "1"), wire.next());
+    set.expect("a deed");
+    assert_eq!(answer.answer().error, None);
+}
+
+#[tokio::test]
+async fn what_is_sent_to_a_server_that_is_stopped_is_not_executed() {
+    let zk = Zk::start().await;
+    let fixture = zk.fixture();
+    let mut wire = zk.wire().await;
+    wire.send(create("/late")).await;
+    zk.shutdown().await;
+    assert!(fixture.get("/late").is_none());
 }

@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// Does what is due, behind all inputs that have come by now: a ping that waited still counts.
+    /// Does what is due. Comes behind all inputs: a ping that waited still counts.
     pub(crate) fn take_due(&mut self, now: Millis) {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.handle_timeout(engine, now));

@@ -85,7 +85,7 @@ impl Server {
         let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone(), span.clone());
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
-        tasks.spawn(driver.run().instrument(span.clone()));
+        tasks.spawn(driver.run());
         let shared = Arc::new(Shared {
             net,
             clock,

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -28,7 +28,8 @@ use crate::server::Shared;
 /// and there is room in that: this bounds what one connection can have asked for and not read, and is its fair turn.
 const BATCH: usize = 32;
 
-/// How many batches a connection reads and answers, at most, before other tasks run: one most often, and a look for more.
+/// How often a connection writes what there is and reads, before other tasks run. Twice does for one that is asked one thing:
+/// it reads, and then it answers and finds nothing more.
 const IN_A_ROW: usize = 2;
 
 /// Sizes of a read buffer: what an idle connection keeps, and what a busy one reads at once.
@@ -104,12 +105,15 @@ impl Connection {
         ending: &impl Ending<S>,
     ) -> End {
         let mut reading = pin!(self.read_loop(reader));
-        match self.read_and_write(reading.as_mut(), self.write_loop(writer, ending)).await {
-            Ok(end) => return end,
-            Err(error) => tracing::debug!(%error, "cannot write"),
+        {
+            let mut writing = pin!(self.write_loop(writer, ending));
+            match poll_fn(|cx| self.poll_loops(cx, reading.as_mut(), writing.as_mut())).await {
+                Ok(end) => return end,
+                Err(error) => tracing::debug!(%error, "cannot write"),
+            }
         }
         // Nothing can be answered any more, but what the peer has sent is still to be done.
-        self.member.peer.outbox.kill();
+        self.member.peer.outbox.writer_is_gone();
         tokio::select! {
             biased;
             () = self.shared.stop.cancelled() => {}
@@ -118,30 +122,27 @@ impl Connection {
         End::Close
     }
 
-    /// Runs both loops until either is over. The one that reads goes first: most often it has its answers when it comes to
-    /// wait, and they leave in the same poll.
-    async fn read_and_write(
+    /// Polls both loops; the end is that of either. The write loop goes first, so that an end that was decided comes before
+    /// what there is to read, and again behind whatever was asked for: most often it is answered by then.
+    fn poll_loops(
         &self,
+        cx: &mut Context<'_>,
         mut reading: Pin<&mut impl Future<Output = End>>,
-        writing: impl Future<Output = io::Result<End>>,
-    ) -> io::Result<End> {
-        let mut writing = pin!(writing);
-        poll_fn(|cx| {
-            for _ in 0..IN_A_ROW {
-                if let Poll::Ready(end) = reading.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(end));
-                }
-                if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
-                    return Poll::Ready(outcome);
-                }
-                if !self.member.peer.outbox.reader_is_due() {
-                    return Poll::Pending;
-                }
+        mut writing: Pin<&mut impl Future<Output = io::Result<End>>>,
+    ) -> Poll<io::Result<End>> {
+        for _ in 0..IN_A_ROW {
+            if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
             }
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await
+            if let Poll::Ready(end) = reading.as_mut().poll(cx) {
+                return Poll::Ready(Ok(end));
+            }
+            if !self.member.peer.outbox.writer_is_next() {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> End {

@@ -2,13 +2,14 @@
 //! while nothing else is under way takes the turn at once; the rest is the driver's, a task that also keeps the time.
 
 use std::mem;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 
 use smallvec::SmallVec;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -32,8 +33,6 @@ pub(crate) enum Item {
     Inputs { conn: ConnId, at: Millis, inputs: Batch },
     /// Something for the engine to do or to tell, between two inputs.
     Act(Job),
-    /// Nothing but the news that the alarm is set for the wrong time.
-    Alarm,
 }
 
 /// Most reads of most connections give one request, which needs no allocation.
@@ -51,8 +50,10 @@ pub(crate) struct Inbox {
 /// What a turn needs, whoever takes it.
 struct Turns {
     engine: Arc<Mutex<Engine>>,
-    /// Items that are brought and not dealt with to the end.
+    /// Batches and jobs that were let in, and alarms, that are not dealt with to the end.
     open: AtomicUsize,
+    /// Told when a turn that was not the driver's has moved what the alarm is set for. What it dealt with stays open.
+    moved: Notify,
     clock: Clock,
     stop: CancellationToken,
     /// The server's, as a turn tells of other connections than the one whose task takes it.
@@ -60,10 +61,10 @@ struct Turns {
 }
 
 impl Turns {
-    /// Takes a turn of this work; the engine behind it, or `None` once that is lost to a panic.
+    /// Takes a turn of this work; the engine behind it, or `None` once the server is stopped or a turn has panicked.
     fn take(&self, work: impl FnOnce(&mut Engine, Millis)) -> Option<MutexGuard<'_, Engine>> {
         let mut engine = locked(&self.engine);
-        if engine.in_turn {
+        if engine.in_turn || self.stop.is_cancelled() {
             return None;
         }
         engine.in_turn = true;
@@ -73,7 +74,7 @@ impl Turns {
             work(&mut engine, now);
             engine.end_turn(now);
         });
-        drop(broken);
+        mem::forget(broken);
         engine.in_turn = false;
         Some(engine)
     }
@@ -88,9 +89,7 @@ struct StopIfBroken<'a>(&'a CancellationToken);
 
 impl Drop for StopIfBroken<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.cancel();
-        }
+        self.0.cancel();
     }
 }
 
@@ -115,17 +114,21 @@ impl Inbox {
         true
     }
 
-    /// Takes a turn with the one thing that is open.
+    /// Takes a turn with the one thing that is open. The inputs leave their memory to the next ones.
     fn take_turn(&self, conn: ConnId, inputs: &mut Batch) -> bool {
-        let engine = self.turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..)));
-        let moved = engine.as_ref().is_some_and(|engine| engine.next_timeout() != engine.alarm);
-        let taken = engine.is_some();
+        let turns = &*self.turns;
+        let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..))) else {
+            return false;
+        };
+        let moved = engine.next_timeout() != engine.alarm;
         drop(engine);
-        // Until the alarm is right something stays open, so that nobody moves the time. A full inbox wakes the driver too.
-        if !moved || self.items.try_send(Item::Alarm).is_err() {
-            self.turns.open.fetch_sub(1, Ordering::Release);
+        if moved {
+            // It stays open until the alarm is right, so that nobody moves the time before.
+            turns.moved.notify_one();
+        } else {
+            turns.open.fetch_sub(1, Ordering::Release);
         }
-        taken
+        true
     }
 
     /// Asks the state; `None` once the driver has ended.
@@ -190,49 +193,56 @@ impl Driver {
         span: Span,
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
-        let turns = Arc::new(Turns { engine, open: AtomicUsize::new(0), clock, stop, span });
+        let (open, moved) = (AtomicUsize::new(0), Notify::new());
+        let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
         (Self { turns: Arc::clone(&turns), inbox }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
-        let Turns { engine, open, clock, stop, .. } = &*self.turns;
+        let Turns { engine, open, moved, clock, stop, .. } = &*self.turns;
         let registry = Arc::clone(&locked(engine).registry);
         let _ending = Ending { stop: stop.clone(), registry };
-        let mut stopped = std::pin::pin!(stop.cancelled());
+        let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).alarm;
         let mut alarm = clock.sleep_until(clock.instant_of(due.0));
         let mut items = Vec::with_capacity(TURN);
         loop {
-            let mut rang = false;
-            // What comes in comes most often, and is looked at first. Where it never ends, what is due is done at the end of
-            // each turn, and the stop is looked for behind this.
+            let (mut rang, mut told) = (false, false);
+            // What comes in may never end, and is looked at last.
             tokio::select! {
                 biased;
-                got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
                 () = &mut stopped => return,
                 () = &mut alarm => rang = true,
+                () = moved.notified() => told = true,
+                got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
             }
-            if stop.is_cancelled() {
-                return;
+            if rang {
+                // What has been sent by now was sent in time, though it may lie in a socket yet: connections run before, all of
+                // them on a runtime of one thread.
+                open.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+                let there = self.inbox.len();
+                items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
             }
-            let taken = items.len();
+            let taken = items.len() + usize::from(rang) + usize::from(told);
             let turn = self.turns.take(|engine, now| {
                 for item in items.drain(..) {
                     match item {
                         Item::Inputs { conn, at, inputs } => engine.take(now, conn, at, inputs),
                         Item::Act(job) => job(engine, now),
-                        Item::Alarm => {}
                     }
                 }
-                engine.take_due(now);
+                if rang {
+                    engine.take_due(now);
+                }
             });
             let Some(mut engine) = turn else { return };
             let due = engine.next_timeout();
-            let moved = mem::replace(&mut engine.alarm, due) != due;
+            let wrong = mem::replace(&mut engine.alarm, due) != due;
             drop(engine);
             // Deadlines move far less often than turns come; setting the alarm anew costs more than looking.
-            if moved || rang {
+            if wrong || rang {
                 alarm.reset(clock.instant_of(due.0));
             }
             open.fetch_sub(taken, Ordering::Release);

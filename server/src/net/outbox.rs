@@ -63,13 +63,15 @@ enum Fate {
 /// Where the write loop stands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Writer {
-    /// At work, and comes back by itself.
+    /// In its own poll: it looks by itself.
     #[default]
     Busy,
-    /// It waits for something to do.
+    /// It waits for something to do, or to be told that what it does is to be given up: it is to be woken.
     Waits,
-    /// It waited, and is polled next in any case, behind the read loop: there is no need to wake it.
+    /// It is polled next whatever happens: it was woken, or the read loop runs and it comes behind that.
     Next,
+    /// It has failed. There is no other.
+    Gone,
 }
 
 /// How bytes are to be sent that are not to be sent at once.
@@ -177,8 +179,8 @@ impl Outbox {
         self.lock().reset
     }
 
-    /// Notes requests on their way to a turn, the handshake among them. For the read loop, behind which the write loop is
-    /// polled.
+    /// Notes requests on their way to a turn, the handshake among them. For the read loop alone, behind which the write loop
+    /// is polled again: [`writer_is_next`](Outbox::writer_is_next).
     pub(crate) fn asked(&self, requests: usize) {
         let mut state = self.lock();
         state.stats.received += requests as u64;
@@ -213,7 +215,7 @@ impl Outbox {
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
     ///
-    /// Cancel safe: nothing is taken before it returns. It may make room: [`reader_is_due`](Outbox::reader_is_due).
+    /// Cancel safe: nothing is taken before it returns. The read loop is to be polled behind it, as this may make room.
     pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
         if sent.capacity() > KEEP {
             *sent = BytesMut::new();
@@ -267,11 +269,12 @@ impl Outbox {
     }
 
     /// Waits until the outbox is below its high mark, with all replies in it: a small request can have a large one. A write
-    /// loop that can send them goes first. Does not hold up the reading of a connection to which nothing can be sent any more.
+    /// loop that is next and has something to do goes first. Does not hold up the reading of a connection to which nothing
+    /// can be sent any more.
     pub(crate) async fn room(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            if state.has_room() || state.fate == Fate::Dead {
+            if state.has_room() {
                 state.reader_waits = false;
                 return Poll::Ready(());
             }
@@ -282,10 +285,16 @@ impl Outbox {
         .await;
     }
 
-    /// Whether the read loop waits for room that there is by now. For whoever has polled the write loop behind it.
-    pub(crate) fn reader_is_due(&self) -> bool {
-        let state = self.lock();
-        state.reader_waits && state.has_room()
+    /// Whether the write loop counts on being polled without being woken.
+    pub(crate) fn writer_is_next(&self) -> bool {
+        self.lock().writer == Writer::Next
+    }
+
+    /// Notes that nothing can be sent any more. What the peer has sent may still be read.
+    pub(crate) fn writer_is_gone(&self) {
+        let mut state = self.lock();
+        state.die();
+        state.writer = Writer::Gone;
     }
 
     /// Reads or changes the counters of the connection.
@@ -309,14 +318,15 @@ impl State {
     }
 
     fn has_room(&self) -> bool {
-        self.unanswered == 0
-            && self.waiting.len() + self.in_flight < HIGH_MARK
-            && (self.writer != Writer::Next || self.waiting.is_empty())
+        let writer_goes_first =
+            self.writer == Writer::Next && (self.fate != Fate::Open || !self.waiting.is_empty());
+        let room = self.unanswered == 0 && self.waiting.len() + self.in_flight < HIGH_MARK;
+        (room && !writer_goes_first) || self.writer == Writer::Gone
     }
 
     fn wake_writer(&mut self) {
         if self.writer == Writer::Waits {
-            self.writer = Writer::Busy;
+            self.writer = Writer::Next;
             self.wake();
         }
     }

@@ -84,3 +84,21 @@ async fn behind_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
     assert!(!is_open(&inbox, ConnId(1)));
     driver.run().await;
 }
+
+#[tokio::test]
+async fn a_sound_turn_in_a_thread_that_panics_stops_nobody() {
+    struct Turn(Arc<Turns>);
+    impl Drop for Turn {
+        fn drop(&mut self) {
+            drop(self.0.take(|_, _| {}));
+        }
+    }
+    let (_driver, inbox) = server();
+    let turn = Turn(Arc::clone(&inbox.turns));
+    let broken = catch_unwind(AssertUnwindSafe(|| {
+        let _turn = turn;
+        panic!("as in a test that fails");
+    }));
+    assert!(broken.is_err() && !inbox.turns.stop.is_cancelled());
+    assert!(inbox.send(ConnId(1), &mut open()).await);
+}
