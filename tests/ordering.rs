@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use common::*;
 use zoolet_proto::records::OpResult;
@@ -220,22 +221,25 @@ async fn what_was_asked_before_the_asker_ended_its_side_is_answered() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn who_ends_its_side_is_answered_though_others_ask_at_the_same_time() {
-    let zk = Zk::start_tcp().await;
-    let mut wires = Vec::new();
-    for _ in 0..200 {
-        wires.push(zk.tcp_wire().await);
-    }
-    let asking = wires.into_iter().map(|mut wire| {
+    let zk = Arc::new(Zk::with(|settings| settings.bind("127.0.0.1:0").max_connections_per_ip(0)).await);
+    let clients = (0..24).map(|client| {
+        let zk = Arc::clone(&zk);
         tokio::spawn(async move {
-            wire.send(get_data("/")).await;
-            wire.finish().await;
-            assert_eq!(wire.next().await.answer().error, None);
+            for round in 1..40 {
+                let mut wire = if client % 2 == 0 { zk.wire().await } else { zk.tcp_wire().await };
+                wire.pipeline((0..2 * round).map(|_| get_data("/"))).await;
+                let asked = [wire.send(get_data("/")).await, wire.send(get_data("/")).await];
+                wire.finish().await;
+                for xid in asked {
+                    assert_eq!(wire.next().await.answer().xid, xid, "client {client}, round {round}");
+                }
+            }
         })
     });
-    for asked in asking.collect::<Vec<_>>() {
-        asked.await.expect("an answer");
+    for client in clients.collect::<Vec<_>>() {
+        client.await.expect("a client with all its answers");
     }
 }
 

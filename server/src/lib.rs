@@ -15,7 +15,7 @@
 //! # }
 //! ```
 //!
-//! What always holds: one task owns the state, so all requests of all sessions are executed in one order; a socket is
+//! What always holds: the state changes in one turn after the other, so all requests of all sessions are executed in one order; a socket is
 //! bound only when the server is ready to answer; whatever a peer sends is answered or its connection closed, and
 //! nobody else notices; everything that can grow has a bound.
 

@@ -218,8 +218,8 @@ impl Driver {
                 got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
             }
             if rang {
-                // What has been sent by now was sent in time, though it may lie in a socket yet: connections run before, all of
-                // them on a runtime of one thread.
+                // What has been sent by now was sent in time, though it may lie in a socket yet. So others run before, and all
+                // of those that the runtime has something for if it has one thread.
                 open.fetch_add(1, Ordering::Relaxed);
                 yield_now().await;
                 let there = self.inbox.len();

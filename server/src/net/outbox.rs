@@ -34,8 +34,9 @@ struct State {
     waiting: BytesMut,
     /// Bytes that the connection has taken and is sending.
     in_flight: usize,
-    /// Requests on their way whose replies are not here yet.
+    /// Requests on their way whose replies are not here yet, and those of them that are dealt with.
     unanswered: usize,
+    settled: usize,
     fate: Fate,
     /// Whether the end is to be a reset.
     reset: bool,
@@ -63,7 +64,7 @@ enum Fate {
 /// Where the write loop stands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Writer {
-    /// In its own poll: it looks by itself.
+    /// In its own poll: it looks by itself. Or so it was left when its task had run for long enough; that task is woken.
     #[default]
     Busy,
     /// It waits for something to do, or to be told that what it does is to be given up: it is to be woken.
@@ -190,11 +191,12 @@ impl Outbox {
         }
     }
 
-    /// Notes that the replies of so many requests are about to be pushed; `record` counts them.
+    /// Notes that so many requests are dealt with; `record` counts them. Their replies are pushed before the
+    /// [`nudge`](Outbox::nudge) that ends the turn.
     pub(crate) fn answered(&self, requests: usize, record: impl FnOnce(&mut ConnStats)) {
         let mut state = self.lock();
         record(&mut state.stats);
-        state.unanswered = state.unanswered.saturating_sub(requests);
+        state.settled += requests;
     }
 
     /// Lets the connection be read on although one of its requests is not answered.
@@ -208,9 +210,12 @@ impl Outbox {
         self.lock().unanswered += 1;
     }
 
-    /// Wakes the connection if it still waits for room: a push would have, but not every request has a reply.
+    /// Lets the connection be read on if what was dealt with was all that it had asked for. Behind the pushes: who would read
+    /// on before them might come to the end of the stream, and what it was to be sent were lost.
     pub(crate) fn nudge(&self) {
-        self.lock().wake_reader();
+        let mut state = self.lock();
+        state.unanswered = state.unanswered.saturating_sub(mem::take(&mut state.settled));
+        state.wake_reader();
     }
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.

@@ -64,8 +64,11 @@ async fn with_replies_to_come_there_is_no_room() {
     let mut room = std::pin::pin!(outbox.room());
     assert!(futures_poll(room.as_mut()).await.is_pending());
     outbox.answered(2, |_| {});
+    outbox.nudge();
     assert!(futures_poll(room.as_mut()).await.is_pending());
     outbox.answered(1, |_| {});
+    assert!(futures_poll(room.as_mut()).await.is_pending(), "the last reply is not here yet");
+    outbox.nudge();
     assert!(futures_poll(room.as_mut()).await.is_ready());
 }
 
