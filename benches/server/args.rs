@@ -13,7 +13,7 @@ use crate::peer::Kind;
 #[command(name = "cargo bench --bench server --")]
 pub(crate) struct Args {
     /// Servers to measure.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Echo, Kind::Zoolet, Kind::Apache])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Echo, Kind::Zoolet, Kind::InProcess, Kind::Apache])]
     pub(crate) peers: Vec<Kind>,
     /// Workloads and figures whose name begins with one of these; all if not given.
     #[arg(long, value_delimiter = ',')]
@@ -82,7 +82,7 @@ impl Args {
     pub(crate) fn warm_up(&self, kind: Kind) -> Duration {
         let seconds = match kind {
             Kind::Apache => self.warm_up.unwrap_or(20),
-            Kind::Echo | Kind::Zoolet => 1,
+            Kind::Echo | Kind::Zoolet | Kind::InProcess => 1,
         };
         Duration::from_secs(seconds)
     }

@@ -5,6 +5,7 @@
 //! priority spins on each, so that the figures at depth 1 are those of the server and repeat from run to run.
 
 use std::env;
+use std::fs;
 use std::hint;
 use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
@@ -26,6 +27,19 @@ impl Busy {
             busy.0.push(command.spawn()?);
         }
         Ok(busy)
+    }
+}
+
+/// What becomes of a core with nothing to do, as far as the kernel tells.
+pub(crate) fn when_idle() -> String {
+    const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
+    const POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+    let read = |path| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    match (&*read(GOVERNOR), read(POLL).parse::<u64>()) {
+        ("haltpoll", Ok(0)) => "halted at once when idle (guest_halt_poll_ns is 0, by default 200000)".into(),
+        ("haltpoll", Ok(nanos)) => format!("halted when idle for {} us (haltpoll)", nanos / 1000),
+        ("", _) => "idle at times".into(),
+        (governor, _) => format!("idle at times (cpuidle governor {governor})"),
     }
 }
 

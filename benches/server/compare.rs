@@ -65,10 +65,10 @@ async fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
     for kind in &args.peers {
         match starter.start(*kind).await {
             Ok(peer) => {
-                println!("{kind:<7} {}", peer.about);
+                println!("{kind:<10} {}", peer.about);
                 peers.push(peer);
             }
-            Err(error) => println!("{kind:<7} left out: {error}"),
+            Err(error) => println!("{kind:<10} left out: {error}"),
         }
     }
     peers
@@ -93,7 +93,7 @@ async fn run_one(workload: &Workload, peer: &Peer, time: Duration) -> io::Result
     if peer.kind == Kind::Echo && !workload.suits_echo() {
         return Ok(None);
     }
-    match workload.run(peer.target, time).await {
+    match workload.run(&peer.target, time).await {
         Ok(sample) => Ok(Some(sample)),
         Err(error) => {
             Err(io::Error::new(error.kind(), format!("{} on {}: {error}", workload.name, peer.kind)))

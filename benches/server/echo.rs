@@ -59,8 +59,12 @@ pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let (read, write) = stream.into_split();
-            let connection =
-                Connection { write: Arc::new(write), watches: watches.clone(), outbox: BytesMut::new() };
+            let connection = Connection {
+                write: Arc::new(write),
+                watches: watches.clone(),
+                outbox: BytesMut::new(),
+                events: Vec::new(),
+            };
             // An error here is a client that went away.
             tokio::spawn(async move { drop(connection.serve(read).await) });
         }
@@ -74,6 +78,8 @@ struct Connection {
     write: Arc<OwnedWriteHalf>,
     watches: Watches,
     outbox: BytesMut,
+    /// Events for others, that leave with the replies to what was read at once.
+    events: Vec<(Arc<OwnedWriteHalf>, BytesMut)>,
 }
 
 impl Connection {
@@ -104,6 +110,10 @@ impl Connection {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
+        for (write, events) in self.events.drain(..) {
+            // They fit: the socket of one who waits for events is all but empty. If it is closed, nobody waits.
+            drop(write.try_write(&events));
+        }
         while !self.outbox.is_empty() {
             match self.write.try_write(&self.outbox) {
                 Ok(written) => self.outbox.advance(written),
@@ -146,25 +156,25 @@ impl Connection {
         watches.entry(path.to_vec()).or_default().push(Arc::clone(&self.write));
     }
 
-    /// Sends an event to whoever watches the path, and forgets them.
+    /// Appends an event for whoever watches the path, and forgets them.
     fn tell(&mut self, path: &[u8]) {
         let told = {
             let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
             if watches.is_empty() { None } else { watches.remove(path) }
         };
-        // Type, state and path stand behind the header.
-        let len = HEADER + 12 + path.len();
-        let mut event = BytesMut::new();
         for write in told.into_iter().flatten() {
+            // Type, state and path stand behind the header.
+            let len = HEADER + 12 + path.len();
             if Arc::ptr_eq(&write, &self.write) {
                 put_frame(EVENT, len, &mut self.outbox);
-                continue;
+            } else if let Some((_, events)) = self.events.last_mut().filter(|(to, _)| Arc::ptr_eq(to, &write))
+            {
+                put_frame(EVENT, len, events);
+            } else {
+                let mut events = BytesMut::new();
+                put_frame(EVENT, len, &mut events);
+                self.events.push((write, events));
             }
-            if event.is_empty() {
-                put_frame(EVENT, len, &mut event);
-            }
-            // It fits: the socket of one who waits for an event is empty. If it is closed, nobody waits.
-            drop(write.try_write(&event));
         }
     }
 }

@@ -21,7 +21,7 @@ impl Goal {
             "set-1x1" => bounds(Some(1.5), Some(6.0)),
             "get-16x1" | "set-16x1" => bounds(Some(1.6), Some(3.0)),
             "get-16x16" | "set-16x16" | "create-16x16" => bounds(None, Some(8.0)),
-            "watch-16x1" | "watch-pairs-16" | "fanout-1000" => bounds(None, Some(5.0)),
+            "watch-1x1" | "watch-16x1" | "watch-16x16" | "fanout-1000" => bounds(None, Some(5.0)),
             "session" => bounds(None, Some(4.0)),
             "lock" => Self { faster_than_apache: Some(3.0), ..bounds(None, Some(4.0)) },
             _ => Self::default(),

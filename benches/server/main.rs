@@ -77,7 +77,7 @@ fn run(args: &Args) -> io::Result<()> {
 
 async fn measure(args: &Args) -> io::Result<()> {
     let cores = available_parallelism().map_or(1, usize::from);
-    let idle = if args.busy { "never idle" } else { "idle at times" };
+    let idle = if args.busy { "never idle".into() } else { busy::when_idle() };
     println!("{cores} cores, {idle}, shared by servers and load; {} x {:?}", args.rounds(), args.time());
     let _busy = if args.busy { Some(Busy::start(cores)?) } else { None };
     let starter = Starter { zoolet: args.zoolet.clone(), flavor: args.runtime };

@@ -1,4 +1,4 @@
-//! The servers under load, each a process of its own.
+//! The servers under load, each a process of its own but for the one that is embedded.
 
 use std::env;
 use std::fmt;
@@ -6,15 +6,17 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
+use zoolet::Server;
 
 use crate::echo::Flavor;
-use crate::wire::Wire;
+use crate::wire::{Door, Stream, Wire};
 use crate::workload::Target;
 
 /// Apache ZooKeeper may have to be downloaded first.
@@ -29,6 +31,8 @@ pub(crate) enum Kind {
     Echo,
     /// Ours: the release binary.
     Zoolet,
+    /// Ours, embedded in the bench: no sockets, and the load in its CPU time.
+    InProcess,
     /// Apache ZooKeeper 3.9, in memory.
     Apache,
 }
@@ -38,6 +42,7 @@ impl Kind {
         match self {
             Self::Echo => "echo",
             Self::Zoolet => "zoolet",
+            Self::InProcess => "in-process",
             Self::Apache => "apache",
         }
     }
@@ -55,10 +60,20 @@ pub(crate) struct Peer {
     pub(crate) target: Target,
     /// How it was started, for the report.
     pub(crate) about: String,
-    child: Child,
-    log: PathBuf,
-    /// What the server writes, in memory; removed with this value.
-    _dir: TempDir,
+    life: Life,
+}
+
+/// What a server ends with.
+enum Life {
+    Process {
+        child: Child,
+        log: PathBuf,
+        /// What the server writes, in memory; removed with this value.
+        _dir: TempDir,
+    },
+    Embedded {
+        _server: Server,
+    },
 }
 
 /// What is needed to start servers.
@@ -81,14 +96,15 @@ impl Starter {
             Kind::Echo => self.echo(addr)?,
             Kind::Zoolet => self.zoolet(addr)?,
             Kind::Apache => apache(addr, dir.path()),
+            Kind::InProcess => return embed().await,
         };
         let log = dir.path().join("log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let child = command.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", Path::new(command.get_program()).display()))
         })?;
-        let target = Target { addr, pid: child.id() };
-        let mut peer = Peer { kind, target, about, child, log, _dir: dir };
+        let target = Target { door: Door::Tcp(addr), pid: child.id() };
+        let mut peer = Peer { kind, target, about, life: Life::Process { child, log, _dir: dir } };
         match peer.until_it_serves().await {
             Ok(()) => Ok(peer),
             Err(error) => Err(peer.explain(error)),
@@ -116,6 +132,16 @@ impl Starter {
         command.args(["serve", "--bind", &addr.to_string(), "--max-client-cnxns", "0"]);
         Ok((command, "zoolet serve, in memory".into()))
     }
+}
+
+/// Starts our server in this process.
+async fn embed() -> io::Result<Peer> {
+    let server = Server::builder().start().await.map_err(io::Error::other)?;
+    let connect = server.in_process();
+    let connect = move || Ok(Box::new(connect().into_inner()?) as Box<dyn Stream>);
+    let target = Target { door: Door::InProcess(Arc::new(connect)), pid: process::id() };
+    let about = "the same embedded in this bench, without sockets, the load included".into();
+    Ok(Peer { kind: Kind::InProcess, target, about, life: Life::Embedded { _server: server } })
 }
 
 fn apache(addr: SocketAddr, dir: &Path) -> (Command, String) {
@@ -148,7 +174,8 @@ impl Peer {
     /// The error with the last that the server has said.
     pub(crate) fn explain(&self, error: io::Error) -> io::Error {
         const LINES: usize = 10;
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let Life::Process { log, .. } = &self.life else { return error };
+        let log = fs::read_to_string(log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
         io::Error::new(error.kind(), format!("{error}; the last lines of its log:\n  {last}"))
@@ -158,11 +185,13 @@ impl Peer {
         let limit = Instant::now() + START_LIMIT;
         loop {
             // A starting server may accept connections, so only a session shows that it has started.
-            if let Ok(Ok(wire)) = timeout(TRIAL, Wire::open(self.target.addr)).await {
+            if let Ok(Ok(wire)) = timeout(TRIAL, Wire::open(&self.target.door)).await {
                 return wire.close().await;
             }
-            if let Some(status) = self.child.try_wait()? {
-                return Err(io::Error::other(format!("it ended with {status}")));
+            if let Life::Process { child, .. } = &mut self.life {
+                if let Some(status) = child.try_wait()? {
+                    return Err(io::Error::other(format!("it ended with {status}")));
+                }
             }
             if Instant::now() > limit {
                 return Err(io::Error::from(io::ErrorKind::TimedOut));
@@ -174,7 +203,9 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        if let Life::Process { child, .. } = &mut self.life {
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }

@@ -80,7 +80,7 @@ impl Row {
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\n{:<15} {:<7} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
+        "\n{:<15} {:<10} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
         "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us"
     )?;
     for row in rows {
@@ -89,7 +89,7 @@ pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
             writeln!(
                 out,
-                "{:<15} {kind:<7} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                "{:<15} {kind:<10} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
                 row.workload.name,
                 f.cpu,
                 f.in_kernel * 100.0,
@@ -106,17 +106,22 @@ pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         out,
         "\nServer CPU per operation compared (goal in parentheses; `-` where there is nothing to compare)\n"
     )?;
-    writeln!(out, "{:<15} {:<24} {:<24} apache / echo", "workload", "zoolet / echo", "apache / zoolet")?;
+    writeln!(
+        out,
+        "{:<15} {:<24} {:<24} {:<15} apache / in-process",
+        "workload", "zoolet / echo", "apache / zoolet", "apache / echo"
+    )?;
     for row in rows {
         let cpu = |above, below| row.ratio(above, below, |figures| figures.cpu);
         let goal = Goal::of(row.workload);
         writeln!(
             out,
-            "{:<15} {:<24} {:<24} {}",
+            "{:<15} {:<24} {:<24} {:<15} {}",
             row.workload.name,
             judged(cpu(Kind::Zoolet, Kind::Echo), goal.of_echo.map(Bound::AtMost)),
             judged(cpu(Kind::Apache, Kind::Zoolet), goal.below_apache.map(Bound::AtLeast)),
             judged(cpu(Kind::Apache, Kind::Echo), None),
+            judged(cpu(Kind::Apache, Kind::InProcess), None),
         )?;
         if let Some(wanted) = goal.faster_than_apache {
             let p50 = row.ratio(Kind::Apache, Kind::Zoolet, |figures| figures.p50);

@@ -51,7 +51,7 @@ async fn session(server: &Peer) -> io::Result<Finding> {
     let mut wires = Vec::new();
     let empty = resident(server.target.pid)?;
     for _ in 0..count {
-        let mut wire = Wire::open(server.target.addr).await?;
+        let mut wire = Wire::open(&server.target.door).await?;
         wire.call(&Request::Ping).await?;
         wires.push(wire);
     }
@@ -70,7 +70,7 @@ async fn session(server: &Peer) -> io::Result<Finding> {
 async fn znode(server: &Peer) -> io::Result<Finding> {
     const LANES: u64 = 16;
     const DEPTH: usize = 16;
-    let wires = Wire::open_many(server.target.addr, LANES as usize).await?;
+    let wires = Wire::open_many(&server.target.door, LANES as usize).await?;
     let empty = resident(server.target.pid)?;
     let filling = |(lane, wire)| {
         let request = |path| create(path, CreateMode::Persistent);

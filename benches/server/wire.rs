@@ -1,11 +1,12 @@
-//! A session as the load generator holds it: a socket, and frames on both sides. No client library, so that the
+//! A session as the load generator holds it: a stream, and frames on both sides. No client library, so that the
 //! generator costs little and costs the same whatever it talks to.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_proto::frame::{self, PREFIX};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
@@ -16,9 +17,36 @@ const SESSION_TIMEOUT_MS: i32 = 30_000;
 /// Bytes of a reply's header: xid, zxid, err.
 pub(crate) const HEADER: usize = 16;
 
+/// Bytes to a server and from it.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// How to connect to a server.
+#[derive(Clone)]
+pub(crate) enum Door {
+    /// Where it listens.
+    Tcp(SocketAddr),
+    /// It is in this process, and needs no socket.
+    InProcess(Arc<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>),
+}
+
+impl Door {
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(addr) => {
+                let stream = TcpStream::connect(addr).await?;
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::InProcess(connect) => connect(),
+        }
+    }
+}
+
 /// A connection with a session on it.
 pub(crate) struct Wire {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     inbox: BytesMut,
     /// Frames that leave with the next [`Wire::flush`].
     pub(crate) outbox: BytesMut,
@@ -27,9 +55,8 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Connects and opens a session.
-    pub(crate) async fn open(addr: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(addr).await?;
-        stream.set_nodelay(true)?;
+    pub(crate) async fn open(door: &Door) -> io::Result<Self> {
+        let stream = door.connect().await?;
         let mut wire = Self { stream, inbox: BytesMut::new(), outbox: BytesMut::new(), last_xid: 0 };
         let request = ConnectRequest {
             protocol_version: 0,
@@ -49,10 +76,10 @@ impl Wire {
     }
 
     /// As many sessions as asked for, one after another.
-    pub(crate) async fn open_many(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+    pub(crate) async fn open_many(door: &Door, count: usize) -> io::Result<Vec<Self>> {
         let mut wires = Vec::with_capacity(count);
         for _ in 0..count {
-            wires.push(Self::open(addr).await?);
+            wires.push(Self::open(door).await?);
         }
         Ok(wires)
     }

@@ -28,13 +28,13 @@ const CLEANING_TIME: Duration = Duration::from_secs(60);
 
 /// Runs the loop and measures it.
 pub(super) async fn run(
-    target: Target,
+    target: &Target,
     op: Op,
     connections: usize,
     depth: usize,
     time: Duration,
 ) -> io::Result<Sample> {
-    let mut wires = Wire::open_many(target.addr, connections).await?;
+    let mut wires = Wire::open_many(&target.door, connections).await?;
     ensure(&mut wires[0], "/bench").await?;
     for (lane, wire) in wires.iter_mut().enumerate() {
         ensure(wire, &home(lane)).await?;
@@ -59,7 +59,7 @@ fn prefix(lane: usize) -> String {
 }
 
 async fn repeat<E: Exchange>(
-    target: Target,
+    target: &Target,
     wires: Vec<Wire>,
     depth: usize,
     end: Instant,
@@ -75,7 +75,7 @@ async fn repeat<E: Exchange>(
 
 /// As `repeat`, but takes away what was created, so that every run starts on the same tree.
 async fn create_and_clean(
-    target: Target,
+    target: &Target,
     wires: Vec<Wire>,
     depth: usize,
     end: Instant,

@@ -17,8 +17,8 @@ const LOCK: &str = "/bench/lock";
 
 /// Sessions acquire the lock and release it at once, over and over. The latency is that from the request that
 /// releases it to the reply that tells the next one it holds.
-pub(super) async fn run(target: Target, contenders: usize, time: Duration) -> io::Result<Sample> {
-    let mut wires = Wire::open_many(target.addr, contenders).await?;
+pub(super) async fn run(target: &Target, contenders: usize, time: Duration) -> io::Result<Sample> {
+    let mut wires = Wire::open_many(&target.door, contenders).await?;
     ensure(&mut wires[0], "/bench").await?;
     ensure(&mut wires[0], LOCK).await?;
     let end = Instant::now() + time;

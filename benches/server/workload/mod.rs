@@ -6,7 +6,6 @@ mod session;
 mod watch;
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use zoolet_proto::{CreateMode, ErrorCode};
@@ -17,7 +16,7 @@ use watch::Setter;
 use crate::cpu::{CpuTime, Used};
 use crate::exchange::create;
 use crate::load::Latencies;
-use crate::wire::{Head, Wire};
+use crate::wire::{Door, Head, Wire};
 
 /// A kind of work and its size.
 pub(crate) struct Workload {
@@ -30,7 +29,7 @@ pub(crate) struct Workload {
 
 enum Work {
     ClosedLoop { op: Op, connections: usize, depth: usize },
-    WatchHandOff { watchers: usize, setter: Setter },
+    WatchHandOff { setter: Setter, watchers: usize, depth: usize },
     FanOut { watchers: usize },
     Session { at_once: usize },
     LockHandOff { contenders: usize },
@@ -44,6 +43,10 @@ const fn closed_loop(
     depth: usize,
 ) -> Workload {
     Workload { name, about, work: Work::ClosedLoop { op, connections, depth } }
+}
+
+const fn hand_off(name: &'static str, about: &'static str, watchers: usize, depth: usize) -> Workload {
+    Workload { name, about, work: Work::WatchHandOff { setter: Setter::Another, watchers, depth } }
 }
 
 /// Everything there is, in the order it is run and reported.
@@ -65,15 +68,13 @@ pub(crate) static ALL: &[Workload] = &[
         16,
         4,
     ),
+    hand_off("watch-1x1", "setData, its event to another session, and that one's getData with watch", 1, 1),
+    hand_off("watch-16x1", "the same, 16 such pairs of sessions", 16, 1),
+    hand_off("watch-16x16", "the same, 16 pairs with 16 znodes each", 16, 16),
     Workload {
-        name: "watch-16x1",
-        about: "setData, its event and getData with watch, by one session; 16 such",
-        work: Work::WatchHandOff { watchers: 16, setter: Setter::Itself },
-    },
-    Workload {
-        name: "watch-pairs-16",
-        about: "setData by one session, its event to and getData with watch by another; 16 such pairs",
-        work: Work::WatchHandOff { watchers: 16, setter: Setter::Another },
+        name: "watch-own-16x1",
+        about: "the same, by 16 sessions that each set what they watch",
+        work: Work::WatchHandOff { setter: Setter::Itself, watchers: 16, depth: 1 },
     },
     Workload {
         name: "fanout-1000",
@@ -93,10 +94,9 @@ pub(crate) static ALL: &[Workload] = &[
 ];
 
 /// A server under load.
-#[derive(Clone, Copy)]
 pub(crate) struct Target {
-    /// Where it listens.
-    pub(crate) addr: SocketAddr,
+    /// How to connect to it.
+    pub(crate) door: Door,
     /// Its process.
     pub(crate) pid: u32,
 }
@@ -151,12 +151,14 @@ impl Workload {
     }
 
     /// Runs it for about this long. Sessions and znodes are made before and taken away after what is measured.
-    pub(crate) async fn run(&self, target: Target, time: Duration) -> io::Result<Sample> {
+    pub(crate) async fn run(&self, target: &Target, time: Duration) -> io::Result<Sample> {
         match self.work {
             Work::ClosedLoop { op, connections, depth } => {
                 closed_loop::run(target, op, connections, depth, time).await
             }
-            Work::WatchHandOff { watchers, setter } => watch::hand_off(target, watchers, setter, time).await,
+            Work::WatchHandOff { setter, watchers, depth } => {
+                watch::hand_off(target, setter, watchers, depth, time).await
+            }
             Work::FanOut { watchers } => watch::fan_out(target, watchers, time).await,
             Work::Session { at_once } => session::run(target, at_once, time).await,
             Work::LockHandOff { contenders } => lock::run(target, contenders, time).await,
@@ -172,7 +174,7 @@ struct Span {
 }
 
 impl Span {
-    fn begin(target: Target) -> io::Result<Self> {
+    fn begin(target: &Target) -> io::Result<Self> {
         Ok(Self { pid: target.pid, cpu: CpuTime::of(target.pid)?, began: Instant::now() })
     }
 

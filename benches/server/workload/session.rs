@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::{Sample, Span, Target};
 use crate::load::Latencies;
-use crate::wire::Wire;
+use crate::wire::{Door, Wire};
 
 /// Opens and closes sessions, each on a connection of its own, so many at a time.
-pub(super) async fn run(target: Target, at_once: usize, time: Duration) -> io::Result<Sample> {
+pub(super) async fn run(target: &Target, at_once: usize, time: Duration) -> io::Result<Sample> {
     let end = Instant::now() + time;
     let span = Span::begin(target)?;
-    let tasks: Vec<_> = (0..at_once).map(|_| tokio::spawn(one_after_another(target, end))).collect();
+    let tasks: Vec<_> =
+        (0..at_once).map(|_| tokio::spawn(one_after_another(target.door.clone(), end))).collect();
     let mut latencies = Latencies::new();
     for task in tasks {
         latencies.add(&task.await??);
@@ -19,12 +20,12 @@ pub(super) async fn run(target: Target, at_once: usize, time: Duration) -> io::R
     span.end(latencies.count(), latencies)
 }
 
-async fn one_after_another(target: Target, end: Instant) -> io::Result<Latencies> {
+async fn one_after_another(door: Door, end: Instant) -> io::Result<Latencies> {
     let mut latencies = Latencies::new();
     let mut now = Instant::now();
     while now < end {
         let began = now;
-        Wire::open(target.addr).await?.close().await?;
+        Wire::open(&door).await?.close().await?;
         now = Instant::now();
         latencies.record(now - began);
     }

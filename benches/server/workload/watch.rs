@@ -1,14 +1,15 @@
-//! Watches: a session told of what it did itself, one told of what another did, and many told at once.
+//! Watches: a session told of what another did, or it did itself, and many told at once.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-use zoolet_proto::Request;
+use zoolet_proto::{Request, Xid};
 
 use super::{Sample, Span, Target, ensure};
 use crate::exchange::{get, set};
 use crate::load::Latencies;
-use crate::wire::Wire;
+use crate::wire::{Head, Wire};
 
 /// Who sets a znode that is watched.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,26 +20,18 @@ pub(crate) enum Setter {
     Another,
 }
 
-/// A znode is set, its watcher gets the event and sets its watch again by reading; then the next round begins. The
-/// latency is that from the request to the event.
+/// Each watcher has `depth` znodes. One is set, its watcher gets the event and sets its watch again by reading; when
+/// both are answered the next round of that znode begins. The latency is that from the request to the event.
 pub(super) async fn hand_off(
-    target: Target,
-    watchers: usize,
+    target: &Target,
     setter: Setter,
+    watchers: usize,
+    depth: usize,
     time: Duration,
 ) -> io::Result<Sample> {
     let mut teams = Vec::with_capacity(watchers);
     for number in 0..watchers {
-        let mut watcher = Wire::open(target.addr).await?;
-        let path = format!("/bench/watched-{number:02}");
-        ensure(&mut watcher, "/bench").await?;
-        ensure(&mut watcher, &path).await?;
-        watcher.call(&get(&*path, true)).await?;
-        let setter = match setter {
-            Setter::Itself => None,
-            Setter::Another => Some(Wire::open(target.addr).await?),
-        };
-        teams.push(Team { watcher, setter, set: set(&*path), get: get(path, true) });
+        teams.push(Team::open(target, setter, number, depth).await?);
     }
     let end = Instant::now() + time;
     let span = Span::begin(target)?;
@@ -46,63 +39,166 @@ pub(super) async fn hand_off(
     let mut latencies = Latencies::new();
     let mut wires = Vec::with_capacity(2 * watchers);
     for task in tasks {
-        let (team, told) = task.await??;
-        latencies.add(&told);
-        wires.push(team.watcher);
-        wires.extend(team.setter);
+        let team = task.await??;
+        latencies.add(&team.told);
+        wires.push(team.watcher.wire);
+        wires.extend(team.setter.map(|seat| seat.wire));
     }
     let sample = span.end(latencies.count(), latencies)?;
     Wire::close_many(wires).await?;
     Ok(sample)
 }
 
+/// A session that watches, and the one that sets.
 struct Team {
-    watcher: Wire,
-    /// `None` where the watcher sets the znode itself.
-    setter: Option<Wire>,
+    watcher: Seat,
+    /// `None` where the watcher sets the znodes itself.
+    setter: Option<Seat>,
+    znodes: Vec<Znode>,
+    /// The znodes whose event is to come. Sets of one session are done in order, and so are their events.
+    set: VecDeque<usize>,
+    told: Latencies,
+}
+
+struct Seat {
+    wire: Wire,
+    /// For each reply that is to come, the znode it is about.
+    asked: VecDeque<usize>,
+}
+
+struct Znode {
     set: Request,
     get: Request,
+    began: Instant,
+    /// Whether one of the two requests of this round is answered.
+    half_done: bool,
+}
+
+impl Seat {
+    async fn open(target: &Target) -> io::Result<Self> {
+        Ok(Self { wire: Wire::open(&target.door).await?, asked: VecDeque::new() })
+    }
+
+    fn send(&mut self, request: &Request, znode: usize) {
+        self.wire.send(request);
+        self.asked.push_back(znode);
+    }
+
+    /// What the next whole frame is: the reply about a znode, or an event.
+    fn next(&mut self) -> io::Result<Option<Got>> {
+        let Some(len) = self.wire.peek()?.map(<[u8]>::len) else { return Ok(None) };
+        let head = Head::of(self.wire.halves(len).0)?;
+        self.wire.consume(len);
+        if head.xid == Xid::EVENT {
+            return Ok(Some(Got::Event));
+        }
+        head.succeeded()?;
+        let znode = self.asked.pop_front();
+        znode
+            .map(|znode| Some(Got::Reply(znode)))
+            .ok_or_else(|| io::Error::other("a reply without a request"))
+    }
+}
+
+enum Got {
+    Event,
+    Reply(usize),
 }
 
 impl Team {
-    async fn run(mut self, end: Instant) -> io::Result<(Self, Latencies)> {
-        let mut latencies = Latencies::new();
-        while Instant::now() < end {
-            latencies.record(self.round().await?);
+    async fn open(target: &Target, setter: Setter, number: usize, depth: usize) -> io::Result<Self> {
+        let mut watcher = Seat::open(target).await?;
+        ensure(&mut watcher.wire, "/bench").await?;
+        let mut znodes = Vec::with_capacity(depth);
+        for znode in 0..depth {
+            let path = format!("/bench/watched-{number:02}-{znode:02}");
+            ensure(&mut watcher.wire, &path).await?;
+            watcher.wire.call(&get(&*path, true)).await?;
+            let set = set(&*path);
+            znodes.push(Znode { set, get: get(path, true), began: Instant::now(), half_done: false });
         }
-        Ok((self, latencies))
+        let setter = match setter {
+            Setter::Itself => None,
+            Setter::Another => Some(Seat::open(target).await?),
+        };
+        Ok(Self { watcher, setter, znodes, set: VecDeque::new(), told: Latencies::new() })
     }
 
-    async fn round(&mut self) -> io::Result<Duration> {
-        let began = Instant::now();
-        let Some(setter) = &mut self.setter else {
-            self.watcher.send(&self.set);
-            self.watcher.flush().await?;
-            self.watcher.event().await?;
-            let told = began.elapsed();
-            self.watcher.reply().await?;
-            self.watcher.call(&self.get).await?;
-            return Ok(told);
-        };
-        let told = async {
-            self.watcher.event().await?;
-            let told = began.elapsed();
-            self.watcher.call(&self.get).await?;
-            Ok(told)
-        };
-        let (_, told) = tokio::try_join!(setter.call(&self.set), told)?;
-        Ok(told)
+    async fn run(mut self, end: Instant) -> io::Result<Self> {
+        let now = Instant::now();
+        for znode in 0..self.znodes.len() {
+            self.begin(znode, now);
+        }
+        let mut under_way = self.znodes.len();
+        loop {
+            self.watcher.wire.flush().await?;
+            let watcher = self.watcher.wire.read();
+            match &mut self.setter {
+                None => watcher.await?,
+                Some(setter) => {
+                    setter.wire.flush().await?;
+                    tokio::select! {
+                        biased;
+                        read = watcher => read?,
+                        read = setter.wire.read() => read?,
+                    }
+                }
+            }
+            let now = Instant::now();
+            while let Some(znode) = self.next_done(now)? {
+                if now < end {
+                    self.begin(znode, now);
+                } else {
+                    under_way -= 1;
+                }
+            }
+            if under_way == 0 {
+                return Ok(self);
+            }
+        }
+    }
+
+    fn begin(&mut self, znode: usize, now: Instant) {
+        self.znodes[znode].began = now;
+        let setter = self.setter.as_mut().unwrap_or(&mut self.watcher);
+        setter.send(&self.znodes[znode].set, znode);
+        self.set.push_back(znode);
+    }
+
+    /// Takes frames until a round is done; `None` if there are no more.
+    fn next_done(&mut self, now: Instant) -> io::Result<Option<usize>> {
+        loop {
+            let mut got = self.watcher.next()?;
+            if let (None, Some(setter)) = (&got, &mut self.setter) {
+                got = setter.next()?;
+            }
+            match got {
+                None => return Ok(None),
+                Some(Got::Event) => {
+                    let znode = self.set.pop_front().ok_or_else(|| io::Error::other("an event too many"))?;
+                    self.told.record(now - self.znodes[znode].began);
+                    self.watcher.send(&self.znodes[znode].get, znode);
+                }
+                Some(Got::Reply(znode)) => {
+                    let half_done = &mut self.znodes[znode].half_done;
+                    *half_done = !*half_done;
+                    if !*half_done {
+                        return Ok(Some(znode));
+                    }
+                }
+            }
+        }
     }
 }
 
 /// Many sessions watch one znode. It is set, all get the event, then all set their watch again by reading. The
 /// latency is that from the request until the last has the event.
-pub(super) async fn fan_out(target: Target, watchers: usize, time: Duration) -> io::Result<Sample> {
+pub(super) async fn fan_out(target: &Target, watchers: usize, time: Duration) -> io::Result<Sample> {
     const PATH: &str = "/bench/watched-by-all";
-    let mut writer = Wire::open(target.addr).await?;
+    let mut writer = Wire::open(&target.door).await?;
     ensure(&mut writer, "/bench").await?;
     ensure(&mut writer, PATH).await?;
-    let mut watching = Wire::open_many(target.addr, watchers).await?;
+    let mut watching = Wire::open_many(&target.door, watchers).await?;
     watch_all(&mut watching, PATH).await?;
 
     let end = Instant::now() + time;
