@@ -8,6 +8,7 @@ use common::process::{descriptors, handled_signals, max_descriptors, most_reside
 use common::*;
 use tokio::runtime::{Builder, Handle};
 use zoolet::server::Server;
+use zoolet_proto::{Acl, Perms};
 
 /// Runs a test while no other one of this file runs.
 fn alone(paused: bool, test: impl Future<Output = ()>) {
@@ -203,6 +204,16 @@ fn memory_stays_bounded_whatever_is_asked_and_not_read() {
         // Thirty in one request.
         let mut reads_many = zk.wire().await;
         reads_many.send(multi_read((0..30_000).map(|_| get_data("/big")))).await;
+        // Thirty lists of 40,000 entries, that are a copy each.
+        let entry = |n: u32| Acl::new(Perms::ALL, "ip", std::net::Ipv4Addr::from(n).to_string());
+        let acl = Acl::open().into_iter().chain((0x0a00_0000..).map(entry).take(40_000)).collect();
+        assert_eq!(zk.wire().await.ask(create("/listed").acl(acl)).await.error, None);
+        let mut lists = zk.wire().await;
+        asks.clear();
+        for _ in 0..30 {
+            lists.encode(get_acl("/listed"), &mut asks);
+        }
+        lists.send_bytes(&asks).await;
         // Lengths of which nothing follows.
         let mut promises = Vec::new();
         for _ in 0..200 {

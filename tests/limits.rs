@@ -10,7 +10,9 @@ use std::task::{Context, Poll};
 use std::{io, mem};
 
 use common::*;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use zoolet_proto::records::OpResult;
+use zoolet_proto::{Acl, Perms};
 
 /// Opens connections until one of them is closed instead of answered, and gives back those that were served.
 async fn admitted(zk: &Zk, attempts: usize) -> Vec<Wire> {
@@ -90,6 +92,34 @@ async fn a_watch_past_the_limit_is_refused_and_takes_nothing_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_identity_past_32_is_refused_and_the_connection_closed() {
+    let zk = Zk::start().await;
+    let mut wire = zk.wire().await;
+    // The first is its address.
+    for n in (1..32).chain([1]) {
+        assert_eq!(wire.ask(auth("digest", &format!("user-{n}:x"))).await.error, None);
+    }
+    assert_eq!(wire.ask(auth("digest", "user-32:x")).await.error, Some(ErrorCode::AuthFailed));
+    wire.expect_closed().await;
+    zk.serves_others().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_that_a_multi_changes_counts_anew_for_what_is_behind() {
+    let zk = Zk::start().await;
+    let mut wire = zk.wire().await;
+    let strangers = || (0..100).map(|n| Acl::new(Perms::ALL, "digest", format!("user-{n}:x")));
+    let open: Vec<_> = strangers().chain(Acl::open()).collect();
+    wire.ask(create("/a").acl(open)).await;
+    let replaced = || create("/a").acl(strangers().collect());
+    let parts = || [check("/a", 0), check("/a", 0), delete("/a"), replaced(), check("/a", 0)];
+    let answer = wire.ask(multi(parts())).await;
+    assert_eq!(answer.results()[4], OpResult::Error(Some(ErrorCode::NoAuth)));
+    assert_eq!(wire.ask(multi(parts().into_iter().take(4))).await.error, None);
+    assert_eq!(wire.ask(get_data("/a")).await.error, Some(ErrorCode::NoAuth), "what was found is forgotten");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_does_not_read_is_not_read_either_and_then_expires() {
     let zk = Zk::start().await;
     zk.create("/big", &"x".repeat(1_000_000)).await;
@@ -154,6 +184,58 @@ async fn a_client_that_reads_slowly_gets_everything() {
     // 40 MB of answers, ten times what may wait for a client that does not read.
     let frames = slow.pipeline((0..400).map(|_| get_data("/big")).collect::<Vec<_>>()).await;
     assert!(frames.into_iter().all(|frame| frame.answer().text().len() == 100_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_longer_frames_are_taken_data_may_be_longer_and_be_read_as_often_in_a_row() {
+    let zk = Zk::with(|settings| settings.max_frame(4 << 20)).await;
+    zk.create("/big", &"x".repeat(3 << 20)).await;
+    let mut wire = zk.wire().await;
+    let frames = wire.pipeline((0..32).map(|_| get_data("/big")).collect::<Vec<_>>()).await;
+    assert!(frames.into_iter().all(|frame| frame.answer().text().len() == 3 << 20));
+}
+
+/// Reads to the end of a stream, so many bytes in a second.
+async fn read_slowly(mut stream: impl AsyncRead + Unpin, per_second: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut piece = vec![0; per_second];
+    loop {
+        tokio::time::sleep(secs(1)).await;
+        match stream.read(&mut piece).await.expect("a stream that ends") {
+            0 => return all,
+            got => all.extend_from_slice(&piece[..got]),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_closed_its_session_gets_every_answer_before_however_slowly_it_reads() {
+    let zk = Zk::start().await;
+    zk.create("/big", &"x".repeat(500_000)).await;
+    let mut slow = zk.wire().await;
+    let mut asks = bytes::BytesMut::new();
+    for _ in 0..8 {
+        slow.encode(get_data("/big"), &mut asks);
+    }
+    slow.encode(close_session(), &mut asks);
+    slow.send_bytes(&asks).await;
+    let (reader, _writer) = slow.into_halves();
+    let got = read_slowly(reader, 50_000).await;
+    let (header, data, stat) = (4 + 16, 4 + 500_000, 68);
+    assert_eq!(got.len(), 8 * (header + data + stat) + header);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_four_letter_word_comes_whole_however_slowly_it_is_read() {
+    let zk = Zk::with(|settings| settings.all_four_letter_words()).await;
+    let mut watcher = zk.wire().await;
+    let path = |n| format!("/{n}-{}", "x".repeat(200));
+    watcher.pipeline((0..2_000).map(|n| exists(&path(n)).watch()).collect::<Vec<_>>()).await;
+    let mut stream = zk.stream();
+    stream.write_all(b"wchp").await.expect("a connection that takes bytes");
+    let whole = zk.word("wchp").await;
+    let got = read_slowly(stream, 20_000).await;
+    assert!(got == whole.as_bytes(), "{} bytes of {}", got.len(), whole.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

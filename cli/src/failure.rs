@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use zoolet_server::StartError;
 
+use crate::settings::quoted;
 use crate::zoo_cfg::ConfigError;
 
 /// The exit code for an operator's mistake.
@@ -17,7 +18,7 @@ pub(crate) enum Failure {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("--log {filter}: {mend}")]
+    #[error("--log {}: {mend}", quoted(.filter))]
     Log { filter: String, mend: String },
     #[error("cannot read the super digest from {}: {source}", .file.display())]
     SuperDigestFile { file: PathBuf, source: io::Error },

@@ -14,8 +14,9 @@ use crate::values::{
     max_frame, port, super_digest, yes_or_no,
 };
 
-/// Where a server listens whose file has a port and no address: everywhere, as ZooKeeper does.
-const ANY_ADDRESS: &str = "0.0.0.0";
+/// Where a server listens whose file has a port and no address: everywhere, as ZooKeeper does. Where there
+/// is no IPv6 that is what IPv4 has.
+const ANY_ADDRESS: &str = "[::]";
 
 /// What a file says.
 #[derive(Debug)]
@@ -324,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_port_without_an_address_is_on_every_address() {
-        assert_eq!(settings("clientPort=2181").binds, ["0.0.0.0:2181"]);
+        assert_eq!(settings("clientPort=2181").binds, ["[::]:2181"]);
         assert_eq!(settings("clientPort=0\nclientPortAddress=localhost").binds, ["localhost:0"]);
         assert_eq!(
             refused("\nclientPortAddress=localhost"),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use zoolet_clock::Hold;
-use zoolet_proto::Request;
+use zoolet_proto::{OpCode, Request};
 
 use crate::client::Client;
 use crate::error::Error;
@@ -146,16 +146,16 @@ pub struct Reply<T> {
 
 pub(crate) enum Waiting {
     /// For the driver.
-    Sent(oneshot::Receiver<Outcome>),
+    Sent { outcome: oneshot::Receiver<Outcome>, op: OpCode },
     /// For the first poll, to say what stopped the request on this side.
     Failed(Option<Error>),
 }
 
 impl Waiting {
-    /// A pair of ends.
-    pub(crate) fn channel() -> (ReplyTo, Self) {
+    /// A pair of ends, for a request of this kind.
+    pub(crate) fn channel(op: OpCode) -> (ReplyTo, Self) {
         let (caller, outcome) = oneshot::channel();
-        (ReplyTo(Some(caller)), Self::Sent(outcome))
+        (ReplyTo(Some(caller)), Self::Sent { outcome, op })
     }
 }
 
@@ -169,11 +169,14 @@ impl<T> Future for Reply<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A driver that is gone without an answer went with its runtime.
-        let gone = || Err(Error::Closed(Subject::local("request", "")));
+        let closed = |subject| Err(Error::Closed(subject));
         let outcome = match &mut self.waiting {
-            Waiting::Sent(outcome) => ready!(Pin::new(outcome).poll(cx)).unwrap_or_else(|_| gone()),
-            Waiting::Failed(error) => error.take().map_or_else(gone, Err),
+            Waiting::Sent { outcome, op } => {
+                let outcome = ready!(Pin::new(outcome).poll(cx));
+                // The driver went while it had this request in hand.
+                outcome.unwrap_or_else(|_| closed(Subject::unanswered(*op)))
+            }
+            Waiting::Failed(error) => error.take().map_or_else(|| closed(Subject::local("request", "")), Err),
         };
         Poll::Ready((self.decode)(outcome))
     }
@@ -182,5 +185,25 @@ impl<T> Future for Reply<T> {
 impl<T> fmt::Debug for Reply<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_whose_outcome_got_lost_may_have_applied() {
+        for (op, exposed) in [(OpCode::SetData, true), (OpCode::Multi, true), (OpCode::GetData, false)] {
+            let (reply_to, waiting) = Waiting::channel(op);
+            drop(reply_to);
+            let mut reply = Reply::new(waiting, |outcome| outcome.map(drop));
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let Poll::Ready(Err(error)) = Pin::new(&mut reply).poll(&mut cx) else {
+                panic!("nobody will answer");
+            };
+            assert!(error.is_session_over());
+            assert_eq!(error.may_have_applied(), exposed, "{error}");
+        }
     }
 }

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{
-    Acl, AddWatchMode, ErrorCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath, Zxid,
+    Acl, AddWatchMode, ErrorCode, OpCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath,
+    Zxid,
 };
 
 use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
@@ -237,6 +238,11 @@ impl Client {
     /// `Persistent` tells every change of the znode and of its list of children; `PersistentRecursive` tells creation,
     /// deletion and change of data of the znode and everything below it.
     ///
+    /// This is so with servers from 3.9 on. Those of 3.6 to 3.8 keep one mode of watch per path and connection, that of
+    /// the watch set last: a one-shot watch on the same path takes the place of this one, and once that has fired, or was
+    /// dropped, the stream tells nothing until the next connection. Nor can they take this kind away: the events of a
+    /// dropped stream are sent, for nobody, until the connection ends.
+    ///
     /// # Errors
     /// `Unimplemented` from servers before 3.6.
     /// # Ordering and cancel safety
@@ -254,8 +260,11 @@ impl Client {
     /// Takes away the watches of one kind on `path` from the server and from everybody here who holds one; those
     /// learn it as [`Error::WatchRemoved`]. Whoever just wants to give up its own drops it instead.
     ///
+    /// Servers before 3.9 take `Data` and `Children` for whatever watch there is, persistent ones included.
+    ///
     /// # Errors
-    /// `NoWatcher` if the server knows none.
+    /// `NoWatcher` if the server knows none; `MarshallingError` for `Persistent` and `PersistentRecursive` from servers
+    /// before 3.9.
     /// # Ordering and cancel safety
     /// Executed in the order of sending. Dropping the future does not recall the request.
     pub fn remove_watches(&self, path: impl Into<String>, kind: WatcherType) -> Call<'_, ()> {
@@ -342,12 +351,13 @@ impl Client {
     /// Closes the session behind everything sent so far: its ephemerals go, and later calls fail with `Closed`.
     ///
     /// # Errors
-    /// `ConnectionLoss` if the server could not confirm it within two thirds of the session timeout; it expires the
-    /// session by itself then.
+    /// `ConnectionLoss` if the server could not confirm it within two thirds of the session timeout, or before the
+    /// runtime went that drives the session; it expires the session by itself then.
     /// # Ordering and cancel safety
-    /// It is under way when this returns the future. Dropping that changes nothing.
+    /// It is under way when this returns the future. Dropping that changes nothing. A close of a session that is being
+    /// closed waits for the same outcome; of one that is over it is done at once.
     pub fn close(&self) -> Reply<()> {
-        let (reply_to, waiting) = Waiting::channel();
+        let (reply_to, waiting) = Waiting::channel(OpCode::CloseSession);
         // If there is no driver, the session is over and its state says how.
         let _ = self.commands.send(Command::Close(reply_to));
         Reply::new(waiting, |outcome| match outcome {
@@ -440,7 +450,7 @@ impl Client {
     }
 
     pub(crate) fn submit(&self, request: Request, timeout: Option<Duration>) -> Waiting {
-        let (reply_to, waiting) = Waiting::channel();
+        let (reply_to, waiting) = Waiting::channel(request.op());
         // The clock is read for those alone who have a deadline.
         let timeout = timeout.or(self.shared.request_timeout);
         let deadline = timeout.and_then(|timeout| self.clock().now().checked_add(timeout));

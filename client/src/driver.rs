@@ -4,10 +4,11 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::thread;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
 use zoolet_clock::{Clock, Hold, Sleep};
 use zoolet_proto::frame::{self, BadLength};
@@ -15,6 +16,9 @@ use zoolet_proto::frame::{self, BadLength};
 use crate::call::{Command, ReplyTo};
 use crate::session::{Link, Session};
 use crate::transport::{Connection, Dialing, Transport};
+
+#[cfg(test)]
+mod tests;
 
 /// Most commands taken at once.
 const TURN: usize = 256;
@@ -119,7 +123,6 @@ impl Driver {
                 again = true;
             }
             if self.session.link() == Link::Over {
-                self.refuse_the_rest(now);
                 return Poll::Ready(());
             }
             // An alarm that rang is set anew behind all that was due at it: by a manual clock it counts as unattended
@@ -131,14 +134,6 @@ impl Driver {
         // Others have a right to run even if the stream never ends.
         cx.waker().wake_by_ref();
         Poll::Pending
-    }
-
-    /// Whoever submitted meanwhile learns how the session ended; whoever submits later asks its published state.
-    fn refuse_the_rest(&mut self, now: Instant) {
-        self.commands.close();
-        while let Ok(command) = self.commands.try_recv() {
-            self.session.handle_command(now, command);
-        }
     }
 
     /// Takes commands until there are none; whether there may be more.
@@ -219,6 +214,25 @@ impl Driver {
         }
         // Polled also as it was: a sleep may wake its task too early, and counts on being polled then.
         Pin::new(&mut self.alarm).poll(cx).is_ready()
+    }
+}
+
+impl Drop for Driver {
+    /// Nobody is left waiting, however this task ends: also if its runtime goes, or what it calls panics.
+    fn drop(&mut self) {
+        self.session.give_up();
+        // Whoever submitted meanwhile learns how the session ended; whoever submits later asks its published state.
+        self.commands.close();
+        let now = self.clock.now();
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.session.handle_command(now, command),
+                Err(TryRecvError::Disconnected) => return,
+                // A command that is counted but not yet in its place, which takes its sender a few instructions more.
+                // The sender takes it for sent, so it must not be left behind.
+                Err(TryRecvError::Empty) => thread::yield_now(),
+            }
+        }
     }
 }
 

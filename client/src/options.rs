@@ -25,6 +25,10 @@ use crate::state::{SessionState, Shared};
 use crate::subject::Subject;
 use crate::transport::{IntoTransport, Transport};
 
+/// What a server can be asked for, in the milliseconds of an int.
+const SHORTEST_SESSION: Duration = Duration::from_millis(1);
+const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// What a session is to be like, from [`Client::options`]; ends in [`connect`](ConnectOptions::connect).
 ///
 /// ```no_run
@@ -71,7 +75,8 @@ impl Default for ConnectOptions {
 
 impl ConnectOptions {
     /// How long the server may hear nothing before it expires the session. Servers keep it within bounds of their own;
-    /// [`Client::session_timeout`] tells what came of it. An idle connection costs a ping every third of it.
+    /// [`Client::session_timeout`] tells what came of it. An idle connection costs a ping every third of it. What is
+    /// asked for is at least 1 ms and at most what the wire has room for, 2,147,483,647 ms or almost 25 days.
     ///
     /// Default: 10 s.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
@@ -164,7 +169,7 @@ impl ConnectOptions {
     /// The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`, `Unreachable` when the time is up, `AuthFailed`.
+    /// `InvalidTarget`, `Unreachable` when the time is up, `AuthFailed`; `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
     /// Dropping the future closes what has come of it. The identities of [`auth`](ConnectOptions::auth) have been sent,
     /// but perhaps not been answered, when this returns.
@@ -179,8 +184,9 @@ impl ConnectOptions {
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
+        let session_timeout = self.session_timeout.clamp(SHORTEST_SESSION, LONGEST_SESSION);
         let settings = Settings {
-            session_timeout: self.session_timeout,
+            session_timeout,
             read_only: self.read_only,
             max_request: self.max_request,
             max_reply: self.max_reply,
@@ -189,14 +195,8 @@ impl ConnectOptions {
             seed: rng.random(),
         };
         let clock = self.clock;
-        let shared = Shared::new(
-            chroot,
-            self.request_timeout,
-            self.session_timeout,
-            clock.clone(),
-            transport.hosts(),
-            rng,
-        );
+        let shared =
+            Shared::new(chroot, self.request_timeout, session_timeout, clock.clone(), transport.hosts(), rng);
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());

@@ -40,7 +40,7 @@ pub enum SessionState {
     Expired,
     /// The server has refused credentials. Final; the session itself lives until it times out.
     AuthFailed,
-    /// The client was closed, or its last handle dropped. Final.
+    /// The client was closed, its last handle dropped, or the runtime that drove it is gone. Final.
     Closed,
 }
 

@@ -25,6 +25,11 @@ impl Subject {
         Self { operation: name(op), path: path.to_owned(), exposed: sent && is_write(op) }
     }
 
+    /// Of a request of which nobody knows how far it came.
+    pub(crate) fn unanswered(op: OpCode) -> Self {
+        Self { operation: name(op), path: String::new(), exposed: is_write(op) }
+    }
+
     /// Of one operation inside a multi that was refused as a whole.
     pub(crate) fn of_part(op: &Op, chroot: &Chroot) -> Self {
         let (op, path) = match op {

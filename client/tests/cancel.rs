@@ -4,13 +4,15 @@ mod common;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use common::door;
 use common::model::{Held, serve};
-use zoolet_client::{AddWatchMode, Client};
+use tokio::runtime::{Builder, Runtime};
+use zoolet_client::{AddWatchMode, Client, Error, SessionState, WatchUpdate};
 
 /// Polls `future` at most `polls` times, letting everything else run in between; whether it came to its end.
 async fn poll_at_most<F: Future>(future: F, polls: usize) -> bool {
@@ -149,9 +151,19 @@ async fn the_last_handle_closes_the_session_and_watches_do_not_hold_it() {
     assert!(watch.changed().await.expect_err("the session is over").is_session_over());
 }
 
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
+}
+
+/// What `future` gives; in virtual time, so that one that never ends fails at once.
+fn outcome<F: Future>(future: F) -> F::Output {
+    let patience = Duration::from_secs(3600);
+    runtime().block_on(async { tokio::time::timeout(patience, future).await.expect("an end") })
+}
+
 #[test]
 fn handles_outlive_their_runtime() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = runtime();
     let (zk, watch, reply) = runtime.block_on(async {
         let (connect, door) = door();
         serve(door);
@@ -163,8 +175,70 @@ fn handles_outlive_their_runtime() {
     drop(runtime);
     drop(watch);
     let late = zk.get_data("/c").send();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    assert!(runtime.block_on(reply).expect_err("nobody answers").is_session_over());
-    assert!(runtime.block_on(late).expect_err("nobody listens").is_session_over());
-    assert!(runtime.block_on(zk.close()).is_ok());
+    assert!(outcome(reply).expect_err("nobody answers").is_session_over());
+    assert!(outcome(late).expect_err("nobody listens").is_session_over());
+    assert!(outcome(zk.close()).is_ok());
+}
+
+#[test]
+fn whoever_waits_for_what_a_session_tells_learns_that_its_runtime_went() {
+    let runtime = runtime();
+    let (zk, watch, mut stream, mut states) = runtime.block_on(async {
+        let (connect, door) = door();
+        serve(door);
+        let zk = Client::connect(connect).await.expect("a session");
+        let (_, _, watch) = zk.get_data("/a").watch().await.expect("a watch");
+        let stream = zk.add_watch("/a", AddWatchMode::Persistent).await.expect("a watch");
+        let states = zk.states();
+        (zk, watch, stream, states)
+    });
+    drop(runtime);
+    assert_eq!(zk.state(), SessionState::Closed);
+    assert_eq!(outcome(zk.ended()), SessionState::Closed);
+    assert!(matches!(outcome(watch.changed()), Err(Error::Closed(_))));
+    assert!(matches!(outcome(stream.next()), Some(WatchUpdate::Ended(Error::Closed(_)))));
+    assert!(outcome(stream.next()).is_none());
+    let told = outcome(async { [states.next().await, states.next().await, states.next().await] });
+    assert_eq!(told, [Some(SessionState::Connected), Some(SessionState::Closed), None]);
+}
+
+#[test]
+fn of_the_calls_that_their_runtime_leaves_behind_the_writes_that_were_sent_may_have_applied() {
+    let runtime = runtime();
+    let (write, read, close, unsent) = runtime.block_on(async {
+        let (connect, mut door) = door();
+        let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+        let zk = zk.expect("a session");
+        let (write, read) = (zk.set_data("/a", "x").send(), zk.get_data("/b").send());
+        peer.next().await.expect("a request");
+        let close = zk.close();
+        peer.next().await.expect("a request");
+        peer.next().await.expect("a request");
+        (write, read, close, zk.set_data("/c", "x").send())
+    });
+    drop(runtime);
+    let error = outcome(write).expect_err("nobody answers");
+    assert!(error.is_session_over() && error.may_have_applied(), "{error:?}");
+    assert_eq!(error.to_string(), "setData /a: the client is closed");
+    assert!(!outcome(read).expect_err("nobody answers").may_have_applied());
+    assert!(!outcome(unsent).expect_err("nobody sends").may_have_applied());
+    assert!(matches!(outcome(close), Err(Error::ConnectionLoss(_))), "no server has confirmed it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closure_that_panics_ends_the_session_for_everybody() {
+    let (connect, mut door) = door();
+    let connected = AtomicBool::new(false);
+    let connect = move || {
+        assert!(!connected.swap(true, SeqCst), "a closure that panics");
+        connect()
+    };
+    let (zk, peer) = tokio::join!(Client::connect(connect), door.accept());
+    let zk = zk.expect("a session");
+    drop(peer);
+    let waiting = zk.get_data("/a").send();
+    let patience = Duration::from_secs(3600);
+    assert_eq!(tokio::time::timeout(patience, zk.ended()).await, Ok(SessionState::Closed));
+    let error = waiting.await.expect_err("nobody answers");
+    assert_eq!(error.to_string(), "getData /a: the client is closed");
 }

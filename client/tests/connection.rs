@@ -226,6 +226,21 @@ async fn the_server_says_how_long_a_session_lives() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_timeout_is_as_long_as_can_be_said_on_the_wire_and_never_nothing() {
+    for (timeout, said) in [(Duration::ZERO, 1), (Duration::MAX, i32::MAX)] {
+        let (connect, mut door) = door();
+        let options = Client::options().session_timeout(timeout);
+        let (zk, greeting) = tokio::join!(options.connect(connect), async {
+            let mut peer = door.open().await;
+            let greeting = peer.greet().await;
+            (greeting, peer)
+        });
+        assert_eq!(greeting.0.timeout, said);
+        assert_eq!(zk.expect("a session").session_timeout(), TIMEOUT);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn connecting_fails_when_its_time_is_up_and_says_what_went_wrong_last() {
     let refuse = || async { Err::<tokio::io::DuplexStream, _>(io::Error::other("nobody home")) };
     let start = tokio::time::Instant::now();

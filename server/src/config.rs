@@ -29,8 +29,18 @@ pub(crate) struct NetConfig {
     pub(crate) max_per_ip: usize,
     pub(crate) max_connections: usize,
     pub(crate) backlog: u32,
-    pub(crate) outbox_limit: usize,
+    /// Where it was set.
+    pub(crate) outbox_limit: Option<usize>,
     pub(crate) words: Words,
+}
+
+impl NetConfig {
+    /// How many bytes may wait for a client.
+    pub(crate) fn outbox_limit(&self) -> usize {
+        const AT_LEAST: usize = 64 << 20;
+        const FRAMES: usize = 64;
+        self.outbox_limit.unwrap_or_else(|| self.max_frame.saturating_mul(FRAMES).max(AT_LEAST))
+    }
 }
 
 /// Which four-letter words are answered. `srvr` always is.
@@ -56,7 +66,7 @@ impl Default for ServerBuilder {
             max_per_ip: 0,
             max_connections: 0,
             backlog: 1024,
-            outbox_limit: 64 << 20,
+            outbox_limit: None,
             words: Words::Listed(Vec::new()),
         };
         Self { core: CoreConfig::default(), net, binds: Vec::new(), clock: None, endpoints: 1 }
@@ -142,9 +152,9 @@ impl ServerBuilder {
 
     /// How many bytes may wait for a client that does not read them; past it the connection is closed. Reading from
     /// it stops far earlier, but up to 32 requests are answered first: with less than 32 of the largest replies a client
-    /// that pipelines is cut off. Default: 64 MiB; Apache has no such bound.
+    /// that pipelines is cut off. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
-        self.net.outbox_limit = bytes;
+        self.net.outbox_limit = Some(bytes);
         self
     }
 
@@ -268,8 +278,8 @@ impl ServerBuilder {
             let bytes = i64::try_from(self.net.max_frame).unwrap_or(i64::MAX);
             return wrong("max_frame", bytes, "must be at least 64 bytes");
         }
-        if self.net.outbox_limit < 1 << 10 {
-            let bytes = i64::try_from(self.net.outbox_limit).unwrap_or(i64::MAX);
+        if self.net.outbox_limit() < 1 << 10 {
+            let bytes = i64::try_from(self.net.outbox_limit()).unwrap_or(i64::MAX);
             return wrong("outbox_limit", bytes, "must be at least 1024 bytes, or every client is cut off");
         }
         Ok(())

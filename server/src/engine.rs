@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zoolet_core::{ConnId, Input, Message, Millis};
+use zoolet_proto::{Acl, Reply};
 
 use crate::fixture::State;
 use crate::machine::Machine;
@@ -47,7 +48,7 @@ impl Engine {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
         } else {
-            self.handle(now, conn, at, inputs);
+            self.handle_each(now, conn, at, inputs, Self::deliver_early);
         }
     }
 
@@ -65,9 +66,7 @@ impl Engine {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.end_turn(engine, now));
         } else {
-            let effects = self.machine.take_effects();
-            self.deliver(&effects.outbound);
-            self.machine.reuse(effects);
+            self.deliver_effects();
         }
         self.asked.drain(..).for_each(|(_, peer)| peer.outbox.nudge());
     }
@@ -107,6 +106,18 @@ impl Engine {
         at: Millis,
         inputs: impl IntoIterator<Item = Input>,
     ) {
+        self.handle_each(now, conn, at, inputs, |_| {});
+    }
+
+    /// The same, with something to do behind each of them.
+    fn handle_each(
+        &mut self,
+        now: Millis,
+        conn: ConnId,
+        at: Millis,
+        inputs: impl IntoIterator<Item = Input>,
+        behind: impl Fn(&mut Self),
+    ) {
         let mut requests = 0;
         let mut last = None;
         for input in inputs {
@@ -120,6 +131,7 @@ impl Engine {
             }
             last = LastRequest::of(&input).map(|next| next.behind(last)).or(last);
             self.execute(now, conn, input);
+            behind(self);
         }
         if requests > 0 {
             self.count(now, conn, at, requests, last);
@@ -163,6 +175,21 @@ impl Engine {
         }
     }
 
+    /// Delivers before the end of the turn if the last message holds much memory of its own, as a turn may have thousands
+    /// of those: the bound of an outbox is then that of what its client asks for.
+    fn deliver_early(&mut self) {
+        const MUCH: usize = 16 << 10;
+        if self.machine.last_message().is_some_and(|message| own_weight(message) > MUCH) {
+            self.deliver_effects();
+        }
+    }
+
+    fn deliver_effects(&mut self) {
+        let effects = self.machine.take_effects();
+        self.deliver(&effects.outbound);
+        self.machine.reuse(effects);
+    }
+
     /// Hands messages to the outboxes, each run for one connection at once. Never waits.
     pub(crate) fn deliver(&mut self, outbound: &[(ConnId, Message)]) {
         // Answers come in the order in which was asked, so that most need no search.
@@ -182,6 +209,19 @@ impl Engine {
             }
         }
         self.stats.sent.fetch_add(sent as u64, Relaxed);
+    }
+}
+
+/// The bytes in a message that it shares with nothing.
+fn own_weight(message: &Message) -> usize {
+    match message {
+        Message::Reply(_, Reply::Ephemerals(paths)) => {
+            paths.iter().map(|path| size_of::<String>() + path.len()).sum()
+        }
+        Message::Reply(_, Reply::Acl(acl, _)) => {
+            acl.iter().map(|entry| size_of::<Acl>() + entry.scheme.len() + entry.id.len()).sum()
+        }
+        _ => 0,
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 #[non_exhaustive]
 pub enum StartError {
     /// The address cannot be listened on; most often another server does already.
-    #[error("cannot listen on {addr}: {source}; choose another address, or port 0 for any free one")]
+    #[error("cannot listen on {}: {source}; choose another address, or port 0 for any free one", .addr.escape_debug())]
     Bind {
         /// The address as it was given.
         addr: String,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use zoolet_core::{
-    ConnId, Core, CoreConfig, Effects, EndpointView, Ensemble, Input, Millis, SessionTable, Tree,
+    ConnId, Core, CoreConfig, Effects, EndpointView, Ensemble, Input, Message, Millis, SessionTable, Tree,
 };
 use zoolet_proto::SessionId;
 
@@ -111,6 +111,14 @@ impl Machine {
         match self {
             Self::One(core) => core.take_effects(),
             Self::Many(ensemble) => ensemble.take_effects(),
+        }
+    }
+
+    /// The last of the messages so far. An ensemble does not tell.
+    pub(crate) fn last_message(&self) -> Option<&Message> {
+        match self {
+            Self::One(core) => core.last_message(),
+            Self::Many(_) => None,
         }
     }
 

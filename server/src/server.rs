@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,15 +66,11 @@ impl Server {
         let ServerBuilder { core, net, binds, clock, endpoints } = builder;
         let clock = clock.unwrap_or_else(Clock::tokio);
         let started = Millis(clock.unix_millis());
-        let mut listeners = Vec::with_capacity(binds.len());
-        let mut addrs = Vec::with_capacity(binds.len());
-        for addr in &binds {
-            let listener = listener::listen(addr, net.backlog).await?;
-            addrs.push(
-                listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })?,
-            );
-            listeners.push(listener);
-        }
+        let listeners = listener::listen(&binds, net.backlog).await?;
+        let addr_of = |(addr, listener): (&String, &TcpListener)| {
+            listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
+        };
+        let addrs = binds.iter().zip(&listeners).map(addr_of).collect::<Result<Vec<_>, _>>()?;
         let client_port = addrs.first().map(SocketAddr::port);
         let span = tracing::info_span!("server", port = client_port);
         let registry = Arc::new(Registry::default());
@@ -193,7 +190,7 @@ impl Shared {
         let span = tracing::debug_span!(
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
-        let outbox = Outbox::new(self.net.outbox_limit);
+        let outbox = Outbox::new(self.net.outbox_limit());
         let peer = Peer::new(addr, endpoint, self.now(), outbox, span);
         let member = self.registry.enter(peer, place);
         if self.stop.is_cancelled() {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{Request, SessionId, jute};
 
+use super::pings::Pings;
 use super::{BACKOFF, Broken, Phase, Session};
 use crate::call::Submission;
 use crate::error::Error;
@@ -110,7 +111,7 @@ impl Session {
         self.failures += 1;
         self.epoch += 1;
         self.out.clear();
-        self.ping_sent = None;
+        self.pings = Pings::default();
         self.watches.lose_connection();
         for call in self.calls.lose_connection(now + self.timeout) {
             self.fail(call, true, Error::ConnectionLoss);
@@ -123,14 +124,14 @@ impl Session {
 
     /// None behind a connection that was of use, nor until every host had its turn. Then up to [`BACKOFF`], so that not
     /// everybody whom a restarting server has lost comes back at once, and from there about the double each round, up to
-    /// a sixth of the session timeout.
+    /// a sixth of the session timeout; also in the shortest session not less than at first.
     fn pause(&mut self) -> Duration {
         let hosts = self.settings.hosts.max(1);
         if (self.failures == 1 && self.established) || self.failures % hosts != 0 {
             return Duration::ZERO;
         }
         let round = u32::try_from(self.failures / hosts - 1).unwrap_or(u32::MAX);
-        let most = (BACKOFF * 2u32.pow(round.min(16))).min(self.timeout / 6);
+        let most = (BACKOFF * 2u32.pow(round.min(16))).min((self.timeout / 6).max(BACKOFF));
         let least = if round == 0 { Duration::ZERO } else { most / 2 };
         self.rng.random_range(least..=most)
     }

@@ -25,14 +25,18 @@ use crate::watch::{WatchKind, WatchTable};
 mod answer;
 mod connection;
 mod flight;
+mod pings;
 mod reply;
 #[cfg(test)]
 mod tests;
 
 use flight::{Calls, Lapse};
+use pings::Pings;
 
 /// The longest first pause between two rounds of attempts; it doubles from there.
 const BACKOFF: Duration = Duration::from_millis(50);
+/// What an attempt is given at least, however short the session timeout or many the hosts.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a session is to be like.
 #[derive(Debug, Clone)]
@@ -92,7 +96,7 @@ pub(crate) struct Session {
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is no longer the one meant.
     epoch: u64,
-    /// Connections and attempts that failed since anything was last answered.
+    /// Connections and attempts that failed since a server was last of use.
     failures: usize,
     rng: StdRng,
     id: SessionId,
@@ -109,7 +113,7 @@ pub(crate) struct Session {
     out: BytesMut,
     last_sent: Instant,
     last_heard: Instant,
-    ping_sent: Option<Instant>,
+    pings: Pings,
     answered: usize,
     closing: Option<Closing>,
 }
@@ -118,7 +122,8 @@ pub(crate) struct Session {
 struct Closing {
     /// When to stop waiting for the server's word.
     until: Instant,
-    reply_to: ReplyTo,
+    /// Everybody who has asked for it.
+    reply_to: Vec<ReplyTo>,
 }
 
 impl Session {
@@ -148,7 +153,7 @@ impl Session {
             out: BytesMut::new(),
             last_sent: now,
             last_heard: now,
-            ping_sent: None,
+            pings: Pings::default(),
             answered: 0,
             closing: None,
         }
@@ -207,7 +212,7 @@ impl Session {
 
     /// How long one attempt may take, from dialing to the session.
     fn patience(&self) -> Duration {
-        self.timeout / u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX)
+        (self.timeout / u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX)).max(LEAST_PATIENCE)
     }
 
     /// The server had a sign of life at `sent` or later. One that is cut off from its ensemble keeps no session alive.
@@ -231,12 +236,16 @@ impl Session {
         }
     }
 
-    /// Closes the session behind everything submitted so far. Nothing can be submitted after it.
+    /// Closes the session behind everything submitted so far. Nothing can be submitted after it but another close, which
+    /// waits for the same outcome.
     pub(crate) fn handle_close(&mut self, now: Instant, mut reply_to: ReplyTo) {
-        if self.closing.is_some() || self.phase == Phase::Over {
+        if self.phase == Phase::Over {
             return reply_to.send(Ok(answer::empty()));
         }
-        self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to });
+        if let Some(closing) = &mut self.closing {
+            return closing.reply_to.push(reply_to);
+        }
+        self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
         match self.phase {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
             // A session that may exist must be taken up to be closed; see `resume`.
@@ -316,9 +325,8 @@ impl Session {
             };
             call.reply_to.send(Err(error));
         });
-        if let Some(mut closing) = self.closing.take_if(|closing| closing.until <= now) {
-            closing.reply_to.send(Err(Error::ConnectionLoss(Subject::local("closeSession", ""))));
-            return self.end(SessionState::Closed);
+        if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
+            return self.give_up();
         }
         match self.phase {
             Phase::Resting { until } if until <= now => {
@@ -336,10 +344,19 @@ impl Session {
                     OpCode::Ping.encode(out);
                 });
                 self.last_sent = now;
-                self.ping_sent.get_or_insert(now);
+                self.pings.sent(now);
             }
             _ => {}
         }
+    }
+
+    /// Ends the session without a word of the server's, unless it is over.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(closing) = self.closing.take() {
+            let error = Error::ConnectionLoss(Subject::local("closeSession", ""));
+            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(Err(error.clone())));
+        }
+        self.end(SessionState::Closed);
     }
 
     /// The session is over. Whoever waits for anything learns it.
@@ -361,8 +378,8 @@ impl Session {
         for call in waiting {
             self.fail(call, false, |subject| end.error(subject));
         }
-        if let Some(mut closing) = self.closing.take() {
-            closing.reply_to.send(Ok(answer::empty()));
+        if let Some(closing) = self.closing.take() {
+            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(Ok(answer::empty())));
         }
     }
 }

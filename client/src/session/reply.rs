@@ -16,10 +16,13 @@ impl Session {
         match header.xid {
             Xid::EVENT => return self.handle_event(header.zxid, body),
             Xid::PING => {
-                if let Some(sent) = self.ping_sent.take() {
+                if is_lost(header.error_code()) {
+                    return Err(LOST);
+                }
+                if let Some(sent) = self.pings.answered() {
                     self.contacted(sent);
                 }
-                self.seen(header.zxid);
+                self.seen(&header);
                 return Ok(());
             }
             _ => {}
@@ -29,21 +32,26 @@ impl Session {
             return Err(Broken("a reply to a request whose turn it is not"));
         };
         if !is_lost(error) {
-            self.seen(header.zxid);
+            self.seen(&header);
         }
         self.answer(now, in_flight, error, body)
     }
 
-    /// The server is of use, and up to `zxid` nothing is left to be told: not so while some watches are still to be set
-    /// again, nor with an event, as those of one transaction come one by one and a connection may be lost between them.
-    fn seen(&mut self, zxid: Zxid) {
+    /// The server is of use, and up to the zxid of this reply nothing is left to be told: not so while some watches are
+    /// still to be set again, nor with an event, as those of one transaction come one by one and a connection may be lost
+    /// between them.
+    fn seen(&mut self, header: &ReplyHeader) {
         if self.calls.restores_watches() {
             return;
         }
-        self.failures = 0;
-        if zxid > self.last_zxid {
-            self.last_zxid = zxid;
-            self.shared.set_zxid(zxid);
+        // What a connection begins with does not make it one that was of use: a server that goes each time behind that
+        // would be dialed without a pause.
+        if !matches!(header.xid, Xid::AUTH | Xid::SET_WATCHES) {
+            self.failures = 0;
+        }
+        if header.zxid > self.last_zxid {
+            self.last_zxid = header.zxid;
+            self.shared.set_zxid(header.zxid);
         }
     }
 
@@ -66,6 +74,8 @@ impl Session {
             }
             // To a server it is no sign of life.
             Request::Auth(_) => {}
+            // Of a session that it does not have it has seen none.
+            _ if is_lost(error) => {}
             _ => self.contacted(sent),
         }
         let reply = match error {
@@ -93,7 +103,7 @@ impl Session {
             self.answered += 1;
         }
         self.settle_watch(now, &call.request, error);
-        if is_lost(error) { Err(Broken("the server has lost the session")) } else { Ok(()) }
+        if is_lost(error) { Err(LOST) } else { Ok(()) }
     }
 
     /// Enters what became of the watch of a request. If nobody wants it any more it is taken away again.
@@ -152,6 +162,9 @@ impl Session {
         Ok(())
     }
 }
+
+/// That the server says it.
+const LOST: Broken = Broken("the server has lost the session");
 
 /// Whether the server has no such session, or not here. The next handshake tells what has become of it.
 fn is_lost(error: Option<ErrorCode>) -> bool {

@@ -53,7 +53,7 @@ pub enum WatchUpdate {
     Ended(Error),
 }
 
-/// The four kinds of watches a server keeps per path and connection.
+/// The four kinds of watches a server keeps per path and connection; before 3.9 the one of them that was set last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum WatchKind {
     Data,
@@ -148,7 +148,8 @@ impl Future for Watch {
 
 /// A persistent watch: a [`Stream`] of changes that ends with the session.
 ///
-/// Dropping it takes the watch back, from the server too if nobody else here uses it.
+/// Dropping it takes the watch back, from the server too if nobody else here uses it. With servers before 3.9 there is
+/// less to count on: see [`Client::add_watch`](crate::Client::add_watch).
 #[derive(Debug)]
 #[must_use = "a watch is taken back when it is dropped"]
 pub struct WatchStream {

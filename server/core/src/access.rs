@@ -1,6 +1,7 @@
 //! Identities of connections, and whether an ACL lets them do something.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -44,12 +45,12 @@ impl Identity {
     }
 }
 
-/// The digest identity behind the credentials `user:password`
+/// The digest identity behind the credentials `user:password`, which are read as text first
 /// (`DigestAuthenticationProvider.generateDigest`).
 pub(crate) fn digest(credentials: &[u8]) -> String {
-    let user = credentials.split(|byte| *byte == b':').next().unwrap_or_default();
-    let hash = BASE64.encode(Sha1::digest(credentials));
-    format!("{}:{hash}", String::from_utf8_lossy(user))
+    let credentials = String::from_utf8_lossy(credentials);
+    let hash = BASE64.encode(Sha1::digest(credentials.as_bytes()));
+    format!("{}:{hash}", user_of(&credentials))
 }
 
 /// The identities that an addauth adds; `None` refuses it.
@@ -83,6 +84,34 @@ pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
         || ids.contains(&Identity::Super)
 }
 
+/// What was found of long lists while one request is executed: a multi or a multiRead can ask tens of thousands of times
+/// for one of tens of thousands of entries.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    /// By where a list lies, which is kept there meanwhile.
+    known: RefCell<HashMap<(usize, Perms), Verdict>>,
+}
+
+type Verdict = (Arc<[Acl]>, bool);
+
+impl Verdicts {
+    /// As [`allows`], for the identities that send the request.
+    pub(crate) fn allows(&self, acl: &Arc<[Acl]>, perms: Perms, ids: &[Identity]) -> bool {
+        const LONG: usize = 16;
+        if acl.len() <= LONG {
+            return allows(acl, perms, ids);
+        }
+        let mut known = self.known.borrow_mut();
+        let key = (acl.as_ptr().addr(), perms);
+        known.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
+    }
+
+    /// Before the next request: others may send it.
+    pub(crate) fn forget(&mut self) {
+        self.known.get_mut().clear();
+    }
+}
+
 fn is_anyone(entry: &Acl) -> bool {
     entry.scheme == "world" && entry.id == "anyone"
 }
@@ -93,10 +122,13 @@ fn is_anyone(entry: &Acl) -> bool {
 /// # Errors
 /// [`ErrorCode::InvalidAcl`] if the list is empty or one entry is not valid.
 pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCode> {
+    const FEW: usize = 16;
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
+    let mut seen = HashSet::new();
     for (at, entry) in acl.iter().enumerate() {
         // Equal entries as they were sent; what `auth` becomes may repeat them.
-        if acl[..at].contains(entry) {
+        let again = if acl.len() <= FEW { acl[..at].contains(entry) } else { !seen.insert(entry) };
+        if again {
             continue;
         }
         if entry.scheme == "auth" {
@@ -168,17 +200,17 @@ impl AclCache {
         }
     }
 
-    /// Stores the list of a znode that has come, so that equal ones share it.
-    pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) {
+    /// Stores the list of a znode that has come, and gives the one that equal ones share: several of a multi were none
+    /// of them stored when it was decided.
+    #[must_use]
+    pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) -> Arc<[Acl]> {
         if self.is_open(acl) {
-            return;
+            return Arc::clone(&self.open);
         }
-        match self.others.get_mut(acl) {
-            Some(znodes) => *znodes += 1,
-            None => {
-                self.others.insert(Arc::clone(acl), 1);
-            }
-        }
+        let stored = self.others.get_key_value(acl).map_or(acl, |(stored, _)| stored);
+        let stored = Arc::clone(stored);
+        *self.others.entry(Arc::clone(&stored)).or_default() += 1;
+        stored
     }
 
     /// Forgets the list of a znode that is gone, if no other has it.
@@ -207,6 +239,8 @@ mod tests {
     #[test]
     fn a_digest_is_the_hash_of_user_and_password() {
         assert_eq!(digest(b"bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
+        // What is no UTF-8 is replaced before, as a real server showed.
+        assert_eq!(digest(b"u\xe4:p\xe4"), "u\u{fffd}:XPvHYIDhEttyoBuJYS5s2SXk1ZY=");
     }
 
     #[test]
@@ -229,11 +263,11 @@ mod tests {
     #[test]
     fn equal_lists_are_stored_once_and_forgotten_with_their_last_znode() {
         let mut cache = AclCache::default();
-        let one = cache.shared(Acl::read_only());
-        cache.keep(&one);
+        let one = cache.keep(&cache.shared(Acl::read_only()));
         let two = cache.shared(Acl::read_only());
         assert!(Arc::ptr_eq(&one, &two));
-        cache.keep(&two);
+        let two = cache.keep(&Acl::read_only().into());
+        assert!(Arc::ptr_eq(&one, &two), "though nothing was stored when it was decided");
         cache.release(&one);
         assert_eq!(cache.others.len(), 1);
         cache.release(&two);

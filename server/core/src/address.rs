@@ -37,7 +37,10 @@ fn subnet(text: &str) -> Option<(IpAddr, u32)> {
     let addr = if addr.contains(':') { IpAddr::V6(v6(addr)?) } else { IpAddr::V4(v4(addr)?) };
     let max = if addr.is_ipv4() { 32 } else { 128 };
     let bits = match bits {
-        Some(bits) => bits.parse().ok().filter(|bits| *bits <= max)?,
+        // `-0` is a number to Java.
+        Some(bits) => {
+            bits.parse::<i32>().ok().and_then(|bits| u32::try_from(bits).ok()).filter(|bits| *bits <= max)?
+        }
         None => max,
     };
     Some((addr, bits))
@@ -97,6 +100,7 @@ mod tests {
             ("127.0.0.0/8", true),
             ("127.0.0.0/31", true),
             ("10.0.0.0/0", true),
+            ("10.0.0.0/-0", true),
             ("::/0", false),
             ("127.0.0.1/33", false),
         ] {

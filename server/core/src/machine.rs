@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use zoolet_proto::records::{AuthPacket, SaslToken, SetWatches2};
 use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
 
-use crate::access::{Identity, authenticate};
+use crate::access::{Identity, Verdicts, authenticate};
 use crate::config::CoreConfig;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
 use crate::prepare::Write;
@@ -31,6 +31,7 @@ pub struct Core {
     pub(crate) unattached: BTreeSet<(Millis, ConnId)>,
     pub(crate) sweep: Sweep,
     pub(crate) effects: Effects,
+    pub(crate) verdicts: Verdicts,
 }
 
 /// A connection as the core knows it.
@@ -42,6 +43,14 @@ pub(crate) struct Link {
     pub(crate) idle_until: Millis,
     /// Whether its session is taken to live at another server by now.
     pub(crate) moved: bool,
+}
+
+impl Link {
+    /// Whether that many identities may be one connection's: an ACL of `auth` entries stands for all of them, each.
+    fn has_room_for(&self, ids: &[Identity]) -> bool {
+        const MAX: usize = 32;
+        self.ids.len() + ids.iter().filter(|id| !self.ids.contains(id)).count() <= MAX
+    }
 }
 
 /// A request on its way: who asked, under which number, and when.
@@ -64,6 +73,7 @@ impl Core {
             unattached: BTreeSet::new(),
             sweep: Sweep::new(&config, now),
             effects: Effects::default(),
+            verdicts: Verdicts::default(),
             config,
         }
     }
@@ -72,6 +82,7 @@ impl Core {
     ///
     /// `now` must not go back between calls.
     pub fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
+        self.verdicts.forget();
         match input {
             Input::Open { peer } => self.open(now, conn, peer),
             Input::Connect(request) => self.connect(now, conn, &request),
@@ -115,6 +126,11 @@ impl Core {
     /// What the inputs since the last call came to.
     pub fn take_effects(&mut self) -> Effects {
         std::mem::take(&mut self.effects)
+    }
+
+    /// The last message since that call.
+    pub fn last_message(&self) -> Option<&Message> {
+        self.effects.outbound.last().map(|(_, message)| message)
     }
 
     /// Takes back effects that are dealt with, for their memory: the next ones are then written where these were.
@@ -272,7 +288,7 @@ impl Core {
         let Some(link) = self.links.get_mut(&call.conn) else { return };
         let super_digest = self.config.super_digest.as_deref();
         match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), link.peer, super_digest) {
-            Some(ids) => {
+            Some(ids) if link.has_room_for(&ids) => {
                 for id in ids {
                     if !link.ids.contains(&id) {
                         link.ids.push(id);
@@ -280,7 +296,7 @@ impl Core {
                 }
                 self.reply(call, Zxid(0), Reply::Empty);
             }
-            None => {
+            _ => {
                 self.refuse(call, Zxid(0), ErrorCode::AuthFailed);
                 self.close(call.conn);
             }

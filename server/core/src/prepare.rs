@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, ZnodePath, parent_of};
 
-use crate::access::{Identity, allows, fix_up};
+use crate::access::{Identity, Verdicts, fix_up};
 use crate::config::CoreConfig;
 use crate::pending::{Facts, Pending, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM};
@@ -28,14 +28,15 @@ pub(crate) enum Write {
 #[derive(Clone, Copy)]
 pub(crate) struct Actor<'a> {
     pub(crate) ids: &'a [Identity],
+    pub(crate) verdicts: &'a Verdicts,
     pub(crate) config: &'a CoreConfig,
     /// The server itself: no ACL holds it.
     pub(crate) internal: bool,
 }
 
 impl Actor<'_> {
-    fn needs(self, perms: Perms, acl: &[Acl]) -> Result<(), ErrorCode> {
-        let allowed = self.internal || self.config.skip_acl || allows(acl, perms, self.ids);
+    fn needs(self, perms: Perms, acl: &Arc<[Acl]>) -> Result<(), ErrorCode> {
+        let allowed = self.internal || self.config.skip_acl || self.verdicts.allows(acl, perms, self.ids);
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 }
@@ -184,7 +185,7 @@ mod tests {
     /// The next sequential name below the root, created.
     fn next_name(tree: &mut Tree) -> Arc<str> {
         let config = CoreConfig::default();
-        let actor = Actor { ids: &[], config: &config, internal: false };
+        let actor = Actor { ids: &[], verdicts: &Verdicts::default(), config: &config, internal: false };
         let (path, data, acl) = ("/n-".to_owned(), None, Acl::open());
         let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
         let op = decide(&Pending::new(tree), actor, write).unwrap();

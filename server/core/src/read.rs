@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, SessionId};
 
-use crate::access::{Identity, allows, masked};
+use crate::access::{Identity, masked};
 use crate::machine::{Call, Core};
 use crate::message::ConnId;
 use crate::watch::Modes;
@@ -137,7 +137,7 @@ impl Core {
     }
 
     fn may(&self, conn: ConnId, node: &Znode, perms: Perms) -> bool {
-        self.config.skip_acl || allows(node.acl(), perms, self.ids(conn))
+        self.config.skip_acl || self.verdicts.allows(node.shared_acl(), perms, self.ids(conn))
     }
 
     fn ids(&self, conn: ConnId) -> &[Identity] {

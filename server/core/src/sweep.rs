@@ -69,7 +69,7 @@ impl Core {
 
     /// An internal request like any other: checked again, with a zxid of its own.
     fn delete_container(&mut self, now: Millis, path: &str) {
-        let actor = Actor { ids: &[], config: &self.config, internal: true };
+        let actor = Actor { ids: &[], verdicts: &self.verdicts, config: &self.config, internal: true };
         let write = Write::DeleteContainer { path: path.to_owned() };
         let op = decide(&Pending::new(&self.tree), actor, write).unwrap_or_else(TxnOp::Error);
         self.commit(now, SessionId(0), Xid(0), op, |_| {});

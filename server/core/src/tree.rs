@@ -199,8 +199,7 @@ impl Tree {
             }
             TxnOp::SetAcl { path, acl, aversion } => {
                 let Some(node) = self.nodes.get_mut(path) else { return };
-                self.acls.keep(acl);
-                let old = std::mem::replace(&mut node.acl, Arc::clone(acl));
+                let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
                 node.aversion = *aversion;
                 let stat = node.stat();
                 self.acls.release(&old);
@@ -236,7 +235,7 @@ impl Tree {
     }
 
     /// Puts a znode in its place, with its parent and in the sets it belongs to.
-    fn insert(&mut self, node: Znode) {
+    fn insert(&mut self, mut node: Znode) {
         let path = &node.path;
         if **path != *ROOT {
             if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
@@ -250,7 +249,7 @@ impl Tree {
         } else if node.owner.as_ttl().is_some() {
             self.ttls.insert(Arc::clone(path));
         }
-        self.acls.keep(&node.acl);
+        node.acl = self.acls.keep(&node.acl);
         self.data_size += path.len() + node.data_len();
         self.nodes.insert(node);
     }

@@ -164,12 +164,14 @@ impl Core {
             }
             Op::GetData(_) | Op::GetChildren(_) => return Err(Refused { takes_zxid: true }),
         };
-        let mode = match CreateMode::from_code(record.flags) {
-            Some(mode) if !mode.is_ttl() => mode,
-            _ => return Err(Refused { takes_zxid: true }),
+        let Some(mode) = CreateMode::from_code(record.flags) else {
+            return Err(Refused { takes_zxid: true });
         };
         if record.acl.is_none() {
             return Err(Refused { takes_zxid: false });
+        }
+        if mode.is_ttl() {
+            return Err(Refused { takes_zxid: true });
         }
         let container = create_op == CreateOp::Container || mode == CreateMode::Container;
         let owner = if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), session) };
@@ -195,7 +197,7 @@ impl Core {
 
     fn actor(&self, call: Call) -> Actor<'_> {
         let ids = self.links.get(&call.conn).map_or(&[][..], |link| &link.ids);
-        Actor { ids, config: &self.config, internal: false }
+        Actor { ids, verdicts: &self.verdicts, config: &self.config, internal: false }
     }
 
     /// Gives `op` the next zxid, applies it, tells the watchers and then `seen`.

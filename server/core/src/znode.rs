@@ -113,6 +113,11 @@ impl Znode {
         &self.acl
     }
 
+    /// The same as znodes with an equal one share it.
+    pub(crate) fn shared_acl(&self) -> &Arc<[Acl]> {
+        &self.acl
+    }
+
     /// When it goes.
     pub fn owner(&self) -> Owner {
         self.owner

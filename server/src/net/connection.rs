@@ -36,7 +36,7 @@ const IN_A_ROW: usize = 2;
 const MIN_READ: usize = 1 << 10;
 const MAX_READ: usize = 64 << 10;
 
-/// How long a closing connection may take to send what is left, and then as long again to close its end.
+/// How long the peer of a closing connection may take none of what is left to be sent, and then to close its end.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// How the talk with a peer has ended.
@@ -79,18 +79,23 @@ impl Connection {
         self.member.peer.traffic.all_taken();
         self.send(&mut smallvec![Input::Closed]).await;
         let farewell = async {
-            match end {
+            let asked = match end {
                 End::Close => return,
-                End::Flushed { asked } => return linger(&mut reader, &mut writer, asked).await,
-                End::Word(word, behind) => self.answer(word, &behind, &mut reader, &mut writer).await,
-            }
-            linger(&mut reader, &mut writer, false).await;
+                End::Flushed { asked } => asked,
+                End::Word(word, behind) => {
+                    if !self.answer(word, &behind, &mut reader, &mut writer).await {
+                        return;
+                    }
+                    false
+                }
+            };
+            let _ = tokio::time::timeout(LINGER, linger(&mut reader, &mut writer, asked)).await;
         };
         // A server that stops waits for no peer.
         tokio::select! {
             biased;
             () = self.shared.stop.cancelled() => {}
-            _ = tokio::time::timeout(LINGER, farewell) => {}
+            () = farewell => {}
         }
         if self.member.peer.outbox.is_reset() {
             reader.with(|stream| ending.reset(stream));
@@ -242,9 +247,14 @@ impl Connection {
             inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count();
         if frames > 0 {
             self.member.peer.outbox.asked(frames);
-            self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         }
-        self.shared.inbox.send(self.member.id, inputs).await
+        if !self.shared.inbox.send(self.member.id, inputs).await {
+            return false;
+        }
+        // Only now is it sure that they will be dealt with: a connection that is closed while it waits for a place takes
+        // them along.
+        self.shared.stats.received.fetch_add(frames as u64, Relaxed);
+        true
     }
 
     async fn write_loop<S: AsyncWrite + Unpin>(
@@ -306,15 +316,8 @@ impl Connection {
         if bytes.is_empty() {
             return Ok(true);
         }
-        let writing = async {
-            writer.write_all(bytes).await?;
-            // Streams that were handed in may buffer what is written.
-            writer.flush().await
-        };
-        tokio::select! {
-            biased;
-            written = writing => written?,
-            () = self.overdue() => return Ok(false),
+        if !send_all(writer, bytes, || self.overdue()).await? {
+            return Ok(false);
         }
         self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
         Ok(true)
@@ -326,18 +329,49 @@ impl Connection {
         let _ = tokio::time::timeout(LINGER, self.member.peer.outbox.dead()).await;
     }
 
+    /// Answers a four-letter word; false if the peer does not take it, or does not send what belongs to the word.
     async fn answer(
         &self,
         word: FourLetterWord,
         behind: &[u8],
         reader: &mut (impl AsyncRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
-    ) {
+    ) -> bool {
         let behind = AsyncReadExt::chain(behind, reader);
-        let text = self.shared.answer(&self.member.peer, word, behind).await;
-        if let Err(error) = writer.write_all(text.as_bytes()).await {
-            tracing::debug!(word = word.name(), %error, "cannot answer");
+        let text = tokio::time::timeout(LINGER, self.shared.answer(&self.member.peer, word, behind)).await;
+        let Ok(text) = text else { return false };
+        match send_all(writer, text.as_bytes(), || tokio::time::sleep(LINGER)).await {
+            Ok(sent) => sent,
+            Err(error) => {
+                tracing::debug!(word = word.name(), %error, "cannot answer");
+                false
+            }
         }
+    }
+}
+
+/// Sends bytes; false if it was given up. `patience` begins anew whenever some of them are taken.
+async fn send_all<P: Future<Output = ()>>(
+    writer: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    patience: impl Fn() -> P,
+) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        let written = tokio::select! {
+            biased;
+            written = writer.write(bytes) => written?,
+            () = patience() => return Ok(false),
+        };
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    // Streams that were handed in may buffer what is written.
+    tokio::select! {
+        biased;
+        flushed = writer.flush() => flushed.map(|()| true),
+        () = patience() => Ok(false),
     }
 }
 

@@ -202,7 +202,7 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let Turns { engine, open, moved, clock, stop, .. } = &*self.turns;
         let registry = Arc::clone(&locked(engine).registry);
-        let _ending = Ending { stop: stop.clone(), registry };
+        let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&registry) };
         let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).alarm;
         let mut alarm = clock.sleep_until(clock.instant_of(due.0));
@@ -219,11 +219,14 @@ impl Driver {
             }
             if rang {
                 // What has been sent by now was sent in time, though it may lie in a socket yet. So others run before, and all
-                // of those that the runtime has something for if it has one thread.
+                // of those that the runtime has something for if it has one thread. Where there are many they don't all have
+                // room in the inbox at once, nor does the runtime look at all sockets at once.
                 open.fetch_add(1, Ordering::Relaxed);
-                yield_now().await;
-                let there = self.inbox.len();
-                items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
+                for _ in 0..1 + 2 * (registry.len() / INBOX) {
+                    yield_now().await;
+                    let there = self.inbox.len();
+                    items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
+                }
             }
             let taken = items.len() + usize::from(rang) + usize::from(told);
             let turn = self.turns.take(|engine, now| {

@@ -1,7 +1,7 @@
 //! The accept loop of one listening socket.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,27 +15,42 @@ use crate::server::Shared;
 /// How long accepting pauses after an error, most often that of having no descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens on the first address that `addr` resolves to and that can be listened on.
-pub(crate) async fn listen(addr: &str, backlog: u32) -> Result<TcpListener, StartError> {
-    let fail = |source| StartError::Bind { addr: addr.to_owned(), source };
+/// Listens on each of the addresses: the first that it resolves to and that can be had. None takes a connection before
+/// all are bound, as who connects is to be answered.
+pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpListener>, StartError> {
+    let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
+    let mut sockets = Vec::with_capacity(addrs.len());
+    for addr in addrs {
+        sockets.push(bind_first(addr).await.map_err(|source| fail(addr, source))?);
+    }
+    let listen = |(addr, socket): (_, TcpSocket)| socket.listen(backlog).map_err(|source| fail(addr, source));
+    addrs.iter().zip(sockets).map(listen).collect()
+}
+
+async fn bind_first(addr: &str) -> io::Result<TcpSocket> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for candidate in lookup_host(addr).await.map_err(fail)? {
-        match bind(candidate, backlog) {
-            Ok(listener) => return Ok(listener),
+    let candidates = lookup_host(addr).await?.flat_map(|found| {
+        // Everywhere is everywhere, on a machine without IPv6 too.
+        let everywhere = found.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        [found].into_iter().chain(everywhere.then_some((Ipv4Addr::UNSPECIFIED, found.port()).into()))
+    });
+    for candidate in candidates {
+        match bind(candidate) {
+            Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
     }
-    Err(fail(last))
+    Err(last)
 }
 
-fn bind(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+fn bind(addr: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT. On Windows
     // it would let two servers have one port.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
-    socket.listen(backlog)
+    Ok(socket)
 }
 
 /// Accepts connections until the server is stopped.

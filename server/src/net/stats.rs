@@ -159,7 +159,8 @@ impl ConnStats {
     }
 
     pub(crate) fn reset(&mut self) {
-        *self = Self { word: self.word, ..Self::default() };
+        let outstanding = self.received.saturating_sub(self.handled);
+        *self = Self { word: self.word, received: outstanding, ..Self::default() };
     }
 }
 

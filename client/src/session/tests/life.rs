@@ -123,6 +123,24 @@ fn a_close_leaves_behind_everything_before_it() {
 }
 
 #[test]
+fn every_close_waits_for_the_same_outcome() {
+    let mut desk = Desk::up();
+    drop(desk.close());
+    let (mut second, mut third) = (desk.close(), desk.close());
+    assert_eq!(desk.sent(), [Request::CloseSession]);
+    assert!(second.is_open() && third.is_open());
+    desk.reply(1, 1, Reply::Empty);
+    assert!(second.outcome().expect("an outcome").is_ok());
+    assert!(third.outcome().expect("an outcome").is_ok());
+
+    let mut desk = Desk::up();
+    let (mut first, mut second) = (desk.close(), desk.close());
+    desk.pass(TIMEOUT);
+    assert!(matches!(first.error(), Error::ConnectionLoss(_)));
+    assert!(matches!(second.error(), Error::ConnectionLoss(_)));
+}
+
+#[test]
 fn a_watch_that_is_given_up_behind_a_close_is_no_request_behind_it() {
     let mut desk = Desk::up();
     let mut watched = desk.call(get_watched("/w"));

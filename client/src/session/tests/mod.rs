@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use zoolet_clock::{Clock, Hold};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
-    ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid,
-    frame, jute, records,
+    ErrorCode, EventType, Incoming, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Stat, Xid,
+    Zxid, frame, jute, records,
 };
 
 use super::{Link, Session, Settings};
@@ -45,7 +45,7 @@ struct Pending(Waiting);
 impl Pending {
     fn outcome(&mut self) -> Option<Outcome> {
         match &mut self.0 {
-            Waiting::Sent(outcome) => outcome.try_recv().ok(),
+            Waiting::Sent { outcome, .. } => outcome.try_recv().ok(),
             Waiting::Failed(_) => panic!("a desk fails nothing by itself"),
         }
     }
@@ -178,7 +178,7 @@ impl Desk {
     }
 
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
-        let (reply_to, waiting) = Waiting::channel();
+        let (reply_to, waiting) = Waiting::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
         let call = Submission { request, reply_to, deadline, losses: 0, hold: Hold::default() };
         self.session.handle_command(self.now, Command::Submit(call));
@@ -186,7 +186,7 @@ impl Desk {
     }
 
     fn close(&mut self) -> Pending {
-        let (reply_to, waiting) = Waiting::channel();
+        let (reply_to, waiting) = Waiting::channel(OpCode::CloseSession);
         self.session.handle_command(self.now, Command::Close(reply_to));
         Pending(waiting)
     }

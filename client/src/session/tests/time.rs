@@ -64,6 +64,96 @@ fn the_last_contact_is_when_the_answered_request_was_sent() {
 }
 
 #[test]
+fn of_several_pings_under_way_each_reply_proves_its_own() {
+    let mut desk = Desk::up();
+    let start = desk.now;
+    desk.pass(THIRD);
+    desk.event(2, EventType::NodeDataChanged, "/not/mine");
+    desk.pass(THIRD);
+    assert_eq!(desk.sent(), [Request::Ping, Request::Ping]);
+    desk.pass(THIRD / 2);
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert_eq!(desk.shared.last_contact(), start + THIRD);
+    desk.pass(THIRD / 2);
+    assert_eq!(desk.sent(), [Request::Ping]);
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert_eq!(desk.shared.last_contact(), start + 2 * THIRD, "what was answered is the second ping");
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert_eq!(desk.shared.last_contact(), start + 3 * THIRD);
+}
+
+#[test]
+fn pings_of_a_lost_connection_are_not_what_the_next_one_answers() {
+    let mut desk = Desk::up();
+    desk.pass(THIRD);
+    desk.pass(MS);
+    desk.cut();
+    desk.connect();
+    let contact = desk.now;
+    desk.sent();
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert_eq!(desk.shared.last_contact(), contact);
+}
+
+#[test]
+fn however_many_pings_stay_unanswered_a_reply_never_proves_too_much() {
+    let mut desk = Desk::up();
+    let start = desk.now;
+    for _ in 0..100 {
+        desk.pass(THIRD);
+        desk.event(2, EventType::NodeDataChanged, "/not/mine");
+    }
+    assert_eq!(desk.sent().len(), 100);
+    for answered in 1..100 {
+        desk.reply(Xid::PING.0, 2, Reply::Empty);
+        assert!(desk.shared.last_contact() <= start + THIRD * answered, "{answered} answered");
+    }
+    desk.pass(THIRD);
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert!(desk.shared.last_contact() <= start + THIRD * 100, "the last one of those before");
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    desk.pass(THIRD);
+    desk.reply(Xid::PING.0, 2, Reply::Empty);
+    assert_eq!(desk.shared.last_contact(), start + THIRD * 102, "all is as it was once all are answered");
+}
+
+#[test]
+fn a_server_that_has_lost_the_session_gives_no_sign_of_life_for_it() {
+    for code in [ErrorCode::SessionExpired, ErrorCode::SessionMoved] {
+        let mut desk = Desk::up();
+        let start = desk.now;
+        desk.pass(MS);
+        let mut write = desk.call(set("/a"));
+        desk.refuse(1, code);
+        assert_eq!(write.error().code(), Some(code));
+        assert_eq!(desk.shared.last_contact(), start);
+        assert_eq!(desk.state(), SessionState::Disconnected);
+    }
+}
+
+#[test]
+fn a_ping_that_is_answered_with_the_loss_of_the_session_costs_the_connection() {
+    for code in [ErrorCode::SessionExpired, ErrorCode::SessionMoved] {
+        let mut desk = Desk::up();
+        let start = desk.now;
+        desk.pass(THIRD);
+        desk.refuse(Xid::PING.0, code);
+        assert_eq!(desk.shared.last_contact(), start);
+        assert_eq!(desk.state(), SessionState::Disconnected);
+    }
+}
+
+#[test]
+fn a_ping_that_is_answered_with_another_error_is_answered() {
+    let mut desk = Desk::up();
+    let start = desk.now;
+    desk.pass(THIRD);
+    desk.refuse(Xid::PING.0, ErrorCode::ThrottledOp);
+    assert_eq!(desk.shared.last_contact(), start + THIRD);
+    assert_eq!(desk.state(), SessionState::Connected);
+}
+
+#[test]
 fn what_a_server_that_is_cut_off_answers_is_no_contact() {
     let mut desk = Desk::new(Settings { read_only: true, ..settings() });
     desk.connect();
@@ -116,4 +206,53 @@ fn an_attempt_without_a_session_in_time_is_given_up() {
     desk.pass(MS);
     assert_eq!(desk.session.link(), Link::Down);
     assert!(desk.session.out().is_empty(), "the next connection begins with its own handshake");
+}
+
+#[test]
+fn a_server_that_goes_once_it_has_answered_what_a_connection_begins_with_is_not_dialed_without_pause() {
+    for watches in [false, true] {
+        let mut desk = Desk::up();
+        let _identity = desk.call(auth("u:p"));
+        desk.reply(Xid::AUTH.0, 0, Reply::Empty);
+        let mut read = desk.call(if watches { get_watched("/w") } else { get("/w") });
+        desk.reply(1, 1, data());
+        let _watch = watches.then(|| read.watch());
+        let start = desk.now;
+        for _ in 0..20 {
+            desk.cut();
+            desk.connect();
+            desk.reply(Xid::AUTH.0, 0, Reply::Empty);
+            if watches {
+                desk.reply(Xid::SET_WATCHES.0, 1, Reply::Empty);
+            }
+        }
+        assert!(desk.now - start > TIMEOUT, "20 connections in {:?}", desk.now - start);
+        let _read = desk.call(get("/a"));
+        desk.reply(2, 1, data());
+        desk.cut();
+        assert_eq!(
+            desk.session.next_timeout(),
+            Some(desk.now),
+            "behind one that was of use there is no pause"
+        );
+    }
+}
+
+#[test]
+fn a_session_timeout_of_next_to_nothing_is_no_reason_to_hurry() {
+    let mut desk = Desk::new(Settings { session_timeout: MS, ..settings() });
+    let mut pauses = Duration::ZERO;
+    for _ in 0..30 {
+        while desk.session.link() != Link::Dialing {
+            desk.now = desk.session.next_timeout().expect("a time for the next attempt");
+            desk.session.handle_timeout(desk.now);
+        }
+        assert!(
+            desk.session.next_timeout() >= Some(desk.now + 100 * MS),
+            "a server needs some time to answer"
+        );
+        desk.cut();
+        pauses += desk.session.next_timeout().expect("a time") - desk.now;
+    }
+    assert!(pauses > 30 * 25 * MS, "30 pauses that take {pauses:?}");
 }

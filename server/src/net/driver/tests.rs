@@ -6,10 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use std::time::Duration;
+
+use tokio::task::JoinSet;
 use zoolet_core::{Core, CoreConfig};
+use zoolet_proto::records::ConnectRequest;
+use zoolet_proto::{SessionId, Zxid};
 
 use super::*;
 use crate::machine::Machine;
+use crate::net::outbox::Outbox;
+use crate::net::registry::Peer;
 use crate::net::stats::ServerStats;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -101,4 +108,42 @@ async fn a_sound_turn_in_a_thread_that_panics_stops_nobody() {
     }));
     assert!(broken.is_err() && !inbox.turns.stop.is_cancelled());
     assert!(inbox.send(ConnId(1), &mut open()).await);
+}
+
+fn connect() -> Batch {
+    let connect = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: Zxid(0),
+        timeout: 30_000,
+        session: SessionId(0),
+        password: None,
+        read_only: None,
+    };
+    Batch::from_iter([Input::Connect(connect)])
+}
+
+#[tokio::test]
+async fn what_many_have_sent_when_the_alarm_rings_counts_although_the_inbox_does_not_hold_it() {
+    const MANY: usize = 3 * INBOX;
+    let (driver, inbox) = server();
+    let registry = Arc::clone(&locked(&inbox.turns.engine).registry);
+    let peer = || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20), Span::none());
+    let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
+    tokio::spawn(driver.run());
+    for member in &members {
+        assert!(inbox.send(member.id, &mut open()).await);
+    }
+    while !inbox.is_quiet() {
+        tokio::task::yield_now().await;
+    }
+    // The driver is woken first, to close those that have opened no session.
+    inbox.turns.clock.advance(Duration::from_secs(60)).expect("a manual clock");
+    let mut sending = JoinSet::new();
+    for member in &members {
+        let (inbox, id) = (inbox.clone(), member.id);
+        sending.spawn(async move { inbox.send(id, &mut connect()).await });
+    }
+    assert!(sending.join_all().await.into_iter().all(|sent| sent));
+    let sessions = inbox.ask(|core| core.sessions().len()).await;
+    assert_eq!(sessions, Some(MANY));
 }

@@ -1,0 +1,83 @@
+//! The end of the task, with callers on other threads. What it does before is tested through the public API.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::io::DuplexStream;
+
+use super::*;
+use crate::call::Reply;
+use crate::chroot::Chroot;
+use crate::client::Client;
+use crate::session::Settings;
+use crate::state::Shared;
+use crate::transport::IntoTransport;
+
+/// A client and its driver, which nobody runs yet.
+fn client() -> (Client, Driver) {
+    let clock = Clock::manual();
+    let timeout = Duration::from_secs(9);
+    let chroot = Chroot::new("").expect("no chroot");
+    let rng = StdRng::seed_from_u64(7);
+    let shared = Arc::new(Shared::new(chroot, None, timeout, clock.clone(), 1, rng));
+    let settings = Settings {
+        session_timeout: timeout,
+        read_only: false,
+        max_request: 1000,
+        max_reply: 1000,
+        auths: Vec::new(),
+        hosts: 1,
+        seed: 7,
+    };
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
+    let nowhere = std::future::pending::<io::Result<DuplexStream>>;
+    let transport = nowhere.into_transport().expect("a transport");
+    (Client::new(sender, shared), Driver::new(session, transport, receiver, clock))
+}
+
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(std::task::Waker::noop()))
+}
+
+/// So many that some are interrupted at the wrong moment on few cores, and a round stays short.
+const CALLERS: usize = 3;
+/// What each sends once it could know better.
+const LATE: usize = 5;
+
+#[test]
+fn a_request_that_is_sent_while_the_session_ends_gets_its_outcome() {
+    let begin = Instant::now();
+    // The moment is one of a few instructions, so it takes thousands of rounds to meet it.
+    while begin.elapsed() < Duration::from_millis(1500) {
+        let (zk, driver) = client();
+        let callers: Vec<_> = (0..CALLERS).map(|_| thread::spawn(caller(&zk))).collect();
+        drop(zk.close());
+        let mut running = pin!(driver.run());
+        while poll_once(running.as_mut()).is_pending() {
+            thread::yield_now();
+        }
+        // The handle that is left keeps the channel, and with it whatever nobody has taken out of it.
+        for mut reply in callers.into_iter().flat_map(|caller| caller.join().expect("no panic")) {
+            assert!(poll_once(Pin::new(&mut reply)).is_ready(), "nobody will ever answer this");
+        }
+    }
+}
+
+/// Sends until the session is over, and a little longer.
+fn caller(zk: &Client) -> impl FnOnce() -> Vec<Reply<()>> + Send + use<> {
+    let zk = zk.clone();
+    move || {
+        let mut replies = Vec::new();
+        while !zk.state().is_final() {
+            replies.push(zk.sync("/").send());
+        }
+        replies.extend((0..LATE).map(|_| zk.sync("/").send()));
+        replies
+    }
+}
