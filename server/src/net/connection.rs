@@ -357,9 +357,17 @@ async fn send_all<P: Future<Output = ()>>(
     patience: impl Fn() -> P,
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
+        let writing = async {
+            let written = writer.write(bytes).await?;
+            if written == bytes.len() {
+                // Streams that were handed in may buffer what is written.
+                writer.flush().await?;
+            }
+            io::Result::Ok(written)
+        };
         let written = tokio::select! {
             biased;
-            written = writer.write(bytes) => written?,
+            written = writing => written?,
             () = patience() => return Ok(false),
         };
         if written == 0 {
@@ -367,12 +375,7 @@ async fn send_all<P: Future<Output = ()>>(
         }
         bytes = &bytes[written..];
     }
-    // Streams that were handed in may buffer what is written.
-    tokio::select! {
-        biased;
-        flushed = writer.flush() => flushed.map(|()| true),
-        () = patience() => Ok(false),
-    }
+    Ok(true)
 }
 
 /// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
