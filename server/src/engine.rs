@@ -48,7 +48,7 @@ impl Engine {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
         } else {
-            self.handle_each(now, conn, at, inputs, Self::deliver_early);
+            self.handle(now, conn, at, inputs, Self::deliver_early);
         }
     }
 
@@ -98,19 +98,8 @@ impl Engine {
         }
     }
 
-    /// Has the core execute inputs of a connection that were read `at` a time, and counts them.
+    /// Has the core execute inputs of a connection that were read `at` a time, and counts them. `behind` comes behind each.
     pub(crate) fn handle(
-        &mut self,
-        now: Millis,
-        conn: ConnId,
-        at: Millis,
-        inputs: impl IntoIterator<Item = Input>,
-    ) {
-        self.handle_each(now, conn, at, inputs, |_| {});
-    }
-
-    /// The same, with something to do behind each of them.
-    fn handle_each(
         &mut self,
         now: Millis,
         conn: ConnId,
