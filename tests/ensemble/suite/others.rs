@@ -188,8 +188,8 @@ pub async fn gate(mut way: Way) -> usize {
         let (raised, waiting) = (Barrier::new(&keeper, SINGLE), Barrier::new(&waiter, SINGLE));
         let round = async {
             raised.raise().await?;
-            let (waited, lowered) = tokio::join!(waiting.wait(), raised.lower());
-            waited.and(lowered)
+            // Nobody lowers it for a keeper whose session is over: then the other must not go on waiting.
+            tokio::try_join!(waiting.wait(), raised.lower()).map(drop)
         };
         match round.await {
             Ok(()) => rounds += 1,
