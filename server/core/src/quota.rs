@@ -14,6 +14,8 @@ const STATS: &str = "/zookeeper_stats";
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     tops: BTreeSet<Box<str>>,
+    /// Those whose statistics are to be counted from scratch when the transaction has been applied.
+    uncounted: BTreeSet<Box<str>>,
 }
 
 /// The quota of one subtree.
@@ -22,7 +24,16 @@ pub(crate) struct Quota<'q> {
     top: &'q str,
 }
 
-impl Quota<'_> {
+impl<'q> Quota<'q> {
+    pub(crate) fn of(top: &'q str) -> Self {
+        Self { top }
+    }
+
+    /// The top of the subtree.
+    pub(crate) fn top(self) -> &'q str {
+        self.top
+    }
+
     pub(crate) fn limits_path(self) -> String {
         format!("{QUOTA}{}{LIMITS}", self.top)
     }
@@ -48,12 +59,21 @@ impl Quotas {
         None
     }
 
-    /// Notes a new znode. True if it holds statistics, which then have to be counted.
-    pub(crate) fn created(&mut self, path: &str) -> bool {
+    /// Notes a new znode. If it holds statistics, they have to be counted.
+    pub(crate) fn created(&mut self, path: &str) {
         if let Some(top) = subtree(path, LIMITS) {
             self.tops.insert(top.into());
         }
-        subtree(path, STATS).is_some()
+        if let Some(top) = subtree(path, STATS) {
+            self.count_anew(top.into());
+        }
+    }
+
+    /// Notes that data was replaced. Statistics that a client has written are counted on from.
+    pub(crate) fn data_set(&mut self, path: &str) {
+        if !self.uncounted.is_empty() {
+            subtree(path, STATS).map(|top| self.uncounted.remove(top));
+        }
     }
 
     /// Notes that a znode is gone.
@@ -63,9 +83,14 @@ impl Quotas {
         }
     }
 
-    /// The subtree whose statistics `path` holds.
-    pub(crate) fn prefix_of_stats(path: &str) -> Option<&str> {
-        subtree(path, STATS)
+    /// Has a subtree counted from scratch.
+    pub(crate) fn count_anew(&mut self, top: Box<str>) {
+        self.uncounted.insert(top);
+    }
+
+    /// Takes a subtree to count from scratch.
+    pub(crate) fn next_uncounted(&mut self) -> Option<Box<str>> {
+        self.uncounted.pop_first()
     }
 }
 

@@ -10,7 +10,7 @@ use zoolet_proto::{Acl, SessionId, Stat, Zxid, parent_of};
 use crate::access::AclCache;
 use crate::message::Millis;
 use crate::nodes::Nodes;
-use crate::quota::Quotas;
+use crate::quota::{Quota, Quotas, Usage};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
 
@@ -174,6 +174,10 @@ impl Tree {
     pub fn apply(&mut self, txn: &Txn, seen: &mut impl FnMut(&Tree, Change)) {
         self.last_zxid = txn.zxid;
         self.step(txn.zxid, txn.time, &txn.op, seen);
+        // Once, however often a multi has made it necessary: a subtree may be large.
+        while let Some(top) = self.quotas.next_uncounted() {
+            self.recount_quota(&top);
+        }
     }
 
     fn step(&mut self, zxid: Zxid, time: Millis, op: &TxnOp, seen: &mut impl FnMut(&Tree, Change)) {
@@ -194,6 +198,7 @@ impl Tree {
                 node.mtime = time.0;
                 let (stat, new_len) = (node.stat(), node.data_len());
                 self.data_size = self.data_size - old_len + new_len;
+                self.quotas.data_set(path);
                 self.count_in_quota(path, 0, len_change(old_len, new_len));
                 seen(self, Change::DataSet { path: Arc::clone(path), stat });
             }
@@ -228,9 +233,7 @@ impl Tree {
         }
         let len = node.data_len();
         self.insert(node);
-        if self.quotas.created(&path) {
-            self.recount_quota(&path);
-        }
+        self.quotas.created(&path);
         self.count_in_quota(&path, 1, len_change(0, len));
     }
 
@@ -292,17 +295,19 @@ impl Tree {
         let Some(quota) = self.quotas.over(path) else { return };
         let stats_path = quota.stats_path();
         let Some(node) = self.get(&stats_path) else { return };
-        match node.data().and_then(|data| crate::quota::Usage::parse(data)) {
+        match node.data().and_then(|data| Usage::parse(data)) {
             Some(usage) => self.write_usage(&stats_path, usage.plus(count, bytes)),
             // Somebody wrote something else over them; a real server dies of it.
-            None => self.recount_quota(&stats_path),
+            None => {
+                let top = quota.top().into();
+                self.quotas.count_anew(top);
+            }
         }
     }
 
-    /// Counts the subtree of the quota that `stats_path` belongs to from scratch.
-    fn recount_quota(&mut self, stats_path: &str) {
-        let Some(top) = Quotas::prefix_of_stats(stats_path) else { return };
-        let mut usage = crate::quota::Usage::default();
+    /// Counts the subtree of a quota from scratch.
+    fn recount_quota(&mut self, top: &str) {
+        let mut usage = Usage::default();
         let mut below: Vec<&str> = vec![top];
         while let Some(path) = below.pop() {
             if let Some(node) = self.get(path) {
@@ -310,10 +315,10 @@ impl Tree {
                 below.extend(node.children().map(|child| &**child));
             }
         }
-        self.write_usage(stats_path, usage);
+        self.write_usage(&Quota::of(top).stats_path(), usage);
     }
 
-    fn write_usage(&mut self, stats_path: &str, usage: crate::quota::Usage) {
+    fn write_usage(&mut self, stats_path: &str, usage: Usage) {
         if let Some(node) = self.nodes.get_mut(stats_path) {
             let data = Bytes::from(usage.to_string());
             self.data_size = self.data_size - node.data_len() + data.len();

@@ -54,6 +54,26 @@ fn garbage_in_quota_statistics_is_counted_anew() {
 }
 
 #[test]
+fn statistics_that_a_multi_overwrites_again_and_again_are_right_behind_it() {
+    const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";
+    let (mut world, a) = world();
+    world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits", STATS]);
+    let usage = |world: &mut World| {
+        let data = world.ok(a, get(STATS)).data().expect("statistics");
+        String::from_utf8_lossy(&data).into_owned()
+    };
+    let garbage = || [set(STATS, "garbage"), set("/q/a", "four"), set("/q", "ab")];
+    world.ok(a, multi(garbage().into_iter().chain(garbage()).chain([create("/q/b")])));
+    assert_eq!(usage(&mut world), "count=3,bytes=6");
+    let numbers = [set(STATS, "count=7,bytes=70"), set("/q/a", "seven"), create("/q/c")];
+    world.ok(a, multi(garbage().into_iter().chain(numbers)));
+    assert_eq!(usage(&mut world), "count=8,bytes=71", "counted on from what the client wrote last");
+    let anew = [delete(STATS), create(STATS), set("/q/a", ""), delete("/q/b")];
+    world.ok(a, multi(anew));
+    assert_eq!(usage(&mut world), "count=3,bytes=2", "/q, /q/a and /q/c");
+}
+
+#[test]
 fn limits_that_do_not_parse_limit_nothing() {
     for limits in
         ["", "garbage", "countHardLimit=", "countHardLimit=x", "countHardLimit=99999999999999999999"]
