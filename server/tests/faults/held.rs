@@ -57,3 +57,30 @@ async fn nothing_stays_outstanding_of_a_connection_that_is_cut() {
     zk.idle().await;
     assert!(zk.word("srvr").await.contains("\nOutstanding: 0\n"));
 }
+
+#[tokio::test]
+async fn what_a_connection_takes_along_that_waits_for_its_turn_is_not_outstanding() {
+    /// More than the server lets wait.
+    const MANY: usize = 1_100;
+    let zk = Zk::with(Server::builder().clock(Clock::manual()).all_four_letter_words()).await;
+    let mut peers = Vec::new();
+    for _ in 0..MANY {
+        peers.push(zk.peer().await);
+    }
+    zk.idle().await;
+    // All at once, before anybody else runs.
+    let sending = async {
+        for peer in &mut peers {
+            peer.send(get("/")).await;
+        }
+    };
+    tokio::task::unconstrained(sending).await;
+    // It is cut while its request waits behind those of the others for a place.
+    zk.disconnect(peers[MANY - 1].session()).await.unwrap();
+    zk.idle().await;
+    let said = zk.said(peers[MANY - 1].conn());
+    assert_eq!(said.last().unwrap(), "the server closes it");
+    assert!(!said.iter().any(|line| line.contains("getData")), "{said:#?}");
+    let words = zk.word("srvr").await;
+    assert!(words.contains("\nOutstanding: 0\n"), "{words}");
+}

@@ -103,7 +103,8 @@ pub fn flags(duo: &mut Duo) {
 pub fn by_hand(duo: &mut Duo) {
     let a = duo.connect();
     let create = || Body::new().part(1).text("/h").bytes(b"").open_acl().int(0);
-    let null_acl = |op| Body::new().part(op).text("/h").bytes(b"").null().int(0);
+    let null_acl_with = |op, flags| Body::new().part(op).text("/h").bytes(b"").null().int(flags);
+    let null_acl = |op| null_acl_with(op, 0);
     let no_acl = |op| Body::new().part(op).text("/h").bytes(b"").int(0).int(0);
     let flags = |flags| Body::new().part(1).text("/h").bytes(b"").open_acl().int(flags);
     for op in [OpCode::Multi, OpCode::MultiRead] {
@@ -136,8 +137,12 @@ pub fn by_hand(duo: &mut Duo) {
             ("a null ACL in createTTL", null_acl(21).long(5).end()),
             ("a null ACL, then bad flags", null_acl(1).append(&flags(9)).end()),
             ("bad flags, then a null ACL", flags(9).append(&null_acl(1)).end()),
-            ("a null ACL with bad flags", Body::new().part(1).text("/h").bytes(b"").null().int(9).end()),
+            ("a null ACL with bad flags", null_acl_with(1, 9).end()),
             ("a null ACL", null_acl(1).end()),
+            ("a null ACL with the flags of a ttl", null_acl_with(1, 5).end()),
+            ("a null ACL with those of a sequential one", null_acl_with(15, 6).end()),
+            ("the flags of a ttl", flags(5).end()),
+            ("the flags of a ttl, then a null ACL", flags(5).append(&null_acl(1)).end()),
             ("a null ACL in create2", null_acl(15).end()),
             ("a null ACL in createContainer", null_acl(19).end()),
             ("a create, then a null ACL", create().append(&null_acl(1)).end()),
