@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
@@ -52,11 +53,16 @@ use crate::watch::{Handle, WatchStream};
 pub struct Client {
     commands: mpsc::UnboundedSender<Command>,
     shared: Arc<Shared>,
+    runtime: runtime::Handle,
 }
 
 impl Client {
-    pub(crate) fn new(commands: mpsc::UnboundedSender<Command>, shared: Arc<Shared>) -> Self {
-        Self { commands, shared }
+    pub(crate) fn new(
+        commands: mpsc::UnboundedSender<Command>,
+        shared: Arc<Shared>,
+        runtime: runtime::Handle,
+    ) -> Self {
+        Self { commands, shared, runtime }
     }
 
     /// Opens a session with default [options](Client::options): to a connect string, or through a closure.
@@ -402,6 +408,12 @@ impl Client {
     /// The clock that the timers of this client run on; what is built on it waits by the same.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
+    }
+
+    /// The runtime that drives the session. What must live as long as the session does is spawned there, as another runtime
+    /// may be gone before.
+    pub fn runtime(&self) -> &runtime::Handle {
+        &self.runtime
     }
 
     /// A random number from the generator that [`seed`](ConnectOptions::seed) seeds: for names that must be unique, in

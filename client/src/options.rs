@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 use zoolet_clock::Clock;
@@ -201,9 +202,10 @@ impl ConnectOptions {
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);
-        tokio::spawn(Driver::new(session, transport, receiver, clock.clone()).run().instrument(span));
+        let runtime = Handle::current();
+        runtime.spawn(Driver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
-        let client = Client::new(sender, Arc::clone(&shared));
+        let client = Client::new(sender, Arc::clone(&shared), runtime);
         let settled = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, settled).await {
             Ok(state) if state.is_final() => Err(state.error(Subject::local("connect", ""))),

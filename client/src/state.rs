@@ -23,7 +23,7 @@ use crate::subject::Subject;
 /// Where a session stands.
 ///
 /// It begins as `Connecting`, goes between `Connected` (or `ConnectedReadOnly`) and `Disconnected` any number of
-/// times, and ends as `Expired`, `AuthFailed` or `Closed`.
+/// times, perhaps to `Closing`, and ends as `Expired`, `AuthFailed` or `Closed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
@@ -36,6 +36,9 @@ pub enum SessionState {
     /// The connection is lost and being sought again. The server may expire the session meanwhile: only it decides,
     /// and only it tells.
     Disconnected,
+    /// [`close`](crate::Client::close) was called, or the last handle dropped: what was asked before is still done. The session
+    /// may be gone at any moment from here on, its ephemerals with it.
+    Closing,
     /// The server has expired the session; its ephemerals are gone. Final.
     Expired,
     /// The server has refused credentials. Final; the session itself lives until it times out.
@@ -167,7 +170,10 @@ impl Shared {
 
     pub(crate) fn set_state(&self, state: SessionState) {
         let mut progress = self.progress();
-        if progress.state.is_final() || progress.state == state {
+        let standing = progress.state;
+        // A session that is to be closed is so whatever connection it is on.
+        if standing.is_final() || standing == state || standing == SessionState::Closing && !state.is_final()
+        {
             return;
         }
         progress.state = state;

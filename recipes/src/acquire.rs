@@ -1,9 +1,9 @@
 //! [`Acquire`]: an acquisition of any lock, from the call to the guard.
 
 use std::fmt;
-use std::future::{Future, IntoFuture};
+use std::future::{Future, IntoFuture, pending};
 use std::marker::PhantomData;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,37 +93,60 @@ impl<G> Acquire<G> {
         let Self { setup, plan, data, timeout, confirmed, on_queued, guard: _ } = self;
         let dir = setup.dir.clone();
         let clock = setup.client.clock().clone();
-        let mut patience = timeout
-            .and_then(|timeout| clock.now().checked_add(timeout))
-            .map(|deadline| clock.sleep_until(deadline));
+        let deadline = timeout.and_then(|timeout| clock.now().checked_add(timeout));
+        let mut deadline = pin!(async {
+            match deadline {
+                Some(deadline) => clock.sleep_until(deadline).await,
+                None => pending().await,
+            }
+        });
         let (give, mut given) = oneshot::channel();
-        // A task of its own, so that what was begun is brought to an end whatever becomes of this future. The claim is
-        // named here, so that contenders are named in the order in which they were asked for.
+        // Called by whoever waits, not by the claim's task: a panic in it must not keep that from cleaning up.
+        let (tell, told) = oneshot::channel();
+        let mut told = on_queued.map(|notice| (notice, told));
+        let queued = told.is_some().then(|| -> Notice { Box::new(|ahead| _ = tell.send(ahead)) });
+        // A task of its own, so that what was begun is brought to an end whatever becomes of this future; and with the runtime
+        // of the session, as what is left behind goes with that. The claim is named here, so that contenders are named in
+        // the order in which they were asked for.
+        let runtime = setup.client.runtime().clone();
         match plan {
             Plan::Queue(entry) => {
-                tokio::spawn(own(Entrant::new(setup, entry, data), confirmed, on_queued, give))
+                runtime.spawn(own(Entrant::new(setup, entry, data), confirmed, queued, give))
             }
             Plan::Single(limit) => {
-                tokio::spawn(own(Single::new(setup, data, limit), confirmed, on_queued, give))
+                runtime.spawn(own(Single::new(setup, data, limit), confirmed, queued, give))
             }
             Plan::Permits(plan) => {
-                tokio::spawn(own(Permits::new(setup, plan, data), confirmed, on_queued, give))
+                runtime.spawn(own(Permits::new(setup, plan, data), confirmed, queued, give))
             }
         };
-        let outcome = match &mut patience {
-            None => (&mut given).await,
-            Some(patience) => tokio::select! {
+        let outcome = loop {
+            tokio::select! {
                 biased;
-                outcome = &mut given => outcome,
-                () = patience => {
+                (notice, ahead) = heard(&mut told) => notice(ahead),
+                outcome = &mut given => break outcome,
+                () = &mut deadline => {
                     // A guard that came at the last moment is as good as one that came before.
                     given.close();
                     return given.try_recv().unwrap_or(Err(LockError::Timeout { dir }));
                 }
-            },
+            }
         };
         // A task that is gone without a word went with its runtime, and so did the session.
         outcome.unwrap_or(Err(LockError::SessionOver { dir, reason: LostReason::SessionClosed }))
+    }
+}
+
+/// Waits until there is something to call, which is once at most; the number is what it is to be called with.
+async fn heard(told: &mut Option<(Notice, oneshot::Receiver<usize>)>) -> (Notice, usize) {
+    let ahead = match told {
+        Some((_, ahead)) => ahead.await.ok(),
+        None => None,
+    };
+    match (ahead, told.take()) {
+        (Some(ahead), Some((notice, _))) => (notice, ahead),
+        // The lock was free, or nobody asks.
+        _ => pending().await,
     }
 }
 

@@ -19,6 +19,10 @@ use crate::name::{self, Style};
 use crate::queue::{Role, child};
 use crate::setup::{Parents, Setup};
 
+/// How often the create of a contender is sent whose answers do not come, be it that connections are lost with it: what it is
+/// may be what they are lost for.
+const ATTEMPTS: u32 = 16;
+
 /// What a contender waits for while somebody is in its way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Waiting {
@@ -101,6 +105,7 @@ impl Entrant {
     pub(crate) async fn enter(&mut self) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
         let mut parents = Parents::new(&setup);
+        let mut lost = 0;
         loop {
             let made = parents.send(&setup, self.dirs().map(|dir| (dir, Bytes::new())));
             // From here on there may be a znode of ours, whatever becomes of this future.
@@ -122,13 +127,30 @@ impl Entrant {
                         Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)) => {
                             parents.missing(&setup, code)?;
                         }
-                        // Once more with the same guid. If the first one did arrive, the listing shows both: the second is
-                        // executed behind it, on whatever server.
-                        _ => setup.retry(error).await?,
+                        _ => {
+                            lost += u32::from(error.may_have_applied());
+                            if lost == ATTEMPTS {
+                                return Err(setup.error(error));
+                            }
+                            setup.retry(error).await?;
+                            // It may have arrived. If it does so later, behind the look, the listing shows both: the next
+                            // one is executed behind it, on whatever server.
+                            if self.uncertain && self.is_there().await? {
+                                return self.place().await;
+                            }
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Whether there is a znode of ours that no reply has named.
+    async fn is_there(&self) -> Result<bool, LockError> {
+        let dir = &self.slots[0].dir;
+        // Another server of an ensemble may not have seen the create yet.
+        self.setup.sync(dir).await?;
+        Ok(self.setup.list(dir).await?.iter().any(|name| name::is_of(name, &self.guid)))
     }
 
     /// Finds its place anew.

@@ -83,7 +83,7 @@ impl Election {
     pub fn observe(&self) -> Leaders {
         let (told, next) = mpsc::channel(1);
         let setup = Arc::clone(&self.setup);
-        tokio::spawn(async move {
+        setup.client.runtime().clone().spawn(async move {
             let over = tokio::select! {
                 biased;
                 () = told.closed() => return,

@@ -52,13 +52,16 @@ struct Inner {
     /// When the latest write was sent that has shown the session to live, where nothing less counts.
     proven: Option<Instant>,
     orders: VecDeque<Order>,
+    /// Whether the release was ordered.
+    released: bool,
     /// Whether there is no task any more: it has released the lock, or its runtime is gone.
     closed: bool,
 }
 
 impl Hold {
     pub(crate) fn new(proven: Option<Instant>) -> Self {
-        let inner = Inner { state: HoldState::Held, proven, orders: VecDeque::new(), closed: false };
+        let inner =
+            Inner { state: HoldState::Held, proven, orders: VecDeque::new(), released: false, closed: false };
         Self { inner: Mutex::new(inner), lost: Notify::new(), ordered: Notify::new() }
     }
 
@@ -81,6 +84,7 @@ impl Hold {
     /// Gives an order. Dropped if nobody is there to take it, which whoever waits for its outcome learns by that.
     pub(crate) fn order(&self, order: Order) {
         let mut inner = self.locked();
+        inner.released |= matches!(order, Order::Release(_));
         if !inner.closed {
             inner.orders.push_back(order);
             drop(inner);
@@ -151,8 +155,13 @@ impl Drop for Task {
         let mut inner = self.0.locked();
         inner.closed = true;
         let left = std::mem::take(&mut inner.orders);
+        let released = inner.released;
         drop(inner);
         drop(left);
+        if !released {
+            // It went with its runtime, and the session does.
+            self.0.lose(LostReason::SessionClosed);
+        }
     }
 }
 
@@ -275,7 +284,10 @@ async fn follow_session(client: &Client, policy: SuspendPolicy, hold: &Hold) -> 
             }
             Some(SessionState::Expired) => return hold.lose(LostReason::SessionExpired),
             Some(SessionState::AuthFailed) => return hold.lose(LostReason::AuthFailed),
-            Some(SessionState::Closed) | None => return hold.lose(LostReason::SessionClosed),
+            // Once it is to be closed, the next holder may come before we are told that it is.
+            Some(SessionState::Closing | SessionState::Closed) | None => {
+                return hold.lose(LostReason::SessionClosed);
+            }
             // Also a server that answers reads only is cut off: it shows our znode long after it is gone.
             Some(_) => {
                 if policy == SuspendPolicy::Lost {

@@ -1,6 +1,7 @@
 //! What the owner of a lock should know before it becomes trouble.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
@@ -99,7 +100,11 @@ impl Warnings {
         let warning = warning();
         tracing::warn!("{warning}");
         if let Some(notice) = &self.notice {
-            notice(&warning);
+            // It runs in the middle of an acquisition, which must not be left where it is.
+            let told = catch_unwind(AssertUnwindSafe(|| notice(&warning)));
+            if told.is_err() {
+                tracing::error!(%warning, "whoever is told of warnings has panicked");
+            }
         }
     }
 }

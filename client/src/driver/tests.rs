@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::io::DuplexStream;
+use tokio::runtime::Runtime;
 
 use super::*;
 use crate::call::Reply;
@@ -19,7 +20,7 @@ use crate::state::Shared;
 use crate::transport::IntoTransport;
 
 /// A client and its driver, which nobody runs yet.
-fn client() -> (Client, Driver) {
+fn client(runtime: &Runtime) -> (Client, Driver) {
     let clock = Clock::manual();
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
@@ -38,7 +39,7 @@ fn client() -> (Client, Driver) {
     let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
     let nowhere = std::future::pending::<io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
-    (Client::new(sender, shared), Driver::new(session, transport, receiver, clock))
+    (Client::new(sender, shared, runtime.handle().clone()), Driver::new(session, transport, receiver, clock))
 }
 
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -52,10 +53,11 @@ const LATE: usize = 5;
 
 #[test]
 fn a_request_that_is_sent_while_the_session_ends_gets_its_outcome() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let begin = Instant::now();
     // The moment is one of a few instructions, so it takes thousands of rounds to meet it.
     while begin.elapsed() < Duration::from_millis(1500) {
-        let (zk, driver) = client();
+        let (zk, driver) = client(&runtime);
         let callers: Vec<_> = (0..CALLERS).map(|_| thread::spawn(caller(&zk))).collect();
         drop(zk.close());
         let mut running = pin!(driver.run());

@@ -246,6 +246,7 @@ impl Session {
             return closing.reply_to.push(reply_to);
         }
         self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
+        self.shared.set_state(SessionState::Closing);
         match self.phase {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
             // A session that may exist must be taken up to be closed; see `resume`.

@@ -72,7 +72,7 @@ impl DoubleBarrier {
     pub async fn enter(&self) -> Result<Inside, BarrierError> {
         let (give, given) = oneshot::channel();
         // A task of its own, so that what was begun is brought to an end whatever becomes of this future.
-        tokio::spawn(own(Member::new(self.clone()), give));
+        self.client.runtime().spawn(own(Member::new(self.clone()), give));
         given.await.unwrap_or_else(|_| Err(gone(&self.path)))
     }
 }
