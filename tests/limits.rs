@@ -195,6 +195,48 @@ async fn where_longer_frames_are_taken_data_may_be_longer_and_be_read_as_often_i
     assert!(frames.into_iter().all(|frame| frame.answer().text().len() == 3 << 20));
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_reads_may_ask_for_far_more_at_once_than_may_wait() {
+    let zk = Zk::with(|settings| settings.outbox_limit(1 << 20).all_four_letter_words()).await;
+    for n in 0..3_000 {
+        zk.create(&format!("/child-{n}-{}", "x".repeat(200)), "").await;
+    }
+    let mut wire = zk.wire().await;
+    // All in one batch: 19 MB of answers where 1 MB may wait. What is behind them is answered in its order.
+    let mut asks: Vec<_> = (0..31).map(|_| get_children("/")).collect();
+    asks.push(create("/last"));
+    let frames = wire.pipeline(asks).await;
+    assert_eq!(frames.last().map(|last| last.clone().answer().path().to_owned()).as_deref(), Some("/last"));
+    assert!(frames[..31].iter().all(|frame| frame.clone().answer().names().len() == 3_001));
+    assert!(zk.word("srvr").await.contains("\nOutstanding: 0\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_slowly_and_sends_its_pings_keeps_its_session() {
+    let zk = Zk::start().await;
+    zk.create("/big", &"x".repeat(1_000_000)).await;
+    let mut slow = zk.wire().await;
+    slow.ask(create("/e").ephemeral()).await;
+    let mut asks = bytes::BytesMut::new();
+    for _ in 0..8 {
+        slow.encode(get_data("/big"), &mut asks);
+    }
+    slow.send_bytes(&asks).await;
+    let mut ping = bytes::BytesMut::new();
+    Request::Ping.encode_frame(Xid::PING, &mut ping);
+    let (mut reader, mut writer) = slow.into_halves();
+    // Four times the session timeout, and no ping of this time is read by the server.
+    let mut piece = vec![0; 200_000];
+    for _ in 0..39 {
+        tokio::time::sleep(secs(1)).await;
+        writer.write_all(&ping).await.expect("a connection");
+        reader.read_exact(&mut piece).await.expect("what was asked for");
+    }
+    assert!(zk.has("/e").await, "it was heard of all the time");
+    tokio::time::sleep(secs(15)).await;
+    assert!(!zk.has("/e").await, "and is no more");
+}
+
 /// Reads to the end of a stream, so many bytes in a second.
 async fn read_slowly(mut stream: impl AsyncRead + Unpin, per_second: usize) -> Vec<u8> {
     let mut all = Vec::new();

@@ -8,6 +8,7 @@ use zoolet_proto::{Acl, Reply};
 
 use crate::fixture::State;
 use crate::machine::Machine;
+use crate::net::outbox::{HIGH_MARK, shared_weight};
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
 
@@ -48,7 +49,11 @@ impl Engine {
         if self.fixture.is_some() {
             self.with_fixture(now, |fixture, engine| fixture.handle(engine, now, conn, at, inputs));
         } else {
-            self.handle(now, conn, at, inputs, Self::deliver_early);
+            let mut answered = 0;
+            self.handle(now, conn, at, inputs, |engine| {
+                answered += engine.deliver_early();
+                answered < HIGH_MARK
+            });
         }
     }
 
@@ -90,6 +95,7 @@ impl Engine {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Millis) {
+        self.renew_slow_readers(now);
         let sessions = self.machine.sessions().len();
         self.machine.handle_timeout(now);
         let expired = sessions - self.machine.sessions().len();
@@ -98,18 +104,33 @@ impl Engine {
         }
     }
 
-    /// Has the core execute inputs of a connection that were read `at` a time, and counts them. `behind` comes behind each.
+    /// Renews sessions that are due, but whose clients have taken a part of what is sent to them: such a connection is not read
+    /// meanwhile, and their pings may lie in it.
+    fn renew_slow_readers(&mut self, now: Millis) {
+        let due = self.machine.sessions().iter().take_while(|session| session.deadline <= now);
+        let slow = due.filter_map(|session| {
+            let peer = self.registry.get(session.conn?)?;
+            peer.outbox.keeps_from_reading().then(|| (session.id, peer.traffic.last_took()))
+        });
+        for (id, took) in slow.collect::<Vec<_>>() {
+            self.machine.renew(took, id);
+        }
+    }
+
+    /// Has the core execute inputs of a connection that were read `at` a time, and counts them. `behind` comes behind each; if
+    /// it says no more, the rest goes back to the connection.
     pub(crate) fn handle(
         &mut self,
         now: Millis,
         conn: ConnId,
         at: Millis,
         inputs: impl IntoIterator<Item = Input>,
-        behind: impl Fn(&mut Self),
+        mut behind: impl FnMut(&mut Self) -> bool,
     ) {
         let mut requests = 0;
         let mut last = None;
-        for input in inputs {
+        let mut inputs = inputs.into_iter();
+        while let Some(input) = inputs.next() {
             match &input {
                 Input::Connect(_) => {
                     requests += 1;
@@ -120,11 +141,22 @@ impl Engine {
             }
             last = LastRequest::of(&input).map(|next| next.behind(last)).or(last);
             self.execute(now, conn, input);
-            behind(self);
+            if !behind(self) && self.give_back(conn, &mut inputs) {
+                break;
+            }
         }
         if requests > 0 {
             self.count(now, conn, at, requests, last);
         }
+    }
+
+    /// Gives a connection the rest of its batch back, for when its client has taken the answers so far; false if it takes
+    /// nothing back.
+    fn give_back(&self, conn: ConnId, rest: impl Iterator<Item = Input>) -> bool {
+        let Some(peer) = self.registry.get(conn) else { return false };
+        let Some(requests) = peer.outbox.give_back(rest) else { return false };
+        self.stats.received.fetch_sub(requests as u64, Relaxed);
+        true
     }
 
     /// Has an input executed.
@@ -165,12 +197,16 @@ impl Engine {
     }
 
     /// Delivers before the end of the turn if the last message holds much memory of its own, as a turn may have thousands
-    /// of those: the bound of an outbox is then that of what its client asks for.
-    fn deliver_early(&mut self) {
+    /// of those: the bound of an outbox is then that of what its client asks for. Gives the bytes of that message, as far as
+    /// they may be many.
+    fn deliver_early(&mut self) -> usize {
         const MUCH: usize = 16 << 10;
-        if self.machine.last_message().is_some_and(|message| own_weight(message) > MUCH) {
+        let Some(Message::Reply(_, reply)) = self.machine.last_message() else { return 0 };
+        let (own, shared) = (own_weight(reply), shared_weight(reply));
+        if own > MUCH {
             self.deliver_effects();
         }
+        own + shared
     }
 
     fn deliver_effects(&mut self) {
@@ -201,13 +237,11 @@ impl Engine {
     }
 }
 
-/// The bytes in a message that it shares with nothing.
-fn own_weight(message: &Message) -> usize {
-    match message {
-        Message::Reply(_, Reply::Ephemerals(paths)) => {
-            paths.iter().map(|path| size_of::<String>() + path.len()).sum()
-        }
-        Message::Reply(_, Reply::Acl(acl, _)) => {
+/// The bytes in a reply that it shares with nothing.
+fn own_weight(reply: &Reply) -> usize {
+    match reply {
+        Reply::Ephemerals(paths) => paths.iter().map(|path| size_of::<String>() + path.len()).sum(),
+        Reply::Acl(acl, _) => {
             acl.iter().map(|entry| size_of::<Acl>() + entry.scheme.len() + entry.id.len()).sum()
         }
         _ => 0,

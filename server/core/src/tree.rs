@@ -142,6 +142,10 @@ impl Tree {
     /// How many znodes are below `path`.
     pub fn descendants(&self, path: &str) -> usize {
         let Some(node) = self.get(path) else { return 0 };
+        if *node.path == *ROOT {
+            // All of them, and there may be millions.
+            return self.len() - 1;
+        }
         let mut count = 0;
         let mut below: Vec<_> = node.children().collect();
         while let Some(path) = below.pop() {

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
-use zoolet_core::Input;
+use zoolet_core::{Input, Millis};
 use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Incoming, jute};
@@ -160,16 +160,20 @@ impl Connection {
             loop {
                 let end = self.take(&mut buffer, &mut attached, &mut inputs);
                 if let Some(end) = end {
+                    self.member.peer.outbox.take_nothing_back();
                     self.send(&mut inputs).await;
                     return end;
                 }
                 if inputs.is_empty() {
                     break;
                 }
-                if !self.send(&mut inputs).await {
-                    return End::Close;
+                while !inputs.is_empty() {
+                    if !self.send(&mut inputs).await {
+                        return End::Close;
+                    }
+                    self.member.peer.outbox.room().await;
+                    inputs.extend(self.member.peer.outbox.given_back());
                 }
-                self.member.peer.outbox.room().await;
                 // Where nothing can be sent there is always room, and a stream need not make anybody wait.
                 consume_budget().await;
             }
@@ -316,7 +320,8 @@ impl Connection {
         if bytes.is_empty() {
             return Ok(true);
         }
-        if !send_all(writer, bytes, || self.overdue()).await? {
+        let took = || self.member.peer.traffic.took(Millis(self.shared.clock.unix_millis()));
+        if !send_all(writer, bytes, || self.overdue(), took).await? {
             return Ok(false);
         }
         self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
@@ -340,7 +345,7 @@ impl Connection {
         let behind = AsyncReadExt::chain(behind, reader);
         let text = tokio::time::timeout(LINGER, self.shared.answer(&self.member.peer, word, behind)).await;
         let Ok(text) = text else { return false };
-        match send_all(writer, text.as_bytes(), || tokio::time::sleep(LINGER)).await {
+        match send_all(writer, text.as_bytes(), || tokio::time::sleep(LINGER), || {}).await {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(word = word.name(), %error, "cannot answer");
@@ -350,11 +355,13 @@ impl Connection {
     }
 }
 
-/// Sends bytes; false if it was given up. `patience` begins anew whenever some of them are taken.
+/// Sends bytes; false if it was given up. `patience` begins anew whenever some of them are taken, and `took` is told if
+/// there are more.
 async fn send_all<P: Future<Output = ()>>(
     writer: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],
     patience: impl Fn() -> P,
+    took: impl Fn(),
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
         let writing = async {
@@ -374,6 +381,9 @@ async fn send_all<P: Future<Output = ()>>(
             return Err(io::ErrorKind::WriteZero.into());
         }
         bytes = &bytes[written..];
+        if !bytes.is_empty() {
+            took();
+        }
     }
     Ok(true)
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use zoolet_core::Message;
+use zoolet_core::{Input, Message};
 use zoolet_proto::Reply;
 use zoolet_proto::records::OpResult;
 
@@ -17,7 +17,7 @@ use crate::net::stats::ConnStats;
 mod tests;
 
 /// Above this many waiting bytes the connection is not read any more.
-const HIGH_MARK: usize = 256 << 10;
+pub(crate) const HIGH_MARK: usize = 256 << 10;
 
 /// A buffer larger than this is not kept for the next messages: most connections are idle most of the time.
 const KEEP: usize = 16 << 10;
@@ -37,6 +37,10 @@ struct State {
     /// Requests on their way whose replies are not here yet, and those of them that are dealt with.
     unanswered: usize,
     settled: usize,
+    /// Requests that a turn has given back.
+    given_back: Vec<Input>,
+    /// Whether everything that comes to a turn from here on is dealt with in it.
+    takes_nothing_back: bool,
     fate: Fate,
     /// Whether the end is to be a reset.
     reset: bool,
@@ -113,7 +117,7 @@ impl Outbox {
             }
             match message {
                 Message::Connected(response) => response.encode_frame(&mut state.waiting),
-                Message::Reply(_, reply) if !state.fits(weight(reply), self.limit) => {
+                Message::Reply(_, reply) if !state.fits(shared_weight(reply), self.limit) => {
                     state.overflow(self.limit)
                 }
                 Message::Reply(header, reply) => reply.encode_frame(*header, &mut state.waiting),
@@ -197,6 +201,35 @@ impl Outbox {
         let mut state = self.lock();
         record(&mut state.stats);
         state.settled += requests;
+    }
+
+    /// Takes back requests that a turn has not dealt with, as what it has answered is much; how many, or `None` if it must
+    /// deal with all of them.
+    pub(crate) fn give_back(&self, rest: impl Iterator<Item = Input>) -> Option<usize> {
+        let mut state = self.lock();
+        if state.takes_nothing_back {
+            return None;
+        }
+        state.given_back.extend(rest);
+        let requests = state.given_back.len();
+        state.stats.received -= requests as u64;
+        state.unanswered -= requests;
+        Some(requests)
+    }
+
+    /// Has what comes to a turn from here on dealt with in it.
+    pub(crate) fn take_nothing_back(&self) {
+        self.lock().takes_nothing_back = true;
+    }
+
+    /// What was given back since the last call: to be sent again before anything else is.
+    pub(crate) fn given_back(&self) -> Vec<Input> {
+        mem::take(&mut self.lock().given_back)
+    }
+
+    /// Whether the connection is not read because of what is to be sent first.
+    pub(crate) fn keeps_from_reading(&self) -> bool {
+        self.lock().reader_waits
     }
 
     /// Lets the connection be read on although one of its requests is not answered.
@@ -366,7 +399,7 @@ impl State {
 
 /// The bytes in a reply that it shares with others until it is encoded, data and lists of names: a multiRead of many
 /// times the same znode takes no memory before.
-fn weight(reply: &Reply) -> usize {
+pub(crate) fn shared_weight(reply: &Reply) -> usize {
     let shared_by = |result: &OpResult| match result {
         OpResult::GetData(Some(data), _) => data.len(),
         OpResult::GetChildren(names) => names.encoded_len(),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -42,12 +42,24 @@ pub(crate) struct Traffic {
     pub(crate) taken: AtomicU64,
     /// Given to the stream.
     pub(crate) written: AtomicU64,
+    /// When the stream last took a part of what it was given, by the server's clock.
+    took: AtomicI64,
 }
 
 impl Traffic {
     /// Notes that nothing that was read is still to be brought to the inbox.
     pub(crate) fn all_taken(&self) {
         self.taken.store(self.read.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Notes that the stream has taken a part.
+    pub(crate) fn took(&self, now: Millis) {
+        self.took.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When it last did.
+    pub(crate) fn last_took(&self) -> Millis {
+        Millis(self.took.load(Ordering::Relaxed))
     }
 
     /// Whether something that was read is still to be brought to the inbox.

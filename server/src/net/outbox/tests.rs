@@ -138,7 +138,10 @@ fn what_a_multi_read_shares_is_weighed_as_often_as_it_would_be_sent() {
     let names: NameList = ["child"; 1_000].into_iter().collect();
     let (list, data) =
         (OpResult::GetChildren(names), OpResult::GetData(Some("x".repeat(9_000).into()), Stat::default()));
-    assert_eq!(weight(&Reply::Multi([vec![list; 100], vec![data; 100]].concat())), 100 * 9_000 + 100 * 9_000);
+    assert_eq!(
+        shared_weight(&Reply::Multi([vec![list; 100], vec![data; 100]].concat())),
+        100 * 9_000 + 100 * 9_000
+    );
 }
 
 async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
