@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::{Create, Created, Error, ErrorCode, EventType, MultiOutcome, Reply, Stat, Watch};
+use zoolet_client::{Created, Error, ErrorCode, EventType, Reply, Stat, Watch};
 
 use crate::claim::{Change, Claim, Notice, Standing};
 use crate::counter;
+use crate::creating::Creating;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::name::{self, Style};
@@ -381,41 +382,5 @@ impl Slot {
         let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
         self.node = Some(Created { path, stat });
         Ok(())
-    }
-}
-
-/// The creates of a contender's znodes, under way: one of them by itself, several as one transaction.
-enum Creating {
-    One(Reply<Created>),
-    Several(Reply<Vec<MultiOutcome>>),
-}
-
-impl Creating {
-    fn send(setup: &Setup, slots: &[Slot], data: &Bytes) -> Self {
-        let create = |slot: &Slot| -> Create<'_> {
-            let path = child(&slot.dir, &slot.prefix);
-            setup.client.create(path, data.clone()).ephemeral().sequential().acl(setup.acl.clone())
-        };
-        match slots {
-            [slot] => Self::One(create(slot).send()),
-            _ => Self::Several(
-                slots.iter().fold(setup.client.multi(), |multi, slot| multi.add(create(slot))).send(),
-            ),
-        }
-    }
-
-    /// What was created; `None` where the server did not tell all of it, as those before 3.9 do.
-    async fn created(self) -> Result<Vec<Option<Created>>, Error> {
-        Ok(match self {
-            Self::One(reply) => vec![Some(reply.await?)],
-            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
-        })
-    }
-}
-
-fn created(outcome: MultiOutcome) -> Option<Created> {
-    match outcome {
-        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created { path, stat }),
-        _ => None,
     }
 }
