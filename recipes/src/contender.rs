@@ -59,6 +59,8 @@ pub(crate) struct Entrant {
     pub(crate) uncertain: bool,
     /// The name of a contender that is ours as well, and not in our own way. If it is gone so is what we count on.
     pub(crate) beside: Option<String>,
+    /// A directory above, and the data it gets if it is made.
+    pub(crate) above: Option<(String, Bytes)>,
     /// A second contender, while this one tries to become it.
     pub(crate) rival: Option<Box<Entrant>>,
 }
@@ -98,6 +100,7 @@ impl Entrant {
             data,
             uncertain: false,
             beside: None,
+            above: None,
             rival: None,
         }
     }
@@ -108,7 +111,8 @@ impl Entrant {
         let mut parents = Parents::new(&setup);
         let mut lost = 0;
         loop {
-            let made = parents.send(&setup, self.dirs().map(|dir| (dir, Bytes::new())));
+            let above = self.above.iter().map(|(dir, data)| (dir.as_str(), data.clone()));
+            let made = parents.send(&setup, above.chain(self.dirs().map(|dir| (dir, Bytes::new()))));
             // From here on there may be a znode of ours, whatever becomes of this future.
             let doubt = std::mem::replace(&mut self.uncertain, true);
             let creating = Creating::send(&setup, &self.slots, &self.data);
