@@ -54,12 +54,29 @@ impl PermitPlan {
         self.max.to_string().into()
     }
 
+    /// Whether so many can be had at all.
+    fn check(&self, setup: &Setup) -> Result<(), LockError> {
+        match (1..=self.max).contains(&self.wanted) {
+            true => Ok(()),
+            false => {
+                let (dir, wanted, limit) = (setup.dir.clone(), self.wanted, self.max);
+                Err(LockError::PermitLimit { dir, wanted, limit })
+            }
+        }
+    }
+
+    /// Whether so many are left where others hold `held`, who may go by another number.
+    fn fits(&self, held: usize) -> bool {
+        self.wanted <= self.max.saturating_sub(held)
+    }
+
     pub(crate) async fn looks_free(&self, setup: &Setup) -> Result<bool, LockError> {
+        self.check(setup)?;
         let (locks, leases) = (locks(setup), leases(setup));
         let (waiting, held) =
             (setup.client.get_children(&locks).send(), setup.client.get_children(&leases).send());
         let (waiting, held) = (setup.listed(&locks, waiting).await?, setup.listed(&leases, held).await?);
-        Ok(waiting.is_empty() && held.len() + self.wanted <= self.max)
+        Ok(waiting.is_empty() && self.fits(held.len()))
     }
 }
 
@@ -105,7 +122,7 @@ impl Permits {
     /// Waits until there are permits enough. Nobody else takes any meanwhile, as we are first in the queue.
     async fn wait_for_permits(&self, queued: &mut Option<Notice>) -> Result<(), LockError> {
         let (setup, dir) = (&self.setup, leases(&self.setup));
-        let fits = |held: usize| held + self.plan.wanted <= self.plan.max;
+        let fits = |held| self.plan.fits(held);
         // Asked again, now that our place in the queue keeps the directory from being made anew.
         let (said, mut listing) = (self.ask(), setup.client.get_children(&dir).send());
         self.agree(said).await?;
@@ -198,12 +215,9 @@ impl Claim for Permits {
     }
 
     async fn win(&mut self, queued: &mut Option<Notice>) -> Result<Standing, LockError> {
-        let (plan, dir) = (&self.plan, self.setup.dir.clone());
-        if plan.wanted > plan.max || plan.wanted == 0 {
-            return Err(LockError::PermitLimit { dir, wanted: plan.wanted, limit: plan.max });
-        }
+        self.plan.check(&self.setup)?;
         // Said before it has waited for its turn, if it is known by then.
-        if !plan.agreed.load(Relaxed) {
+        if !self.plan.agreed.load(Relaxed) {
             self.agree(self.ask()).await?;
         }
         self.entrant.win(queued).await?;

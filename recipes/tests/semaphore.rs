@@ -96,6 +96,12 @@ async fn a_number_that_others_do_not_agree_on_is_refused() {
     assert!(matches!(refused, LockError::PermitLimit { wanted: 4, limit: 3, .. }), "{refused}");
     let refused = semaphore.acquire(0).await.unwrap_err();
     assert!(matches!(refused, LockError::PermitLimit { wanted: 0, .. }), "{refused}");
+    let held = semaphore.acquire(1).await.unwrap();
+    for wanted in [0, 4, usize::MAX] {
+        let refused = semaphore.try_acquire(wanted).await.unwrap_err();
+        assert!(matches!(refused, LockError::PermitLimit { limit: 3, .. }), "{wanted}: {refused}");
+    }
+    held.release().await.unwrap();
     semaphore.acquire(1).await.unwrap().release().await.unwrap();
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "3");
     let other = Semaphore::new(&zk, DIR, 5);
