@@ -17,7 +17,7 @@ use crate::creating::Creating;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::name::{self, Style};
-use crate::queue::{Role, child};
+use crate::queue::{Role, child, count};
 use crate::setup::{Parents, Setup};
 
 /// How often the create of a contender is sent whose answers do not come, be it that connections are lost with it: what it is
@@ -166,14 +166,15 @@ impl Entrant {
 
     async fn place_after(&mut self, listings: Listings) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
-        let mut places = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for (at, listing) in self.listed_slots().into_iter().zip(listings) {
             let dir = self.slots[at].dir.clone();
             let names = setup.listed(&dir, listing).await?;
-            places.insert(at, self.place_in(at, names).await?);
+            found.insert(at, self.find_in(at, names).await?);
         }
-        let ahead = places.values().map(|place| place.ahead).sum();
-        let place = Place { ahead, nearest: places.into_values().find_map(|place| place.nearest) };
+        let (ahead, nearest): (Vec<_>, Vec<_>) = found.into_values().unzip();
+        let nearest = nearest.into_iter().flatten().next();
+        let place = Place { ahead: count(ahead.concat()), nearest };
         self.check_that_they_belong_together()?;
         self.uncertain = false;
         match self.limit {
@@ -195,8 +196,12 @@ impl Entrant {
         }
     }
 
-    /// Finds the place of those slots that are in the directory of the slot `leading`.
-    async fn place_in(&mut self, leading: usize, names: Vec<String>) -> Result<Place, LockError> {
+    /// Finds who is in the way of those slots that are in the directory of the slot `leading`, and the path of the nearest.
+    async fn find_in(
+        &mut self,
+        leading: usize,
+        names: Vec<String>,
+    ) -> Result<(Vec<Option<u128>>, Option<String>), LockError> {
         let setup = Arc::clone(&self.setup);
         let dir = self.slots[leading].dir.clone();
         let here = self.slots.iter().filter(|slot| slot.dir == dir);
@@ -212,7 +217,7 @@ impl Entrant {
         for (slot, name) in here.zip(found.mine) {
             slot.adopt(&setup, &name).await?;
         }
-        Ok(Place { ahead: found.ahead, nearest: found.nearest.map(|nearest| child(&dir, &nearest)) })
+        Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
     }
 
     /// Waits until nobody is in the way. A lost connection wakes nobody: the watch is set again by the client.

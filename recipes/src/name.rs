@@ -67,6 +67,16 @@ pub(crate) fn is_of(name: &str, guid: &str) -> bool {
     protected(name) || name.len() > 32 && name.bytes().take(32).all(|byte| Some(byte) == bare.next())
 }
 
+/// The guid of the contender that has this name, if it says one: behind `_c_` or in front of all, with dashes or without.
+pub(crate) fn guid_in(name: &str) -> Option<u128> {
+    let digits = name.strip_prefix("_c_").unwrap_or(name).chars().filter(|char| *char != '-');
+    let (guid, len) = digits
+        .map_while(|char| char.to_digit(16))
+        .take(32)
+        .fold((0, 0), |(guid, len), digit| (guid << 4 | u128::from(digit), len + 1));
+    (len == 32).then_some(guid)
+}
+
 /// The same style for a reader where `prefix` is a writer's of the contender `guid`, if it is.
 pub(crate) fn reader_of(prefix: &str, guid: &str) -> Option<String> {
     let pairs = [(WRITE, READ), (KAZOO_LOCK, KAZOO_READ)];
@@ -162,6 +172,13 @@ mod tests {
     }
 
     #[test]
+    fn names_without_a_guid_say_none() {
+        for name in ["n_0000000017", "deadbeef-lock-0000000018", "x-72057594037927937-0000000013", "_c_"] {
+            assert_eq!(guid_in(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn our_names_are_those_of_the_clients_we_stand_beside() {
         assert_eq!(LOCK.prefix(UUID), format!("_c_{UUID}-lock-"));
         assert_eq!(READ.prefix(UUID), format!("_c_{UUID}-__READ__"));
@@ -174,6 +191,7 @@ mod tests {
             let name = style.prefix(UUID) + "0000000000";
             assert!(is_of(&name, UUID), "{name}");
             assert!(!is_of(&name, &UUID.replace('6', "7")), "{name}");
+            assert_eq!(guid_in(&name), Some(0x1a2b_3c4d_0000_4000_8000_1a2b_3c4d_5e6f), "{name}");
         }
     }
 }

@@ -98,8 +98,8 @@ pub(crate) struct Found {
     pub(crate) mine: Vec<String>,
     /// More of its own by the same prefixes, made by a create that was sent twice.
     pub(crate) duplicates: Vec<String>,
-    /// How many are in its way.
-    pub(crate) ahead: usize,
+    /// The znodes in its way: of each the guid of the contender, if its name says that.
+    pub(crate) ahead: Vec<Option<u128>>,
     /// The nearest of them.
     pub(crate) nearest: Option<String>,
     /// Whether the one is there that is never in its way.
@@ -137,7 +137,7 @@ impl Setup {
             if Some(other.name.as_str()) == beside {
                 found.beside = true;
             } else if role.waits_for(other.kind) && first.is_some_and(|first| other.is_before(first)) {
-                found.ahead += 1;
+                found.ahead.push(name::guid_in(&other.name));
                 nearest = nearest.filter(|nearest| other.is_before(nearest)).or(Some(other));
             }
         }
@@ -179,11 +179,11 @@ impl Setup {
             if Some(name.as_str()) == beside {
                 found.beside = true;
             } else if number < own && role.waits_for(parsed.kind) {
-                found.ahead += 1;
+                found.ahead.push(name::guid_in(name));
                 nearest = nearest.max((number, name));
             }
         }
-        found.nearest = (found.ahead > 0).then(|| nearest.1.to_owned());
+        found.nearest = (!found.ahead.is_empty()).then(|| nearest.1.to_owned());
         Ok(Some(found))
     }
 
@@ -223,6 +223,13 @@ fn ranked(queue: Vec<Queued>) -> Vec<Queued> {
         (rank, one.kind, one.made()).cmp(&(other_rank, other.kind, other.made()))
     });
     ranked.into_iter().map(|(_, queued)| queued).collect()
+}
+
+/// How many contenders have these znodes, each of which may have several: under two names, and in several directories.
+pub(crate) fn count(mut znodes: Vec<Option<u128>>) -> usize {
+    znodes.sort_unstable();
+    znodes.dedup_by(|one, other| one.is_some() && one == other);
+    znodes.len()
 }
 
 /// Those in front of the `at`-th of a queue for whom it waits, nearest last.
