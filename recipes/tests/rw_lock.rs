@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{DIR, World, at_once, queue, settle, world};
 use tokio::task::JoinHandle;
 use zoolet_client::{Client, WatcherType};
-use zoolet_recipes::{LockError, Markers, ReadGuard, RwLock, WriteGuard};
+use zoolet_recipes::{LockError, Markers, ReadGuard, RwLock, WriteGuard, revoke};
 
 async fn contender(world: &World) -> (Client, RwLock) {
     let client = world.client().await;
@@ -255,6 +255,25 @@ async fn a_change_that_nobody_waits_for_releases_the_lock() {
         drop(downgrading);
         settle(|| async { queue(&client).await.is_empty() }).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_to_be_asked_for_the_lock_is_told_also_after_a_change_of_it() {
+    let world = world().await;
+    let (client, lock) = contender(&world).await;
+    let (reading, writing) = (lock.read().await.unwrap(), RwLock::new(&client, "/locks/other"));
+    let writing = writing.write().await.unwrap();
+    let asked = [reading.revoke_requested(), writing.revoke_requested()].map(tokio::spawn);
+    quiet().await;
+    let (writing, reading) = (reading.try_upgrade().await.unwrap(), writing.downgrade().await.unwrap());
+    quiet().await;
+    assert!(asked.iter().all(|asked| !asked.is_finished()));
+    for (asked, dir) in asked.into_iter().zip([DIR, "/locks/other"]) {
+        let contenders = RwLock::new(&client, dir).contenders().await.unwrap();
+        revoke(&client, &contenders[0]).await.unwrap();
+        settle(|| async { asked.is_finished() }).await;
+    }
+    drop((writing, reading));
 }
 
 /// Such a name hides the number of its znode, so that the transactions that made two contenders have to tell which of them came
