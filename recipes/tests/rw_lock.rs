@@ -276,6 +276,22 @@ async fn who_waits_to_be_asked_for_the_lock_is_told_also_after_a_change_of_it() 
     drop((writing, reading));
 }
 
+/// It ends as the name of a reader does.
+#[tokio::test(start_paused = true)]
+async fn a_reader_waits_for_a_child_whose_name_is_a_word_that_ends_in_read() {
+    let world = world().await;
+    let (zk, lock) = contender(&world).await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    let thread = zk.create(format!("{DIR}/thread-"), "").ephemeral().sequential().await.unwrap();
+    let waiting = tokio::spawn(async move { lock.read().await.unwrap() });
+    settle(|| async { queue(&zk).await.len() == 2 }).await;
+    quiet().await;
+    assert!(!waiting.is_finished());
+    zk.delete(thread.path).await.unwrap();
+    drop(waiting.await.unwrap());
+}
+
 /// Such a name hides the number of its znode, so that the transactions that made two contenders have to tell which of them came
 /// first; but that of a writer that became a reader is a late one.
 #[tokio::test(start_paused = true)]
