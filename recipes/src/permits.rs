@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, Reply, Stat, Watch};
+use zoolet_client::{Error, ErrorCode, MultiOutcome, Reply, Stat, Watch};
 
 use crate::claim::{Change, Claim, Notice, Standing};
 use crate::contender::{Entrant, Entry, Waiting};
@@ -164,6 +164,7 @@ impl Permits {
         let mutex = self.entrant.standing()?.nodes.remove(0);
         let path = child(&dir, &LEASE.prefix(&self.entrant.guid));
         let mut parents = Parents::new(&setup);
+        let mut made: Option<Stat> = None;
         loop {
             let dirs = [(setup.dir.as_str(), self.plan.told()), (dir.as_str(), Bytes::new())];
             parents.take(parents.send(&setup, dirs.into_iter())).await;
@@ -175,8 +176,10 @@ impl Permits {
             }
             match multi.commit().await {
                 Ok(outcomes) => {
-                    let made = |outcome: &zoolet_client::MultiOutcome| outcome.path().map(str::to_owned);
-                    self.leases = outcomes.iter().filter_map(made).collect();
+                    let leases = outcomes.iter().filter_map(MultiOutcome::path);
+                    self.leases = leases.map(str::to_owned).collect();
+                    // Servers before 3.9 do not tell it.
+                    made = outcomes.iter().find_map(MultiOutcome::stat).cloned();
                     break;
                 }
                 Err(error) => match (error.code(), error.failed_operation()) {
@@ -196,7 +199,10 @@ impl Permits {
             return Err(evicted());
         }
         // All of them are of one transaction.
-        let stat = setup.stat(&self.leases[0]).await?.ok_or_else(evicted)?;
+        let stat = match made {
+            Some(stat) => stat,
+            None => setup.stat(&self.leases[0]).await?.ok_or_else(evicted)?,
+        };
         self.uncertain = false;
         Ok(Standing { nodes: self.leases.clone(), token: FencingToken::new(stat.czxid), epoch: None })
     }
