@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::{Create, Created, Error, ErrorCode, EventType, MultiOutcome, Reply, Stat, Watch};
+use zoolet_client::{Created, Error, ErrorCode, EventType, Reply, Stat, Watch};
 
 use crate::claim::{Change, Claim, Notice, Standing};
 use crate::counter;
+use crate::creating::Creating;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::name::{self, Style};
-use crate::queue::{Role, child};
+use crate::queue::{Role, child, count};
 use crate::setup::{Parents, Setup};
 
 /// How often the create of a contender is sent whose answers do not come, be it that connections are lost with it: what it is
@@ -58,6 +59,8 @@ pub(crate) struct Entrant {
     pub(crate) uncertain: bool,
     /// The name of a contender that is ours as well, and not in our own way. If it is gone so is what we count on.
     pub(crate) beside: Option<String>,
+    /// A directory above, and the data it gets if it is made.
+    pub(crate) above: Option<(String, Bytes)>,
     /// A second contender, while this one tries to become it.
     pub(crate) rival: Option<Box<Entrant>>,
 }
@@ -97,6 +100,7 @@ impl Entrant {
             data,
             uncertain: false,
             beside: None,
+            above: None,
             rival: None,
         }
     }
@@ -107,7 +111,8 @@ impl Entrant {
         let mut parents = Parents::new(&setup);
         let mut lost = 0;
         loop {
-            let made = parents.send(&setup, self.dirs().map(|dir| (dir, Bytes::new())));
+            let above = self.above.iter().map(|(dir, data)| (dir.as_str(), data.clone()));
+            let made = parents.send(&setup, above.chain(self.dirs().map(|dir| (dir, Bytes::new()))));
             // From here on there may be a znode of ours, whatever becomes of this future.
             let doubt = std::mem::replace(&mut self.uncertain, true);
             let creating = Creating::send(&setup, &self.slots, &self.data);
@@ -161,14 +166,15 @@ impl Entrant {
 
     async fn place_after(&mut self, listings: Listings) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
-        let mut places = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for (at, listing) in self.listed_slots().into_iter().zip(listings) {
             let dir = self.slots[at].dir.clone();
             let names = setup.listed(&dir, listing).await?;
-            places.insert(at, self.place_in(at, names).await?);
+            found.insert(at, self.find_in(at, names).await?);
         }
-        let ahead = places.values().map(|place| place.ahead).sum();
-        let place = Place { ahead, nearest: places.into_values().find_map(|place| place.nearest) };
+        let (ahead, nearest): (Vec<_>, Vec<_>) = found.into_values().unzip();
+        let nearest = nearest.into_iter().flatten().next();
+        let place = Place { ahead: count(ahead.concat()), nearest };
         self.check_that_they_belong_together()?;
         self.uncertain = false;
         match self.limit {
@@ -190,8 +196,12 @@ impl Entrant {
         }
     }
 
-    /// Finds the place of those slots that are in the directory of the slot `leading`.
-    async fn place_in(&mut self, leading: usize, names: Vec<String>) -> Result<Place, LockError> {
+    /// Finds who is in the way of those slots that are in the directory of the slot `leading`, and the path of the nearest.
+    async fn find_in(
+        &mut self,
+        leading: usize,
+        names: Vec<String>,
+    ) -> Result<(Vec<Option<u128>>, Option<String>), LockError> {
         let setup = Arc::clone(&self.setup);
         let dir = self.slots[leading].dir.clone();
         let here = self.slots.iter().filter(|slot| slot.dir == dir);
@@ -207,7 +217,7 @@ impl Entrant {
         for (slot, name) in here.zip(found.mine) {
             slot.adopt(&setup, &name).await?;
         }
-        Ok(Place { ahead: found.ahead, nearest: found.nearest.map(|nearest| child(&dir, &nearest)) })
+        Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
     }
 
     /// Waits until nobody is in the way. A lost connection wakes nobody: the watch is set again by the client.
@@ -381,41 +391,5 @@ impl Slot {
         let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
         self.node = Some(Created { path, stat });
         Ok(())
-    }
-}
-
-/// The creates of a contender's znodes, under way: one of them by itself, several as one transaction.
-enum Creating {
-    One(Reply<Created>),
-    Several(Reply<Vec<MultiOutcome>>),
-}
-
-impl Creating {
-    fn send(setup: &Setup, slots: &[Slot], data: &Bytes) -> Self {
-        let create = |slot: &Slot| -> Create<'_> {
-            let path = child(&slot.dir, &slot.prefix);
-            setup.client.create(path, data.clone()).ephemeral().sequential().acl(setup.acl.clone())
-        };
-        match slots {
-            [slot] => Self::One(create(slot).send()),
-            _ => Self::Several(
-                slots.iter().fold(setup.client.multi(), |multi, slot| multi.add(create(slot))).send(),
-            ),
-        }
-    }
-
-    /// What was created; `None` where the server did not tell all of it, as those before 3.9 do.
-    async fn created(self) -> Result<Vec<Option<Created>>, Error> {
-        Ok(match self {
-            Self::One(reply) => vec![Some(reply.await?)],
-            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
-        })
-    }
-}
-
-fn created(outcome: MultiOutcome) -> Option<Created> {
-    match outcome {
-        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created { path, stat }),
-        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The number that a directory gives its children, and what is done about its end.
 
-use zoolet_client::ErrorCode;
+use zoolet_client::{Acl, ErrorCode};
 
 use crate::error::LockError;
 use crate::name;
@@ -21,16 +21,23 @@ pub(crate) async fn delete(setup: &Setup, dir: &str, path: &str) -> Result<bool,
     setup.delete(path).await
 }
 
-/// `None` if the directory cannot be made anew: it is in use, or an ACL forbids it.
+/// `None` if the directory cannot be made anew: it is in use, an ACL forbids it, or it could not be made as it was.
+///
+/// It is persistent then, whatever it was. Servers do not say which znodes are containers, and a directory of somebody's
+/// that went because it became one is worse than one that was ours and stays.
 async fn reset(setup: &Setup, dir: &str, path: &str) -> Result<Option<bool>, LockError> {
     let client = &setup.client;
     let mut may_be_done = false;
     loop {
         let (data, acl) = (client.get_data(dir).send(), client.get_acl(dir).send());
-        let (Ok((data, _)), Ok((acl, _))) = (data.await, acl.await) else { return Ok(None) };
+        let (Ok((data, stat)), Ok((acl, _))) = (data.await, acl.await) else { return Ok(None) };
+        if acl.iter().any(is_hidden) {
+            return Ok(None);
+        }
+        // Not if somebody has written to it meanwhile.
+        let delete = client.delete(dir).version(stat.version);
         let create = client.create(dir, data).acl(acl);
-        let create = if setup.parent == ParentMode::Container { create.container() } else { create };
-        match client.multi().delete(path).delete(dir).add(create).commit().await {
+        match client.multi().delete(path).add(delete).add(create).commit().await {
             Ok(_) => return Ok(Some(true)),
             Err(error) if error.is_retryable() => {
                 may_be_done |= error.may_have_applied();
@@ -43,4 +50,9 @@ async fn reset(setup: &Setup, dir: &str, path: &str) -> Result<Option<bool>, Loc
             Err(_) => return Ok(None),
         }
     }
+}
+
+/// Whether an entry is one whose digest the server keeps to itself, as it does from whoever may not change the ACL.
+fn is_hidden(entry: &Acl) -> bool {
+    entry.scheme == "digest" && entry.id.ends_with(":x")
 }

@@ -14,7 +14,7 @@ use crate::claim::{Change, Standing};
 use crate::error::LockError;
 use crate::fenced::FencedTxn;
 use crate::hold::{Hold, Order};
-use crate::revoke;
+use crate::revoke::{self, Present};
 use crate::setup::Setup;
 
 /// A number that rises with every acquisition of a lock, also when its directory was deleted in between: the
@@ -106,6 +106,7 @@ pub struct Guard {
 struct Held {
     setup: Arc<Setup>,
     standing: Standing,
+    present: Arc<Present>,
     hold: Arc<Hold>,
 }
 
@@ -117,7 +118,8 @@ impl Drop for Held {
 
 impl Guard {
     pub(crate) fn new(setup: Arc<Setup>, standing: Standing, hold: Arc<Hold>) -> Self {
-        Self { held: Arc::new(Held { setup, standing, hold }) }
+        let present = Present::new(standing.clone());
+        Self { held: Arc::new(Held { setup, standing, present, hold }) }
     }
 
     /// The fencing token.
@@ -257,7 +259,7 @@ impl Guard {
     /// # Cancel safety
     /// Watches the znode as long as the future lives; dropping it takes the watch back.
     pub fn revoke_requested(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        revoke::requested(self.client().clone(), self.held.standing.clone())
+        revoke::requested(self.client().clone(), Arc::clone(&self.held.present))
     }
 
     /// Runs `work` until it is done or the lock is lost, whichever comes first; `work` is dropped then. How late that may
@@ -317,7 +319,10 @@ impl Guard {
         self.held.hold.order(Order::Change(change, done));
         let changed = changed.await.unwrap_or(Err(gone));
         match (changed, Arc::get_mut(&mut self.held)) {
-            (Ok(standing), Some(held)) => held.standing = standing,
+            (Ok(standing), Some(held)) => {
+                held.present.set(standing.clone());
+                held.standing = standing;
+            }
             (Ok(_), None) => {}
             (Err(error), _) => {
                 if matches!(error, LockError::NodeDeleted { .. }) {

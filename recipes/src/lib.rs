@@ -33,6 +33,7 @@ mod builder;
 mod claim;
 mod contender;
 mod counter;
+mod creating;
 mod directory;
 mod election;
 mod error;

@@ -67,6 +67,16 @@ pub(crate) fn is_of(name: &str, guid: &str) -> bool {
     protected(name) || name.len() > 32 && name.bytes().take(32).all(|byte| Some(byte) == bare.next())
 }
 
+/// The guid of the contender that has this name, if it says one: behind `_c_` or in front of all, with dashes or without.
+pub(crate) fn guid_in(name: &str) -> Option<u128> {
+    let digits = name.strip_prefix("_c_").unwrap_or(name).chars().filter(|char| *char != '-');
+    let (guid, len) = digits
+        .map_while(|char| char.to_digit(16))
+        .take(32)
+        .fold((0, 0), |(guid, len), digit| (guid << 4 | u128::from(digit), len + 1));
+    (len == 32).then_some(guid)
+}
+
 /// The same style for a reader where `prefix` is a writer's of the contender `guid`, if it is.
 pub(crate) fn reader_of(prefix: &str, guid: &str) -> Option<String> {
     let pairs = [(WRITE, READ), (KAZOO_LOCK, KAZOO_READ)];
@@ -103,9 +113,17 @@ pub(crate) fn parse(name: &str) -> Option<Parsed> {
 
 /// What a known client says by the part of a name in front of the number.
 fn marked(head: &str) -> Option<Kind> {
-    let marker = MARKERS.iter().find(|(marker, _)| head.ends_with(marker));
-    let kind = marker.map(|(_, kind)| *kind);
+    let ends_so = |marker| head.strip_suffix(marker).is_some_and(|front| begins_behind(front, marker));
+    let kind = MARKERS.iter().find(|(marker, _)| ends_so(marker)).map(|(_, kind)| *kind);
     kind.or_else(|| (session_recipe(head) || accumulo(head)).then_some(Kind::Exclusive))
+}
+
+/// Whether a marker stands for itself behind `front`, and is not the end of a word, as `read-` is of `thread-`. The
+/// letters of a guid are none of a word.
+fn begins_behind(front: &str, marker: &str) -> bool {
+    let in_a_word = marker.starts_with(char::is_alphabetic) && front.ends_with(char::is_alphabetic);
+    let digits = front.bytes().rev().filter(|byte| *byte != b'-').take_while(u8::is_ascii_hexdigit);
+    !in_a_word || digits.take(32).count() == 32
 }
 
 /// `x-<session>-`, the recipe shipped with ZooKeeper: the session in decimal, maybe negative, or in hex.
@@ -149,7 +167,19 @@ mod tests {
             ("n_0000000017".into(), 17, Exclusive),
             ("lock-0000000018".into(), 18, Exclusive),
             ("lock-2147483648".into(), 2_147_483_648, Exclusive),
+            ("app.lock-0000000018".into(), 18, Exclusive),
+            ("7read-0000000018".into(), 18, Shared),
+            (format!("{UUID}read-0000000018"), 18, Shared),
+            (format!("_c_{}lock-0000000018", UUID.replace('-', "")), 18, Exclusive),
             ("node_0000000019".into(), 19, Unknown),
+            ("thread-0000000019".into(), 19, Unknown),
+            ("deadread-0000000019".into(), 19, Unknown),
+            ("block--000000019".into(), -19, Unknown),
+            ("rewrite-0000000019".into(), 19, Unknown),
+            ("prerelease-0000000019".into(), 19, Unknown),
+            ("run_0000000019".into(), 19, Unknown),
+            ("été-read-0000000019".into(), 19, Shared),
+            ("éread-0000000019".into(), 19, Unknown),
             ("lock-72057594037927937-0000000020".into(), 20, Unknown),
             ("odd-000000021".into(), -21, Unknown),
             ("20261121-99990000000022".into(), 22, Unknown),
@@ -158,6 +188,13 @@ mod tests {
         }
         for name in ["config", "lock-", "lock-12", "readme-1.2", "", "lock-99999999999999999999"] {
             assert_eq!(parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_without_a_guid_say_none() {
+        for name in ["n_0000000017", "deadbeef-lock-0000000018", "x-72057594037927937-0000000013", "_c_"] {
+            assert_eq!(guid_in(name), None, "{name}");
         }
     }
 
@@ -174,6 +211,7 @@ mod tests {
             let name = style.prefix(UUID) + "0000000000";
             assert!(is_of(&name, UUID), "{name}");
             assert!(!is_of(&name, &UUID.replace('6', "7")), "{name}");
+            assert_eq!(guid_in(&name), Some(0x1a2b_3c4d_0000_4000_8000_1a2b_3c4d_5e6f), "{name}");
         }
     }
 }

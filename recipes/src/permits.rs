@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, Watch};
+use zoolet_client::{Error, ErrorCode, MultiOutcome, Reply, Stat, Watch};
 
 use crate::claim::{Change, Claim, Notice, Standing};
 use crate::contender::{Entrant, Entry, Waiting};
@@ -25,7 +25,7 @@ pub(crate) struct PermitPlan {
     pub(crate) wanted: usize,
     /// How many may be in front.
     pub(crate) limit: Option<usize>,
-    /// Whether others were seen to agree on `max`.
+    /// Whether others were seen to agree on `max`. It may have changed since, as the directory goes when nobody is there.
     pub(crate) agreed: Arc<AtomicBool>,
 }
 
@@ -49,12 +49,34 @@ fn leases(setup: &Setup) -> String {
 }
 
 impl PermitPlan {
+    /// What the directory says of it.
+    fn told(&self) -> Bytes {
+        self.max.to_string().into()
+    }
+
+    /// Whether so many can be had at all.
+    fn check(&self, setup: &Setup) -> Result<(), LockError> {
+        match (1..=self.max).contains(&self.wanted) {
+            true => Ok(()),
+            false => {
+                let (dir, wanted, limit) = (setup.dir.clone(), self.wanted, self.max);
+                Err(LockError::PermitLimit { dir, wanted, limit })
+            }
+        }
+    }
+
+    /// Whether so many are left where others hold `held`, who may go by another number.
+    fn fits(&self, held: usize) -> bool {
+        self.wanted <= self.max.saturating_sub(held)
+    }
+
     pub(crate) async fn looks_free(&self, setup: &Setup) -> Result<bool, LockError> {
+        self.check(setup)?;
         let (locks, leases) = (locks(setup), leases(setup));
         let (waiting, held) =
             (setup.client.get_children(&locks).send(), setup.client.get_children(&leases).send());
         let (waiting, held) = (setup.listed(&locks, waiting).await?, setup.listed(&leases, held).await?);
-        Ok(waiting.is_empty() && held.len() + self.wanted <= self.max)
+        Ok(waiting.is_empty() && self.fits(held.len()))
     }
 }
 
@@ -66,48 +88,47 @@ impl Permits {
             waiting: Waiting::ForNearest,
             limit: plan.limit,
         };
-        let entrant = Entrant::new(Arc::clone(&setup), entry, Bytes::new());
+        let mut entrant = Entrant::new(Arc::clone(&setup), entry, Bytes::new());
+        entrant.above = Some((setup.dir.clone(), plan.told()));
         Self { setup, plan, data, entrant, leases: Vec::new(), uncertain: false }
     }
 
-    /// Sees to it that the directory says how many permits there are, and that it says the same as we do.
-    async fn agree(&self) -> Result<(), LockError> {
+    fn ask(&self) -> Reply<(Bytes, Stat)> {
+        self.setup.client.get_data(&self.setup.dir).send()
+    }
+
+    /// Sees to it that the directory says no other number of permits than we do.
+    async fn agree(&self, mut asked: Reply<(Bytes, Stat)>) -> Result<(), LockError> {
         let (setup, plan) = (&self.setup, &self.plan);
-        let too_many = |wanted, limit| LockError::PermitLimit { dir: setup.dir.clone(), wanted, limit };
-        if plan.wanted > plan.max || plan.wanted == 0 {
-            return Err(too_many(plan.wanted, plan.max));
-        }
-        while !plan.agreed.load(Relaxed) {
-            match setup.client.get_data(&setup.dir).await {
+        loop {
+            match asked.await {
                 // Curator leaves nothing there, or something of its own.
                 Ok((data, _)) => {
-                    match std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok()) {
-                        Some(theirs) if theirs != plan.max => {
-                            let (dir, ours) = (setup.dir.clone(), plan.max);
-                            return Err(LockError::PermitsDiffer { dir, ours, theirs });
-                        }
-                        _ => plan.agreed.store(true, Relaxed),
-                    }
+                    let said = std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok());
+                    let differs = said.filter(|theirs| *theirs != plan.max);
+                    plan.agreed.store(differs.is_none(), Relaxed);
+                    return differs.map_or(Ok(()), |theirs| {
+                        Err(LockError::PermitsDiffer { dir: setup.dir.clone(), ours: plan.max, theirs })
+                    });
                 }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                    let mut parents = Parents::new(setup);
-                    parents.missing(setup, ErrorCode::NoNode)?;
-                    let max = Bytes::from(plan.max.to_string());
-                    parents.take(parents.send(setup, [(setup.dir.as_str(), max)].into_iter())).await;
-                }
+                // Whoever enters the queue makes it, with the number.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => setup.retry(error).await?,
             }
+            asked = self.ask();
         }
-        Ok(())
     }
 
     /// Waits until there are permits enough. Nobody else takes any meanwhile, as we are first in the queue.
     async fn wait_for_permits(&self, queued: &mut Option<Notice>) -> Result<(), LockError> {
         let (setup, dir) = (&self.setup, leases(&self.setup));
-        let fits = |held: usize| held + self.plan.wanted <= self.plan.max;
+        let fits = |held| self.plan.fits(held);
+        // Asked again, now that our place in the queue keeps the directory from being made anew.
+        let (said, mut listing) = (self.ask(), setup.client.get_children(&dir).send());
+        self.agree(said).await?;
         loop {
             // Without a watch at first, which would have to be taken back.
-            let held = setup.list(&dir).await?.len();
+            let held = setup.listed(&dir, listing).await?.len();
             if fits(held) {
                 return Ok(());
             }
@@ -123,6 +144,7 @@ impl Permits {
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => {
                     setup.retry(error).await?;
+                    listing = setup.client.get_children(&dir).send();
                     continue;
                 }
             };
@@ -130,6 +152,7 @@ impl Permits {
                 Ok(_) | Err(Error::WatchRemoved(_)) => {}
                 Err(error) => return Err(setup.error(error)),
             }
+            listing = setup.client.get_children(&dir).send();
         }
     }
 
@@ -141,8 +164,10 @@ impl Permits {
         let mutex = self.entrant.standing()?.nodes.remove(0);
         let path = child(&dir, &LEASE.prefix(&self.entrant.guid));
         let mut parents = Parents::new(&setup);
+        let mut made: Option<Stat> = None;
         loop {
-            parents.take(parents.send(&setup, [(dir.as_str(), Bytes::new())].into_iter())).await;
+            let dirs = [(setup.dir.as_str(), self.plan.told()), (dir.as_str(), Bytes::new())];
+            parents.take(parents.send(&setup, dirs.into_iter())).await;
             self.uncertain = true;
             let mut multi = setup.client.multi().delete(&mutex);
             for _ in 0..self.plan.wanted {
@@ -151,8 +176,10 @@ impl Permits {
             }
             match multi.commit().await {
                 Ok(outcomes) => {
-                    let made = |outcome: &zoolet_client::MultiOutcome| outcome.path().map(str::to_owned);
-                    self.leases = outcomes.iter().filter_map(made).collect();
+                    let leases = outcomes.iter().filter_map(MultiOutcome::path);
+                    self.leases = leases.map(str::to_owned).collect();
+                    // Servers before 3.9 do not tell it.
+                    made = outcomes.iter().find_map(MultiOutcome::stat).cloned();
                     break;
                 }
                 Err(error) => match (error.code(), error.failed_operation()) {
@@ -172,7 +199,10 @@ impl Permits {
             return Err(evicted());
         }
         // All of them are of one transaction.
-        let stat = setup.stat(&self.leases[0]).await?.ok_or_else(evicted)?;
+        let stat = match made {
+            Some(stat) => stat,
+            None => setup.stat(&self.leases[0]).await?.ok_or_else(evicted)?,
+        };
         self.uncertain = false;
         Ok(Standing { nodes: self.leases.clone(), token: FencingToken::new(stat.czxid), epoch: None })
     }
@@ -191,7 +221,11 @@ impl Claim for Permits {
     }
 
     async fn win(&mut self, queued: &mut Option<Notice>) -> Result<Standing, LockError> {
-        self.agree().await?;
+        self.plan.check(&self.setup)?;
+        // Said before it has waited for its turn, if it is known by then.
+        if !self.plan.agreed.load(Relaxed) {
+            self.agree(self.ask()).await?;
+        }
         self.entrant.win(queued).await?;
         self.wait_for_permits(queued).await?;
         self.take().await

@@ -16,11 +16,13 @@ pub(crate) enum Role {
 }
 
 /// A child of the directory that is in line.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Queued {
-    key: i64,
     pub(crate) name: String,
     kind: Kind,
+    number: i64,
+    /// The transaction that made it, where the numbers in the directory do not tell the whole order; else 0.
+    czxid: i64,
 }
 
 impl Role {
@@ -29,26 +31,44 @@ impl Role {
     }
 }
 
+impl Queued {
+    /// Whether it came before `other`. Of the same two always the same, whoever else is in line and whoever asks: two
+    /// sure numbers decide also where some third child has none. Their transactions must not, as a writer that became a
+    /// reader keeps its number but is made anew: the writer behind it would come to be in front.
+    fn is_before(&self, other: &Self) -> bool {
+        let told = self.number != other.number && !is_unsure(self.number) && !is_unsure(other.number);
+        if told { self.number < other.number } else { self.made() < other.made() }
+    }
+
+    fn made(&self) -> (i64, &str) {
+        (self.czxid, &self.name)
+    }
+}
+
 impl Setup {
     /// Who of `names`, the children of `dir`, is in line, first in line first.
     pub(crate) async fn queue(&self, dir: &str, names: Vec<String>) -> Result<Vec<Queued>, LockError> {
+        let queue = self.in_line(dir, names).await?;
+        Ok(if is_ordered(&queue) { queue } else { ranked(queue) })
+    }
+
+    /// The same by their numbers, and where those do not tell the whole order with the transactions that do.
+    async fn in_line(&self, dir: &str, names: Vec<String>) -> Result<Vec<Queued>, LockError> {
         let mut queue = Vec::with_capacity(names.len());
         for name in names {
             if let Some(parsed) = self.counts(dir, &name)? {
-                queue.push(Queued { key: parsed.sequence, name, kind: parsed.kind });
+                queue.push(Queued { name, kind: parsed.kind, number: parsed.sequence, czxid: 0 });
             }
         }
-        queue.sort_unstable();
+        queue.sort_unstable_by(|one, other| (one.number, &one.name).cmp(&(other.number, &other.name)));
         if !is_ordered(&queue) {
-            self.use_czxids(dir, &mut queue).await?;
-            queue.sort_unstable();
+            self.read_czxids(dir, &mut queue).await?;
         }
         Ok(queue)
     }
 
-    /// Puts the transaction that made each znode in the place of its number, which does not tell the order any more.
     /// Contenders that are gone leave the queue.
-    async fn use_czxids(&self, dir: &str, queue: &mut Vec<Queued>) -> Result<(), LockError> {
+    async fn read_czxids(&self, dir: &str, queue: &mut Vec<Queued>) -> Result<(), LockError> {
         let replies: Vec<_> =
             queue.iter().map(|queued| self.client.exists(child(dir, &queued.name)).send()).collect();
         let mut stats: Vec<Option<Stat>> = Vec::with_capacity(replies.len());
@@ -62,7 +82,7 @@ impl Setup {
         let mut stats = stats.into_iter();
         queue.retain_mut(|queued| match stats.next().flatten() {
             Some(stat) => {
-                queued.key = stat.czxid.0;
+                queued.czxid = stat.czxid.0;
                 true
             }
             None => false,
@@ -78,8 +98,8 @@ pub(crate) struct Found {
     pub(crate) mine: Vec<String>,
     /// More of its own by the same prefixes, made by a create that was sent twice.
     pub(crate) duplicates: Vec<String>,
-    /// How many are in its way.
-    pub(crate) ahead: usize,
+    /// The znodes in its way: of each the guid of the contender, if its name says that.
+    pub(crate) ahead: Vec<Option<u128>>,
     /// The nearest of them.
     pub(crate) nearest: Option<String>,
     /// Whether the one is there that is never in its way.
@@ -101,21 +121,27 @@ impl Setup {
         if let Some(found) = self.find_by_numbers(dir, &names, prefixes, role, beside)? {
             return Ok(Some(found));
         }
-        let queue = self.queue(dir, names).await?;
+        let queue = self.in_line(dir, names).await?;
         let mut found = Found::default();
-        let mut first = queue.len();
+        let mut first: Option<&Queued> = None;
         for prefix in prefixes {
-            let mut mine = queue.iter().enumerate().filter(|(_, queued)| queued.name.starts_with(prefix));
-            let Some((at, queued)) = mine.next() else { return Ok(None) };
-            first = first.min(at);
-            found.mine.push(queued.name.clone());
-            found.duplicates.extend(mine.map(|(_, queued)| queued.name.clone()));
+            let mut mine: Vec<_> = queue.iter().filter(|queued| queued.name.starts_with(prefix)).collect();
+            mine.sort_unstable_by(|one, other| one.made().cmp(&other.made()));
+            let Some((kept, more)) = mine.split_first() else { return Ok(None) };
+            first = first.filter(|first| first.is_before(kept)).or(Some(*kept));
+            found.mine.push(kept.name.clone());
+            found.duplicates.extend(more.iter().map(|queued| queued.name.clone()));
         }
-        found.beside = queue.iter().any(|queued| Some(queued.name.as_str()) == beside);
-        for other in in_the_way(&queue, first, role).filter(|other| Some(other.name.as_str()) != beside) {
-            found.ahead += 1;
-            found.nearest = Some(other.name.clone());
+        let mut nearest: Option<&Queued> = None;
+        for other in &queue {
+            if Some(other.name.as_str()) == beside {
+                found.beside = true;
+            } else if role.waits_for(other.kind) && first.is_some_and(|first| other.is_before(first)) {
+                found.ahead.push(name::guid_in(&other.name));
+                nearest = nearest.filter(|nearest| other.is_before(nearest)).or(Some(other));
+            }
         }
+        found.nearest = nearest.map(|nearest| nearest.name.clone());
         Ok(Some(found))
     }
 
@@ -153,11 +179,11 @@ impl Setup {
             if Some(name.as_str()) == beside {
                 found.beside = true;
             } else if number < own && role.waits_for(parsed.kind) {
-                found.ahead += 1;
+                found.ahead.push(name::guid_in(name));
                 nearest = nearest.max((number, name));
             }
         }
-        found.nearest = (found.ahead > 0).then(|| nearest.1.to_owned());
+        found.nearest = (!found.ahead.is_empty()).then(|| nearest.1.to_owned());
         Ok(Some(found))
     }
 
@@ -183,8 +209,27 @@ fn is_unsure(number: i64) -> bool {
 
 /// Whether the numbers of a sorted queue give the order of creation.
 fn is_ordered(queue: &[Queued]) -> bool {
-    let unsure = |queued: &Queued| is_unsure(queued.key);
-    !queue.iter().any(unsure) && queue.windows(2).all(|pair| pair[0].key != pair[1].key)
+    let unsure = |queued: &Queued| is_unsure(queued.number);
+    !queue.iter().any(unsure) && queue.windows(2).all(|pair| pair[0].number != pair[1].number)
+}
+
+/// A queue with the first in line first: the fewest came before it. In a circle, as of a reader that was a writer, the
+/// writer behind that, and somebody without a sure number who came between their transactions, the reader is the first.
+fn ranked(queue: Vec<Queued>) -> Vec<Queued> {
+    let before = |queued: &Queued| queue.iter().filter(|other| other.is_before(queued)).count();
+    let ranks: Vec<_> = queue.iter().map(before).collect();
+    let mut ranked: Vec<_> = ranks.into_iter().zip(queue).collect();
+    ranked.sort_by(|(rank, one), (other_rank, other)| {
+        (rank, one.kind, one.made()).cmp(&(other_rank, other.kind, other.made()))
+    });
+    ranked.into_iter().map(|(_, queued)| queued).collect()
+}
+
+/// How many contenders have these znodes, each of which may have several: under two names, and in several directories.
+pub(crate) fn count(mut znodes: Vec<Option<u128>>) -> usize {
+    znodes.sort_unstable();
+    znodes.dedup_by(|one, other| one.is_some() && one == other);
+    znodes.len()
 }
 
 /// Those in front of the `at`-th of a queue for whom it waits, nearest last.
@@ -201,9 +246,13 @@ pub(crate) fn child(dir: &str, name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn queue(keys: &[i64]) -> Vec<Queued> {
-        let queued = |key: &i64| Queued { key: *key, name: String::new(), kind: Kind::Exclusive };
-        keys.iter().map(queued).collect()
+    fn queue(numbers: &[i64]) -> Vec<Queued> {
+        let queued = |number: &i64| queued(Kind::Exclusive, *number, 0);
+        numbers.iter().map(queued).collect()
+    }
+
+    fn queued(kind: Kind, number: i64, czxid: i64) -> Queued {
+        Queued { name: String::new(), kind, number, czxid }
     }
 
     #[test]
@@ -220,8 +269,29 @@ mod tests {
     fn a_reader_waits_for_writers_and_a_writer_for_everybody() {
         let mut queue = queue(&[1, 2, 3]);
         queue[1].kind = Kind::Shared;
-        let keys = |role| in_the_way(&queue, 2, role).map(|queued| queued.key).collect::<Vec<_>>();
-        assert_eq!(keys(Role::Shared), [1]);
-        assert_eq!(keys(Role::Exclusive), [1, 2]);
+        let numbers = |role| in_the_way(&queue, 2, role).map(|queued| queued.number).collect::<Vec<_>>();
+        assert_eq!(numbers(Role::Shared), [1]);
+        assert_eq!(numbers(Role::Exclusive), [1, 2]);
+    }
+
+    #[test]
+    fn of_two_contenders_sure_numbers_decide_and_else_their_transactions() {
+        let before = |one: (i64, i64), other: (i64, i64)| {
+            let queued = |(number, czxid)| queued(Kind::Shared, number, czxid);
+            (queued(one).is_before(&queued(other)), queued(other).is_before(&queued(one)))
+        };
+        assert_eq!(before((0, 9), (1, 5)), (true, false), "a writer that became a reader");
+        assert_eq!(before((4, 5), (4, 9)), (true, false), "equal numbers");
+        assert_eq!(before((-5, 9), (4, 5)), (false, true), "no sure number");
+        assert_eq!(before((4, 9), (2_147_483_647, 5)), (false, true), "the last number");
+    }
+
+    #[test]
+    fn a_list_begins_with_those_before_whom_nobody_is_and_in_a_circle_with_the_reader() {
+        let reader = queued(Kind::Shared, 0, 9);
+        let (writer, odd) = (queued(Kind::Exclusive, 1, 5), queued(Kind::Unknown, -7, 6));
+        let late = queued(Kind::Exclusive, 3, 12);
+        let list = ranked(vec![late.clone(), odd.clone(), writer.clone(), reader.clone()]);
+        assert_eq!(list, [reader, writer, odd, late]);
     }
 }

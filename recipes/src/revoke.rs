@@ -1,6 +1,9 @@
 //! Asking a holder to give its lock up.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bytes::Bytes;
+use tokio::sync::Notify;
 use zoolet_client::{Client, Error};
 
 use crate::claim::Standing;
@@ -31,8 +34,43 @@ pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockEr
     }
 }
 
+/// What is held at present, for those who wait to be asked for it: a change of the lock gives it another znode.
+#[derive(Debug)]
+pub(crate) struct Present {
+    standing: Mutex<Standing>,
+    changed: Notify,
+}
+
+impl Present {
+    pub(crate) fn new(standing: Standing) -> Arc<Self> {
+        Arc::new(Self { standing: Mutex::new(standing), changed: Notify::new() })
+    }
+
+    pub(crate) fn set(&self, standing: Standing) {
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        self.changed.notify_waiters();
+    }
+
+    fn get(&self) -> Standing {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Waits until somebody has asked for a lock that is held.
-pub(crate) async fn requested(client: Client, standing: Standing) {
+pub(crate) async fn requested(client: Client, present: Arc<Present>) {
+    loop {
+        // Told of everything from here on, so that no change is missed between the look and the wait.
+        let changed = present.changed.notified();
+        let standing = present.get();
+        tokio::select! {
+            biased;
+            () = requested_of(&client, &standing) => return,
+            () = changed => {}
+        }
+    }
+}
+
+async fn requested_of(client: &Client, standing: &Standing) {
     let asks = |data: &Bytes| REQUESTS.contains(&&data[..]);
     let Some(node) = standing.nodes.first() else { return std::future::pending().await };
     loop {
@@ -47,6 +85,6 @@ pub(crate) async fn requested(client: Client, standing: Standing) {
             Err(_) => break,
         }
     }
-    // It is lost, which is for `Guard::lost` to tell.
+    // It is lost, which is for `Guard::lost` to tell, or about to be changed.
     std::future::pending().await
 }

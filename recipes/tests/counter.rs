@@ -5,10 +5,12 @@
 mod common;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{DIR, World, queue, settle, world};
-use zoolet_client::{Acl, Client};
+use zoolet_client::{Acl, Client, Perms};
 use zoolet_recipes::{Compat, Lock, LockError, ParentMode, RwLock, Warning};
+use zoolet_server::fault::request;
 
 /// Half of what a counter can count.
 const HALF: u32 = 1 << 30;
@@ -55,6 +57,55 @@ async fn a_directory_that_was_not_to_be_made_is_not_made_anew() {
     assert_eq!(zk.exists(DIR).await.unwrap().unwrap().czxid, before);
 }
 
+/// A server does not tell what is a container, which it takes away when nobody is in it.
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_begins_again_stays_whoever_made_it() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    let before = zk.exists(DIR).await.unwrap().unwrap().czxid;
+    let lock = Lock::new(&zk, DIR);
+    for _ in 0..2 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    assert!(zk.exists(DIR).await.unwrap().unwrap().czxid > before, "it was made anew");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(zk.get_data(DIR).await.unwrap().0, "kept");
+}
+
+/// Whoever may not change an ACL is not shown all of it, and cannot make a directory that has the same.
+#[tokio::test(start_paused = true)]
+async fn a_directory_whose_acl_is_hidden_is_not_made_anew() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    let owner = world.client().await;
+    owner.add_auth("digest", "owner:secret").await.unwrap();
+    let users = Perms::READ | Perms::CREATE | Perms::DELETE;
+    let acl = [Acl::creator_all(), vec![Acl::new(users, "world", "anyone")]].concat();
+    owner.set_acl(DIR, acl).await.unwrap();
+    let before = owner.get_acl(DIR).await.unwrap().0;
+    Lock::new(&zk, DIR).acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(owner.get_acl(DIR).await.unwrap().0, before);
+    assert_eq!(queue(&zk).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_to_a_directory_while_it_is_made_anew_is_not_lost() {
+    let world = world().await;
+    let zk = after(&world, HALF + 1).await;
+    let other = world.client().await;
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    let faults = world.server.fixture().faults();
+    // Behind getData and getACL.
+    faults.on(request().session(zk.session_id()).nth(3)).delay_request(Duration::from_secs(1)).unwrap();
+    let releasing = tokio::spawn(guard.release());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!releasing.is_finished());
+    other.set_data(DIR, "new").await.unwrap();
+    releasing.await.unwrap().unwrap();
+    assert_eq!(other.get_data(DIR).await.unwrap().0, "new");
+    assert_eq!(queue(&other).await, Vec::<String>::new());
+}
+
 #[tokio::test(start_paused = true)]
 async fn contenders_get_their_turn_in_order_past_the_end_of_the_counter() {
     for compat in [Compat::Curator, Compat::DualKazoo] {
@@ -70,7 +121,7 @@ async fn contenders_get_their_turn_in_order_past_the_end_of_the_counter() {
                 let guard = lock.acquire().await.unwrap();
                 order.lock().unwrap().push(number);
                 tokens.lock().unwrap().push(guard.token());
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
                 guard.verify().await.unwrap();
                 guard.release().await.unwrap();
             }));

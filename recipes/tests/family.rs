@@ -4,11 +4,12 @@
 
 mod common;
 
+use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{DIR, settle, world};
-use zoolet_recipes::{Election, Lock, LockError, LostReason, MultiLock, Warning, revoke};
+use zoolet_recipes::{Compat, Election, Lock, LockError, LostReason, MultiLock, Warning, revoke};
 use zoolet_server::fault::request;
 
 #[tokio::test(start_paused = true)]
@@ -33,6 +34,41 @@ async fn several_locks_are_held_together_or_not_at_all() {
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::NodeDeleted, .. }), "{refused}");
     guard.release().await.unwrap();
     assert!(a.get_ephemerals("/").await.unwrap().is_empty());
+}
+
+/// Some stand in several queues, and some under two names in one.
+#[tokio::test(start_paused = true)]
+async fn a_contender_counts_once_however_many_znodes_it_has() {
+    let world = world().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let dirs = ["/locks/x", "/locks/y", "/locks/z"];
+    let held = MultiLock::over(&a, dirs).acquire().await.unwrap();
+    let dual = Lock::builder(&a, dirs[0]).compat(Compat::DualKazoo);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let count = || {
+        let told = Arc::clone(&told);
+        move |ahead| told.lock().unwrap().push(ahead)
+    };
+    let one = dual.clone().max_queue(1).build().acquire().on_queued(count());
+    let one = tokio::spawn(one.into_future());
+    settle(|| async { told.lock().unwrap().len() == 1 }).await;
+    let two = MultiLock::builder(&b, dirs).max_queue(2).build().acquire().on_queued(count());
+    let two = tokio::spawn(two.into_future());
+    settle(|| async { told.lock().unwrap().len() == 2 }).await;
+    let refused = dual.max_queue(2).build().acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::QueueFull { len: 3, .. }), "{refused}");
+    let refused = MultiLock::builder(&b, dirs).max_queue(2).build().acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::QueueFull { len: 3, .. }), "{refused}");
+    assert_eq!(*told.lock().unwrap(), [1, 2]);
+    // Those whose names do not say whose they are count each for itself.
+    for dir in &dirs[1..] {
+        b.create(format!("{dir}/n_"), "").ephemeral().sequential().await.unwrap();
+    }
+    let refused = MultiLock::builder(&b, dirs).max_queue(4).build().acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::QueueFull { len: 5, .. }), "{refused}");
+    held.release().await.unwrap();
+    one.await.unwrap().unwrap().release().await.unwrap();
+    drop(two.await.unwrap().unwrap());
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{DIR, World, at_once, queue, settle, world};
 use tokio::task::JoinHandle;
 use zoolet_client::{Client, WatcherType};
-use zoolet_recipes::{LockError, Markers, ReadGuard, RwLock, WriteGuard};
+use zoolet_recipes::{LockError, Markers, ReadGuard, RwLock, WriteGuard, revoke};
 
 async fn contender(world: &World) -> (Client, RwLock) {
     let client = world.client().await;
@@ -255,4 +255,106 @@ async fn a_change_that_nobody_waits_for_releases_the_lock() {
         drop(downgrading);
         settle(|| async { queue(&client).await.is_empty() }).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_to_be_asked_for_the_lock_is_told_also_after_a_change_of_it() {
+    let world = world().await;
+    let (client, lock) = contender(&world).await;
+    let (reading, writing) = (lock.read().await.unwrap(), RwLock::new(&client, "/locks/other"));
+    let writing = writing.write().await.unwrap();
+    let asked = [reading.revoke_requested(), writing.revoke_requested()].map(tokio::spawn);
+    quiet().await;
+    let (writing, reading) = (reading.try_upgrade().await.unwrap(), writing.downgrade().await.unwrap());
+    quiet().await;
+    assert!(asked.iter().all(|asked| !asked.is_finished()));
+    for (asked, dir) in asked.into_iter().zip([DIR, "/locks/other"]) {
+        let contenders = RwLock::new(&client, dir).contenders().await.unwrap();
+        revoke(&client, &contenders[0]).await.unwrap();
+        settle(|| async { asked.is_finished() }).await;
+    }
+    drop((writing, reading));
+}
+
+/// It ends as the name of a reader does.
+#[tokio::test(start_paused = true)]
+async fn a_reader_waits_for_a_child_whose_name_is_a_word_that_ends_in_read() {
+    let world = world().await;
+    let (zk, lock) = contender(&world).await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    let thread = zk.create(format!("{DIR}/thread-"), "").ephemeral().sequential().await.unwrap();
+    let waiting = tokio::spawn(async move { lock.read().await.unwrap() });
+    settle(|| async { queue(&zk).await.len() == 2 }).await;
+    quiet().await;
+    assert!(!waiting.is_finished());
+    zk.delete(thread.path).await.unwrap();
+    drop(waiting.await.unwrap());
+}
+
+/// Such a name hides the number of its znode, so that the transactions that made two contenders have to tell which of them came
+/// first; but that of a writer that became a reader is a late one.
+#[tokio::test(start_paused = true)]
+async fn no_writer_comes_in_beside_a_reader_that_was_a_writer_whatever_else_is_in_the_directory() {
+    for markers in [Markers::Curator, Markers::Kazoo] {
+        for odd in ["job-202611221", "x-0000000001", "lock-2147483647"] {
+            let world = world().await;
+            let (zk, other) = (world.client().await, world.client().await);
+            let held = RwLock::builder(&zk, DIR).markers(markers).build().write().await.unwrap();
+            let next = RwLock::builder(&other, DIR).markers(markers).build();
+            let next = tokio::spawn(async move { next.write().await.unwrap() });
+            settle(|| async { queue(&zk).await.len() == 2 }).await;
+            let odd = format!("{DIR}/{odd}");
+            zk.create(&odd, "").await.unwrap();
+            let reading = held.downgrade().await.unwrap();
+            quiet().await;
+            assert!(!next.is_finished(), "{markers:?} {odd}");
+            reading.release().await.unwrap();
+            zk.delete(&odd).await.unwrap();
+            next.await.unwrap().verify().await.unwrap();
+        }
+    }
+}
+
+/// Curator's writers read with the number of their own.
+#[tokio::test(start_paused = true)]
+async fn no_writer_comes_in_beside_curators_reader_inside_of_a_writer() {
+    let world = world().await;
+    let zk = world.client().await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    let named = |guid: u8, marker| format!("{DIR}/_c_{guid:08x}-0000-4000-8000-000000000000-{marker}");
+    let writing = zk.create(named(1, "__WRIT__"), "").ephemeral().sequential().await.unwrap();
+    let next = writer(&world).await;
+    let reading = named(2, "__READ__0000000000");
+    zk.create(&reading, "").ephemeral().await.unwrap();
+    zk.create(format!("{DIR}/job-202611221"), "").await.unwrap();
+    zk.delete(&writing.path).await.unwrap();
+    quiet().await;
+    assert!(!next.is_finished());
+    zk.delete(&reading).await.unwrap();
+    next.await.unwrap().verify().await.unwrap();
+}
+
+/// Both of the odd children are older than the writer, and one has a higher number than the reader: by that the reader must not get
+/// in front of the writer.
+#[tokio::test(start_paused = true)]
+async fn no_reader_passes_a_writer_whatever_else_is_in_the_directory() {
+    let world = world().await;
+    let zk = world.client().await;
+    zk.create("/locks", "").await.unwrap();
+    zk.create(DIR, "").await.unwrap();
+    let backup = format!("{DIR}/backup-0000000500");
+    zk.create(&backup, "").await.unwrap();
+    let held = writer(&world).await.await.unwrap();
+    zk.create(format!("{DIR}/job-202611221"), "").await.unwrap();
+    let late = reader(&world).await;
+    quiet().await;
+    assert!(!late.is_finished());
+    // It says the same once the odd one is gone.
+    zk.delete(format!("{DIR}/job-202611221")).await.unwrap();
+    quiet().await;
+    assert!(!late.is_finished());
+    held.release().await.unwrap();
+    drop(late.await.unwrap());
 }

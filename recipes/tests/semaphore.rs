@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{DIR, World, settle, world};
-use zoolet_client::{Client, WatcherType};
+use zoolet_client::{Acl, Client, ErrorCode, WatcherType};
 use zoolet_recipes::{LockError, Permit, Semaphore};
 
 async fn contender(world: &World) -> (Client, Semaphore) {
@@ -96,6 +96,12 @@ async fn a_number_that_others_do_not_agree_on_is_refused() {
     assert!(matches!(refused, LockError::PermitLimit { wanted: 4, limit: 3, .. }), "{refused}");
     let refused = semaphore.acquire(0).await.unwrap_err();
     assert!(matches!(refused, LockError::PermitLimit { wanted: 0, .. }), "{refused}");
+    let held = semaphore.acquire(1).await.unwrap();
+    for wanted in [0, 4, usize::MAX] {
+        let refused = semaphore.try_acquire(wanted).await.unwrap_err();
+        assert!(matches!(refused, LockError::PermitLimit { limit: 3, .. }), "{wanted}: {refused}");
+    }
+    held.release().await.unwrap();
     semaphore.acquire(1).await.unwrap().release().await.unwrap();
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "3");
     let other = Semaphore::new(&zk, DIR, 5);
@@ -118,4 +124,65 @@ async fn one_who_waits_for_permits_and_is_evicted_is_told_and_has_none() {
     let refused = waiting.await.unwrap().unwrap_err();
     assert!(matches!(refused, LockError::NodeDeleted { .. }), "{refused}");
     assert_eq!(one.holders().await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_directory_cannot_be_made_that_is_said_as_of_a_lock() {
+    let world = world().await;
+    let zk = world.client().await;
+    zk.create("/theirs", "").acl(Acl::read_only()).await.unwrap();
+    zk.create("/leaf", "").ephemeral().await.unwrap();
+    for dir in ["/theirs/permits", "/leaf/permits"] {
+        let semaphore = Semaphore::new(&zk, dir, 1);
+        let acquiring = tokio::spawn(async move { semaphore.acquire(1).await });
+        settle(|| async { acquiring.is_finished() }).await;
+        let refused = acquiring.await.unwrap().unwrap_err();
+        match dir {
+            "/theirs/permits" => assert!(matches!(refused, LockError::NoAuth { .. }), "{refused}"),
+            _ => {
+                assert!(matches!(refused, LockError::NoParent { code: ErrorCode::NoNode, .. }), "{refused}");
+            }
+        }
+    }
+}
+
+/// As servers do with containers that nobody is in.
+async fn sweep(zk: &Client) {
+    for path in [format!("{DIR}/locks"), format!("{DIR}/leases"), DIR.into()] {
+        zk.delete(path).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_permits_stands_in_a_directory_that_went_and_was_made_again() {
+    let world = world().await;
+    let (zk, semaphore) = contender(&world).await;
+    semaphore.acquire(1).await.unwrap().release().await.unwrap();
+    sweep(&zk).await;
+    let held = semaphore.acquire(1).await.unwrap();
+    assert_eq!(zk.get_data(DIR).await.unwrap().0, "3");
+    let other = Semaphore::new(&zk, DIR, 5);
+    let refused = other.acquire(1).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitsDiffer { ours: 5, theirs: 3, .. }), "{refused}");
+    held.release().await.unwrap();
+    // Somebody else may be the one who makes it.
+    sweep(&zk).await;
+    let held = other.acquire(1).await.unwrap();
+    let refused = semaphore.acquire(1).await.unwrap_err();
+    assert!(matches!(refused, LockError::PermitsDiffer { ours: 3, theirs: 5, .. }), "{refused}");
+    assert_eq!(semaphore.contenders().await.unwrap(), []);
+    held.release().await.unwrap();
+}
+
+/// The directory of Curator's semaphore holds what its user put there, or nothing.
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_says_no_number_is_taken_as_it_is_and_left_so() {
+    for data in ["", "10.0.0.1"] {
+        let world = world().await;
+        let (zk, semaphore) = contender(&world).await;
+        zk.create("/locks", "").await.unwrap();
+        zk.create(DIR, data).await.unwrap();
+        semaphore.acquire(3).await.unwrap().release().await.unwrap();
+        assert_eq!(zk.get_data(DIR).await.unwrap().0, data);
+    }
 }
