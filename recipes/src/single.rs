@@ -115,7 +115,7 @@ impl Single {
 
     /// Takes note that the znode is ours, by the `Stat` of the epoch.
     fn holds(&mut self, epoch: &Stat) -> Standing {
-        self.held = Some(epoch.clone());
+        self.held = Some(*epoch);
         Standing {
             nodes: vec![self.setup.dir.clone()],
             token: FencingToken::new(epoch.mzxid),
@@ -174,7 +174,7 @@ impl Claim for Single {
             setup.sync(&setup.dir).await?;
             self.find().await?;
         }
-        let Some(epoch) = self.held.clone() else { return Ok(false) };
+        let Some(epoch) = self.held else { return Ok(false) };
         let (mut version, mut may_be_done) = (WRITTEN, false);
         let deleted = loop {
             let delete = setup.client.delete(&setup.dir).version(version);
