@@ -328,7 +328,7 @@ async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_i
 }
 
 #[tokio::test]
-async fn who_comes_first_asks_four_times_to_enter_and_is_told_the_rest() {
+async fn who_comes_first_asks_five_times_to_enter_and_is_told_the_rest() {
     let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     let asked = |client: &Client| {
@@ -341,10 +341,11 @@ async fn who_comes_first_asks_four_times_to_enter_and_is_told_the_rest() {
         entering.push(tokio::spawn(async move { barrier.enter().await }));
         zk.wait_until_idle().await.unwrap();
     }
-    // exists, create, exists with its watch, the list; and when it is told, its own znode and the sign.
-    assert_eq!(asked(&clients[0]).len(), 4 + 2, "{:#?}", asked(&clients[0]));
-    // That, with the data and the multi in between, and the watch that it does not need.
-    assert_eq!(asked(&clients[2]).len(), 4 + 4 + 1, "{:#?}", asked(&clients[2]));
+    // exists, create, the sign and its own znode with their watches, the list; and when it is told, its own znode and the
+    // sign, and a watch is taken back.
+    assert_eq!(asked(&clients[0]).len(), 5 + 3, "{:#?}", asked(&clients[0]));
+    // That and a second look of three, with the data and the multi in between, and three watches that it does not need.
+    assert_eq!(asked(&clients[2]).len(), 5 + 2 + 3 + 3, "{:#?}", asked(&clients[2]));
     for entering in entering {
         drop(entering.await.unwrap().unwrap());
     }

@@ -133,7 +133,8 @@ impl<G> Acquire<G> {
             }
         };
         // A task that is gone without a word went with its runtime, and so did the session.
-        outcome.unwrap_or(Err(LockError::SessionOver { dir, reason: LostReason::SessionClosed }))
+        let (reason, may_have_applied) = (LostReason::SessionClosed, false);
+        outcome.unwrap_or(Err(LockError::SessionOver { dir, reason, may_have_applied }))
     }
 }
 

@@ -24,6 +24,9 @@ pub enum LockError {
         dir: String,
         /// How it ended.
         reason: LostReason,
+        /// Whether it ended while a write was under way, whose outcome is unknown by that. It matters to a
+        /// [fenced](crate::Guard::fenced) write; what the lock itself writes goes with the session.
+        may_have_applied: bool,
     },
     /// Somebody deleted the znode of this contender, most often an operator who evicted it. Acquire again if that was
     /// a mistake.
@@ -115,19 +118,31 @@ pub enum LockError {
         theirs: usize,
     },
     /// Any other refusal, which says what was asked and what the answer was; or a [fenced](crate::Guard::fenced) write whose
-    /// connection was lost, of which [`may_have_applied`](Error::may_have_applied) says whether it may have happened.
+    /// connection was lost, of which [`may_have_applied`](LockError::may_have_applied) says whether it may have happened.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
 impl LockError {
+    /// Whether it is that of a write whose outcome is unknown: a server may have received it, and no reply said what
+    /// became of it. Where this is `false`, a [fenced](crate::Guard::fenced) write has changed nothing.
+    pub fn may_have_applied(&self) -> bool {
+        match self {
+            Self::SessionOver { may_have_applied, .. } => *may_have_applied,
+            Self::Client(error) => error.may_have_applied(),
+            _ => false,
+        }
+    }
+
     /// What a client's error means to the lock in `dir`.
     pub(crate) fn of(dir: &str, error: Error) -> Self {
         let dir = dir.to_owned();
+        let may_have_applied = error.may_have_applied();
+        let over = |dir, reason| Self::SessionOver { dir, reason, may_have_applied };
         match &error {
-            Error::SessionExpired(_) => Self::SessionOver { dir, reason: LostReason::SessionExpired },
-            Error::AuthFailed(_) => Self::SessionOver { dir, reason: LostReason::AuthFailed },
-            Error::Closed(_) => Self::SessionOver { dir, reason: LostReason::SessionClosed },
+            Error::SessionExpired(_) => over(dir, LostReason::SessionExpired),
+            Error::AuthFailed(_) => over(dir, LostReason::AuthFailed),
+            Error::Closed(_) => over(dir, LostReason::SessionClosed),
             _ if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { dir },
             _ => Self::Client(error),
         }

@@ -62,9 +62,10 @@ impl<'g> FencedTxn<'g> {
     /// # Errors
     /// [`LockError::NotHeld`] if the lock was not held any more, without a request if that is known; nothing has happened
     /// then, and the guard counts as lost from then on. [`LockError::Client`] with what was refused, and its number among
-    /// these writes; nothing has happened then either. Only after a lost connection or a timeout is the outcome unknown
-    /// ([`Error::may_have_applied`](zoolet_client::Error::may_have_applied)): it is not sent again, as that could be done
-    /// twice. What must be done once is done by [`Tickets::run_under`](crate::Tickets::run_under).
+    /// these writes; nothing has happened then either, nor after [`LockError::NoAuth`], which is of the lock's own znodes.
+    /// After a lost connection, a timeout or the end of the session ([`LockError::SessionOver`]) the outcome may be unknown,
+    /// as [`LockError::may_have_applied`] says: it is not sent again, as that could be done twice. What must be done once
+    /// is done by [`Tickets::run_under`](crate::Tickets::run_under).
     /// # Ordering and cancel safety
     /// Sent at the first poll. Dropping the future does not recall it.
     pub async fn commit(self) -> Result<Vec<MultiOutcome>, LockError> {
@@ -84,10 +85,12 @@ impl<'g> FencedTxn<'g> {
                 self.hold.inspect(|hold| hold.evicted());
                 Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason: LostReason::NodeDeleted })
             }
-            Err(Error::MultiRefused { index, subject, code }) => {
-                let index = index.saturating_sub(self.checks);
-                Err(self.setup.error(Error::MultiRefused { index, subject, code }))
-            }
+            Err(Error::MultiRefused { index, subject, code }) => Err(match index.checked_sub(self.checks) {
+                // Of the caller's own writes, whatever the reason: also an ACL is that of another znode than the lock's.
+                Some(index) => LockError::Client(Error::MultiRefused { index, subject, code }),
+                // Of a check of the lock, which has no number among the caller's writes.
+                None => self.setup.error(Error::Refused { subject, code }),
+            }),
             Err(error) => Err(self.setup.error(error)),
         }
     }

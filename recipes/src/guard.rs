@@ -211,7 +211,7 @@ impl Guard {
                 match self.fenced().commit().await {
                     Ok(_) => return Ok(()),
                     Err(LockError::Client(error)) => self.held.setup.retry(error).await?,
-                    Err(LockError::SessionOver { dir, reason }) => {
+                    Err(LockError::SessionOver { dir, reason, .. }) => {
                         return Err(LockError::NotHeld { dir, reason });
                     }
                     Err(error) => return Err(error),

@@ -39,6 +39,12 @@ pub enum Algorithm {
     /// a release wakes everybody, and whoever is fastest gets it. For standing beside programs that lock in this way. A
     /// persistent znode beside it, `<path>.epoch`, counts the holders, so that a late release and a late
     /// [fenced](Guard::fenced) write are told from those of the present holder.
+    ///
+    /// A program that knows nothing of the epoch does not count in it. If somebody deletes the znode under its holder and
+    /// such a program creates it, [`Guard::verify`] and fenced writes of the former holder **go on to succeed**, until the next
+    /// holder that does count. Set [`watch_own_node`](crate::LockBuilder::watch_own_node) beside such programs, so that the
+    /// guard is lost soon, and do not evict: [`revoke`](crate::revoke()). A late release leaves the other's znode alone,
+    /// unless that has been written to once since it was created.
     SingleNode,
 }
 

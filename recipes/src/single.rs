@@ -4,6 +4,10 @@
 //! znode beside it, `<path>.epoch`, is written in the transaction that creates the first: its data is the guid of the
 //! holder, its version counts the holders. With a check of that version, a late release deletes nobody else's lock, and a
 //! fenced write of a former holder is refused.
+//!
+//! A program that knows nothing of the epoch does not count in it. So that a late release does not delete its lock either,
+//! the znode is written once more in the transaction that creates it: its version is never that of a fresh one. A fenced
+//! write cannot go by that, as who revokes the lock writes to the znode too.
 
 use std::sync::Arc;
 
@@ -15,6 +19,12 @@ use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::setup::{ForeignPolicy, Parents, Setup};
 
+/// The version in which the znode is created and written.
+const WRITTEN: i32 = 1;
+
+/// What refuses the delete of the znode, the second operation, because it has another version.
+const WRITTEN_SINCE: (Option<usize>, Option<ErrorCode>) = (Some(1), Some(ErrorCode::BadVersion));
+
 /// One contender for a znode.
 pub(crate) struct Single {
     setup: Arc<Setup>,
@@ -23,8 +33,8 @@ pub(crate) struct Single {
     data: Bytes,
     /// How many may be in front: none for who does not want to wait.
     limit: Option<usize>,
-    /// The version of the epoch while the znode is ours.
-    held: Option<i32>,
+    /// The `Stat` of the epoch while the znode is ours.
+    held: Option<Stat>,
     /// Whether it may be ours without our knowing.
     uncertain: bool,
 }
@@ -43,14 +53,14 @@ impl Single {
         let mut parents = Parents::new(&setup);
         loop {
             parents.take(parents.send(&setup, [(above, Bytes::new())].into_iter())).await;
-            let create = client.create(&setup.dir, self.data.clone()).ephemeral().acl(setup.acl.clone());
+            let create = client.create(&setup.dir, Bytes::new()).ephemeral().acl(setup.acl.clone());
             let doubt = std::mem::replace(&mut self.uncertain, true);
-            let created = client.multi().add(create).set_data(&self.epoch, self.guid.clone()).commit().await;
-            let error = match created {
+            let multi = client.multi().add(create).set_data(&self.epoch, self.guid.clone());
+            let error = match multi.set_data(&setup.dir, self.data.clone()).commit().await {
                 Ok(outcomes) => {
                     self.uncertain = doubt;
-                    // The last one is that of the epoch.
-                    return match outcomes.last().and_then(MultiOutcome::stat) {
+                    // The second one is that of the epoch.
+                    return match outcomes.get(1).and_then(MultiOutcome::stat) {
                         Some(epoch) => Ok(Some(self.holds(epoch))),
                         None => self.find().await,
                     };
@@ -105,7 +115,7 @@ impl Single {
 
     /// Takes note that the znode is ours, by the `Stat` of the epoch.
     fn holds(&mut self, epoch: &Stat) -> Standing {
-        self.held = Some(epoch.version);
+        self.held = Some(*epoch);
         Standing {
             nodes: vec![self.setup.dir.clone()],
             token: FencingToken::new(epoch.mzxid),
@@ -164,12 +174,21 @@ impl Claim for Single {
             setup.sync(&setup.dir).await?;
             self.find().await?;
         }
-        let Some(version) = self.held else { return Ok(false) };
-        let mut may_be_done = false;
+        let Some(epoch) = self.held else { return Ok(false) };
+        let (mut version, mut may_be_done) = (WRITTEN, false);
         let deleted = loop {
-            let multi = setup.client.multi().check(&self.epoch, version).delete(&setup.dir);
+            let delete = setup.client.delete(&setup.dir).version(version);
+            let multi = setup.client.multi().check(&self.epoch, epoch.version).add(delete);
             match multi.commit().await {
                 Ok(_) => break true,
+                Err(error) if (error.failed_operation(), error.code()) == WRITTEN_SINCE => {
+                    // By whoever asks for the lock, or by its holder; unless it is the lock of a program without epochs.
+                    match setup.client.exists(&setup.dir).await {
+                        Ok(Some(stat)) if stat.czxid == epoch.mzxid => version = stat.version,
+                        Ok(_) => break may_be_done,
+                        Err(error) => setup.retry(error).await?,
+                    }
+                }
                 Err(error) if matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion)) => {
                     break may_be_done;
                 }

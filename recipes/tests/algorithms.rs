@@ -122,6 +122,33 @@ async fn an_evicted_holder_is_told_by_its_next_fenced_write_and_deletes_nobody_e
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_release_does_not_delete_the_single_znode_of_a_program_without_epochs() {
+    let world = world().await;
+    let ((_a, lock), other) = (contender(&world, 2).await, world.client().await);
+    let evicted = lock.acquire().await.unwrap();
+    other.delete(evicted.node()).await.unwrap();
+    other.create(evicted.node(), "theirs").ephemeral().await.unwrap();
+    let node = evicted.node().to_owned();
+    assert_eq!(evicted.release().await.unwrap(), Released::AlreadyGone);
+    assert_eq!(other.get_data(&node).await.unwrap().0, "theirs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_znode_that_was_written_to_is_released_all_the_same() {
+    let world = world().await;
+    let ((_a, lock), other) = (contender(&world, 2).await, world.client().await);
+    let guard = lock.acquire().data("ours").await.unwrap();
+    assert_eq!(other.get_data(guard.node()).await.unwrap().0, "ours");
+    for data in ["", "__REVOKE__"] {
+        other.set_data(guard.node(), data).await.unwrap();
+    }
+    guard.verify().await.unwrap();
+    let node = guard.node().to_owned();
+    assert_eq!(guard.release().await.unwrap(), Released::Deleted);
+    assert_eq!(other.exists(&node).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_the_holders_session_lets_the_next_one_in() {
     for kind in 0..4 {
         let world = world().await;

@@ -252,6 +252,31 @@ async fn node_deleted_a_member_that_was_evicted_is_told_and_is_not_inside() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn node_deleted_a_waiting_member_is_told_at_once_also_when_nobody_else_comes() {
+    let world = world().await;
+    let (a, entering) = enter(&world, 2).await;
+    let evicted = children(&a).await.remove(0);
+    a.set_data(format!("{PATH}/{evicted}"), "a write is no eviction").await.unwrap();
+    rest().await;
+    assert!(!entering.is_finished());
+    a.delete(format!("{PATH}/{evicted}")).await.unwrap();
+    rest().await;
+    assert!(entering.is_finished(), "nothing else happens that could tell it");
+    let error = entering.await.unwrap().unwrap_err();
+    assert!(matches!(&error, BarrierError::NodeDeleted { path } if path == PATH), "{error}");
+    settle(|| async { world.server.fixture().watches().is_empty() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_are_inside_have_left_no_watch_behind() {
+    let world = world().await;
+    let (_a, a) = enter(&world, 2).await;
+    let (_b, b) = enter(&world, 2).await;
+    let _both = (inside(a).await, inside(b).await);
+    settle(|| async { world.server.fixture().watches().is_empty() }).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_member_by_hand_takes_part_as_those_of_curator_do() {
     let world = world().await;
     let curator = world.client().await;

@@ -290,3 +290,62 @@ async fn what_the_server_or_the_client_refuses_besides_is_told_as_it_is() {
     assert_eq!((error.code(), error.failed_operation()), (Some(ErrorCode::NoNode), Some(0)));
     guard.verify().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn client_a_fenced_write_that_is_refused_is_told_by_its_own_number_and_path_also_when_by_an_acl() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    zk.create("/protected", "").acl(Acl::read_only()).await.unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let refused = guard.fenced().create("/ok", "").set_data("/protected", "x").commit().await.unwrap_err();
+    let LockError::Client(error) = refused else { panic!("{refused}") };
+    assert_eq!((error.failed_operation(), error.code()), (Some(1), Some(ErrorCode::NoAuth)));
+    assert_eq!(error.subject().unwrap().path(), "/protected");
+    assert_eq!(zk.exists("/ok").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_auth_when_a_check_of_the_lock_is_refused_and_none_of_the_callers_writes() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let hidden = vec![Acl { perms: Perms::ADMIN, ..Acl::open().remove(0) }];
+    zk.set_acl(guard.node(), hidden).await.unwrap();
+    let refused = guard.fenced().create("/ok", "").commit().await.unwrap_err();
+    assert!(matches!(&refused, LockError::NoAuth { dir } if dir == DIR), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_over_says_whether_a_fenced_write_may_have_happened() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let other = world.client().await;
+    let guard = lock.acquire().await.unwrap();
+    let on = request().path("/effect").session(zk.session_id());
+    world.server.fixture().faults().on(on).delay_reply(Duration::from_secs(3600)).unwrap();
+    let writing = async { guard.fenced().create("/effect", "").commit().await.unwrap_err() };
+    let closing = async {
+        settle(|| async { other.exists("/effect").await.unwrap().is_some() }).await;
+        zk.close().await
+    };
+    let (unknown, _) = tokio::join!(writing, closing);
+    assert!(matches!(unknown, LockError::SessionOver { .. }) && unknown.may_have_applied(), "{unknown}");
+
+    let (late, lock) = world.lock().await;
+    late.close().await.unwrap();
+    let refused = lock.acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::SessionOver { .. }) && !refused.may_have_applied(), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_a_fenced_write_whose_reply_is_lost_may_have_happened_and_a_refused_one_has_not() {
+    let world = world().await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let on = request().path("/effect").session(zk.session_id()).nth(1);
+    world.server.fixture().faults().on(on).lose_reply().unwrap();
+    let unknown = guard.fenced().create("/effect", "").commit().await.unwrap_err();
+    assert!(unknown.may_have_applied(), "{unknown}");
+    let refused = guard.fenced().create("/effect", "").commit().await.unwrap_err();
+    assert!(!refused.may_have_applied(), "{refused}");
+}

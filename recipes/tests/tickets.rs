@@ -337,6 +337,23 @@ async fn an_empty_znode_in_the_place_of_the_scope_becomes_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prepared_scope_whose_child_is_there_already_is_as_good_as_any() {
+    let (world, client, _) = bank().await;
+    for path in ["/prepared", "/prepared/pending"] {
+        client.create(path, "").await.unwrap();
+    }
+    let (one, other) = (world.client().await, world.client().await);
+    let (one, other) = (Tickets::new(&one, "/prepared"), Tickets::new(&other, "/prepared"));
+    let (ticket, begun) = (one.draw(), one.draw());
+    let (first, second) = tokio::join!(withdraw(&one, &ticket, 30), withdraw(&other, &ticket, 30));
+    assert_ne!(first.unwrap().first_time, second.unwrap().first_time);
+    assert_eq!(balance(&client).await, 70);
+    let guard = lock_of(&client).await;
+    let _running = started(one.begin(&guard, &begun, "pay").await.unwrap());
+    assert_eq!(other.pending().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_auth_who_may_not_write_tickets_executes_none() {
     let (world, client, _) = bank().await;
     client.add_auth("digest", "teller:secret").await.unwrap();
@@ -410,6 +427,22 @@ async fn a_floor_never_falls_and_what_is_young_is_never_collected() {
     let collected = tickets.collect(Duration::ZERO).await.unwrap();
     assert_eq!(collected.deleted, 0, "its ten minutes are not over");
     assert!(!withdraw(&tickets, &ticket, 30).await.unwrap().first_time);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_clock_is_ahead_collects_by_the_servers() {
+    let (world, client, tickets) = bank().await;
+    let ticket = tickets.draw();
+    withdraw(&tickets, &ticket, 30).await.unwrap();
+    let now = Duration::from_millis(u64::try_from(world.clock.unix_millis()).unwrap());
+    let ahead = world.options().clock(world.clock.clone().starting_at(now + 10 * AGE));
+    let ahead = ahead.connect(world.server.in_process()).await.unwrap();
+    let collected = Tickets::new(&ahead, SCOPE).collect(AGE).await.unwrap();
+    assert!(collected.floor <= (now - AGE).as_secs(), "{collected:?}");
+    assert_eq!(collected.deleted, 0);
+    assert!(!withdraw(&tickets, &ticket, 30).await.unwrap().first_time);
+    assert!(withdraw(&tickets, &tickets.draw(), 30).await.unwrap().first_time);
+    assert_eq!(balance(&client).await, 40);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,6 +26,9 @@ use crate::LostReason;
 /// # Ok(()) }
 /// ```
 ///
+/// Every child but `ready` counts as a member, whoever created it and of whatever kind, as to Curator: a persistent one is a
+/// member of every round, and one that nobody deletes keeps the others from leaving. Keep nothing else there.
+///
 /// A member whose session ends counts as gone: before the round it is waited for no more than if it had not come, and in
 /// it the others do not wait for it to leave. Watch [`Client::ended`] to know when that happens to you.
 #[derive(Debug, Clone)]

@@ -132,19 +132,21 @@ impl Member {
         let (path, ready, node) = (self.barrier.path.clone(), self.path_of(READY), self.node());
         let mut patience = Patience::new(&client);
         loop {
-            // exists, as this very name is created next. The watch is taken back when it is dropped.
-            let (begun, listed) = (client.exists(&ready).watch().send(), client.get_children(&path).send());
-            let ((begun, watch), (names, _)) = match (begun.await, listed.await) {
-                (Ok(begun), Ok(listed)) => (begun, listed),
-                (Err(error), _) | (_, Err(error)) => {
+            // exists, as this very name is created next. Watches are taken back when they are dropped.
+            let begun = client.exists(&ready).watch().send();
+            let own = client.get_data(&node).watch().send();
+            let listed = client.get_children(&path).send();
+            let ((begun, watch), (_, _, own), (names, _)) = match (begun.await, own.await, listed.await) {
+                (Ok(begun), Ok(own), Ok(listed)) => (begun, own, listed),
+                (_, Err(error), _) if error.code() == Some(ErrorCode::NoNode) => {
+                    return Err(BarrierError::NodeDeleted { path });
+                }
+                (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
                     self.passing(error.clone())?;
                     patience.outlasts(error).await.map_err(|error| self.error(error))?;
                     continue;
                 }
             };
-            if !names.contains(&self.name) {
-                return Err(BarrierError::NodeDeleted { path });
-            }
             if let Some(begun) = begun {
                 self.round = Some(begun.czxid).filter(|begun| *begun > since);
                 return Ok(self.round.is_some());
@@ -159,7 +161,13 @@ impl Member {
                 // What has become of it, the next look tells.
                 continue;
             }
-            match watch.changed().await {
+            let changed = tokio::select! {
+                biased;
+                changed = watch.changed() => changed,
+                // Deleted by somebody, which the next look tells.
+                changed = own.changed() => changed,
+            };
+            match changed {
                 Ok(event) if event.kind == EventType::NodeCreated => {
                     // It was created while our znode was there. Whether it still is makes no difference, but for a
                     // member of another kind that takes it away at once.

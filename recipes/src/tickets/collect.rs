@@ -27,8 +27,8 @@ pub struct Collected {
 }
 
 impl Tickets {
-    /// Forgets the tickets that were drawn longer ago than `older_than`, by this client's clock and to ten minutes: from
-    /// now on they are refused, and their records are deleted.
+    /// Forgets the tickets that were drawn longer ago than `older_than`, by this client's clock or the server's, whichever
+    /// is behind, and to ten minutes: from now on they are refused, and their records are deleted.
     ///
     /// Choose it longer than anybody may go on retrying, with some room for clocks that differ. Call it now and then, from
     /// anywhere; two at a time do no harm.
@@ -40,10 +40,8 @@ impl Tickets {
     /// First the floor is raised, in one transaction: no ticket below it is executed later. Then records are deleted, some
     /// hundreds at a time. Dropped or crashed anywhere, the next call goes on.
     pub async fn collect(&self, older_than: Duration) -> Result<Collected, TicketError> {
-        let now = u64::try_from(self.client.clock().unix_millis()).unwrap_or(0);
-        let age = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
         let mut patience = Patience::new(&self.client);
-        let floor = self.raise_floor(Bucket::at(now.saturating_sub(age)), &mut patience).await?;
+        let floor = self.raise_floor(older_than, &mut patience).await?;
 
         // None can be begun below the floor any more, so this list is complete.
         let pending = self.pending_tickets(&mut patience).await?;
@@ -58,16 +56,30 @@ impl Tickets {
         Ok(Collected { floor: floor.0, deleted, pending: kept.len() })
     }
 
-    /// Sees to it that the floor is at least `wanted`, and says where it is.
-    async fn raise_floor(&self, wanted: Bucket, patience: &mut Patience<'_>) -> Result<Bucket, TicketError> {
+    /// Sees to it that the floor is above what is older than this, and says where it is.
+    async fn raise_floor(
+        &self,
+        older_than: Duration,
+        patience: &mut Patience<'_>,
+    ) -> Result<Bucket, TicketError> {
+        let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
+        let floor_at = |now: i64| Bucket::at(u64::try_from(now.saturating_sub(age)).unwrap_or(0));
+        let mut wanted = floor_at(self.client.clock().unix_millis());
+        let mut bounded = false;
         loop {
             let Scope { floor, version } = self.load_scope(patience).await?;
             if floor >= wanted {
                 return Ok(floor);
             }
-            let raise = self.client.set_data(&self.scope, record::scope(wanted)).version(version);
-            match raise.await {
-                Ok(_) => self.forget_scope(),
+            // First as it is, for the time that the server puts to it. The floor never falls, so a client whose clock is
+            // ahead would have all tickets refused until the time has come.
+            let data = record::scope(if bounded { wanted } else { floor });
+            match self.client.set_data(&self.scope, data).version(version).await {
+                Ok(stat) => {
+                    wanted = wanted.min(floor_at(stat.mtime));
+                    bounded = true;
+                    self.forget_scope();
+                }
                 Err(error) if error.is_retryable() || error.code() == Some(ErrorCode::BadVersion) => {
                     patience.outlasts(error).await.map_err(|error| self.error(error))?;
                 }

@@ -52,7 +52,8 @@ pub enum TicketError {
         /// Which.
         ticket: Ticket,
     },
-    /// No reply came, and it is not known whether the ticket was executed. Run it again: it tells then.
+    /// No reply came, and it is not known whether the ticket was executed, nor does what was asked after that tell. Run it
+    /// again: it tells then.
     #[error("ticket {ticket}: its outcome is unknown: {cause}")]
     Unknown {
         /// Which.
@@ -121,6 +122,23 @@ pub enum TicketError {
 }
 
 impl TicketError {
+    /// The same, or that the outcome is unknown: where `doubt` is left of whether an earlier request was executed, and
+    /// this tells nothing of that.
+    pub(super) fn in_doubt(self, ticket: Ticket, doubt: Option<Error>) -> Self {
+        match (self, doubt) {
+            (
+                Self::NoAuth { .. }
+                | Self::TooLarge { .. }
+                | Self::Foreign { .. }
+                | Self::Work { .. }
+                | Self::Client(_),
+                Some(cause),
+            ) => Self::Unknown { ticket, cause },
+            // The others say of themselves what became of the ticket.
+            (error, _) => error,
+        }
+    }
+
     /// What a client's error means to the tickets of `scope`, if nothing is made of it before.
     pub(super) fn of(scope: &str, error: Error) -> Self {
         let scope = scope.to_owned();

@@ -106,9 +106,21 @@ impl Tickets {
         let (ticket, params) = (*ticket, Bytes::copy_from_slice(params.as_ref()));
         let call = Call::new(self, ticket, &params, Some(guard));
         let index = self.client.create(self.index_path(&ticket), params).acl(self.acl.clone());
-        let index = Decision::only(index.into());
-        let mut patience = Patience::new(&self.client);
         let mut doubt = None;
+        let begun = self.put_on_record(&call, guard, Decision::only(index.into()), &mut doubt).await;
+        begun.map_err(|error| error.in_doubt(ticket, doubt))
+    }
+
+    /// As long as nothing is known, `doubt` is what leaves it open whether the record is there.
+    async fn put_on_record<'g>(
+        &self,
+        call: &Call<'_>,
+        guard: &'g Guard,
+        index: Decision,
+        doubt: &mut Option<Error>,
+    ) -> Result<Begun<'g>, TicketError> {
+        let ticket = call.ticket;
+        let mut patience = Patience::new(&self.client);
         let running = |version| {
             let record = call.record(State::Pending);
             Running { tickets: self.clone(), guard, record, version, ticket }
@@ -140,7 +152,7 @@ impl Tickets {
                     Err(failure) => failure,
                 },
             };
-            call.mend(failure, scope, &mut doubt, &mut patience).await?;
+            call.mend(failure, scope, doubt, &mut patience).await?;
         }
     }
 
@@ -255,11 +267,21 @@ impl Running<'_> {
     }
 
     async fn settle(self, value: Result<Bytes, Bytes>) -> Result<Outcome, TicketError> {
+        let (ticket, mut doubt) = (self.ticket, None);
+        let settled = self.write_outcome(value, &mut doubt).await;
+        settled.map_err(|error| error.in_doubt(ticket, doubt))
+    }
+
+    /// As long as nothing is known, `doubt` is what leaves it open whether it is written.
+    async fn write_outcome(
+        self,
+        value: Result<Bytes, Bytes>,
+        doubt: &mut Option<Error>,
+    ) -> Result<Outcome, TicketError> {
         let Self { tickets, guard, mut record, version, ticket } = self;
         record.state = State::Settled(value.clone());
         let (client, fence) = (&tickets.client, fence(guard));
         let mut patience = Patience::new(client);
-        let mut doubt = None;
         let mut indexed = true;
         loop {
             let mut multi = client.multi();
@@ -291,14 +313,14 @@ impl Running<'_> {
                 },
                 Err(error) if error.is_retryable() => {
                     if error.may_have_applied() {
-                        doubt = Some(error.clone());
+                        *doubt = Some(error.clone());
                     }
                     tickets.error(error)
                 }
                 Err(error) => return Err(tickets.error(error)),
             };
             if !patience.lasts().await {
-                return Err(doubt.map_or(last, |cause| TicketError::Unknown { ticket, cause }));
+                return Err(last);
             }
         }
     }

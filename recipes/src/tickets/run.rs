@@ -175,14 +175,29 @@ impl Tickets {
         self.execute(Call::new(self, *ticket, params.as_ref(), Some(guard)), work).await
     }
 
-    async fn execute<W, F>(&self, call: Call<'_>, mut work: W) -> Result<Outcome, TicketError>
+    async fn execute<W, F>(&self, call: Call<'_>, work: W) -> Result<Outcome, TicketError>
+    where
+        W: FnMut(TicketTxn) -> F,
+        F: Future<Output = Result<Decision, WorkError>>,
+    {
+        let mut doubt = None;
+        let executed = self.attempt(&call, work, &mut doubt).await;
+        executed.map_err(|error| error.in_doubt(call.ticket, doubt))
+    }
+
+    /// As long as nothing is known, `doubt` is what leaves it open whether it was executed.
+    async fn attempt<W, F>(
+        &self,
+        call: &Call<'_>,
+        mut work: W,
+        doubt: &mut Option<Error>,
+    ) -> Result<Outcome, TicketError>
     where
         W: FnMut(TicketTxn) -> F,
         F: Future<Output = Result<Decision, WorkError>>,
     {
         let ticket = call.ticket;
         let mut patience = Patience::new(&self.client);
-        let mut doubt = None;
         // What was decided and may have been done: to be sent again as it is, or two runs of the work could differ.
         let mut decided: Option<Decision> = None;
         loop {
@@ -207,7 +222,7 @@ impl Tickets {
                 Ok(()) => return Ok(Outcome { first_time: true, value: decision.value }),
                 Err(failure) => {
                     let as_it_is = matches!(failure, Failure::NoBucket | Failure::Again(_));
-                    call.mend(failure, scope, &mut doubt, &mut patience).await?;
+                    call.mend(failure, scope, doubt, &mut patience).await?;
                     decided = as_it_is.then_some(decision);
                 }
             }

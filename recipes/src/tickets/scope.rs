@@ -193,16 +193,20 @@ impl Tickets {
     async fn begin_scope(&self, version: Option<i32>) -> Result<Scope, Error> {
         let (client, floor) = (&self.client, Bucket(0));
         let data = record::scope(floor);
-        let multi = match version {
-            Some(version) => client.multi().add(client.set_data(&self.scope, data).version(version)),
-            None => {
-                create_all(client, parent_of(&self.scope), &self.acl, false).await?;
-                client.multi().add(client.create(&self.scope, data).acl(self.acl.clone()))
-            }
-        };
         let pending = client.create(self.pending_path(), Bytes::new()).acl(self.acl.clone());
-        multi.add(pending).commit().await?;
-        Ok(Scope { floor, version: version.map_or(0, |version| version + 1) })
+        if let Some(version) = version {
+            // First, as a scope with a floor is taken for complete. Whoever prepared the place may have made it too.
+            match pending.await {
+                Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),
+                _ => {}
+            }
+            let stat = client.set_data(&self.scope, data).version(version).await?;
+            return Ok(Scope { floor, version: stat.version });
+        }
+        create_all(client, parent_of(&self.scope), &self.acl, false).await?;
+        let scope = client.create(&self.scope, data).acl(self.acl.clone());
+        client.multi().add(scope).add(pending).commit().await?;
+        Ok(Scope { floor, version: 0 })
     }
 
     /// Creates the bucket of a ticket, if the scope is still as it was seen: else the ticket may be below the floor.
