@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zoolet_core::{ConnId, Input, Message, Millis};
-use zoolet_proto::{Acl, Reply};
 
 use crate::fixture::State;
 use crate::machine::Machine;
-use crate::net::outbox::{HIGH_MARK, shared_weight};
+use crate::net::outbox::HIGH_MARK;
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{LastRequest, ServerStats};
+use crate::net::weight::{own_weight, shared_weight};
 
 pub(crate) struct Engine {
     pub(crate) machine: Machine,
@@ -234,17 +234,6 @@ impl Engine {
             }
         }
         self.stats.sent.fetch_add(sent as u64, Relaxed);
-    }
-}
-
-/// The bytes in a reply that it shares with nothing.
-fn own_weight(reply: &Reply) -> usize {
-    match reply {
-        Reply::Ephemerals(paths) => paths.iter().map(|path| size_of::<String>() + path.len()).sum(),
-        Reply::Acl(acl, _) => {
-            acl.iter().map(|entry| size_of::<Acl>() + entry.scheme.len() + entry.id.len()).sum()
-        }
-        _ => 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests nobody thought of: drawn from a seed, so that a difference can be met again.
 
-use zoolet_proto::{Acl, OpCode, Perms, Request};
+use zoolet_proto::records::SetWatches2;
+use zoolet_proto::{Acl, OpCode, Perms, Request, Zxid};
 
 use crate::duo::{Conn, Duo};
 use crate::requests::*;
@@ -145,6 +146,29 @@ pub fn pipelines(duo: &mut Duo) {
         duo.pipeline([a, b][dice.below(2)], batch);
     }
     tidy(duo, vec![a, b]);
+}
+
+/// Watches set again about any time that is not long ago, all lists of them in one request.
+pub fn reconciling(duo: &mut Duo) {
+    let mut dice = Dice::new(5);
+    let conns = [duo.connect(), duo.connect()];
+    for _ in 0..number("ZOOLET_UPSTREAM_STEPS", 3_000) / 2 {
+        let conn = conns[dice.below(2)];
+        if dice.below(4) > 0 {
+            duo.ask(conn, dice.request());
+            continue;
+        }
+        let back = [0, 0, 1, 2, 3, 5, 8, 20, -5][dice.below(9)];
+        let [data, exist, child, persistent, recursive] =
+            std::array::from_fn(|_| (0..dice.below(4)).map(|_| dice.path().to_owned()).collect::<Vec<_>>());
+        duo.ask_since(conn, back, |since| {
+            let (data, exist, child) = (data.clone(), exist.clone(), child.clone());
+            let (persistent, recursive) = (persistent.clone(), recursive.clone());
+            let relative_zxid = Zxid(since);
+            Request::SetWatches2(SetWatches2 { relative_zxid, data, exist, child, persistent, recursive })
+        });
+    }
+    tidy(duo, conns.to_vec());
 }
 
 /// Quotas that come and go over znodes that do.

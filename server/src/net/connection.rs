@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use smallvec::smallvec;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 use zoolet_core::{Input, Millis};
@@ -19,6 +19,7 @@ use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Incoming, jute};
 
 use crate::net::driver::Batch;
+use crate::net::farewell::{linger, send_all};
 use crate::net::outbox::{Drip, Next};
 use crate::net::registry::Member;
 use crate::net::stream::{Ending, Half};
@@ -353,54 +354,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Sends bytes; false if it was given up. `patience` begins anew whenever some of them are taken, and `took` is told if
-/// there are more.
-async fn send_all<P: Future<Output = ()>>(
-    writer: &mut (impl AsyncWrite + Unpin),
-    mut bytes: &[u8],
-    patience: impl Fn() -> P,
-    took: impl Fn(),
-) -> io::Result<bool> {
-    while !bytes.is_empty() {
-        let writing = async {
-            let written = writer.write(bytes).await?;
-            if written == bytes.len() {
-                // Streams that were handed in may buffer what is written.
-                writer.flush().await?;
-            }
-            io::Result::Ok(written)
-        };
-        let written = tokio::select! {
-            biased;
-            written = writing => written?,
-            () = patience() => return Ok(false),
-        };
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = &bytes[written..];
-        if !bytes.is_empty() {
-            took();
-        }
-    }
-    Ok(true)
-}
-
-/// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
-/// the peer may lose what it has not read either. One that asked for the end is not waited for, unless it sends on.
-async fn linger(reader: &mut (impl AsyncRead + Unpin), writer: &mut (impl AsyncWrite + Unpin), asked: bool) {
-    if writer.shutdown().await.is_err() || (asked && is_quiet(reader).await) {
-        return;
-    }
-    let mut rest = [0; 512];
-    while reader.read(&mut rest).await.is_ok_and(|got| got > 0) {}
-}
-
-/// Whether nothing has arrived that was not read.
-async fn is_quiet(reader: &mut (impl AsyncRead + Unpin)) -> bool {
-    let mut rest = [0; 1];
-    let mut rest = ReadBuf::new(&mut rest);
-    poll_fn(|cx| Poll::Ready(Pin::new(&mut *reader).poll_read(cx, &mut rest).is_pending())).await
 }

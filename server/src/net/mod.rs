@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod connection;
 pub(crate) mod driver;
+pub(crate) mod farewell;
 pub(crate) mod in_process;
 pub(crate) mod java;
 pub(crate) mod listener;
@@ -10,3 +11,4 @@ pub(crate) mod outbox;
 pub(crate) mod registry;
 pub(crate) mod stats;
 pub(crate) mod stream;
+pub(crate) mod weight;

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use zoolet_core::{Input, Message};
-use zoolet_proto::Reply;
-use zoolet_proto::records::OpResult;
 
 use crate::net::stats::ConnStats;
+use crate::net::weight::shared_weight;
 
 #[cfg(test)]
 mod tests;
@@ -394,21 +393,5 @@ impl State {
     fn die(&mut self) {
         self.fate = Fate::Dead;
         self.waiting = BytesMut::new();
-    }
-}
-
-/// The bytes in a reply that it shares with others until it is encoded, data and lists of names: a multiRead of many
-/// times the same znode takes no memory before.
-pub(crate) fn shared_weight(reply: &Reply) -> usize {
-    let shared_by = |result: &OpResult| match result {
-        OpResult::GetData(Some(data), _) => data.len(),
-        OpResult::GetChildren(names) => names.encoded_len(),
-        _ => 0,
-    };
-    match reply {
-        Reply::Data(Some(data), _) => data.len(),
-        Reply::Children(names) | Reply::Children2(names, _) => names.encoded_len(),
-        Reply::Multi(results) => results.iter().map(shared_by).sum(),
-        _ => 0,
     }
 }

@@ -1,6 +1,6 @@
 use bytes::BytesMut;
 use zoolet_proto::records::Reconfig;
-use zoolet_proto::{Acl, OpCode, Request, Xid};
+use zoolet_proto::{Acl, OpCode, Perms, Request, Xid};
 
 use super::{all, clear};
 use crate::duo::{Duo, framed};
@@ -200,4 +200,61 @@ pub fn pipelines(duo: &mut Duo) {
     duo.ask(a, Request::CloseSession);
     let b = duo.connect();
     all(duo, b, [list2("/p"), delete("/p")]);
+}
+
+/// Batches in which each request needs what those before it have left, or what they were refused.
+pub fn dependent_pipelines(duo: &mut Duo) {
+    let a = duo.connect();
+    let unreadable = || anyone(Perms(31 & !1));
+    for batch in [
+        vec![
+            create("/p"),
+            create("/p"),
+            delete("/p"),
+            delete("/p"),
+            create2("/p"),
+            set("/p", "1").version(0),
+        ],
+        vec![set("/p", "2").version(0), set("/p", "3").version(1), get("/p"), delete("/p").version(2)],
+        vec![container("/p"), create("/p/a"), delete("/p/a"), delete_container("/p"), exists("/p")],
+        vec![create("/p"), ephemeral("/p/e"), create("/p/e/c"), delete_container("/p/e"), delete("/p/e")],
+        vec![multi([create("/p/x"), create("/p/x/y"), delete("/none")]), create("/p/x"), list("/p")],
+        vec![multi([sequential("/p/s"), delete("/none")]), sequential("/p/s"), multi([sequential("/p/s")])],
+        vec![create("/p/l").acl(unreadable()), get("/p/l"), delete("/p/l"), list("/p"), delete("/p/x")],
+        vec![add_watch("/", 1), create("/q"), multi([set("/q", "1"), set("/q", "2")]), delete("/q")],
+        vec![
+            remove_watches("/", 5),
+            remove_watches("/", 5),
+            create("/q"),
+            exists("/q").watched(),
+            delete("/q"),
+        ],
+        vec![
+            exists("/q").watched(),
+            create("/q"),
+            get("/q").watched(),
+            multi([set("/q", "a"), delete("/q")]),
+        ],
+        vec![multi([]), multi([check("/", -1)]), Request::WhoAmI, set("/", "r"), multi([set("/", "s")])],
+        vec![container("/q").flags(1), create("/q/c"), delete("/q/c"), delete("/q"), ephemerals(None)],
+    ] {
+        duo.pipeline(a, batch);
+    }
+    for name in ["s0000000002", "s0000000003"] {
+        duo.ask(a, delete(&format!("/p/{name}")));
+    }
+    duo.ask(a, list2("/p"));
+    clear(duo, a, &["/p"]);
+    // What a session leaves that has made and deleted its ephemerals in the same breath.
+    for parts in [
+        vec![ephemeral("/z"), delete("/z"), create("/z")],
+        vec![create("/z"), delete("/z"), ephemeral("/z")],
+        vec![ephemeral("/z"), multi([delete("/z"), create("/z")])],
+        vec![ephemeral("/z"), multi([delete("/z"), create("/z"), delete("/none")])],
+        vec![container("/z"), ephemeral("/z/e"), delete("/z/e"), multi([ephemeral("/z/f")])],
+    ] {
+        let b = duo.connect();
+        duo.pipeline(b, parts.into_iter().chain([exists("/z"), Request::CloseSession]).collect());
+        all(duo, a, [exists("/z"), delete("/z")]);
+    }
 }

@@ -218,3 +218,12 @@ pub fn nulls(duo: &mut Duo) {
     duo.ask(a, exists("/"));
     clear(duo, a, &["/null", "/null2"]);
 }
+
+/// Every character that travels as one unit in Java, in a path: whether it may stand there.
+pub fn characters(duo: &mut Duo) {
+    let a = duo.connect();
+    let characters: Vec<char> = ('\u{1}'..='\u{ffff}').collect();
+    for some in characters.chunks(512) {
+        duo.pipeline(a, some.iter().map(|c| set(&format!("/none{c}"), "")).collect());
+    }
+}

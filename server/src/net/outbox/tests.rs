@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Wake;
 
+use zoolet_proto::records::OpResult;
 use zoolet_proto::{NameList, Reply, ReplyHeader, Stat, Xid, Zxid};
 
 use super::*;
