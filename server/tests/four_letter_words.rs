@@ -128,6 +128,19 @@ async fn some_answers_have_no_newline() {
 }
 
 #[tokio::test]
+async fn reset_statistics_begin_at_nothing() {
+    let server = open().await;
+    let _wire = Wire::connect(&server).await;
+    let requests = |metrics: String| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix("zk_connection_request_count\t"));
+        line.map(str::to_owned)
+    };
+    assert_eq!(requests(ask(&server, "mntr").await).as_deref(), Some("1"));
+    ask(&server, "srst").await;
+    assert_eq!(requests(ask(&server, "mntr").await).as_deref(), Some("0"));
+}
+
+#[tokio::test]
 async fn the_trace_mask_is_eight_bytes_behind_its_word() {
     let server = open().await;
     assert_eq!(ask(&server, "gtmk").await, "306");

@@ -164,10 +164,20 @@ fn is_valid(entry: &Acl) -> bool {
 pub(crate) fn masked(acl: &[Acl]) -> Vec<Acl> {
     acl.iter()
         .map(|entry| match entry.scheme.as_str() {
-            "digest" => Acl::new(entry.perms, "digest", format!("{}:x", user_of(&entry.id))),
+            "digest" => Acl::new(entry.perms, "digest", masked_id(&entry.id)),
             _ => entry.clone(),
         })
         .collect()
+}
+
+/// Everything from a colon to the end of its line is cut (`replaceAll(":.*", ":x")`).
+fn masked_id(id: &str) -> String {
+    const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+    let mask = |line: &str| match line.split_once(':') {
+        Some((user, rest)) => format!("{user}:x{}", &rest[rest.trim_end_matches(LINE_ENDS).len()..]),
+        None => line.to_owned(),
+    };
+    id.split_inclusive(LINE_ENDS).map(mask).collect()
 }
 
 fn user_of(digest: &str) -> &str {

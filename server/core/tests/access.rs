@@ -327,6 +327,7 @@ fn readers_without_admin_do_not_see_digests() {
         Acl::new(Perms::ALL, "digest", BOB),
         Acl::new(Perms::WRITE, "ip", "10.0.0.1"),
         Acl::new(Perms::WRITE, "digest", ":x"),
+        Acl::new(Perms::WRITE, "digest", "a:b\nc\u{2028}"),
     ];
     world.ok(a, create("/z").acl(acl.clone()));
     let masked = vec![
@@ -334,6 +335,8 @@ fn readers_without_admin_do_not_see_digests() {
         Acl::new(Perms::ALL, "digest", "bob:x"),
         acl[2].clone(),
         Acl::new(Perms::WRITE, "digest", ":x"),
+        // To the end of the line.
+        Acl::new(Perms::WRITE, "digest", "a:x\nc\u{2028}"),
     ];
     assert_eq!(world.ok(a, get_acl("/z")).acl(), masked);
     world.ok(a, add_auth("digest", "bob:pw"));

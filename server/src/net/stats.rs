@@ -47,12 +47,14 @@ impl ServerStats {
         if outstanding > u64::MAX / 2 { 0 } else { outstanding }
     }
 
-    /// Sets packet counts and latencies back to zero.
+    /// Sets what was counted so far back to zero, but for what is not answered yet.
     pub(crate) fn reset(&self) {
         let outstanding = self.outstanding();
         self.received.store(outstanding, Relaxed);
         self.handled.store(0, Relaxed);
-        self.sent.store(0, Relaxed);
+        for count in [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired] {
+            count.store(0, Relaxed);
+        }
         self.latency.reset();
     }
 }

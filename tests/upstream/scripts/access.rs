@@ -290,6 +290,7 @@ pub fn masking(duo: &mut Duo) {
         vec![entry(Perms::READ | Perms::WRITE, "world", "anyone"), entry(Perms::ADMIN, "digest", "eve:x")],
         vec![entry(Perms::ADMIN, "world", "anyone"), entry(Perms::READ, "digest", "eve:x")],
         vec![entry(Perms::WRITE, "world", "anyone"), entry(Perms::READ, "digest", BOB)],
+        vec![entry(Perms::READ, "world", "anyone"), entry(Perms::ALL, "digest", "a:b\nc\u{85}\r\u{2028}d")],
     ] {
         duo.ask(a, create("/z").acl(list));
         for conn in [a, b] {
