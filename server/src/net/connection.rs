@@ -172,8 +172,7 @@ impl Connection {
                     if !self.send(&mut inputs).await {
                         return End::Close;
                     }
-                    self.member.peer.outbox.room().await;
-                    inputs.extend(self.member.peer.outbox.given_back());
+                    inputs.extend(self.member.peer.outbox.room().await);
                 }
                 // Where nothing can be sent there is always room, and a stream need not make anybody wait.
                 consume_budget().await;

@@ -221,11 +221,6 @@ impl Outbox {
         self.lock().takes_nothing_back = true;
     }
 
-    /// What was given back since the last call: to be sent again before anything else is.
-    pub(crate) fn given_back(&self) -> Vec<Input> {
-        mem::take(&mut self.lock().given_back)
-    }
-
     /// Whether the connection is not read because of what is to be sent first.
     pub(crate) fn keeps_from_reading(&self) -> bool {
         self.lock().reader_waits
@@ -307,19 +302,19 @@ impl Outbox {
 
     /// Waits until the outbox is below its high mark, with all replies in it: a small request can have a large one. A write
     /// loop that is next and has something to do goes first. Does not hold up the reading of a connection to which nothing
-    /// can be sent any more.
-    pub(crate) async fn room(&self) {
+    /// can be sent any more. Gives what turns have given back: it is to be sent again before anything else is.
+    pub(crate) async fn room(&self) -> Vec<Input> {
         poll_fn(|cx| {
             let mut state = self.lock();
             if state.has_room() {
                 state.reader_waits = false;
-                return Poll::Ready(());
+                return Poll::Ready(mem::take(&mut state.given_back));
             }
             state.reader_waits = true;
             state.is_polled_by(cx);
             Poll::Pending
         })
-        .await;
+        .await
     }
 
     /// Whether the write loop counts on being polled without being woken.
