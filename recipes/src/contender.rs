@@ -17,12 +17,9 @@ use crate::creating::Creating;
 use crate::error::LockError;
 use crate::guard::FencingToken;
 use crate::name::{self, Style};
+use crate::patience::Patience;
 use crate::queue::{Role, child, count};
 use crate::setup::{Parents, Setup};
-
-/// How often the create of a contender is sent whose answers do not come, be it that connections are lost with it: what it is
-/// may be what they are lost for.
-const ATTEMPTS: u32 = 16;
 
 /// What a contender waits for while somebody is in its way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -109,7 +106,8 @@ impl Entrant {
     pub(crate) async fn enter(&mut self) -> Result<Place, LockError> {
         let setup = Arc::clone(&self.setup);
         let mut parents = Parents::new(&setup);
-        let mut lost = 0;
+        // What the create is may be what connections are lost for.
+        let mut patience = Patience::new(&setup.client);
         loop {
             let above = self.above.iter().map(|(dir, data)| (dir.as_str(), data.clone()));
             let made = parents.send(&setup, above.chain(self.dirs().map(|dir| (dir, Bytes::new()))));
@@ -133,11 +131,10 @@ impl Entrant {
                             parents.missing(&setup, code)?;
                         }
                         _ => {
-                            lost += u32::from(error.may_have_applied());
-                            if lost == ATTEMPTS {
-                                return Err(setup.error(error));
+                            setup.retry(error.clone()).await?;
+                            if error.may_have_applied() {
+                                patience.outlasts(setup.error(error)).await?;
                             }
-                            setup.retry(error).await?;
                             // It may have arrived. If it does so later, behind the look, the listing shows both: the next
                             // one is executed behind it, on whatever server.
                             if self.uncertain && self.is_there().await? {

@@ -110,7 +110,9 @@ impl Engine {
         let due = self.machine.sessions().iter().take_while(|session| session.deadline <= now);
         let slow = due.filter_map(|session| {
             let peer = self.registry.get(session.conn?)?;
-            peer.outbox.keeps_from_reading().then(|| (session.id, peer.traffic.last_took()))
+            let took = peer.traffic.last_took();
+            let lives = took.0 + i64::from(session.timeout) > now.0;
+            (lives && peer.outbox.keeps_from_reading()).then_some((session.id, took))
         });
         for (id, took) in slow.collect::<Vec<_>>() {
             self.machine.renew(took, id);

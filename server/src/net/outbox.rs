@@ -206,7 +206,8 @@ impl Outbox {
     /// deal with all of them.
     pub(crate) fn give_back(&self, rest: impl Iterator<Item = Input>) -> Option<usize> {
         let mut state = self.lock();
-        if state.takes_nothing_back {
+        // One that is not written to any more does not wait for its answers: it has sent on behind these, or reads no more.
+        if state.takes_nothing_back || state.fate == Fate::Dead {
             return None;
         }
         state.given_back.extend(rest);

@@ -145,6 +145,22 @@ fn what_a_multi_read_shares_is_weighed_as_often_as_it_would_be_sent() {
     );
 }
 
+#[tokio::test]
+async fn nothing_is_given_back_to_a_connection_that_does_not_wait_for_its_answers() {
+    let rest = || [Input::Closed, Input::Closed].into_iter();
+    let outbox = Outbox::new(1 << 20);
+    outbox.asked(3);
+    assert_eq!(outbox.give_back(rest()), Some(2));
+    outbox.answered(1, |_| {});
+    outbox.nudge();
+    assert_eq!(outbox.room().await.len(), 2, "there is room once the others are answered");
+    outbox.asked(3);
+    // It reads on, and what it sends comes behind.
+    outbox.writer_is_gone();
+    assert_eq!(outbox.give_back(rest()), None);
+    assert!(outbox.room().await.is_empty());
+}
+
 async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
 }
