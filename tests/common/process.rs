@@ -16,9 +16,16 @@ pub fn max_descriptors() -> Option<usize> {
 /// How many threads run the tokio runtime of the calling test: those of other tests have other names.
 pub fn threads() -> Option<usize> {
     let own = std::thread::current().name().map(|name| name.chars().take(15).collect::<String>())?;
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-    Some(names.filter(|name| name.trim_end() == own || name.starts_with("tokio")).count())
+    loop {
+        let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        let names: Vec<_> =
+            names.filter(|name| name.trim_end() == own || name.starts_with("tokio")).collect();
+        // The listing may leave some out while threads of other tests end: it is whole only if we are in it.
+        if names.iter().any(|name| name.trim_end() == own) {
+            return Some(names.len());
+        }
+    }
 }
 
 /// The signals that this process has handlers for, as a mask.
