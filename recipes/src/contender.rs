@@ -132,8 +132,12 @@ impl Entrant {
                         }
                         _ => {
                             setup.retry(error.clone()).await?;
-                            if error.may_have_applied() {
-                                patience.outlasts(setup.error(error)).await?;
+                            let lasts = match error {
+                                Error::ConnectionLoss(_) => patience.counts(),
+                                _ => !error.may_have_applied() || patience.lasts().await,
+                            };
+                            if !lasts {
+                                return Err(setup.error(error));
                             }
                             // It may have arrived. If it does so later, behind the look, the listing shows both: the next
                             // one is executed behind it, on whatever server.

@@ -27,13 +27,20 @@ impl<'c> Patience<'c> {
     /// Waits until it is time for another attempt, by the client's clock; `false` if there have been enough. The first
     /// comes at once: what made it necessary is most often over.
     pub(crate) async fn lasts(&mut self) -> bool {
-        self.tried += 1;
-        if self.tried > 1 && self.tried < ATTEMPTS {
+        let lasts = self.counts();
+        if self.tried > 1 && lasts {
             let pause = (FIRST_PAUSE * (1 << (self.tried - 2).min(10))).min(LONGEST_PAUSE);
             // Those who got into each other's way once are not to meet again.
             let share = (self.client.random_u128() % 512) as u32;
             self.client.clock().sleep(pause / 2 + pause * share / 1024).await;
         }
+        lasts
+    }
+
+    /// As [`lasts`](Self::lasts) without a pause, for what ended with its connection: before the next one the client
+    /// pauses by itself, if there is reason to.
+    pub(crate) fn counts(&mut self) -> bool {
+        self.tried += 1;
         self.tried < ATTEMPTS
     }
 
