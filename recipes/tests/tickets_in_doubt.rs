@@ -4,9 +4,10 @@
 
 mod common;
 
+use common::bank::started;
 use common::{World, world};
 use zoolet_client::{Client, ErrorCode};
-use zoolet_recipes::{Begun, Lock, Outcome, Running, Ticket, TicketError, Tickets};
+use zoolet_recipes::{Begun, Lock, Outcome, Ticket, TicketError, Tickets};
 use zoolet_server::fault::{Matcher, request};
 
 const EFFECT: &str = "/effect";
@@ -34,13 +35,6 @@ fn lose_and_refuse(world: &World, client: &Client, n: u64, code: ErrorCode) {
 
 async fn bring_about(tickets: &Tickets, ticket: &Ticket) -> Result<Outcome, TicketError> {
     tickets.run(ticket, "create", |txn| async { Ok(txn.create(EFFECT, "").done("")) }).await
-}
-
-fn started(begun: Begun<'_>) -> Running<'_> {
-    match begun {
-        Begun::Started(running) => running,
-        begun => panic!("{begun:?}"),
-    }
 }
 
 #[tokio::test(start_paused = true)]
