@@ -1,5 +1,7 @@
 //! The four-letter words over TCP, byte for byte: their shapes are what monitoring parses.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -285,6 +287,15 @@ async fn dump_tells_what_expires_when() {
     dated(lines[10]);
     assert!(lines.contains(&format!("\tip: /{addr} sessionId: {session}").as_str()), "{dump}");
     assert!(lines.iter().any(|line| line.ends_with(" sessionId: 0x0")), "{dump}");
+}
+
+#[tokio::test]
+async fn dump_shows_connections_that_are_never_closed_for_their_silence() {
+    let server = start(Server::builder().all_four_letter_words().sessionless_timeout(Duration::MAX)).await;
+    let wire = Wire::connect(&server).await;
+    let dump = ask(&server, "dump").await;
+    assert!(dump.contains(&format!("\tip: /{} sessionId: {}\n", wire.addr(), wire.session)), "{dump}");
+    assert_eq!(ask(&server, "ruok").await, "imok");
 }
 
 #[tokio::test]

@@ -26,8 +26,8 @@ impl Millis {
     /// The first multiple of `interval` strictly after this time: deadlines are kept in buckets, so that what
     /// expires in one interval expires together (`ExpiryQueue.roundToNextInterval`).
     #[must_use]
-    pub(crate) fn next_multiple_of(self, interval: i64) -> Self {
-        Self((self.0 / interval + 1).saturating_mul(interval))
+    pub fn next_multiple_of(self, interval: i64) -> Self {
+        Self((self.0 / interval).saturating_add(1).saturating_mul(interval))
     }
 }
 

@@ -280,7 +280,7 @@ fn expiring_connection(core: &Core, id: ConnId, peer: &Peer) -> (i64, String) {
     let interval = core.config().sessionless_timeout.max(1);
     let timeout = session.map_or(interval, |session| session.timeout.into());
     let heard = peer.outbox.with_stats(|stats| stats.last_response).unwrap_or(peer.established);
-    let deadline = (heard.plus(timeout).0 / interval + 1) * interval;
+    let deadline = heard.plus(timeout).next_multiple_of(interval).0;
     let session = session.map(|session| session.id).unwrap_or_default();
     (deadline, format!("ip: {} sessionId: {session}", Endpoint(peer.addr)))
 }
