@@ -75,6 +75,7 @@ impl Default for ServerBuilder {
 
 impl ServerBuilder {
     /// Listens on `addr`, such as `127.0.0.1:2181`; port 0 takes a free one. May be called for several addresses.
+    /// Of a name it takes the first address that this machine has, trying IPv4 first; `[::]` is all of IPv4 and IPv6.
     /// Without it there is no socket, and clients come by [`Server::in_process`] or [`Server::serve_stream`].
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.binds.push(addr.into());

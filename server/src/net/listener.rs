@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
@@ -15,8 +16,8 @@ use crate::server::Shared;
 /// How long accepting pauses after an error, most often that of having no descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens on each of the addresses: the first that it resolves to and that can be had. None takes a connection before
-/// all are bound, as who connects is to be answered.
+/// Listens on each of the addresses: the first that it resolves to and that this machine has. None takes a connection
+/// before all are bound, as who connects is to be answered.
 pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpListener>, StartError> {
     let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
     let mut sockets = Vec::with_capacity(addrs.len());
@@ -28,29 +29,60 @@ pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpList
 }
 
 async fn bind_first(addr: &str) -> io::Result<TcpSocket> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    let candidates = lookup_host(addr).await?.flat_map(|found| {
+    first_here(in_order(lookup_host(addr).await?))
+}
+
+/// The addresses of a name as they are to be tried. Those of IPv4 come first, as in Java: a `localhost` that is both
+/// is 127.0.0.1 to most clients.
+fn in_order(found: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    let tried = found.into_iter().flat_map(|addr| {
         // Everywhere is everywhere, on a machine without IPv6 too.
-        let everywhere = found.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        [found].into_iter().chain(everywhere.then_some((Ipv4Addr::UNSPECIFIED, found.port()).into()))
+        let instead = is_everywhere(addr).then_some((Ipv4Addr::UNSPECIFIED, addr.port()).into());
+        [addr].into_iter().chain(instead)
     });
-    for candidate in candidates {
-        match bind(candidate) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
+    tried.collect()
+}
+
+fn is_everywhere(addr: SocketAddr) -> bool {
+    addr.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+}
+
+/// A socket with the first of the addresses that this machine has. One that it has and that cannot be bound, most
+/// often because it is in use, is an error: who was told the name would come to somebody else there.
+fn first_here(addrs: Vec<SocketAddr>) -> io::Result<TcpSocket> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for addr in addrs {
+        let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let socket = match socket {
+            Ok(socket) => socket,
+            // There is no such family here, for which `ErrorKind` has no name. Whatever else it may lack, a socket of
+            // the other family lacks as well.
+            Err(error) => {
+                last = error;
+                continue;
+            }
+        };
+        match bind(&socket, addr) {
+            Ok(()) => return Ok(socket),
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => last = error,
+            Err(error) => return Err(error),
         }
     }
     Err(last)
 }
 
-fn bind(addr: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
     // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT. On Windows
     // it would let two servers have one port.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
-    socket.bind(addr)?;
-    Ok(socket)
+    if is_everywhere(addr) {
+        // Whether it is IPv4 as well is a setting of the system, and on Windows it is not.
+        SockRef::from(socket).set_only_v6(false)?;
+    }
+    socket.bind(addr)
 }
 
 /// Accepts connections until the server is stopped.
@@ -93,4 +125,47 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: us
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
     shared.serve_from(stream, peer, endpoint, Some(place), OfSocket);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addrs(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().expect("an address")).collect()
+    }
+
+    #[test]
+    fn of_the_addresses_of_a_name_those_of_ipv4_are_tried_first() {
+        let found = addrs(&["[::1]:1", "127.0.0.1:1", "[fe80::1]:1", "10.0.0.1:1"]);
+        let tried = addrs(&["127.0.0.1:1", "10.0.0.1:1", "[::1]:1", "[fe80::1]:1"]);
+        assert_eq!(in_order(found.into_iter()), tried);
+        assert_eq!(in_order(addrs(&["[::]:1"]).into_iter()), addrs(&["[::]:1", "0.0.0.0:1"]));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_not_of_this_machine_is_passed_over() {
+        // The first is for documentation: nobody has it.
+        let socket = first_here(addrs(&["192.0.2.1:0", "127.0.0.1:0"])).expect("the second");
+        assert_eq!(socket.local_addr().expect("an address").ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let error = first_here(addrs(&["192.0.2.1:0"])).expect_err("nothing to listen on");
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_is_not_passed_over() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let tried = [taken.local_addr().expect("an address"), (Ipv4Addr::LOCALHOST, 0).into()];
+        let error = first_here(tried.to_vec()).expect_err("in use");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[tokio::test]
+    async fn everywhere_is_ipv4_too_whatever_the_system_says() {
+        let Ok(socket) = TcpSocket::new_v6() else { return };
+        SockRef::from(&socket).set_only_v6(true).expect("as a system may have it");
+        if bind(&socket, (Ipv6Addr::UNSPECIFIED, 0).into()).is_ok() {
+            assert!(!SockRef::from(&socket).only_v6().expect("a setting"));
+        }
+    }
 }
