@@ -90,7 +90,11 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
     // Before anybody can know of the server, so that whoever does can stop it.
     let mut signals =
         Signals::listen().map_err(|source| Failure::System { what: "listen for signals", source })?;
-    let server = builder.start().await?;
+    let Some(started) = unless(signals.next(), builder.start()).await else {
+        tracing::info!("stopping before the server has started");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let server = started?;
     if let Err(error) = announce(&server) {
         // Whoever started it does not listen, which is no reason not to serve.
         tracing::warn!(%error, "cannot tell on stdout that the server answers");
@@ -98,6 +102,15 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
     signals.next().await;
     tracing::info!("stopping");
     Ok(stop(server.shutdown(), signals.next()).await)
+}
+
+/// What `starting` comes to; nothing if a signal comes first. Looking up a name may take long.
+async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        _ = signal => None,
+        started = starting => Some(started),
+    }
 }
 
 /// The one line that tells the server will answer, and where.
@@ -122,6 +135,12 @@ mod tests {
     use std::future::{pending, ready};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_signal_ends_a_start_that_takes_long() {
+        assert_eq!(unless(ready(143), pending::<()>()).await, None);
+        assert_eq!(unless(pending(), ready("started")).await, Some("started"));
+    }
 
     #[tokio::test]
     async fn a_second_signal_ends_a_stop_that_takes_long() {
