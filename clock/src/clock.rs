@@ -88,7 +88,7 @@ impl Clock {
     /// The time in milliseconds since the Unix epoch. The wall clock was read when this clock was made and is not
     /// looked at again: a step of it expires nobody, and this never goes back.
     pub fn unix_millis(&self) -> i64 {
-        millis(self.unix_start) + millis(self.now().saturating_duration_since(self.start))
+        millis(self.unix_start).saturating_add(millis(self.now().saturating_duration_since(self.start)))
     }
 
     /// When [`Clock::unix_millis`] will be `at`; a time beyond all clocks is one in the far future.

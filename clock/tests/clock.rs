@@ -115,6 +115,19 @@ async fn a_clock_counts_from_where_it_is_told_to() {
     assert!(clock.instant_of(i64::MAX) > clock.now() + SECOND * 3600);
 }
 
+#[tokio::test]
+async fn a_clock_that_is_moved_beyond_all_times_shows_the_last_one() {
+    let clock = Clock::manual();
+    clock.advance(Duration::from_secs(1 << 62)).unwrap();
+    let shown = clock.unix_millis();
+    // A machine on which time does not go so far goes thirty years on instead.
+    assert!(shown == i64::MAX || clock.instant_of(shown) == clock.now(), "{shown}");
+    assert_eq!(Clock::manual().starting_at(Duration::MAX).unix_millis(), i64::MAX);
+    let late = Clock::manual().starting_at(Duration::MAX);
+    late.advance(SECOND).unwrap();
+    assert_eq!(late.unix_millis(), i64::MAX);
+}
+
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     std::future::poll_fn(|cx| {
         std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(cx) {
