@@ -122,19 +122,21 @@ impl Matcher {
         self
     }
 
-    /// Only the `n`th that fits, counted from 1, from the placing of the fault on.
+    /// Only the `n`th that fits, counted from 1, from the placing of the fault on. What an older fault has met is not
+    /// counted: a younger one is not asked about it.
     pub fn nth(mut self, n: u64) -> Self {
         self.count(Count::Nth(n), n);
         self
     }
 
-    /// Only the first `n` that fit.
+    /// Only the first `n` that fit. What an older fault has met is not counted, as with [`nth`](Matcher::nth).
     pub fn times(mut self, n: u64) -> Self {
         self.count(Count::First(n), n);
         self
     }
 
-    /// Only one in so many of those that fit, drawn from the seed: 0 is none and 1 is all.
+    /// Only a share of those that fit, drawn from the seed: 0 is none and 1 is all. For what an older fault has met
+    /// nothing is drawn, as it is not counted by [`nth`](Matcher::nth).
     pub fn probability(mut self, share: f64) -> Self {
         if !(0.0..=1.0).contains(&share) {
             self.note(FaultError::Probability { share });
