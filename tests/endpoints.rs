@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use common::{Hello, Wire, ping};
-use zoolet::testing::Keeper;
+use zoolet::testing::{Keeper, OpCode, op};
 use zoolet::{Client, ErrorCode, EventType, SessionState};
 
 const fn secs(n: u64) -> Duration {
@@ -212,4 +212,30 @@ async fn now<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> 
         })
     })
     .await
+}
+
+#[tokio::test]
+async fn a_read_shows_the_write_that_was_lost_before_it_and_what_a_dropped_sync_stood_for() {
+    for synced in [false, true] {
+        let zk = keeper(2).await;
+        let (here, other) = (zk.client_at(0).await, zk.client_at(0).await);
+        let behind = zk.endpoint(1).unwrap();
+        behind.lag().await.unwrap();
+        let (write, read) = if synced {
+            other.set_data("/a", "new").await.unwrap();
+            zk.faults().on(op(OpCode::Sync).session(here.session_id()).nth(1)).reset().unwrap();
+            drop(here.sync("/a").send());
+            (None, here.get_data("/a").send())
+        } else {
+            zk.faults().on(op(OpCode::SetData)).lose_reply().unwrap();
+            (Some(here.set_data("/a", "new").send()), here.get_data("/a").send())
+        };
+        zk.wait_until_idle().await.unwrap();
+        zk.advance(Duration::from_millis(100)).await.unwrap();
+        behind.catch_up().await.unwrap();
+        if let Some(write) = write {
+            assert!(write.await.unwrap_err().may_have_applied());
+        }
+        assert_eq!(read.await.unwrap().0, "new", "behind a sync: {synced}");
+    }
 }

@@ -72,6 +72,11 @@ impl ReplyTo {
         }
     }
 
+    /// Whether a caller has asked, who may have gone since.
+    pub(crate) fn is_a_callers(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(crate) fn is_awaited(&self) -> bool {
         self.0.as_ref().is_some_and(|caller| !caller.is_closed())
     }

@@ -42,7 +42,8 @@ use crate::watch::{Handle, WatchStream};
 /// # When the connection goes
 /// A read that is under way is sent again on the next connection, as it changes nothing; it fails when three were lost
 /// under it. A write that is under way fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] says that
-/// its outcome is unknown. Requests sent while there is no connection wait for one, no longer than the session timeout. That no server can be
+/// its outcome is unknown; the next connection then begins with a `sync`, so that reads behind it show it if it was
+/// executed. A read that was sent before it may show it too, if it had to be sent again. Requests sent while there is no connection wait for one, no longer than the session timeout. That no server can be
 /// reached is never taken for an expiry: the server alone decides on that, and it may have been down itself.
 ///
 /// # Errors of every call
@@ -193,7 +194,11 @@ impl Client {
     /// # Ordering and cancel safety
     /// Shows every write that this client has sent before. Dropping the future leaves nothing behind.
     pub fn get_ephemerals(&self, prefix: impl Into<String>) -> Call<'_, Vec<String>> {
-        let prefix = Some(self.shared.chroot.join_prefix(prefix.into()));
+        let prefix = Some(match prefix.into() {
+            // The znode of that name may be one itself.
+            all if all == "/" => self.shared.chroot.join(all),
+            prefix => self.shared.chroot.join_prefix(prefix),
+        });
         let request = Request::GetEphemerals(records::GetEphemerals { prefix });
         let decode = decode!("getEphemerals", Answer { reply: Body::Ephemerals(paths), .. } => paths);
         Call::new(self, Ok(request), decode)
@@ -465,7 +470,11 @@ impl Client {
         let (reply_to, waiting) = Waiting::channel(request.op());
         // The clock is read for those alone who have a deadline.
         let timeout = timeout.or(self.shared.request_timeout);
-        let deadline = timeout.and_then(|timeout| self.clock().now().checked_add(timeout));
+        let deadline = timeout.and_then(|timeout| {
+            // Paused time is that of the session's runtime, whoever calls.
+            let _entered = self.runtime.enter();
+            self.clock().now().checked_add(timeout)
+        });
         let hold = self.clock().hold();
         let call = Submission { request, reply_to, deadline, losses: 0, hold };
         match self.commands.send(Command::Submit(call)) {

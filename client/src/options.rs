@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_proto::frame::DEFAULT_MAX_FRAME;
+use zoolet_proto::frame::{DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::AuthPacket;
+use zoolet_proto::{Request, Xid};
 
 use crate::chroot::Chroot;
 use crate::client::Client;
@@ -121,7 +122,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do. It answers reads only, and perhaps stale ones.
+    /// Whether a server that is cut off from its ensemble will do. It answers reads only, and perhaps stale ones. A client stays
+    /// with it until it ends the connection, as it does when it is back in its ensemble; other servers are not asked meanwhile.
     ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {
@@ -170,7 +172,7 @@ impl ConnectOptions {
     /// The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`, `Unreachable` when the time is up, `AuthFailed`; `Closed` if the target is a closure and panics.
+    /// `InvalidTarget`, `RequestTooLarge` where an identity is, `Unreachable` when the time is up, `AuthFailed`; `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
     /// Dropping the future closes what has come of it. The identities of [`auth`](ConnectOptions::auth) have been sent,
     /// but perhaps not been answered, when this returns.
@@ -183,11 +185,20 @@ impl ConnectOptions {
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
+        for auth in &self.auths {
+            let mut frame = BytesMut::new();
+            Request::Auth(auth.clone()).encode_frame(Xid::AUTH, &mut frame);
+            let (size, max) = (frame.len() - PREFIX, self.max_request);
+            if size > max {
+                return Err(Error::RequestTooLarge { subject: Subject::local("addAuth", ""), size, max });
+            }
+        }
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
         let session_timeout = self.session_timeout.clamp(SHORTEST_SESSION, LONGEST_SESSION);
         let settings = Settings {
             session_timeout,
+            connect_timeout: self.connect_timeout,
             read_only: self.read_only,
             max_request: self.max_request,
             max_reply: self.max_reply,

@@ -22,12 +22,12 @@ impl Subject {
             path => chroot.strip(path),
         };
         let op = request.op();
-        Self { operation: name(op), path: path.to_owned(), exposed: sent && is_write(op) }
+        Self { operation: name(op), path: path.to_owned(), exposed: sent && leaves_a_trace(op) }
     }
 
     /// Of a request of which nobody knows how far it came.
     pub(crate) fn unanswered(op: OpCode) -> Self {
-        Self { operation: name(op), path: String::new(), exposed: is_write(op) }
+        Self { operation: name(op), path: String::new(), exposed: leaves_a_trace(op) }
     }
 
     /// Of one operation inside a multi that was refused as a whole.
@@ -100,6 +100,11 @@ pub(crate) fn is_write(op: OpCode) -> bool {
             | Reconfig
             | CloseSession
     )
+}
+
+/// Whether an operation changes anything: a znode, or what the server keeps of the session.
+fn leaves_a_trace(op: OpCode) -> bool {
+    is_write(op) || matches!(op, OpCode::RemoveWatches | OpCode::Auth)
 }
 
 fn name(op: OpCode) -> &'static str {

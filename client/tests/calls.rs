@@ -119,9 +119,9 @@ async fn a_chroot_goes_on_and_comes_off_everywhere() {
 
     let ephemerals = zk.get_ephemerals("/").send();
     let xid =
-        peer.expect(Request::GetEphemerals(records::GetEphemerals { prefix: Some("/app/".into()) })).await;
-    peer.reply(xid, Reply::Ephemerals(vec!["/app/e".into(), "/apple".into()])).await;
-    assert_eq!(ephemerals.await.expect("paths"), ["/e"]);
+        peer.expect(Request::GetEphemerals(records::GetEphemerals { prefix: Some("/app".into()) })).await;
+    peer.reply(xid, Reply::Ephemerals(vec!["/app".into(), "/app/e".into(), "/apple".into()])).await;
+    assert_eq!(ephemerals.await.expect("paths"), ["/", "/e"]);
 
     let multi = zk.multi().delete("/x").send();
     let delete = Op::Delete(records::Delete { path: "/app/x".into(), version: -1 });

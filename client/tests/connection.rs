@@ -71,6 +71,7 @@ async fn a_session_is_taken_up_again_in_order() {
     let watches =
         records::SetWatches { relative_zxid: seen, data: vec!["/w".into()], exist: vec![], child: vec![] };
     peer.expect(Request::SetWatches(watches)).await;
+    let sync = peer.expect(Request::Sync(records::Sync { path: Some("/".into()) })).await;
     let read = peer.expect(get("/r", false)).await;
     let write = peer.expect(set("/y", "new")).await;
     peer.zxid = seen.0;
@@ -79,6 +80,7 @@ async fn a_session_is_taken_up_again_in_order() {
     }
     peer.event(EventType::NodeDeleted, "/w").await;
     peer.reply(-8, Reply::Empty).await;
+    peer.reply(sync, Reply::Synced(Some("/".into()))).await;
     peer.reply(read, data("r")).await;
     peer.reply(write, Reply::Stat(Stat::default())).await;
     assert_eq!(lost_read.await.expect("data").0, "r");

@@ -27,6 +27,7 @@ fn client(runtime: &Runtime) -> (Client, Driver) {
     let rng = StdRng::seed_from_u64(7);
     let shared = Arc::new(Shared::new(chroot, None, timeout, clock.clone(), 1, rng));
     let settings = Settings {
+        connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,
         read_only: false,
         max_request: 1000,

@@ -1,6 +1,6 @@
 //! What a reply means to the caller of its request.
 
-use zoolet_proto::records::OpResult;
+use zoolet_proto::records::{Op, OpResult};
 use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
 
 use crate::call::{Answer, Outcome};
@@ -66,7 +66,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
                 };
                 return Err(Error::MultiRefused { index, subject, code });
             }
-            if results.len() != ops.len() {
+            if !is_answered(ops, &results) {
                 return Err(Error::Protocol(Subject::of(request, true, chroot)));
             }
             for result in &mut results {
@@ -75,6 +75,9 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
                 }
             }
             Reply::Multi(results)
+        }
+        (Request::MultiRead(ops), Reply::Multi(results)) if !is_answered(ops, &results) => {
+            return Err(Error::Protocol(Subject::of(request, true, chroot)));
         }
         (_, Reply::Created(path)) => Reply::Created(chroot.strip_owned(path)),
         (_, Reply::Created2(path, stat)) => Reply::Created2(chroot.strip_owned(path), stat),
@@ -87,4 +90,19 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
         (_, reply) => reply,
     };
     Ok(Answer { reply, watch: None })
+}
+
+/// Whether these are results of these operations, one by one.
+fn is_answered(ops: &[Op], results: &[OpResult]) -> bool {
+    let fits = |(op, result): (&Op, &OpResult)| match op {
+        Op::Create(_) | Op::Create2(_) | Op::CreateContainer(_) | Op::CreateTtl(_) => {
+            matches!(result, OpResult::Create(_) | OpResult::Create2(..))
+        }
+        Op::Delete(_) => matches!(result, OpResult::Delete),
+        Op::SetData(_) => matches!(result, OpResult::SetData(_)),
+        Op::Check(_) => matches!(result, OpResult::Check),
+        Op::GetData(_) => matches!(result, OpResult::GetData(..) | OpResult::Error(Some(_))),
+        Op::GetChildren(_) => matches!(result, OpResult::GetChildren(_) | OpResult::Error(Some(_))),
+    };
+    ops.len() == results.len() && ops.iter().zip(results).all(fits)
 }

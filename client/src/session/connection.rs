@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::Rng;
 use tokio::time::Instant;
-use zoolet_proto::records::{ConnectRequest, ConnectResponse};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, Sync};
 use zoolet_proto::{Request, SessionId, jute};
 
 use super::pings::Pings;
@@ -90,6 +90,11 @@ impl Session {
             self.transmit(now, Submission::internal(request));
         }
         self.watches.restored();
+        // A server that is cut off refuses it: the next one will not.
+        if self.calls.owes_sync() && !self.read_only {
+            let path = Some(self.shared.chroot.join("/".to_owned()));
+            self.transmit(now, Submission::internal(Request::Sync(Sync { path })));
+        }
         for call in self.calls.take_waiting() {
             self.transmit(now, call);
         }

@@ -48,6 +48,9 @@ pub(crate) struct Calls {
     /// Sent, in order.
     in_flight: VecDeque<InFlight>,
     last_xid: i32,
+    /// Whether a connection was lost under a write, or under a sync that nobody awaits. Reads that come behind it are to show
+    /// what it did, and the next server may not have seen that yet.
+    owes_sync: bool,
     /// No deadline is earlier. A lower bound: a call that is answered in time leaves it as it is, so that deadlines
     /// cost nothing until one of them may have passed.
     earliest: Option<Instant>,
@@ -55,7 +58,13 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new() -> Self {
-        Self { waiting: VecDeque::new(), in_flight: VecDeque::new(), last_xid: 0, earliest: None }
+        Self {
+            waiting: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            last_xid: 0,
+            owes_sync: false,
+            earliest: None,
+        }
     }
 
     /// Keeps a call until there is a connection, but not past `until`.
@@ -106,15 +115,34 @@ impl Calls {
         first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
     }
 
+    #[cfg(test)]
+    pub(crate) fn last_xid(&self) -> i32 {
+        self.last_xid
+    }
+
+    /// Whether the next connection is to begin with a sync.
+    pub(crate) fn owes_sync(&self) -> bool {
+        self.owes_sync
+    }
+
+    /// A server has answered a sync, and with it whatever was lost before.
+    pub(crate) fn synced(&mut self) {
+        self.owes_sync = false;
+    }
+
     /// The connection is gone. Reads that somebody awaits go back to the head of the line, in order, to wait until
-    /// `until`; writes are given out. What the session itself has sent it makes anew.
+    /// `until`, and so does what a caller asked to be done and is as well done twice; writes are given out. What the session
+    /// itself has sent it makes anew.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
         let (mut lost, mut again) = (Vec::new(), VecDeque::new());
         for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
             call.losses += 1;
-            if is_write(call.request.op()) || call.losses >= MAX_LOSSES {
+            let op = call.request.op();
+            let awaited = call.reply_to.is_awaited();
+            self.owes_sync |= is_write(op) || (op == OpCode::Sync && !awaited);
+            if is_write(op) || call.losses >= MAX_LOSSES {
                 lost.push(call);
-            } else if call.reply_to.is_awaited() {
+            } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.is_a_callers()) {
                 again.push_back(Waiting { call, until });
             }
         }

@@ -37,11 +37,14 @@ use pings::Pings;
 const BACKOFF: Duration = Duration::from_millis(50);
 /// What an attempt is given at least, however short the session timeout or many the hosts.
 const LEAST_PATIENCE: Duration = Duration::from_millis(100);
+/// What an attempt is given while there is no session, however short the time to connect in.
+const LEAST_FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a session is to be like.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     pub(crate) read_only: bool,
     pub(crate) max_request: usize,
     pub(crate) max_reply: usize,
@@ -210,9 +213,15 @@ impl Session {
         self.last_heard + self.timeout * 2 / 3
     }
 
-    /// How long one attempt may take, from dialing to the session.
+    /// How long one attempt may take, from dialing to the session: a share of the time in which one is wanted, so that a host
+    /// that is silent leaves some for the others and for a second attempt.
     fn patience(&self) -> Duration {
-        (self.timeout / u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX)).max(LEAST_PATIENCE)
+        let shares = u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX);
+        let patience = (self.timeout / shares).max(LEAST_PATIENCE);
+        match self.id {
+            SessionId(0) => patience.min((self.settings.connect_timeout / shares).max(LEAST_FIRST_PATIENCE)),
+            _ => patience,
+        }
     }
 
     /// The server had a sign of life at `sent` or later. One that is cut off from its ensemble keeps no session alive.
@@ -353,11 +362,16 @@ impl Session {
 
     /// Ends the session without a word of the server's, unless it is over.
     pub(crate) fn give_up(&mut self) {
-        if let Some(closing) = self.closing.take() {
-            let error = Error::ConnectionLoss(Subject::local("closeSession", ""));
-            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(Err(error.clone())));
-        }
+        self.end_unclosed(&Error::ConnectionLoss(Subject::local("closeSession", "")));
+    }
+
+    /// Ends with a session that may live on: whoever was closing it is told why.
+    fn end_unclosed(&mut self, error: &Error) {
+        let closing = self.closing.take();
         self.end(SessionState::Closed);
+        for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
+            reply_to.send(Err(error.clone()));
+        }
     }
 
     /// The session is over. Whoever waits for anything learns it.
@@ -380,7 +394,12 @@ impl Session {
             self.fail(call, false, |subject| end.error(subject));
         }
         if let Some(closing) = self.closing.take() {
-            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(Ok(answer::empty())));
+            let closed = || match end {
+                // It lives until it times out.
+                SessionState::AuthFailed => Err(end.error(Subject::local("closeSession", ""))),
+                _ => Ok(answer::empty()),
+            };
+            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(closed()));
         }
     }
 }

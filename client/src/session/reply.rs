@@ -8,6 +8,7 @@ use super::flight::InFlight;
 use super::{Broken, Session, answer};
 use crate::error::Error;
 use crate::state::SessionState;
+use crate::subject::Subject;
 use crate::watch::WatchEvent;
 
 impl Session {
@@ -64,14 +65,23 @@ impl Session {
     ) -> Result<(), Broken> {
         match &call.request {
             Request::Auth(_) if error.is_some() => {
-                self.fail(call, true, Error::AuthFailed);
                 self.end(SessionState::AuthFailed);
+                self.fail(call, true, Error::AuthFailed);
                 return Ok(());
             }
-            Request::CloseSession => {
-                self.end(SessionState::Closed);
-                return Ok(());
-            }
+            Request::CloseSession => match error {
+                None | Some(ErrorCode::SessionExpired) => {
+                    self.end(SessionState::Closed);
+                    return Ok(());
+                }
+                // It lives elsewhere, and is closed on the next connection.
+                Some(ErrorCode::SessionMoved) => return Err(LOST),
+                Some(code) => {
+                    let subject = Subject::of(&call.request, true, &self.shared.chroot);
+                    self.end_unclosed(&Error::Refused { subject, code });
+                    return Ok(());
+                }
+            },
             // To a server it is no sign of life.
             Request::Auth(_) => {}
             // Of a session that it does not have it has seen none.
@@ -91,6 +101,7 @@ impl Session {
         };
         match (&call.request, error) {
             (Request::RemoveWatches(remove), None) => self.forget(remove),
+            (Request::Sync(_), None) => self.calls.synced(),
             (request, Some(_)) if !is_lost(error) => self.abandon(request),
             _ => {}
         }

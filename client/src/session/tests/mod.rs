@@ -24,6 +24,7 @@ use crate::watch::{Handle, Watch, WatchStream, WatchUpdate};
 
 mod calls;
 mod life;
+mod lost;
 mod time;
 mod watches;
 
@@ -103,6 +104,10 @@ fn set_watches(since: i64, data: &[&str]) -> Request {
     Request::SetWatches(records::SetWatches { relative_zxid: Zxid(since), data, exist, child })
 }
 
+fn sync(path: &str) -> Request {
+    Request::Sync(records::Sync { path: Some(path.into()) })
+}
+
 fn set(path: &str) -> Request {
     Request::SetData(records::SetData { path: path.into(), data: None, version: -1 })
 }
@@ -119,6 +124,7 @@ fn data() -> Reply {
 fn settings() -> Settings {
     Settings {
         session_timeout: TIMEOUT,
+        connect_timeout: TIMEOUT,
         read_only: false,
         max_request: 1000,
         max_reply: 100_000,
@@ -253,6 +259,11 @@ impl Desk {
             self.session.handle_timeout(self.now);
         }
         self.now = end;
+    }
+
+    /// The number of the request that was sent last.
+    fn last_xid(&self) -> i32 {
+        self.session.calls.last_xid()
     }
 
     fn state(&self) -> SessionState {
