@@ -109,9 +109,8 @@ pub(crate) enum Handle {
 /// A one-shot watch: a future of the first change.
 ///
 /// It outlives the connection: the watch is set again on the next one, and a change in between is told then, but for a znode
-/// that was not there, came and went: nobody can know. It ends
-/// with an error when the session does. Dropping it takes the watch back, from the server too if nobody else
-/// here uses it.
+/// that was not there, came and went: nobody can know. It ends with an error when the session does. Dropping it takes the
+/// watch back, from the server too if nobody else here uses it.
 #[derive(Debug)]
 #[must_use = "a watch is taken back when it is dropped"]
 pub struct Watch {
