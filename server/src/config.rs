@@ -152,8 +152,8 @@ impl ServerBuilder {
     }
 
     /// How many bytes may wait for a client that does not read them; past it the connection is closed. Reading from
-    /// it stops far earlier, but up to 32 requests are answered first: with less than 32 of the largest replies a client
-    /// that pipelines is cut off. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
+    /// it stops where 256 KiB wait, so it is closed for watch events that it does not take, or for a single reply beyond this
+    /// and what waited before. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
         self.net.outbox_limit = Some(bytes);
         self

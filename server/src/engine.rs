@@ -190,6 +190,21 @@ impl Engine {
         }
     }
 
+    /// Deals with what was held up until a connection has room for the answers.
+    pub(crate) fn made_room(&mut self, now: Millis, conn: ConnId) {
+        if let Some(peer) = self.registry.get(conn) {
+            peer.outbox.made_room();
+        }
+        if self.fixture.is_some() {
+            self.with_fixture(now, |fixture, engine| fixture.release(engine, now));
+        }
+    }
+
+    /// Whether a connection is to take what it was answered before more of what it asks for is executed.
+    pub(crate) fn is_full(&self, conn: ConnId) -> bool {
+        self.registry.get(conn).is_some_and(|peer| peer.outbox.is_full())
+    }
+
     /// Lets a connection be read on although a request of it is not dealt with.
     pub(crate) fn excuse(&mut self, conn: ConnId) {
         if let Some(peer) = self.registry.get(conn) {

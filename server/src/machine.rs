@@ -114,11 +114,11 @@ impl Machine {
         }
     }
 
-    /// The last of the messages so far. An ensemble does not tell.
+    /// The last of the messages so far.
     pub(crate) fn last_message(&self) -> Option<&Message> {
         match self {
             Self::One(core) => core.last_message(),
-            Self::Many(_) => None,
+            Self::Many(ensemble) => ensemble.last_message(),
         }
     }
 

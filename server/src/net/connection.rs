@@ -77,6 +77,8 @@ impl Connection {
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(&mut smallvec![open]).await;
         let end = self.talk(&mut reader, &mut writer, &ending).await;
+        // What waits for room is dealt with as well.
+        self.member.peer.outbox.writer_is_gone();
         self.member.peer.traffic.all_taken();
         self.send(&mut smallvec![Input::Closed]).await;
         let farewell = async {
@@ -274,6 +276,14 @@ impl Connection {
                 Next::SendLast => {
                     writer.with(|stream| ending.hold_back(stream));
                     None
+                }
+                Next::MakeRoom => {
+                    let conn = self.member.id;
+                    let turn = self.shared.inbox.act(move |engine, now| engine.made_room(now, conn));
+                    if turn.await.is_none() {
+                        return Ok(End::Close);
+                    }
+                    continue;
                 }
                 Next::Finish { asked } => return Ok(End::Flushed { asked }),
                 Next::Abort => return Ok(End::Close),

@@ -51,6 +51,8 @@ struct State {
     writer: Writer,
     /// Whether the read loop waits for room.
     reader_waits: bool,
+    /// Whether a turn waits for room: with what is held up, which nobody brings again.
+    turn_waits: bool,
     stats: ConnStats,
 }
 
@@ -96,6 +98,8 @@ pub(crate) enum Next {
     Send(Option<Drip>),
     /// Send the bytes, the last ones: behind them comes the end.
     SendLast,
+    /// Have a turn taken that waits for room.
+    MakeRoom,
     /// Everything is sent: close. If the peer asked for that, it sends nothing more.
     Finish { asked: bool },
     /// Close at once.
@@ -178,6 +182,21 @@ impl Outbox {
         self.kill();
     }
 
+    /// Whether there is so much to be sent that a turn is to keep for later what would be more; the write loop has another
+    /// taken then. Nothing is kept for the sake of a connection that is not written to any more.
+    pub(crate) fn is_full(&self) -> bool {
+        let mut state = self.lock();
+        state.turn_waits = state.fate == Fate::Open && state.waiting.len() + state.in_flight >= HIGH_MARK;
+        state.turn_waits
+    }
+
+    /// Notes that what the write loop has taken is sent. For the turn that it asks for alone: before that it is not idle.
+    pub(crate) fn made_room(&self) {
+        let mut state = self.lock();
+        state.in_flight = 0;
+        state.turn_waits = false;
+    }
+
     /// Whether the connection was broken off.
     pub(crate) fn is_reset(&self) -> bool {
         self.lock().reset
@@ -256,6 +275,10 @@ impl Outbox {
         sent.clear();
         poll_fn(|cx| {
             let mut state = self.lock();
+            if state.turn_waits && state.waiting.len() < HIGH_MARK {
+                state.writer = Writer::Busy;
+                return Poll::Ready(Next::MakeRoom);
+            }
             state.in_flight = 0;
             let next = if state.fate == Fate::Dead {
                 Next::Abort

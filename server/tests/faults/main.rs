@@ -12,6 +12,7 @@ mod losses;
 mod matching;
 mod mistakes;
 mod random;
+mod room;
 mod story;
 mod threads;
 mod unchanged;

@@ -117,6 +117,11 @@ impl Ensemble {
         std::mem::take(&mut self.effects)
     }
 
+    /// The last of the messages that [`Ensemble::take_effects`] would give now.
+    pub fn last_message(&self) -> Option<&Message> {
+        self.effects.outbound.last().map(|(_, message)| message)
+    }
+
     /// The server that decides: the newest tree, and the sessions. It has no watches.
     pub fn leader(&self) -> &Core {
         &self.leader

@@ -1,0 +1,137 @@
+//! Long answers by the dozen: a client that takes them loses none, whatever holds it or them up.
+
+use zoolet_proto::Request;
+use zoolet_server::fault::request;
+use zoolet_server::{Clock, InProcessStream, Server, ServerBuilder};
+
+use crate::common::*;
+
+const MANY: usize = 64;
+const LONG: usize = 100_000;
+
+/// 6 MB of answers where 1 MB may wait.
+fn settings() -> ServerBuilder {
+    Server::builder().clock(Clock::manual()).outbox_limit(1 << 20)
+}
+
+async fn with_a_long_znode(settings: ServerBuilder) -> (Zk, Peer<InProcessStream>) {
+    let zk = Zk::with(settings).await;
+    zk.set("/long", "x".repeat(LONG)).await.unwrap();
+    let peer = zk.peer().await;
+    (zk, peer)
+}
+
+fn asks() -> Vec<Request> {
+    (0..MANY).map(|_| get("/long")).chain([create("/last")]).collect()
+}
+
+async fn hears_everything(peer: &mut Peer<InProcessStream>) {
+    for n in 1..=MANY + 1 {
+        assert_eq!(peer.hear().await, format!("{n} ok"));
+    }
+}
+
+#[tokio::test]
+async fn with_a_fixture_who_reads_may_ask_for_far_more_at_once_than_may_wait() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    peer.send_all(asks()).await;
+    hears_everything(&mut peer).await;
+    zk.idle().await;
+    assert!(!zk.holds_up(peer.conn()));
+}
+
+#[tokio::test]
+async fn at_every_endpoint_who_reads_may_ask_for_far_more_at_once_than_may_wait() {
+    let server = settings().pretend_ensemble(3).start().await.unwrap();
+    for at in 0..3 {
+        let mut peer = Peer::over(server.in_process_at(at)().into_inner().unwrap());
+        assert_eq!(peer.open().await, "session");
+        peer.send(create("/long")).await;
+        peer.hear().await;
+        assert_eq!(peer.ask(set("/long", &"x".repeat(LONG))).await, "2 ok");
+        peer.send_all((0..MANY).map(|_| get("/long"))).await;
+        for n in 3..3 + MANY {
+            assert_eq!(peer.hear().await, format!("{n} ok"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_that_a_delay_releases_together_wait_until_their_answers_are_taken() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    zk.faults().on(request()).delay_request(secs(1)).unwrap();
+    peer.send_all(asks()).await;
+    zk.idle().await;
+    zk.fixture.clock().advance(secs(1)).unwrap();
+    hears_everything(&mut peer).await;
+    zk.idle().await;
+    assert!(!zk.holds_up(peer.conn()));
+}
+
+#[tokio::test]
+async fn replies_that_a_delay_releases_together_wait_until_those_before_are_taken() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    zk.faults().on(request()).delay_reply(secs(1)).unwrap();
+    peer.send_all(asks()).await;
+    zk.idle().await;
+    zk.fixture.clock().advance(secs(1)).unwrap();
+    hears_everything(&mut peer).await;
+}
+
+#[tokio::test]
+async fn what_a_frozen_connection_has_asked_for_comes_whole_when_it_is_healed() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    zk.freeze(peer.session()).await.unwrap();
+    peer.send_all(asks()).await;
+    zk.idle().await;
+    zk.heal(peer.session()).await.unwrap();
+    hears_everything(&mut peer).await;
+}
+
+#[tokio::test]
+async fn what_a_lagging_endpoint_owes_comes_whole_when_it_catches_up() {
+    let (zk, mut peer) = with_a_long_znode(settings().pretend_ensemble(2)).await;
+    // Both, as either may be the peer's.
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().lag().await.unwrap();
+    }
+    peer.send_all(
+        [create("/first")].into_iter().chain((1..MANY).map(|_| get("/long"))).chain([create("/last")]),
+    )
+    .await;
+    zk.idle().await;
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().catch_up().await.unwrap();
+    }
+    hears_everything(&mut peer).await;
+}
+
+#[tokio::test]
+async fn who_asks_for_much_and_goes_leaves_nothing_behind_and_all_it_asked_for_is_done() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    zk.faults().on(request()).delay_request(secs(1)).unwrap();
+    peer.send_all(asks()).await;
+    zk.idle().await;
+    zk.fixture.clock().advance(secs(1)).unwrap();
+    let conn = peer.conn();
+    assert_eq!(peer.hear().await, "1 ok");
+    drop(peer);
+    zk.idle().await;
+    assert!(!zk.holds_up(conn) && !zk.is_open(conn));
+    assert_eq!(zk.children("/"), ["last", "long", "zookeeper"]);
+}
+
+#[tokio::test]
+async fn one_that_takes_no_answers_keeps_nobody_else_waiting() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    peer.send_all(asks()).await;
+    let mut other = zk.peer().await;
+    assert_eq!(other.ask(create("/other")).await, "1 ok");
+    // Its pings are not read, so that it expires.
+    for _ in 0..4 {
+        zk.fixture.clock().advance(secs(4)).unwrap();
+        assert_eq!(other.ask(ping()).await, "pong");
+    }
+    assert!(zk.sessions().iter().all(|session| session.id != peer.session()));
+    assert_eq!(zk.children("/"), ["long", "other", "zookeeper"]);
+}
