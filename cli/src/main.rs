@@ -6,6 +6,7 @@
 mod duration;
 mod failure;
 mod log;
+mod members;
 mod properties;
 mod serve;
 mod settings;

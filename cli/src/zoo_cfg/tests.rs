@@ -1,0 +1,196 @@
+//! What files are taken for.
+
+use std::time::Duration;
+
+use zoolet_server::FourLetterWord;
+
+use crate::settings::{Secret, Words};
+
+use super::*;
+
+fn read(text: &str) -> ZooCfg {
+    parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap()
+}
+
+fn settings(text: &str) -> Settings {
+    let config = read(text);
+    assert_eq!(config.warning(), None, "{text}");
+    config.settings
+}
+
+fn refused(text: &str) -> String {
+    parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap_err().to_string()
+}
+
+fn secs(secs: u64) -> Option<Duration> {
+    Some(Duration::from_secs(secs))
+}
+
+#[test]
+fn every_key_is_taken_under_its_name_in_files_and_in_properties() {
+    let text = "tickTime=2000\nclientPort=2181\nclientPortAddress=::1\nclientPortListenBacklog=128\n\
+                minSessionTimeout=4000\nmaxSessionTimeout=40000\nmaxClientCnxns=10\nmaxCnxns=100\n\
+                reconfigEnabled=true\n4lw.commands.whitelist=stat, ruok\nextendedTypesEnabled=TRUE\n\
+                enforceQuota=false\nskipACL=yes\njute.maxbuffer=0x3fffff\nnio.sessionlessCnxnTimeout=5000\n\
+                DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n\
+                znode.container.checkIntervalMs=1000\nznode.container.maxPerMinute=5\n\
+                znode.container.maxNeverUsedIntervalMs=7000\n";
+    let expected = Settings {
+        binds: vec!["[::1]:2181".to_owned()],
+        tick_time: secs(2),
+        min_session_timeout: secs(4),
+        max_session_timeout: secs(40),
+        max_client_cnxns: Some(10),
+        max_cnxns: Some(100),
+        max_sessions: None,
+        max_watches_per_connection: None,
+        listen_backlog: Some(128),
+        sessionless_timeout: secs(5),
+        max_frame: Some(0x3f_ffff),
+        four_letter_words: Some(Words(vec![FourLetterWord::Stat, FourLetterWord::Ruok])),
+        extended_types: Some(true),
+        container_check_interval: secs(1),
+        container_max_per_minute: Some(5),
+        container_max_never_used: secs(7),
+        super_digest: Some(Secret::from("super:lK75jTNcA+U9vtVEw5vB51mj/w4=")),
+        enforce_quota: Some(false),
+        skip_acl: Some(true),
+        reconfig_enabled: Some(true),
+    };
+    assert_eq!(text.lines().count(), KEYS.len(), "every key is tried here");
+    assert_eq!(settings(text), expected);
+    let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
+    assert_eq!(settings(&prefixed), expected);
+}
+
+#[test]
+fn the_super_digest_has_a_short_name_too() {
+    for name in ["superDigest", "zookeeper.superDigest"] {
+        let text = format!("{name}=super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
+        assert!(settings(&text).super_digest.is_some());
+    }
+}
+
+#[test]
+fn values_that_stand_for_the_default_leave_it() {
+    let text = "minSessionTimeout=-1\nmaxSessionTimeout=-1\nclientPortListenBacklog=-1";
+    assert_eq!(settings(text), Settings::default());
+    let none = settings("maxClientCnxns=-1\nmaxCnxns=0\nznode.container.maxNeverUsedIntervalMs=-5");
+    assert_eq!((none.max_client_cnxns, none.max_cnxns), (Some(0), Some(0)));
+    assert_eq!(none.container_max_never_used, Some(Duration::ZERO));
+    assert_eq!(settings("4lw.commands.whitelist=").four_letter_words, Some(Words(Vec::new())));
+}
+
+#[test]
+fn a_port_without_an_address_is_on_every_address() {
+    assert_eq!(settings("clientPort=2181").binds, ["[::]:2181"]);
+    assert_eq!(settings("clientPort=0\nclientPortAddress=localhost").binds, ["localhost:0"]);
+    assert_eq!(
+        refused("\nclientPortAddress=localhost"),
+        "zoo.cfg:2: clientPortAddress = localhost: needs a clientPort beside it"
+    );
+}
+
+#[test]
+fn without_a_client_port_the_line_of_the_server_says_where_it_listens() {
+    let binds = |text| read(text).settings.binds;
+    assert_eq!(binds("server.1=localhost:2888:3888;2181"), ["0.0.0.0:2181"]);
+    assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), ["127.0.0.1:2182"]);
+    assert_eq!(binds("server.7=a:2888:3888|b:2888:3888;[::1]:2183"), ["[::1]:2183"]);
+    assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), ["0.0.0.0:2182"]);
+    assert_eq!(binds("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2"), ["0.0.0.0:2181"]);
+    assert_eq!(binds("server.1=a:1:2;2181\nclientPort=2199"), ["[::]:2199"]);
+    assert_eq!(
+        read("server.1=a:1:2;2181").warning().unwrap(),
+        "zoo.cfg: ignored, as they mean nothing here: server.1 (there is no ensemble; only where its clients connect \
+         counts)"
+    );
+    // Which of them it is nobody says.
+    assert_eq!(binds("server.1=a:1:2;2181\nserver.2=a:1:2;2182"), Vec::<String>::new());
+    assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
+    assert_eq!(
+        refused("server.1=a:2888:3888;x"),
+        "zoo.cfg:1: server.1 = ...;x: must be a port from 0 to 65535"
+    );
+    assert_eq!(
+        refused("server.1=a:2888:3888;::1:2181"),
+        "zoo.cfg:1: server.1 = ...;::1:2181: needs brackets around an IPv6 address"
+    );
+}
+
+#[test]
+fn numbers_are_read_as_java_reads_them_at_that_key() {
+    let decoded = ["10", "-10", "0x10", "-0X10", "#f", "010", "0", "+7"].map(|text| decoded(text).unwrap());
+    assert_eq!(decoded, [10, -10, 16, -16, 15, 8, 0, 7]);
+    for text in ["", "-", "0x", "08", "2147483648", "1 0", "--1", "0x-1", "1s"] {
+        assert_eq!(super::decoded(text), None, "{text}");
+    }
+    assert_eq!(int("+7"), Some(7));
+    assert_eq!(int("0x10"), None);
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_place_and_the_mend() {
+    let cases = [
+        ("tickTime=0", "zoo.cfg:1: tickTime = 0: must be a number of milliseconds from 1 to 2147483647"),
+        (
+            "# x\ntickTime=2s",
+            "zoo.cfg:2: tickTime = 2s: must be a number of milliseconds from 1 to 2147483647",
+        ),
+        ("clientPort=65536", "zoo.cfg:1: clientPort = 65536: must be a port from 0 to 65535"),
+        ("skipACL=true", "zoo.cfg:1: skipACL = true: must be yes or no"),
+        ("enforceQuota=yes", "zoo.cfg:1: enforceQuota = yes: must be true or false"),
+        (
+            "jute.maxbuffer=4m",
+            "zoo.cfg:1: jute.maxbuffer = 4m: must be a number of bytes from 64 to 2147483647",
+        ),
+        (
+            "zookeeper.maxCnxns=",
+            "zoo.cfg:1: zookeeper.maxCnxns = : must be a number of connections, where 0 is no limit, from -2147483648 to 2147483647",
+        ),
+        (
+            "minSessionTimeout=-2",
+            "zoo.cfg:1: minSessionTimeout = -2: must be a number of milliseconds from 1 to 2147483647, or -1 to leave it to tickTime",
+        ),
+    ];
+    for (text, said) in cases {
+        assert_eq!(refused(text), said);
+    }
+    assert_eq!(
+        refused("a=1\nb=\\u00"),
+        "zoo.cfg:2: \\u needs four hexadecimal digits behind it; for a backslash write two"
+    );
+    assert!(refused("4lw.commands.whitelist=ruok,\\nx").contains("= ruok,\\nx: there is no word x;"));
+}
+
+#[test]
+fn a_wrong_secret_is_not_shown() {
+    assert_eq!(
+        refused("superDigest=super:secret"),
+        "zoo.cfg:1: superDigest = (not shown): must be user:base64(sha1(user:password)), 28 characters behind \
+         the colon"
+    );
+}
+
+#[test]
+fn two_spellings_must_agree_and_of_one_spelling_the_last_holds() {
+    assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=1").max_cnxns, Some(1));
+    assert_eq!(settings("maxCnxns=1\nmaxCnxns=2").max_cnxns, Some(2));
+    assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=2\nmaxCnxns=2").max_cnxns, Some(2));
+    assert_eq!(
+        refused("maxCnxns=1\n\nzookeeper.maxCnxns=2"),
+        "zoo.cfg:3: zookeeper.maxCnxns contradicts maxCnxns in line 1; keep one of them"
+    );
+}
+
+#[test]
+fn keys_that_mean_nothing_here_are_named_in_one_line_without_their_values() {
+    let config =
+        read("ticktime=1\ninitLimit=10\ndataDir=/var/lib/zk\nssl.keyStore.password=hush\ninitLimit=5");
+    assert_eq!(
+        config.warning().unwrap(),
+        "zoo.cfg: ignored, as they mean nothing here: dataDir (state is kept in memory), initLimit, \
+         ssl.keyStore.password, ticktime (did you mean tickTime?)"
+    );
+    assert_eq!(config.settings, Settings::default());
+}
