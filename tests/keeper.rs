@@ -79,6 +79,17 @@ async fn time_stops_at_each_moment_that_somebody_waits_for() {
 }
 
 #[tokio::test]
+async fn where_nobody_waits_for_any_time_the_clock_stands() {
+    let zk = Keeper::start().await;
+    zk.pause().await.unwrap();
+    let before = zk.clock().now();
+    assert_eq!(zk.advance_to_next_timeout().await.unwrap(), None);
+    assert_eq!(zk.clock().now(), before);
+    zk.resume().await.unwrap();
+    zk.client().await.create("/a", "").await.unwrap();
+}
+
+#[tokio::test]
 async fn the_session_of_direct_writes_never_expires() {
     let zk = Keeper::start().await;
     zk.set("/a", "1").await.unwrap();

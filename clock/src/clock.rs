@@ -133,8 +133,9 @@ impl Clock {
         matches!(self.source, Source::Manual(_))
     }
 
-    /// Moves a manual clock at one go, by thirty years if it cannot show a time as far as `duration`, and wakes everybody who is due by then, the earliest first. Nobody runs before
-    /// the caller waits for something: whoever was to act in between finds that it is later than that.
+    /// Moves a manual clock at one go, and wakes everybody who is due by then, the earliest first. Nobody runs before the
+    /// caller waits for something: whoever was to act in between finds that it is later than that. Thirty thousand years
+    /// behind its start the clock goes no further.
     ///
     /// # Errors
     /// `NotManual` for every other clock.
@@ -144,7 +145,8 @@ impl Clock {
     }
 
     /// Moves a manual clock to the time that somebody waits for first, if that is not later than `limit` from now.
-    /// Gives how far it went; `None`, and the clock stands, if nobody waits for such a time.
+    /// Gives how far it went; `None`, and the clock stands, if nobody waits for such a time. Who waits for more than fifteen
+    /// years waits for none.
     ///
     /// # Errors
     /// `NotManual` for every other clock.

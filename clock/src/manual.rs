@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longer than any program runs.
+/// Longer than any program runs: who waits for half of it waits for no time at all.
 pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// So many times [`FAR`] a clock goes on from its start, so that there is always a later time.
+const LIFE: u32 = 1_000;
 
 #[derive(Debug)]
 pub(crate) struct Manual(Mutex<State>);
@@ -16,6 +19,7 @@ pub(crate) struct Manual(Mutex<State>);
 #[derive(Debug)]
 struct State {
     now: Instant,
+    end: Instant,
     sleepers: BTreeMap<(Instant, SleeperId), Waker>,
     holds: usize,
     /// Those who were woken and wait for nothing else yet.
@@ -53,6 +57,7 @@ impl Manual {
     pub(crate) fn new(now: Instant) -> Self {
         Self(Mutex::new(State {
             now,
+            end: now + FAR * LIFE,
             holds: 0,
             sleepers: BTreeMap::new(),
             woken: BTreeSet::new(),
@@ -66,7 +71,7 @@ impl Manual {
 
     pub(crate) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
-        let to = state.now.checked_add(duration).unwrap_or_else(|| state.now + FAR);
+        let to = state.now.checked_add(duration).unwrap_or(state.end);
         let woken = state.move_to(to);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -76,7 +81,7 @@ impl Manual {
         let mut state = self.lock();
         let (next, _) = *state.sleepers.first_key_value()?.0;
         let distance = next - state.now;
-        if distance > limit {
+        if distance > limit.min(FAR / 2) {
             return None;
         }
         let woken = state.move_to(next);
@@ -126,6 +131,7 @@ impl Manual {
 
 impl State {
     fn move_to(&mut self, now: Instant) -> Vec<Waker> {
+        let now = now.min(self.end);
         self.now = now;
         let mut wakers = Vec::new();
         while let Some(entry) = self.sleepers.first_entry() {

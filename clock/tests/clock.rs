@@ -116,16 +116,32 @@ async fn a_clock_counts_from_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_moved_beyond_all_times_shows_the_last_one() {
+async fn a_clock_that_is_moved_beyond_all_times_stands_at_the_last_one() {
     let clock = Clock::manual();
-    clock.advance(Duration::from_secs(1 << 62)).unwrap();
-    let shown = clock.unix_millis();
-    // A machine on which time does not go so far goes thirty years on instead.
-    assert!(shown == i64::MAX || clock.instant_of(shown) == clock.now(), "{shown}");
+    for beyond in [Duration::from_secs(1 << 62), Duration::from_secs(1 << 62), Duration::MAX, SECOND] {
+        clock.advance(beyond).unwrap();
+        let shown = clock.unix_millis();
+        assert_eq!(clock.instant_of(shown), clock.now(), "{shown}");
+        // There is always a later time, and nobody is woken before it.
+        let mut sleep = clock.sleep(Duration::MAX);
+        assert!(futures_poll(&mut sleep).await.is_none());
+    }
     assert_eq!(Clock::manual().starting_at(Duration::MAX).unix_millis(), i64::MAX);
     let late = Clock::manual().starting_at(Duration::MAX);
     late.advance(SECOND).unwrap();
     assert_eq!(late.unix_millis(), i64::MAX);
+}
+
+#[tokio::test]
+async fn who_waits_for_longer_than_any_program_runs_waits_for_no_time() {
+    let clock = Clock::manual();
+    let (far, soon) = (tokio::spawn(clock.sleep(Duration::MAX)), tokio::spawn(clock.sleep(SECOND)));
+    let end = tokio::spawn(clock.sleep_until(clock.instant_of(i64::MAX)));
+    yield_now().await;
+    assert_eq!(clock.advance_to_next_timeout(Duration::MAX), Ok(Some(SECOND)));
+    soon.await.unwrap();
+    assert_eq!(clock.advance_to_next_timeout(Duration::MAX), Ok(None));
+    assert!(!far.is_finished() && !end.is_finished());
 }
 
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
