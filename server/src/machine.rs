@@ -32,13 +32,29 @@ impl Machine {
         }
     }
 
+    /// The state that connections to an endpoint see.
+    pub(crate) fn view(&self, endpoint: usize) -> &Core {
+        match self {
+            Self::One(core) => core,
+            Self::Many(ensemble) => ensemble.endpoint(endpoint),
+        }
+    }
+
     /// The state that connections see: one, or one of each endpoint.
     pub(crate) fn views(&self) -> Vec<&Core> {
+        let endpoints = match self {
+            Self::One(_) => 1,
+            Self::Many(ensemble) => ensemble.endpoints().len(),
+        };
+        (0..endpoints).map(|endpoint| self.view(endpoint)).collect()
+    }
+
+    /// What an endpoint is to operators (`getState` of a server). The leader of several is none of them.
+    pub(crate) fn mode(&self, endpoint: usize) -> &'static str {
         match self {
-            Self::One(core) => vec![core],
-            Self::Many(ensemble) => {
-                (0..ensemble.endpoints().len()).map(|endpoint| ensemble.endpoint(endpoint)).collect()
-            }
+            Self::One(_) => "standalone",
+            Self::Many(ensemble) if ensemble.is_read_only(endpoint) => "read-only",
+            Self::Many(_) => "follower",
         }
     }
 

@@ -10,6 +10,7 @@ use zoolet_core::{ConnId, Core};
 use zoolet_proto::SessionId;
 use zoolet_proto::frame::FourLetterWord as Word;
 
+use crate::engine::Engine;
 use crate::net::java::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::net::stats::{ConnStats, short_name};
@@ -20,6 +21,7 @@ const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", bui
 
 /// What the state says of itself, taken between two inputs.
 struct Facts {
+    mode: &'static str,
     zxid: i64,
     znodes: usize,
     data_size: usize,
@@ -29,35 +31,38 @@ struct Facts {
 }
 
 impl Shared {
-    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it.
+    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it. Of a pretend ensemble it is that of
+    /// the endpoint that was asked, as far as endpoints differ.
     pub(crate) async fn answer(&self, asker: &Peer, word: Word, behind: impl AsyncRead + Unpin) -> String {
         asker.outbox.with_stats(ConnStats::asked_by_word);
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
-        let text = self.text(word, behind).await;
+        let text = self.text(word, asker.endpoint, behind).await;
         self.stats.sent.fetch_add(1, Relaxed);
         text
     }
 
-    async fn text(&self, word: Word, behind: impl AsyncRead + Unpin) -> String {
-        if !self.net.words.allow(word) {
+    async fn text(&self, word: Word, at: usize, behind: impl AsyncRead + Unpin) -> String {
+        // As with `readonlymode.enabled`: clients look for a server that takes writes with it.
+        let read_only_mode = self.endpoints > 1 && word == Word::Isro;
+        if !self.net.words.allow(word) && !read_only_mode {
             return format!("{} is not executed because it is not in the whitelist.\n", word.name());
         }
         match word {
             Word::Ruok => "imok".to_owned(),
-            Word::Isro => "rw".to_owned(),
+            Word::Isro => self.isro(at).await,
             Word::Gtmk => self.stats.trace_mask.load(Relaxed).to_string(),
             Word::Stmk => self.set_trace_mask(behind).await,
-            Word::Srvr => self.srvr(String::new()).await,
-            Word::Stat => self.srvr(self.clients()).await,
+            Word::Srvr => self.srvr(at, String::new()).await,
+            Word::Stat => self.srvr(at, self.clients(at)).await,
             Word::Conf => self.conf().await,
-            Word::Cons => self.cons().await,
+            Word::Cons => self.cons(at).await,
             Word::Envi => envi(),
-            Word::Mntr => self.mntr().await,
+            Word::Mntr => self.mntr(at).await,
             Word::Dump => self.dump().await,
-            Word::Wchs => self.ask(wchs).await,
-            Word::Wchc => self.ask(wchc).await,
-            Word::Wchp => self.ask(wchp).await,
+            Word::Wchs => self.ask(at, wchs).await,
+            Word::Wchc => self.ask(at, wchc).await,
+            Word::Wchp => self.ask(at, wchp).await,
             // Nothing is on disk.
             Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
             Word::Crst => {
@@ -83,48 +88,63 @@ impl Shared {
         mask.to_string()
     }
 
-    async fn ask(&self, question: fn(&Core) -> String) -> String {
-        self.inbox.ask(question).await.unwrap_or_else(not_serving)
+    async fn ask(&self, at: usize, question: fn(&Core) -> String) -> String {
+        let answer = self.inbox.act(move |engine, _| question(engine.machine.view(at))).await;
+        answer.unwrap_or_else(not_serving)
     }
 
-    async fn facts(&self) -> Option<Facts> {
-        let question = |core: &Core| Facts {
-            zxid: core.tree().last_zxid().0,
-            // A real server finds the root under two names and counts both.
-            znodes: core.tree().len() + 1,
-            data_size: core.tree().data_size(),
-            ephemerals: core.tree().ephemerals_count(),
-            sessions: core.sessions().len(),
-            watches: core.watches().count_by_table(),
+    async fn isro(&self, at: usize) -> String {
+        let mode = self.inbox.act(move |engine, _| engine.machine.mode(at)).await;
+        mode.map_or("null", |mode| if mode == "read-only" { "ro" } else { "rw" }).to_owned()
+    }
+
+    async fn facts(&self, at: usize) -> Option<Facts> {
+        let facts = move |engine: &mut Engine, _| {
+            let core = engine.machine.view(at);
+            Facts {
+                mode: engine.machine.mode(at),
+                zxid: core.tree().last_zxid().0,
+                // A real server finds the root under two names and counts both.
+                znodes: core.tree().len() + 1,
+                data_size: core.tree().data_size(),
+                ephemerals: core.tree().ephemerals_count(),
+                sessions: core.sessions().len(),
+                watches: core.watches().count_by_table(),
+            }
         };
-        self.inbox.ask(question).await
+        self.inbox.act(facts).await
+    }
+
+    fn peers_at(&self, endpoint: usize) -> Vec<(ConnId, Arc<Peer>)> {
+        self.registry.all().into_iter().filter(|(_, peer)| peer.endpoint == endpoint).collect()
     }
 
     /// The clients of `stat`, a short line each.
-    fn clients(&self) -> String {
+    fn clients(&self, at: usize) -> String {
         let mut text = "Clients:\n".to_owned();
-        for (_, peer) in self.registry.all() {
+        for (_, peer) in self.peers_at(at) {
             let _ = writeln!(text, "{})", brief(&peer));
         }
         text.push('\n');
         text
     }
 
-    async fn srvr(&self, clients: String) -> String {
-        let Some(facts) = self.facts().await else { return not_serving() };
+    async fn srvr(&self, at: usize, clients: String) -> String {
+        let Some(facts) = self.facts(at).await else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
         let mut text = format!("Zookeeper version: {VERSION}\n{clients}");
         let _ = write!(
             text,
             "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
-             Zxid: {:#x}\nMode: standalone\nNode count: {}\n",
+             Zxid: {:#x}\nMode: {}\nNode count: {}\n",
             latency.min(),
             decimal(latency.avg()),
             latency.max(),
             self.registry.len(),
             self.stats.outstanding(),
             facts.zxid,
+            facts.mode,
             facts.znodes,
         );
         text
@@ -145,14 +165,15 @@ impl Shared {
         )
     }
 
-    async fn cons(&self) -> String {
-        let peers = self.registry.all();
+    async fn cons(&self, at: usize) -> String {
+        let peers = self.peers_at(at);
         let ids: Vec<ConnId> = peers.iter().map(|(id, _)| *id).collect();
-        let question = move |core: &Core| -> Vec<Option<(SessionId, i32)>> {
+        let question = move |engine: &mut Engine, _| -> Vec<Option<(SessionId, i32)>> {
+            let core = engine.machine.view(at);
             let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));
             ids.into_iter().map(|id| session(id).map(|session| (session.id, session.timeout))).collect()
         };
-        let Some(sessions) = self.inbox.ask(question).await else { return not_serving() };
+        let Some(sessions) = self.inbox.act(question).await else { return not_serving() };
         let mut text = String::new();
         for ((_, peer), session) in peers.iter().zip(sessions) {
             text.push_str(&brief(peer));
@@ -165,11 +186,11 @@ impl Shared {
         text
     }
 
-    async fn mntr(&self) -> String {
-        let Some(facts) = self.facts().await else { return not_serving() };
+    async fn mntr(&self, at: usize) -> String {
+        let Some(facts) = self.facts(at).await else { return not_serving() };
         let stats = &self.stats;
         let (received, sent) = self.packets();
-        let mut text = format!("zk_version\t{VERSION}\nzk_server_state\tstandalone\n");
+        let mut text = format!("zk_version\t{VERSION}\nzk_server_state\t{}\n", facts.mode);
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };

@@ -57,8 +57,13 @@ impl Zk {
 
     /// A peer that has said nothing yet.
     pub fn raw(&self) -> Peer<InProcessStream> {
-        let stream = self.server.in_process()().into_inner().expect("a server that takes connections");
-        Peer::over(stream)
+        self.raw_at(0)
+    }
+
+    /// One that has said nothing yet to that endpoint.
+    pub fn raw_at(&self, endpoint: usize) -> Peer<InProcessStream> {
+        let stream = self.server.in_process_at(endpoint)().into_inner();
+        Peer::over(stream.expect("a server that takes connections"))
     }
 
     /// A peer that takes the session of another up.
@@ -96,7 +101,12 @@ impl Zk {
 
     /// What a four-letter word is answered.
     pub async fn word(&self, word: &str) -> String {
-        let mut peer = self.raw();
+        self.word_at(0, word).await
+    }
+
+    /// What it is answered by that endpoint.
+    pub async fn word_at(&self, endpoint: usize, word: &str) -> String {
+        let mut peer = self.raw_at(endpoint);
         peer.write(word.as_bytes()).await;
         let mut text = String::new();
         peer.stream.read_to_string(&mut text).await.expect("text and the end");

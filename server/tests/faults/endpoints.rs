@@ -1,6 +1,6 @@
 //! Faults at an endpoint of a pretend ensemble, whose replies may come long after what they answer.
 
-use zoolet_proto::{ErrorCode, OpCode, SessionId, Zxid};
+use zoolet_proto::{ErrorCode, OpCode, Zxid};
 use zoolet_server::fault::{Action, op, request};
 use zoolet_server::fixture::What;
 use zoolet_server::{Clock, InProcessStream, Server};
@@ -10,9 +10,8 @@ use crate::common::*;
 /// A server of two endpoints, and a peer at the second, which lags.
 async fn lagging() -> (Zk, Peer<InProcessStream>) {
     let zk = Zk::with(Server::builder().clock(Clock::manual()).pretend_ensemble(2)).await;
-    let mut peer = Peer::over(zk.server.in_process_at(1)().into_inner().expect("a connection"));
-    peer.hello(SessionId(0), &bytes::Bytes::new()).await;
-    assert_eq!(peer.hear().await, "session");
+    let mut peer = zk.raw_at(1);
+    assert_eq!(peer.open().await, "session");
     let endpoint = zk.endpoint(1).expect("an endpoint");
     endpoint.lag().await.expect("a server that runs");
     (zk, peer)
@@ -97,4 +96,37 @@ async fn what_is_done_to_an_endpoint_stands_in_the_record() {
     zk.idle().await;
     assert_eq!(peer.heard().await, ["end"]);
     assert_eq!(zk.said(peer.conn()).last().unwrap(), "the server closes it");
+}
+
+#[tokio::test]
+async fn each_endpoint_tells_operators_and_clients_of_itself() {
+    let (zk, mut peer) = lagging().await;
+    peer.send_all([watch("/a"), get("/a")]).await;
+    let ask = |at: usize, word: &'static str| zk.word_at(at, word);
+    zk.set("/a", "").await.unwrap();
+    let znodes = async |at| ask(at, "srvr").await.rsplit_once("Node count: ").unwrap().1.trim().to_owned();
+    assert_eq!((znodes(0).await, znodes(1).await), ("6".to_owned(), "5".to_owned()), "the second lags");
+    assert!(ask(1, "srvr").await.contains("\nMode: follower\n"));
+    // Where endpoints may be cut off clients may ask, whatever else is allowed.
+    assert_eq!(ask(1, "isro").await, "rw");
+    zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
+    assert_eq!((ask(0, "isro").await.as_str(), ask(1, "isro").await.as_str()), ("rw", "ro"));
+    assert!(ask(1, "srvr").await.contains("\nMode: read-only\n"));
+    assert!(ask(1, "ruok").await.contains("not in the whitelist"));
+}
+
+#[tokio::test]
+async fn the_watches_and_connections_of_an_endpoint_are_its_own() {
+    let settings = Server::builder().clock(Clock::manual()).pretend_ensemble(2).all_four_letter_words();
+    let zk = Zk::with(settings).await;
+    let mut peer = zk.raw_at(1);
+    assert_eq!(peer.open().await, "session");
+    peer.ask(watch("/a")).await;
+    let ask = |at: usize, word: &'static str| zk.word_at(at, word);
+    let session = format!("{}", peer.session());
+    assert_eq!(ask(0, "wchc").await, "\n");
+    assert_eq!(ask(1, "wchc").await, format!("{session}\n\t/a\n\n"));
+    assert!(!ask(0, "cons").await.contains(&session));
+    assert!(ask(1, "cons").await.contains(&format!("sid={session}")));
+    assert!(ask(1, "mntr").await.contains("zk_server_state\tfollower\n"));
 }

@@ -16,7 +16,7 @@ fn settings() -> ServerBuilder {
 
 async fn with_a_long_znode(settings: ServerBuilder) -> (Zk, Peer<InProcessStream>) {
     let zk = Zk::with(settings).await;
-    zk.set("/long", "x".repeat(LONG)).await.unwrap();
+    zk.set("/long", "x".repeat(LONG)).await.expect("a server that runs");
     let peer = zk.peer().await;
     (zk, peer)
 }

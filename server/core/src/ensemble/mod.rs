@@ -138,6 +138,11 @@ impl Ensemble {
         self.endpoints.iter().map(Endpoint::view)
     }
 
+    /// Whether an endpoint is cut off from the leader.
+    pub fn is_read_only(&self, endpoint: usize) -> bool {
+        self.endpoints[endpoint].read_only
+    }
+
     /// The endpoint that a connection was opened at.
     pub fn endpoint_of(&self, conn: ConnId) -> Option<usize> {
         self.conns.get(&conn).map(|attached| attached.endpoint)
