@@ -99,6 +99,11 @@ impl ServerBuilder {
         self
     }
 
+    /// How many endpoints it will have.
+    pub fn endpoints(&self) -> usize {
+        self.endpoints
+    }
+
     /// The unit of time: sessions expire at multiples of it, and session timeouts are bounded by 2 and 20 of it.
     /// Whole milliseconds. Default: 3 s (`tickTime`).
     pub fn tick_time(mut self, tick: Duration) -> Self {
@@ -245,7 +250,8 @@ impl ServerBuilder {
     /// listened on. Nothing is left running then.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside of a tokio runtime, and in one without timers, or without I/O if there is a `bind`: see
+    /// [`enable_all`](tokio::runtime::Builder::enable_all).
     pub async fn start(self) -> Result<Server, StartError> {
         self.check()?;
         Server::start(self).await

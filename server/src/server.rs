@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -64,6 +65,8 @@ impl Server {
 
     pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
         let ServerBuilder { core, net, binds, clock, endpoints } = builder;
+        // Panics in a runtime without timers: here, and not in tasks that would leave a server which answers nobody.
+        drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
         let started = Millis(clock.unix_millis());
         let listeners = listener::listen(&binds, net.backlog).await?;
@@ -240,9 +243,66 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncReadExt, ReadBuf};
 
     use super::*;
+
+    #[test]
+    fn without_timers_it_does_not_start() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let clock = Clock::manual();
+        let start = AssertUnwindSafe(|| runtime.block_on(Server::builder().clock(clock).start()));
+        assert!(catch_unwind(start).is_err());
+    }
+
+    #[test]
+    fn a_server_whose_runtime_has_gone_before_it_ran_takes_nobody() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let server = runtime.block_on(Server::builder().start()).expect("a server");
+        drop(runtime);
+        assert!(server.in_process()().into_inner().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_panics_takes_its_connection_along() {
+        struct Panics;
+        impl AsyncRead for Panics {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                _: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                panic!("as if there were a bug")
+            }
+        }
+        impl AsyncWrite for Panics {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Poll::Ready(Ok(bytes.len()))
+            }
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+        }
+        let server = Server::builder().start().await.expect("a server");
+        server.serve_stream(Panics, IpAddr::from([127, 0, 0, 1]));
+        let conn = server.shared.registry.all()[0].0;
+        while server.shared.registry.len() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(server.shared.inbox.ask(move |core| core.is_open(conn)).await, Some(false));
+        assert!(server.in_process()().into_inner().is_ok(), "nobody else notices");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_whose_driver_ends_leaves_nobody_waiting() {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex};
@@ -76,11 +77,12 @@ impl Connection {
         let (mut reader, mut writer) = Half::both(&stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(&mut smallvec![open]).await;
-        let end = self.talk(&mut reader, &mut writer, &ending).await;
+        let end = caught(self.talk(&mut reader, &mut writer, &ending)).await;
         // What waits for room is dealt with as well.
         self.member.peer.outbox.writer_is_gone();
         self.member.peer.traffic.all_taken();
         self.send(&mut smallvec![Input::Closed]).await;
+        let end = end.unwrap_or_else(|panic| resume_unwind(panic));
         let farewell = async {
             let asked = match end {
                 End::Close => return,
@@ -363,4 +365,14 @@ impl Connection {
             }
         }
     }
+}
+
+/// The output of a future, or what it panicked with: a stream that was handed in may have its bugs.
+async fn caught<T>(future: impl Future<Output = T>) -> std::thread::Result<T> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
 }

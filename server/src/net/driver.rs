@@ -170,9 +170,11 @@ impl Inbox {
 pub(crate) struct Driver {
     turns: Arc<Turns>,
     inbox: mpsc::Receiver<Item>,
+    registry: Arc<Registry>,
+    _ending: Ending,
 }
 
-/// Stops the server when the driver ends, however it ends: without it time stands still.
+/// Stops the server when the driver ends, however it ends, be it before it ran: without it time stands still.
 struct Ending {
     stop: CancellationToken,
     registry: Arc<Registry>,
@@ -194,15 +196,15 @@ impl Driver {
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
+        let registry = Arc::clone(&locked(&engine).registry);
+        let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&registry) };
         let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
-        (Self { turns: Arc::clone(&turns), inbox }, Inbox { items, turns })
+        (Self { turns: Arc::clone(&turns), inbox, registry, _ending }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
         let Turns { engine, open, moved, clock, stop, .. } = &*self.turns;
-        let registry = Arc::clone(&locked(engine).registry);
-        let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&registry) };
         let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).alarm;
         let mut alarm = clock.sleep_until(clock.instant_of(due.0));
@@ -222,7 +224,7 @@ impl Driver {
                 // of those that the runtime has something for if it has one thread. Where there are many they don't all have
                 // room in the inbox at once, nor does the runtime look at all sockets at once.
                 open.fetch_add(1, Ordering::Relaxed);
-                for _ in 0..1 + 2 * (registry.len() / INBOX) {
+                for _ in 0..1 + 2 * (self.registry.len() / INBOX) {
                     yield_now().await;
                     let there = self.inbox.len();
                     items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
