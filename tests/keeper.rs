@@ -1,5 +1,6 @@
 //! The keeper of a test: time that is the test's, a state that is in sight, and nothing of it by chance.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use zoolet::server::{Clock, Server};
@@ -122,7 +123,8 @@ async fn the_state_is_in_sight() {
 
 #[tokio::test]
 async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
-    let one = Keeper::builder().tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d").start().await.unwrap();
+    let one =
+        Keeper::builder().tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d\n\"/e f\" \"g\"").start().await.unwrap();
     let listing = one.tree().to_string();
     let two = Keeper::builder().tree(&listing).start().await.unwrap();
     assert_eq!(two.tree().to_string(), listing);
@@ -187,6 +189,26 @@ async fn the_same_seed_gives_the_same_run() {
     let (tree, record) = run(11).await;
     assert_eq!(run(11).await, (tree, record.clone()));
     assert_ne!(run(12).await.1, record);
+}
+
+#[tokio::test]
+async fn neighbouring_seeds_have_nothing_in_common() {
+    let mut drawn = HashSet::new();
+    for seed in 0..8 {
+        let zk = Keeper::builder().seed(seed).start().await.unwrap();
+        for nth in 0..8 {
+            assert!(drawn.insert(zk.client().await.random_u128()), "client {nth} of seed {seed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_keeper_has_as_many_endpoints_as_its_server_is_told_or_as_it_is_told_itself() {
+    let three = || zoolet::Server::builder().pretend_ensemble(3);
+    let zk = Keeper::builder().server(three()).tcp().start().await.unwrap();
+    assert_eq!((zk.endpoints(), zk.server().addrs().len()), (3, 3));
+    zk.client_at(2).await;
+    assert_eq!(Keeper::builder().endpoints(2).server(three()).start().await.unwrap().endpoints(), 2);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub struct KeeperBuilder {
     clock: Option<Clock>,
     seed: Option<u64>,
     tcp: bool,
-    endpoints: usize,
+    endpoints: Option<usize>,
     history: bool,
     faults: Vec<(Matcher, Action)>,
     tree: Vec<Source>,
@@ -89,11 +89,11 @@ impl KeeperBuilder {
     /// A pretend ensemble of so many endpoints: [`Keeper::client_at`] connects to them, and
     /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default: a server of its own.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
-        self.endpoints = endpoints;
+        self.endpoints = Some(endpoints);
         self
     }
 
-    /// The settings of the server. Its clock is the keeper's.
+    /// The settings of the server. Its clock is the keeper's, and [`endpoints`](KeeperBuilder::endpoints) comes before its own.
     pub fn server(mut self, settings: ServerBuilder) -> Self {
         self.server = settings;
         self
@@ -118,7 +118,7 @@ impl KeeperBuilder {
     }
 
     /// Znodes that are there from the start, one on a line: a path and its data, as text in quotes or as `x'00ff'`; the
-    /// data may be left out. What a listing of [`tree`](zoolet_server::Fixture::tree) says of versions is passed over. Empty
+    /// data may be left out. A path with blanks stands in double quotes too. What a listing of [`tree`](zoolet_server::Fixture::tree) says of versions is passed over. Empty
     /// lines and those that begin with `#` do not count.
     ///
     /// ```
@@ -163,8 +163,10 @@ impl KeeperBuilder {
         };
         let znodes = self.tree.into_iter().map(Source::read).collect::<Result<Vec<_>, _>>()?;
         let mut settings = self.server.clock(self.clock.unwrap_or_else(Clock::manual));
-        let endpoints = self.endpoints.max(1);
-        settings = settings.pretend_ensemble(endpoints);
+        if let Some(endpoints) = self.endpoints {
+            settings = settings.pretend_ensemble(endpoints);
+        }
+        let endpoints = settings.endpoints();
         if self.tcp {
             settings = (0..endpoints).fold(settings, |settings, _| settings.bind("127.0.0.1:0"));
         }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use zoolet_client::{Client, ConnectOptions, SessionId};
 use zoolet_server::fixture::FixtureError;
 use zoolet_server::{Fixture, Server};
@@ -117,7 +119,12 @@ impl Keeper {
     /// a seed that is drawn for each call.
     pub fn options(&self) -> ConnectOptions {
         let nth = self.clients.fetch_add(1, Relaxed) + 1;
-        Client::options().clock(self.clock().clone()).seed(self.seed.wrapping_add(nth))
+        // Not the sum: the second client would be the first of the next seed.
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..16].copy_from_slice(&nth.to_le_bytes());
+        key[16..22].copy_from_slice(b"client");
+        Client::options().clock(self.clock().clone()).seed(StdRng::from_seed(key).random())
     }
 
     /// A client with these options. A manual clock moves only if it is turned away, until it is let in or gives up.

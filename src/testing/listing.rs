@@ -32,25 +32,35 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
 }
 
 fn parse_line(line: &str) -> Result<Line, &'static str> {
-    if !line.starts_with('/') {
-        return Err("a line begins with the path of a znode");
-    }
-    let (path, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (path, rest) = parse_path(line)?;
     let (data, notes) = parse_data(rest.trim_start())?;
     for note in notes.split_whitespace() {
         if !note.starts_with("version=") {
             if !["container", "ttl=", "ephemeral="].iter().any(|known| note.starts_with(known)) {
-                return Err("data stands in double quotes or as x'00ff', and a path has no blanks");
+                return Err(
+                    "data stands in double quotes or as x'00ff', and a path with blanks in double quotes too",
+                );
             }
             return Err("only persistent znodes can be there from the start; leave the rest to a client");
         }
     }
-    Ok(Line { path: path.to_owned(), data })
+    Ok(Line { path, data })
+}
+
+/// The path in front, in quotes or up to a blank, and what follows it.
+fn parse_path(line: &str) -> Result<(String, &str), &'static str> {
+    let (path, rest) = match line.strip_prefix('"') {
+        Some(quoted) => parse_text(quoted)?,
+        None => {
+            let (path, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            (path.to_owned(), rest)
+        }
+    };
+    if path.starts_with('/') { Ok((path, rest)) } else { Err("a line begins with the path of a znode") }
 }
 
 /// The data in front, and what follows it.
 fn parse_data(text: &str) -> Result<(Bytes, &str), &'static str> {
-    const OPEN: &str = "the data has no closing quote";
     if let Some(hex) = text.strip_prefix("x'") {
         let (digits, rest) = hex.split_once('\'').ok_or(OPEN)?;
         return Ok((bytes_of(digits).ok_or("x'..' holds pairs of hexadecimal digits")?, rest));
@@ -58,16 +68,24 @@ fn parse_data(text: &str) -> Result<(Bytes, &str), &'static str> {
     let Some(quoted) = text.strip_prefix('"') else {
         return Ok((Bytes::new(), text.strip_prefix("null").unwrap_or(text)));
     };
-    let mut data = String::new();
+    let (text, rest) = parse_text(quoted)?;
+    Ok((text.into(), rest))
+}
+
+const OPEN: &str = "there is no closing quote";
+
+/// The text up to the closing quote, and what follows that.
+fn parse_text(quoted: &str) -> Result<(String, &str), &'static str> {
+    let mut text = String::new();
     let mut chars = quoted.chars();
     loop {
         match chars.next().ok_or(OPEN)? {
-            '"' => return Ok((data.into(), chars.as_str())),
-            '\\' => data.push(
+            '"' => return Ok((text, chars.as_str())),
+            '\\' => text.push(
                 escaped(&mut chars)
                     .ok_or("an escape that is none of \\\\ \\\" \\' \\n \\r \\t \\0 \\u{..}")?,
             ),
-            other => data.push(other),
+            other => text.push(other),
         }
     }
 }
@@ -110,6 +128,15 @@ mod tests {
         let expected =
             expected.map(|(path, data)| Line { path: path.to_owned(), data: Bytes::from_static(data) });
         assert_eq!(parse(text), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_path_with_blanks_stands_in_quotes() {
+        let text = "\"/a b\" \"x\"\n\"/\u{a0} \\\"q\\\"\" x'00'\n\"/plain\"";
+        let expected = [("/a b", "x"), ("/\u{a0} \"q\"", "\0"), ("/plain", "")];
+        let expected = expected.map(|(path, data)| Line { path: path.to_owned(), data: data.into() });
+        assert_eq!(parse(text), Ok(expected.to_vec()));
+        assert!(parse("\"a b\"").is_err() && parse("\"/a b").is_err());
     }
 
     #[test]

@@ -31,6 +31,14 @@ struct Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u64);
 
+/// A generator each: what one draws depends neither on what others are asked nor on what a neighbouring seed draws for them.
+fn generator(seed: u64, id: FaultId) -> StdRng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(&id.0.to_le_bytes());
+    StdRng::from_seed(key)
+}
+
 impl Rules {
     pub(crate) fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
@@ -46,8 +54,7 @@ impl Rules {
         }
         self.last_id += 1;
         let id = FaultId(self.last_id);
-        // A generator each: what this one draws does not depend on what others are asked.
-        let rng = StdRng::seed_from_u64(self.seed.wrapping_add(id.0));
+        let rng = generator(self.seed, id);
         self.rules.push(Rule { id, matcher, action, fitted: 0, fired: 0, rng });
         Ok(id)
     }
