@@ -2,10 +2,14 @@
 
 mod common;
 
+use std::io;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use common::process::{descriptors, handled_signals, max_descriptors, most_resident, resident, threads};
 use common::*;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Handle};
 use zoolet::server::Server;
 use zoolet_proto::{Acl, Perms};
@@ -154,6 +158,66 @@ fn ten_thousand_idle_connections_cost_little_and_disturb_nobody() {
         tokio::time::sleep(secs(8)).await;
         assert!(other.is_alive().await);
         assert!(zk.word("srvr").await.contains("Connections: 2\n"), "the idle ones have expired");
+    });
+}
+
+/// A peer that says this, and takes what it is told, and then neither says nor closes anything.
+struct Says(bytes::BytesMut);
+
+impl AsyncRead for Says {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            self.0 = bytes::BytesMut::new();
+            return Poll::Pending;
+        }
+        let piece = buf.remaining().min(self.0.len());
+        buf.put_slice(&self.0.split_to(piece));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Says {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn connections_that_were_busy_once_keep_no_more_than_others() {
+    alone(true, async {
+        const IDLE: usize = 1_000;
+        const SETS: usize = 4;
+        let zk = Zk::start().await;
+        zk.create("/long", "").await;
+        let (mut other, mut scribe) = (zk.wire().await, zk.raw());
+        let mut sets = 0;
+        let before = resident();
+        for _ in 0..IDLE {
+            let mut said = bytes::BytesMut::from(&*Hello::new().bytes());
+            for _ in 0..SETS {
+                scribe.encode(set_data("/long", &"x".repeat(10_000)), &mut said);
+                scribe.encode(get_data("/long"), &mut said);
+            }
+            zk.serve_stream(Says(said), [127, 0, 0, 1].into());
+            sets += SETS;
+            while other.ask(exists("/long")).await.stat().version < sets as i32 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let each = resident().zip(before).map_or(0, |(now, before)| now.saturating_sub(before) / IDLE);
+        assert!(each < 16 << 10, "{each} bytes for each session");
     });
 }
 

@@ -21,7 +21,7 @@ use zoolet_proto::{Incoming, jute};
 
 use crate::net::driver::Batch;
 use crate::net::farewell::{linger, send_all};
-use crate::net::outbox::{Drip, Next};
+use crate::net::outbox::{Drip, KEEP, Next};
 use crate::net::registry::Member;
 use crate::net::stream::{Ending, Half};
 use crate::server::Shared;
@@ -34,7 +34,7 @@ const BATCH: usize = 32;
 /// it reads, and then it answers and finds nothing more.
 const IN_A_ROW: usize = 2;
 
-/// Sizes of a read buffer: what an idle connection keeps, and what a busy one reads at once.
+/// How much a connection reads at once: first, and at most.
 const MIN_READ: usize = 1 << 10;
 const MAX_READ: usize = 64 << 10;
 
@@ -183,14 +183,8 @@ impl Connection {
             }
             // A buffer grows with what arrives, never with what a length promises.
             traffic.all_taken();
-            if buffer.is_empty() && buffer.capacity() > MAX_READ {
-                buffer = BytesMut::new();
-                room = MIN_READ;
-            }
-            buffer.reserve(room);
-            let spare = buffer.capacity() - buffer.len();
-            let got = match reader.read_buf(&mut buffer).await {
-                Ok(0) => return End::Close,
+            let (got, filled) = match fill(reader, &mut buffer, room).await {
+                Ok((0, _)) => return End::Close,
                 Ok(got) => got,
                 Err(error) => {
                     tracing::debug!(%error, "cannot read");
@@ -199,8 +193,10 @@ impl Connection {
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
             traffic.read.fetch_add(got as u64, Release);
-            if got == spare {
+            if filled {
                 room = (room * 2).min(MAX_READ);
+            } else if got < room / 4 {
+                room = (room / 2).max(MIN_READ);
             }
         }
     }
@@ -365,6 +361,27 @@ impl Connection {
             }
         }
     }
+}
+
+/// Reads into a buffer with room for so much; how much came, and whether that is all there was room for. A buffer with nothing
+/// in it is not kept while nothing comes if it has grown: most connections are idle most of the time.
+///
+/// Cancel safe: what is read is in the buffer.
+async fn fill(
+    reader: &mut (impl AsyncRead + Unpin),
+    buffer: &mut BytesMut,
+    room: usize,
+) -> io::Result<(usize, bool)> {
+    poll_fn(|cx| {
+        buffer.reserve(room);
+        let spare = buffer.capacity() - buffer.len();
+        let read = pin!(reader.read_buf(buffer)).poll(cx);
+        if read.is_pending() && buffer.is_empty() && buffer.capacity() > KEEP {
+            *buffer = BytesMut::new();
+        }
+        read.map_ok(|got| (got, got == spare))
+    })
+    .await
 }
 
 /// The output of a future, or what it panicked with: a stream that was handed in may have its bugs.

@@ -18,8 +18,12 @@ mod tests;
 /// Above this many waiting bytes the connection is not read any more.
 pub(crate) const HIGH_MARK: usize = 256 << 10;
 
-/// A buffer larger than this is not kept for the next messages: most connections are idle most of the time.
-const KEEP: usize = 16 << 10;
+/// A buffer larger than this is not kept for the next messages while there are none: most connections are idle most of the
+/// time.
+pub(crate) const KEEP: usize = 4 << 10;
+
+/// One larger than this is not kept in any case.
+const KEEP_BUSY: usize = 16 << 10;
 
 /// The send queue of one connection. Turns fill it and never wait; the connection empties it.
 #[derive(Debug)]
@@ -269,10 +273,8 @@ impl Outbox {
     ///
     /// Cancel safe: nothing is taken before it returns. The read loop is to be polled behind it, as this may make room.
     pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
-        if sent.capacity() > KEEP {
-            *sent = BytesMut::new();
-        }
         sent.clear();
+        let_go(sent, KEEP_BUSY);
         poll_fn(|cx| {
             let mut state = self.lock();
             if state.turn_waits && state.waiting.len() < HIGH_MARK {
@@ -291,6 +293,8 @@ impl Outbox {
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
+                let_go(sent, KEEP);
+                let_go(&mut state.waiting, KEEP);
                 state.writer = Writer::Waits;
                 state.is_polled_by(cx);
                 return Poll::Pending;
@@ -412,5 +416,12 @@ impl State {
     fn die(&mut self) {
         self.fate = Fate::Dead;
         self.waiting = BytesMut::new();
+    }
+}
+
+/// Lets a buffer go that holds nothing and has grown beyond this.
+fn let_go(buffer: &mut BytesMut, beyond: usize) {
+    if buffer.capacity() > beyond {
+        *buffer = BytesMut::new();
     }
 }
