@@ -100,6 +100,27 @@ async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
 }
 
 #[tokio::test]
+async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_itself() {
+    for tcp in [false, true] {
+        let builder = Keeper::builder().endpoints(3).znode("/a", "old");
+        let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
+        for cut_off in [0, 1, 2] {
+            zk.endpoint(cut_off).unwrap().set_read_only(true).await.unwrap();
+        }
+        let reader = zk.options().read_only(true).connect(zk.connector_at(1)).await.unwrap();
+        let watch = reader.get_data("/a").watch().await.unwrap().2;
+        zk.advance(secs(3)).await.unwrap();
+        assert_eq!(reader.state(), SessionState::ConnectedReadOnly, "there is no other");
+        zk.endpoint(0).unwrap().set_read_only(false).await.unwrap();
+        zk.advance(secs(20)).await.unwrap();
+        assert_eq!(reader.state(), SessionState::Connected);
+        reader.set_data("/a", "new").await.unwrap();
+        assert_eq!(watch.changed().await.unwrap().kind, EventType::NodeDataChanged);
+        assert_eq!(zk.endpoint(1).unwrap().view().read_only, true, "it has left that");
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_expires_is_alive_to_an_endpoint_that_lags() {
     let zk = keeper(2).await;
     let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);

@@ -1,37 +1,29 @@
 //! The task that owns a session and its stream, and moves bytes between them.
 
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
 use zoolet_clock::{Clock, Hold, Sleep};
-use zoolet_proto::frame::{self, BadLength};
 
 use crate::call::{Command, ReplyTo};
+use crate::search::Search;
 use crate::session::{Link, Session};
-use crate::transport::{Connection, Dialing, Transport};
+use crate::transport::{Dialing, Transport};
+use crate::wire::Wire;
 
 #[cfg(test)]
 mod tests;
 
 /// Most commands taken at once.
 const TURN: usize = 256;
-/// Most turns of commands, and most reads, before something else is looked at.
+/// Most turns of commands before something else is looked at.
 const IN_A_ROW: usize = 4;
 /// Most rounds before other tasks get their turn.
 const ROUNDS: usize = 8;
-/// Room made for each read. What arrives in pieces grows the buffer piece by piece.
-const READ: usize = 16 * 1024;
-/// Capacity above which an empty buffer is not kept.
-const KEEP: usize = 1024 * 1024;
-/// Header of a reply.
-const HEADER: usize = 16;
 
 /// Moves a session until its end.
 pub(crate) struct Driver {
@@ -40,6 +32,7 @@ pub(crate) struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     turn: Vec<Command>,
     line: Line,
+    search: Search,
     /// The session's epoch that `line` belongs to.
     epoch: u64,
     /// Callers that were answered and have not asked again since.
@@ -61,16 +54,6 @@ enum Line {
     Up(Wire),
 }
 
-struct Wire {
-    stream: Box<dyn Connection>,
-    inbox: BytesMut,
-    /// Bytes still to come of a reply that is too large to be read.
-    skip: usize,
-    unflushed: bool,
-    /// Why nothing can be written any more.
-    unwritable: Option<io::Error>,
-}
-
 impl Driver {
     pub(crate) fn new(
         session: Session,
@@ -86,6 +69,7 @@ impl Driver {
             commands,
             turn: Vec::with_capacity(TURN),
             line: Line::Down,
+            search: Search::default(),
             answered: 0,
             yielded: false,
             alarm: clock.sleep_until(now),
@@ -116,7 +100,7 @@ impl Driver {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            again |= self.poll_line(cx, now);
+            again |= self.poll_line(cx, now) | self.poll_search(cx, now);
             let due = self.session.next_timeout();
             if due.is_some_and(|due| due <= now) {
                 self.session.handle_timeout(now);
@@ -182,8 +166,7 @@ impl Driver {
             }
             (Line::Dialing(dialing), Link::Dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(stream)) => {
-                    let inbox = BytesMut::with_capacity(READ);
-                    self.line = Line::Up(Wire { stream, inbox, skip: 0, unflushed: false, unwritable: None });
+                    self.line = Line::Up(Wire::new(stream));
                     self.session.handle_connected(now);
                     Ok(true)
                 }
@@ -201,6 +184,19 @@ impl Driver {
             self.session.handle_loss(now, error);
             true
         })
+    }
+
+    /// Looks for a server that takes writes if the session wants one, and goes over to it; whether it did.
+    fn poll_search(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+        let found = self.search.poll(cx, &mut self.session, &mut self.transport, now);
+        let Some(mut wire) = found else { return false };
+        self.epoch = self.session.epoch();
+        let taken = wire.take_frames(&mut self.session, now);
+        self.line = Line::Up(wire);
+        if let Err(error) = taken {
+            self.session.handle_loss(now, error);
+        }
+        true
     }
 
     /// Sets the alarm for what is due next; whether it rings already. This task is woken when it does.
@@ -233,92 +229,5 @@ impl Drop for Driver {
                 Err(TryRecvError::Empty) => thread::yield_now(),
             }
         }
-    }
-}
-
-impl Wire {
-    /// Writes what is to be written and reads what there is; whether there may be more to do.
-    fn poll(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        if self.unwritable.is_none() {
-            self.unwritable = self.poll_write(cx, session.out()).err();
-        }
-        // What is left now waits for room, or for nothing any more: the stream says when to go on.
-        let stuck = !session.out().is_empty() || self.unwritable.is_some();
-        // A peer that takes nothing more may have answered before it went: all of that counts, and what ends the
-        // connection is the end of that. Should it not come, silence does.
-        match self.poll_read(cx, session, now) {
-            Ok(more) => Ok(more || (!stuck && !session.out().is_empty())),
-            Err(error) => Err(self.unwritable.take().unwrap_or(error)),
-        }
-    }
-
-    /// Writes until everything is written and flushed, or nothing more can be for now.
-    fn poll_write(&mut self, cx: &mut Context<'_>, out: &mut BytesMut) -> io::Result<()> {
-        while !out.is_empty() {
-            match pin!(self.stream.write_buf(out)).poll(cx) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(written) => written?,
-                Poll::Pending => return Ok(()),
-            };
-            self.unflushed = true;
-        }
-        if out.capacity() > KEEP {
-            *out = BytesMut::new();
-        }
-        if self.unflushed {
-            if let Poll::Ready(flushed) = pin!(self.stream.flush()).poll(cx) {
-                flushed?;
-                self.unflushed = false;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads until there is nothing more for now; whether there may be more, or the session has taken another way.
-    fn poll_read(&mut self, cx: &mut Context<'_>, session: &mut Session, now: Instant) -> io::Result<bool> {
-        for _ in 0..IN_A_ROW {
-            self.inbox.reserve(READ);
-            match pin!(self.stream.read_buf(&mut self.inbox)).poll(cx) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Poll::Ready(read) => read?,
-                Poll::Pending => return Ok(false),
-            };
-            session.handle_heard(now);
-            self.take_frames(session, now)?;
-            if self.inbox.is_empty() && self.inbox.capacity() > KEEP {
-                self.inbox = BytesMut::with_capacity(READ);
-            }
-            if session.link() != Link::Up {
-                break;
-            }
-        }
-        Ok(true)
-    }
-
-    fn take_frames(&mut self, session: &mut Session, now: Instant) -> io::Result<()> {
-        let broken = |reason: &'static str| io::Error::new(io::ErrorKind::InvalidData, reason);
-        while session.link() == Link::Up {
-            let skipped = self.skip.min(self.inbox.len());
-            self.inbox.advance(skipped);
-            self.skip -= skipped;
-            match frame::split(&self.inbox, session.max_reply()) {
-                Ok(Some(frame)) => {
-                    let length = frame::PREFIX + frame.len();
-                    session.handle_frame(now, frame).map_err(|reason| broken(reason.0))?;
-                    self.inbox.advance(length);
-                }
-                Ok(None) => return Ok(()),
-                Err(BadLength { length, .. }) => {
-                    let size = usize::try_from(length).ok().filter(|size| *size > HEADER);
-                    let size = size.ok_or_else(|| broken("a length that no frame has"))?;
-                    let Some(header) = self.inbox.get(frame::PREFIX..frame::PREFIX + HEADER) else {
-                        return Ok(());
-                    };
-                    session.handle_oversize(now, header, size).map_err(|reason| broken(reason.0))?;
-                    self.skip = frame::PREFIX + size;
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -31,11 +31,13 @@ mod multi;
 mod op;
 mod options;
 mod queue;
+mod search;
 mod session;
 mod state;
 mod subject;
 mod transport;
 mod watch;
+mod wire;
 
 pub use call::{Call, Reply};
 pub use client::Client;

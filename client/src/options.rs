@@ -122,8 +122,9 @@ impl ConnectOptions {
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do. It answers reads only, and perhaps stale ones. A client stays
-    /// with it until it ends the connection, as it does when it is back in its ensemble; other servers are not asked meanwhile.
+    /// Whether a server that is cut off from its ensemble will do. It answers reads only, and perhaps stale ones. Meanwhile
+    /// the client asks the other hosts in turn, after 100 ms and then after pauses that double up to a minute, and goes over to
+    /// the first that grants the session, as behind a lost connection.
     ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {

@@ -38,7 +38,7 @@ fn client(runtime: &Runtime) -> (Client, Driver) {
     };
     let (sender, receiver) = mpsc::unbounded_channel();
     let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
-    let nowhere = std::future::pending::<io::Result<DuplexStream>>;
+    let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
     (Client::new(sender, shared, runtime.handle().clone()), Driver::new(session, transport, receiver, clock))
 }

@@ -10,6 +10,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, Sync};
 use zoolet_proto::{Request, SessionId, jute};
 
 use super::pings::Pings;
+use super::search::Search;
 use super::{BACKOFF, Broken, Phase, Session};
 use crate::call::Submission;
 use crate::error::Error;
@@ -22,6 +23,11 @@ impl Session {
         let Phase::Dialing { until } = self.phase else { return };
         self.phase = Phase::Greeting { until, sent: now };
         self.last_heard = now;
+        self.hello(self.settings.read_only).encode_frame(&mut self.out);
+    }
+
+    /// What a server is asked for the session with.
+    pub(super) fn hello(&self, read_only: bool) -> ConnectRequest {
         let timeout = self.settings.session_timeout.as_millis();
         ConnectRequest {
             protocol_version: 0,
@@ -29,9 +35,8 @@ impl Session {
             timeout: i32::try_from(timeout).unwrap_or(i32::MAX),
             session: if self.established { self.id } else { SessionId(0) },
             password: Some(self.password.clone()),
-            read_only: Some(self.settings.read_only),
+            read_only: Some(read_only),
         }
-        .encode_frame(&mut self.out);
     }
 
     /// Bytes have come in.
@@ -73,6 +78,7 @@ impl Session {
         self.last_sent = sent;
         self.shared.set_session(self.id, self.timeout);
         self.read_only = read_only;
+        self.search = Search::of_a_new_connection(now, read_only);
         self.contacted(sent);
         tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
         self.resume(now);
@@ -114,16 +120,21 @@ impl Session {
             self.shared.set_state(SessionState::Disconnected);
         }
         self.failures += 1;
+        self.leave_connection(now);
+        self.phase = Phase::Resting { until: now + self.pause() };
+        if self.closing.is_some() && !self.established {
+            self.end(SessionState::Closed);
+        }
+    }
+
+    /// Whatever was under way by the connection is lost.
+    pub(super) fn leave_connection(&mut self, now: Instant) {
         self.epoch += 1;
         self.out.clear();
         self.pings = Pings::default();
         self.watches.lose_connection();
         for call in self.calls.lose_connection(now + self.timeout) {
             self.fail(call, true, Error::ConnectionLoss);
-        }
-        self.phase = Phase::Resting { until: now + self.pause() };
-        if self.closing.is_some() && !self.established {
-            self.end(SessionState::Closed);
         }
     }
 

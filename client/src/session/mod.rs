@@ -27,11 +27,13 @@ mod connection;
 mod flight;
 mod pings;
 mod reply;
+mod search;
 #[cfg(test)]
 mod tests;
 
 use flight::{Calls, Lapse};
 use pings::Pings;
+use search::Search;
 
 /// The longest first pause between two rounds of attempts; it doubles from there.
 const BACKOFF: Duration = Duration::from_millis(50);
@@ -108,6 +110,8 @@ pub(crate) struct Session {
     established: bool,
     /// Whether the server of this connection is a read-only one.
     read_only: bool,
+    /// The look for one that is none.
+    search: Search,
     timeout: Duration,
     last_zxid: Zxid,
     auths: Vec<AuthPacket>,
@@ -150,6 +154,7 @@ impl Session {
             password: Bytes::from_static(&[0; PASSWORD_LEN]),
             established: false,
             read_only: false,
+            search: Search::default(),
             last_zxid: Zxid(0),
             calls: Calls::new(),
             watches: WatchTable::default(),
@@ -201,7 +206,11 @@ impl Session {
             Phase::Over => return None,
         };
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        [self.calls.next_timeout(), closing].into_iter().flatten().fold(phase, Instant::min).into()
+        [self.calls.next_timeout(), closing, self.search_due()]
+            .into_iter()
+            .flatten()
+            .fold(phase, Instant::min)
+            .into()
     }
 
     /// Whatever was sent keeps the session alive, so this counts from the last request of any kind.
@@ -337,6 +346,9 @@ impl Session {
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up();
+        }
+        if self.search_due().is_some_and(|due| due <= now) {
+            self.handle_search_timeout(now);
         }
         match self.phase {
             Phase::Resting { until } if until <= now => {

@@ -142,13 +142,22 @@ impl Peer {
     }
 
     pub async fn greet_as(&mut self, session: SessionId, timeout: Duration) -> ConnectRequest {
+        self.welcome(session, timeout, false).await
+    }
+
+    /// Grants a session as a server does that is cut off.
+    pub async fn greet_for_reading(&mut self) -> ConnectRequest {
+        self.welcome(SESSION, TIMEOUT, true).await
+    }
+
+    async fn welcome(&mut self, session: SessionId, timeout: Duration, read_only: bool) -> ConnectRequest {
         let request = self.greeting().await;
         let response = ConnectResponse {
             protocol_version: 0,
             timeout: timeout.as_millis() as i32,
             session,
             password: Bytes::from_static(b"sixteen bytes..."),
-            read_only: request.read_only.map(|_| false),
+            read_only: request.read_only.map(|_| read_only),
         };
         self.write(|out| response.encode_frame(out)).await;
         request

@@ -25,6 +25,7 @@ use crate::watch::{Handle, Watch, WatchStream, WatchUpdate};
 mod calls;
 mod life;
 mod lost;
+mod search;
 mod time;
 mod watches;
 
