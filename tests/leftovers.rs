@@ -207,7 +207,7 @@ fn connections_that_were_busy_once_keep_no_more_than_others() {
         for _ in 0..IDLE {
             let mut said = bytes::BytesMut::from(&*Hello::new().bytes());
             for _ in 0..SETS {
-                scribe.encode(set_data("/long", &"x".repeat(10_000)), &mut said);
+                scribe.encode(set_data("/long", "x".repeat(10_000)), &mut said);
                 scribe.encode(get_data("/long"), &mut said);
             }
             zk.serve_stream(Says(said), [127, 0, 0, 1].into());

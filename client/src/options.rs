@@ -126,6 +126,9 @@ impl ConnectOptions {
     /// the client asks the other hosts in turn, after 100 ms and then after pauses that double up to a minute, and goes over to
     /// the first that grants the session, as behind a lost connection.
     ///
+    /// A server of 3.9 that is cut off opens new sessions only with `localSessionsEnabled=true`; it refuses them otherwise
+    /// (`ReadOnlyRequestProcessor`), and takes up those that it knows.
+    ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {
         self.read_only = allowed;
