@@ -77,7 +77,7 @@ impl Connection {
         let (mut reader, mut writer) = Half::both(&stream);
         let open = Input::Open { peer: self.member.peer.addr.ip() };
         self.send(&mut smallvec![open]).await;
-        let end = caught(self.talk(&mut reader, &mut writer, &ending)).await;
+        let end = caught(pin!(self.talk(&mut reader, &mut writer, &ending))).await;
         // What waits for room is dealt with as well.
         self.member.peer.outbox.writer_is_gone();
         self.member.peer.traffic.all_taken();
@@ -385,8 +385,9 @@ async fn fill(
 }
 
 /// The output of a future, or what it panicked with: a stream that was handed in may have its bugs.
-async fn caught<T>(future: impl Future<Output = T>) -> std::thread::Result<T> {
-    let mut future = pin!(future);
+///
+/// Pinned outside, as what holds a future and moves it holds room for two.
+async fn caught<T>(mut future: Pin<&mut impl Future<Output = T>>) -> std::thread::Result<T> {
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),
         Err(panic) => Poll::Ready(Err(panic)),
