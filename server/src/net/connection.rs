@@ -21,7 +21,7 @@ use zoolet_proto::{Incoming, jute};
 
 use crate::net::driver::Batch;
 use crate::net::farewell::{linger, send_all};
-use crate::net::outbox::{Drip, KEEP, Next};
+use crate::net::outbox::{Drip, KEEP, Next, is_little};
 use crate::net::registry::Member;
 use crate::net::stream::{Ending, Half};
 use crate::server::Shared;
@@ -183,8 +183,13 @@ impl Connection {
             }
             // A buffer grows with what arrives, never with what a length promises.
             traffic.all_taken();
-            let (got, filled) = match fill(reader, &mut buffer, room).await {
-                Ok((0, _)) => return End::Close,
+            if buffer.is_empty() && buffer.capacity() > room.max(KEEP) {
+                buffer = BytesMut::new();
+            }
+            buffer.reserve(room);
+            let spare = buffer.capacity() - buffer.len();
+            let got = match reader.read_buf(&mut buffer).await {
+                Ok(0) => return End::Close,
                 Ok(got) => got,
                 Err(error) => {
                     tracing::debug!(%error, "cannot read");
@@ -193,9 +198,9 @@ impl Connection {
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
             traffic.read.fetch_add(got as u64, Release);
-            if filled {
+            if got == spare {
                 room = (room * 2).min(MAX_READ);
-            } else if got < room / 4 {
+            } else if is_little(got, room) {
                 room = (room / 2).max(MIN_READ);
             }
         }
@@ -361,27 +366,6 @@ impl Connection {
             }
         }
     }
-}
-
-/// Reads into a buffer with room for so much; how much came, and whether that is all there was room for. A buffer with nothing
-/// in it is not kept while nothing comes if it has grown: most connections are idle most of the time.
-///
-/// Cancel safe: what is read is in the buffer.
-async fn fill(
-    reader: &mut (impl AsyncRead + Unpin),
-    buffer: &mut BytesMut,
-    room: usize,
-) -> io::Result<(usize, bool)> {
-    poll_fn(|cx| {
-        buffer.reserve(room);
-        let spare = buffer.capacity() - buffer.len();
-        let read = pin!(reader.read_buf(buffer)).poll(cx);
-        if read.is_pending() && buffer.is_empty() && buffer.capacity() > KEEP {
-            *buffer = BytesMut::new();
-        }
-        read.map_ok(|got| (got, got == spare))
-    })
-    .await
 }
 
 /// The output of a future, or what it panicked with: a stream that was handed in may have its bugs.

@@ -18,8 +18,8 @@ mod tests;
 /// Above this many waiting bytes the connection is not read any more.
 pub(crate) const HIGH_MARK: usize = 256 << 10;
 
-/// A buffer larger than this is not kept for the next messages while there are none: most connections are idle most of the
-/// time.
+/// A buffer larger than this is not kept where little of it was of use last: most connections are idle most of the time, and
+/// only ping.
 pub(crate) const KEEP: usize = 4 << 10;
 
 /// One larger than this is not kept in any case.
@@ -273,8 +273,10 @@ impl Outbox {
     ///
     /// Cancel safe: nothing is taken before it returns. The read loop is to be polled behind it, as this may make room.
     pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
+        if sent.capacity() > KEEP && (sent.capacity() > KEEP_BUSY || is_little(sent.len(), sent.capacity())) {
+            *sent = BytesMut::new();
+        }
         sent.clear();
-        let_go(sent, KEEP_BUSY);
         poll_fn(|cx| {
             let mut state = self.lock();
             if state.turn_waits && state.waiting.len() < HIGH_MARK {
@@ -293,8 +295,6 @@ impl Outbox {
             } else if let Fate::Closing { asked } = state.fate {
                 Next::Finish { asked }
             } else {
-                let_go(sent, KEEP);
-                let_go(&mut state.waiting, KEEP);
                 state.writer = Writer::Waits;
                 state.is_polled_by(cx);
                 return Poll::Pending;
@@ -419,9 +419,7 @@ impl State {
     }
 }
 
-/// Lets a buffer go that holds nothing and has grown beyond this.
-fn let_go(buffer: &mut BytesMut, beyond: usize) {
-    if buffer.capacity() > beyond {
-        *buffer = BytesMut::new();
-    }
+/// Whether so much is little for a buffer of that size.
+pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
+    used < capacity / 8
 }
