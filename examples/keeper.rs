@@ -9,13 +9,13 @@ use zoolet::{Lock, SessionState};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let zk = Keeper::builder().znode("/config", "v1").start().await?;
+    let zk = Keeper::builder().znode("/config", "v1").znode("/lock", "").start().await?;
     let (a, b) = (zk.client().await, zk.client().await);
 
     // The create of the lock's znode happens, but its reply is lost with the connection.
     zk.faults().on(create().path("/lock/**").nth(1)).lose_reply()?;
     let guard = Lock::new(&a, "/lock").acquire().await?;
-    println!("held under {} in spite of {}", guard.token(), zk.faults().fired()[0]);
+    println!("held under {} in spite of {}", guard.token(), zk.faults().fired()[0].what);
     println!("znodes:\n{}", zk.tree());
 
     let waiting = tokio::spawn({

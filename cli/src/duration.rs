@@ -5,12 +5,14 @@ use std::time::Duration;
 /// The longest time that fits where the protocol and the configuration have a Java `int` of milliseconds.
 pub(crate) const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Reads `500ms`, `2s`, `5m`, `1h` or `1d`; a bare number is in milliseconds.
+/// Reads `500ms`, `2s`, `5m`, `1h` or `1d`, and `0`. Another number without a unit is refused: in a `zoo.cfg` it is of
+/// milliseconds, and whoever writes 2 here may mean seconds.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let millis = match unit {
-        "" | "ms" => 1,
+        "ms" => 1,
+        "" if number == "0" => 1,
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
@@ -37,20 +39,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_known_and_a_bare_number_is_in_milliseconds() {
-        let read = ["500", "500ms", "2s", "5m", "1h", "1d", "0"].map(|text| parse(text).unwrap().as_millis());
-        assert_eq!(read, [500, 500, 2_000, 300_000, 3_600_000, 86_400_000, 0]);
+    fn units_are_known_and_zero_needs_none() {
+        let read = ["500ms", "2s", "5m", "1h", "1d", "0"].map(|text| parse(text).unwrap().as_millis());
+        assert_eq!(read, [500, 2_000, 300_000, 3_600_000, 86_400_000, 0]);
     }
 
     #[test]
     fn anything_else_is_refused() {
         for text in
-            ["", "s", "2 s", "2S", "-1", "1.5s", "2s3", "99999999999999999999", "18446744073709551615d"]
+            ["", "2", "s", "2 s", "2S", "-1", "1.5s", "2s3", "99999999999999999999", "18446744073709551615d"]
         {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(interval("0s").is_err());
         assert!(interval("25d").is_err());
-        assert_eq!(interval("2147483647"), Ok(LONGEST));
+        assert_eq!(interval("2147483647ms"), Ok(LONGEST));
     }
 }

@@ -1,56 +1,39 @@
-//! The `server.N` lines of a `zoo.cfg`: in a file of 3.5 and later they say where clients connect.
+//! The `server.N` lines of a `zoo.cfg`: in a file of 3.5 and later such a line says where clients connect.
 
 use std::collections::BTreeMap;
 
 use crate::properties::Entry;
 use crate::values;
 
-/// Where a member listens whose line has a port for clients and no address (`QuorumPeer.QuorumServer`).
+/// Where a server listens whose line has a port for clients and no address (`QuorumPeer.QuorumServer`).
 const ANY_ADDRESS: &str = "0.0.0.0";
 
-/// The members of an ensemble that is not there, by their keys.
+/// The servers of a file, by their keys. Of a key that is repeated the last line holds.
 #[derive(Debug, Default)]
-pub(crate) struct Members(BTreeMap<String, Member>);
-
-#[derive(Debug)]
-struct Member {
-    line: usize,
-    /// What is behind the semicolon.
-    client: Option<String>,
-}
-
-/// What is wrong with the line of a member.
-#[derive(Debug)]
-pub(crate) struct BadMember {
-    pub(crate) line: usize,
-    pub(crate) key: String,
-    pub(crate) client: String,
-    pub(crate) mend: String,
-}
+pub(crate) struct Members(BTreeMap<String, Entry>);
 
 impl Members {
-    /// Takes a line, if it is that of a member. Of a key that is repeated the last one holds.
+    /// Takes a line, if it is that of a server.
     pub(crate) fn take(&mut self, entry: &Entry) {
         if entry.key.starts_with("server.") {
-            let client = entry.value.split_once(';').map(|(_, client)| client.trim().to_owned());
-            self.0.insert(entry.key.clone(), Member { line: entry.line, client });
+            self.0.insert(entry.key.clone(), entry.clone());
         }
     }
 
-    /// Where clients are to connect, if the lines say one thing about that: which of several this server is they don't say.
-    pub(crate) fn bind(&self) -> Result<Option<String>, BadMember> {
-        let mut binds = self.0.iter().filter_map(|(key, Member { line, client })| {
-            let client = client.as_ref()?;
-            let wrong = |mend| BadMember { line: *line, key: key.clone(), client: client.clone(), mend };
-            Some(bind(client).map_err(wrong))
-        });
-        let Some(first) = binds.next().transpose()? else { return Ok(None) };
-        for other in binds {
-            if other? != first {
-                return Ok(None);
-            }
+    /// Where clients are to connect, if the file says it here.
+    ///
+    /// # Errors
+    /// What is wrong with which line. Several servers are, as each of them would be served by itself: whoever takes a lock at
+    /// one would share it with whoever takes it at another.
+    pub(crate) fn bind(&self) -> Result<Option<String>, (&Entry, String)> {
+        let mut entries = self.0.values();
+        let Some(entry) = entries.next() else { return Ok(None) };
+        if let Some(second) = entries.next() {
+            let mend = "an ensemble cannot be had; keep the line of one server to serve it alone";
+            return Err((second, mend.to_owned()));
         }
-        Ok(Some(first))
+        let Some((_, client)) = entry.value.split_once(';') else { return Ok(None) };
+        bind(client.trim()).map(Some).map_err(|mend| (entry, format!("behind the semicolon: {mend}")))
     }
 }
 

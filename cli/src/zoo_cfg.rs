@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::members::{BadMember, Members};
+use crate::members::Members;
 use crate::properties::{self, Entry};
 use crate::settings::{Settings, quoted, words};
 use crate::values::{
@@ -98,26 +98,22 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
                 other_line: other.line,
             });
         }
-        (key.take)(&entry.value, &mut taken).map_err(|mend| wrong(file, key, entry, mend))?;
+        (key.take)(&entry.value, &mut taken).map_err(|mend| wrong(file, entry, mend))?;
     }
     if taken.port.is_none() {
-        if let Some((key, entry)) = given.iter().find(|(key, _)| key.name == "clientPortAddress") {
-            return Err(wrong(file, key, entry, "needs a clientPort beside it".to_owned()));
+        if let Some((_, entry)) = given.iter().find(|(key, _)| key.name == "clientPortAddress") {
+            return Err(wrong(file, entry, "needs a clientPort beside it".to_owned()));
         }
-        let wrong = |BadMember { line, key, client, mend }| ConfigError::Value {
-            file: file.to_owned(),
-            line,
-            key: quoted(&key),
-            value: format!("...;{}", quoted(&client)),
-            mend,
-        };
-        taken.settings.binds.extend(members.bind().map_err(wrong)?);
+    }
+    let bind = members.bind().map_err(|(entry, mend)| wrong(file, entry, mend))?;
+    if taken.port.is_none() {
+        taken.settings.binds.extend(bind);
     }
     Ok(ZooCfg { settings: taken.into_settings(), file: file.to_owned(), ignored })
 }
 
-fn wrong(file: &Path, key: &Key, entry: &Entry, mend: String) -> ConfigError {
-    let secret = key.name == SUPER_DIGEST;
+fn wrong(file: &Path, entry: &Entry, mend: String) -> ConfigError {
+    let secret = Key::find(&entry.key).is_some_and(|key| key.name == SUPER_DIGEST);
     let value = if secret { "(not shown)".to_owned() } else { quoted(&entry.value) };
     ConfigError::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, mend }
 }

@@ -98,24 +98,35 @@ fn without_a_client_port_the_line_of_the_server_says_where_it_listens() {
     assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), ["127.0.0.1:2182"]);
     assert_eq!(binds("server.7=a:2888:3888|b:2888:3888;[::1]:2183"), ["[::1]:2183"]);
     assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), ["0.0.0.0:2182"]);
-    assert_eq!(binds("server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2"), ["0.0.0.0:2181"]);
     assert_eq!(binds("server.1=a:1:2;2181\nclientPort=2199"), ["[::]:2199"]);
+    assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
     assert_eq!(
         read("server.1=a:1:2;2181").warning().unwrap(),
         "zoo.cfg: ignored, as they mean nothing here: server.1 (there is no ensemble; only where its clients connect \
          counts)"
     );
-    // Which of them it is nobody says.
-    assert_eq!(binds("server.1=a:1:2;2181\nserver.2=a:1:2;2182"), Vec::<String>::new());
-    assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
     assert_eq!(
         refused("server.1=a:2888:3888;x"),
-        "zoo.cfg:1: server.1 = ...;x: must be a port from 0 to 65535"
+        "zoo.cfg:1: server.1 = a:2888:3888;x: behind the semicolon: must be a port from 0 to 65535"
     );
     assert_eq!(
         refused("server.1=a:2888:3888;::1:2181"),
-        "zoo.cfg:1: server.1 = ...;::1:2181: needs brackets around an IPv6 address"
+        "zoo.cfg:1: server.1 = a:2888:3888;::1:2181: behind the semicolon: needs brackets around an IPv6 address"
     );
+}
+
+#[test]
+fn several_servers_are_refused_as_each_would_be_served_by_itself() {
+    for port in ["", "clientPort=2181\n"] {
+        let text = format!("{port}server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2");
+        assert!(
+            refused(&text).ends_with(
+                "server.2 = b:1:2: an ensemble cannot be had; keep the line of one server to serve it alone"
+            ),
+            "{}",
+            refused(&text)
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A pattern for paths: `*` stands for any text within a name, `**` for any number of whole names, none included.
+/// A pattern for paths: `*` stands for any text within a name, `**` for zero or more whole names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob(String);
 

@@ -76,7 +76,7 @@ impl Matcher {
         Self { what, path: None, session: None, client: None, count: None, probability: None, mistake: None }
     }
 
-    /// Only requests about a path that fits: `*` stands for any text within a name, `**` for any number of whole names.
+    /// Only requests about a path that fits: `*` stands for any text within a name, `**` for zero or more whole names.
     /// A multi fits by any of its operations; a sequential create by the path before its number is added.
     pub fn path(mut self, pattern: &str) -> Self {
         match Glob::new(pattern) {
@@ -123,7 +123,8 @@ impl Matcher {
     }
 
     /// Only the `n`th that fits, counted from 1, from the placing of the fault on. What an older fault has met is not
-    /// counted: a younger one is not asked about it.
+    /// counted: a younger one is not asked about it. What the server refuses is: the first create of a lock, say, where its
+    /// directory is not there yet.
     pub fn nth(mut self, n: u64) -> Self {
         self.count(Count::Nth(n), n);
         self

@@ -46,7 +46,7 @@ impl Faults {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Server::builder().start().await?;
     /// let faults = server.fixture().faults();
-    /// // The first create below /locks happens, but its client is not told.
+    /// // What comes of the first create below /locks its client is not told.
     /// faults.on(create().path("/locks/**").nth(1)).lose_reply()?;
     /// # Ok(())
     /// # }
