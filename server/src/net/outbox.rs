@@ -57,6 +57,8 @@ struct State {
     reader_waits: bool,
     /// Whether a turn waits for room: with what is held up, which nobody brings again.
     turn_waits: bool,
+    /// Whether the end is among what waits for room.
+    end_waits: bool,
     stats: ConnStats,
 }
 
@@ -194,6 +196,17 @@ impl Outbox {
         state.turn_waits
     }
 
+    /// Notes that so many bytes wait for room, or the end of the connection: past the bound it is closed, and it does not wait
+    /// for ever for a peer that takes nothing before its end.
+    pub(crate) fn owes(&self, bytes: usize, end: bool) {
+        let mut state = self.lock();
+        if state.fate == Fate::Open && !state.fits(bytes, self.limit) {
+            state.overflow(self.limit);
+        }
+        state.end_waits |= end;
+        state.wake_writer();
+    }
+
     /// Notes that what the write loop has taken is sent. For the turn that it asks for alone: before that it is not idle.
     pub(crate) fn made_room(&self) {
         let mut state = self.lock();
@@ -307,18 +320,18 @@ impl Outbox {
 
     /// Waits until the connection is to close.
     pub(crate) async fn closing(&self) {
-        self.until(|fate| fate != Fate::Open).await;
+        self.until(|state| state.fate != Fate::Open || state.end_waits).await;
     }
 
     /// Waits until the connection is to close at once.
     pub(crate) async fn dead(&self) {
-        self.until(|fate| fate == Fate::Dead).await;
+        self.until(|state| state.fate == Fate::Dead).await;
     }
 
-    async fn until(&self, reached: impl Fn(Fate) -> bool) {
+    async fn until(&self, reached: impl Fn(&State) -> bool) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            if reached(state.fate) {
+            if reached(&state) {
                 return Poll::Ready(());
             }
             state.writer = Writer::Waits;

@@ -1,6 +1,7 @@
 //! Long answers by the dozen: a client that takes them loses none, whatever holds it or them up.
 
-use zoolet_proto::Request;
+use tokio::io::AsyncWriteExt;
+use zoolet_proto::{Request, records};
 use zoolet_server::fault::request;
 use zoolet_server::{Clock, InProcessStream, Server, ServerBuilder};
 
@@ -134,4 +135,89 @@ async fn one_that_takes_no_answers_keeps_nobody_else_waiting() {
     }
     assert!(zk.sessions().iter().all(|session| session.id != peer.session()));
     assert_eq!(zk.children("/"), ["long", "other", "zookeeper"]);
+}
+
+/// Whether the server lets go of a connection within a minute of real time.
+async fn goes(zk: &Zk, peer: &Peer<InProcessStream>) -> bool {
+    for _ in 0..60 {
+        tokio::time::sleep(secs(1)).await;
+        if zk.traffic(peer.conn()).is_none() {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_client_that_takes_nothing_is_closed_whatever_it_is_owed() {
+    for reply in [false, true] {
+        let (zk, mut peer) = with_a_long_znode(settings()).await;
+        let delay = zk.faults().on(request());
+        if reply { delay.delay_reply(secs(1)) } else { delay.delay_request(secs(1)) }.unwrap();
+        peer.send_all(asks()).await;
+        zk.idle().await;
+        zk.fixture.clock().advance(secs(1)).unwrap();
+        tokio::time::sleep(secs(1)).await;
+        zk.expire_session(peer.session()).await.unwrap();
+        assert!(goes(&zk, &peer).await, "replies: {reply}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_takes_nothing_is_closed_when_its_endpoint_is_killed_that_had_lagged() {
+    let (zk, mut peer) = with_a_long_znode(settings().pretend_ensemble(2)).await;
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().lag().await.unwrap();
+    }
+    peer.send_all([create("/first")].into_iter().chain(asks())).await;
+    zk.idle().await;
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().catch_up().await.unwrap();
+    }
+    tokio::time::sleep(secs(1)).await;
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().kill().await.unwrap();
+    }
+    assert!(goes(&zk, &peer).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_are_not_taken_close_the_connection_whatever_waits_before_them() {
+    for delayed in [false, true] {
+        let (zk, mut peer) = with_a_long_znode(settings()).await;
+        let every = records::AddWatch { path: Some("/".to_owned()), mode: 1 };
+        peer.ask(Request::AddWatch(every)).await;
+        let path = format!("/{}", "w".repeat(10_000));
+        zk.set(&path, "").await.unwrap();
+        assert!(peer.hear().await.starts_with("NodeCreated"));
+        if delayed {
+            zk.faults().on(request()).delay_reply(secs(1)).unwrap();
+        }
+        peer.send_all((0..8).map(|_| get("/long"))).await;
+        tokio::time::sleep(secs(1)).await;
+        zk.fixture.clock().advance(secs(1)).unwrap();
+        tokio::time::sleep(secs(1)).await;
+        let mut events = 0;
+        while zk.traffic(peer.conn()).is_some() && events < 200 {
+            zk.set(&path, "").await.unwrap();
+            tokio::time::sleep(secs(1)).await;
+            events += 1;
+        }
+        assert!((20..150).contains(&events), "{events} of 10 kB, where 1 MB may wait; delayed: {delayed}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_said_its_last_word_and_takes_nothing_leaves_nothing_behind_and_all_it_asked_for_is_done() {
+    let (zk, mut peer) = with_a_long_znode(settings()).await;
+    zk.faults().on(request()).delay_request(secs(1)).unwrap();
+    peer.send_all(asks()).await;
+    zk.idle().await;
+    zk.fixture.clock().advance(secs(1)).unwrap();
+    let conn = peer.conn();
+    assert_eq!(peer.hear().await, "1 ok");
+    peer.stream.shutdown().await.unwrap();
+    zk.idle().await;
+    assert!(!zk.holds_up(conn) && !zk.is_open(conn));
+    assert_eq!(zk.children("/"), ["last", "long", "zookeeper"]);
 }
