@@ -86,6 +86,8 @@ async fn where_nobody_waits_for_any_time_the_clock_stands() {
     let before = zk.clock().now();
     assert_eq!(zk.advance_to_next_timeout().await.unwrap(), None);
     assert_eq!(zk.clock().now(), before);
+    let beyond = secs(40_000 * 365 * 24 * 3_600);
+    assert!(matches!(zk.advance(beyond).await, Err(FixtureError::TooFar(_))), "no clock goes so far");
     zk.resume().await.unwrap();
     zk.client().await.create("/a", "").await.unwrap();
 }

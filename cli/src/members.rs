@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::properties::Entry;
 use crate::values;
 
-/// Where a server listens whose line has a port for clients and no address (`QuorumPeer.QuorumServer`).
-const ANY_ADDRESS: &str = "0.0.0.0";
+/// Where a server listens whose line has a port for clients and no address: Java's `0.0.0.0`, which is IPv6 too.
+const ANY_ADDRESS: &str = "[::]";
 
 /// The servers of a file, by their keys. Of a key that is repeated the last line holds.
 #[derive(Debug, Default)]

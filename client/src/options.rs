@@ -126,8 +126,9 @@ impl ConnectOptions {
     /// the client asks the other hosts in turn, after 100 ms and then after pauses that double up to a minute, and goes over to
     /// the first that grants the session, as behind a lost connection.
     ///
-    /// A server of 3.9 that is cut off opens new sessions only with `localSessionsEnabled=true`; it refuses them otherwise
-    /// (`ReadOnlyRequestProcessor`), and takes up those that it knows.
+    /// A server of 3.9 that is cut off opens sessions only with `localSessionsEnabled=true`, and takes up no others than those
+    /// (`ReadOnlyZooKeeperServer.validateSession`). So a session is another one there, with another id, than at servers
+    /// that take writes; and one of theirs stays without a connection until it finds one of them again.
     ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {

@@ -81,7 +81,7 @@ impl Manual {
         let mut state = self.lock();
         let (next, _) = *state.sleepers.first_key_value()?.0;
         let distance = next - state.now;
-        if distance > limit.min(FAR / 2) {
+        if distance > limit.min(FAR / 2) || next > state.end {
             return None;
         }
         let woken = state.move_to(next);

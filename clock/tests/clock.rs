@@ -123,8 +123,11 @@ async fn a_clock_that_is_moved_beyond_all_times_stands_at_the_last_one() {
         let shown = clock.unix_millis();
         assert_eq!(clock.instant_of(shown), clock.now(), "{shown}");
         // There is always a later time, and nobody is woken before it.
-        let mut sleep = clock.sleep(Duration::MAX);
-        assert!(futures_poll(&mut sleep).await.is_none());
+        for duration in [SECOND, Duration::MAX] {
+            let mut sleep = clock.sleep(duration);
+            assert!(futures_poll(&mut sleep).await.is_none());
+            assert_eq!(clock.advance_to_next_timeout(Duration::MAX), Ok(None), "it goes no further");
+        }
     }
     assert_eq!(Clock::manual().starting_at(Duration::MAX).unix_millis(), i64::MAX);
     let late = Clock::manual().starting_at(Duration::MAX);

@@ -156,9 +156,9 @@ impl ServerBuilder {
         self
     }
 
-    /// How many bytes may wait for a client that does not read them; past it the connection is closed. Reading from
-    /// it stops where 256 KiB wait, so it is closed for watch events that it does not take, or for a single reply beyond this
-    /// and what waited before. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
+    /// How many bytes may wait for a client that does not read them; past it the connection is closed. A client is not
+    /// read while 256 KiB wait for it, so from 512 KiB and its longest reply on it is closed only for watch events that it does
+    /// not take. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
         self.net.outbox_limit = Some(bytes);
         self

@@ -154,7 +154,7 @@ impl Engine {
 
     /// Gives a connection the rest of its batch back, for when its client has taken the answers so far; false if it takes
     /// nothing back.
-    fn give_back(&self, conn: ConnId, rest: impl Iterator<Item = Input>) -> bool {
+    pub(crate) fn give_back(&self, conn: ConnId, rest: impl Iterator<Item = Input>) -> bool {
         let Some(peer) = self.registry.get(conn) else { return false };
         let Some(requests) = peer.outbox.give_back(rest) else { return false };
         self.stats.received.fetch_sub(requests as u64, Relaxed);
@@ -203,6 +203,11 @@ impl Engine {
     /// Whether a connection is to take what it was answered before more of what it asks for is executed.
     pub(crate) fn is_full(&self, conn: ConnId) -> bool {
         self.registry.get(conn).is_some_and(|peer| peer.outbox.is_full())
+    }
+
+    /// Whether what is held up of a connection is to wait for room. There is another turn then once there is.
+    pub(crate) fn waits_for_room(&self, conn: ConnId) -> bool {
+        self.registry.get(conn).is_some_and(|peer| peer.outbox.turn_waits())
     }
 
     /// Lets a connection be read on although a request of it is not dealt with.

@@ -7,6 +7,9 @@ use zoolet_core::{
 };
 use zoolet_proto::SessionId;
 
+/// What an endpoint is to operators that is cut off from the leader.
+pub(crate) const READ_ONLY: &str = "read-only";
+
 /// One server, or several that share a tree. What can be asked of both is answered by the leader for several.
 #[allow(clippy::large_enum_variant, reason = "there is one of them, and the large one is the common one")]
 pub(crate) enum Machine {
@@ -53,7 +56,7 @@ impl Machine {
     pub(crate) fn mode(&self, endpoint: usize) -> &'static str {
         match self {
             Self::One(_) => "standalone",
-            Self::Many(ensemble) if ensemble.is_read_only(endpoint) => "read-only",
+            Self::Many(ensemble) if ensemble.is_read_only(endpoint) => READ_ONLY,
             Self::Many(_) => "follower",
         }
     }

@@ -222,7 +222,8 @@ impl Keeper {
             let left = end.saturating_duration_since(self.clock().now());
             if self.clock().advance_to_next_timeout(left)?.is_none() {
                 self.clock().advance(left)?;
-                return self.wait_until_idle().await;
+                self.wait_until_idle().await?;
+                return if self.clock().now() < end { Err(FixtureError::TooFar(duration)) } else { Ok(()) };
             }
             self.wait_until_idle().await?;
         }

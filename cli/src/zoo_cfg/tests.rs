@@ -94,10 +94,10 @@ fn a_port_without_an_address_is_on_every_address() {
 #[test]
 fn without_a_client_port_the_line_of_the_server_says_where_it_listens() {
     let binds = |text| read(text).settings.binds;
-    assert_eq!(binds("server.1=localhost:2888:3888;2181"), ["0.0.0.0:2181"]);
+    assert_eq!(binds("server.1=localhost:2888:3888;2181"), ["[::]:2181"]);
     assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), ["127.0.0.1:2182"]);
     assert_eq!(binds("server.7=a:2888:3888|b:2888:3888;[::1]:2183"), ["[::1]:2183"]);
-    assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), ["0.0.0.0:2182"]);
+    assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), ["[::]:2182"]);
     assert_eq!(binds("server.1=a:1:2;2181\nclientPort=2199"), ["[::]:2199"]);
     assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
     assert_eq!(

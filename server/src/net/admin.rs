@@ -11,6 +11,7 @@ use zoolet_proto::SessionId;
 use zoolet_proto::frame::FourLetterWord as Word;
 
 use crate::engine::Engine;
+use crate::machine::READ_ONLY;
 use crate::net::java::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::net::stats::{ConnStats, short_name};
@@ -66,10 +67,8 @@ impl Shared {
             // Nothing is on disk.
             Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
             Word::Crst => {
-                self.registry
-                    .all()
-                    .iter()
-                    .for_each(|(_, peer)| peer.outbox.with_stats(|stats| stats.reset()));
+                let peers = self.peers_at(at);
+                peers.iter().for_each(|(_, peer)| peer.outbox.with_stats(|stats| stats.reset()));
                 "Connection stats reset.\n".to_owned()
             }
             Word::Srst => {
@@ -95,7 +94,7 @@ impl Shared {
 
     async fn isro(&self, at: usize) -> String {
         let mode = self.inbox.act(move |engine, _| engine.machine.mode(at)).await;
-        mode.map_or("null", |mode| if mode == "read-only" { "ro" } else { "rw" }).to_owned()
+        mode.map_or("null", |mode| if mode == READ_ONLY { "ro" } else { "rw" }).to_owned()
     }
 
     async fn facts(&self, at: usize) -> Option<Facts> {
@@ -133,7 +132,9 @@ impl Shared {
         let Some(facts) = self.facts(at).await else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
-        let mut text = format!("Zookeeper version: {VERSION}\n{clients}");
+        let read_only =
+            if facts.mode == READ_ONLY { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
+        let mut text = format!("Zookeeper version: {VERSION}\n{read_only}{clients}");
         let _ = write!(
             text,
             "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
@@ -141,7 +142,7 @@ impl Shared {
             latency.min(),
             decimal(latency.avg()),
             latency.max(),
-            self.registry.len(),
+            self.peers_at(at).len(),
             self.stats.outstanding(),
             facts.zxid,
             facts.mode,
@@ -200,7 +201,7 @@ impl Shared {
         line("packets_received", &received);
         line("packets_sent", &sent);
         line("bytes_received_count", &stats.bytes_received.load(Relaxed));
-        line("num_alive_connections", &self.registry.len());
+        line("num_alive_connections", &self.peers_at(at).len());
         line("connection_request_count", &stats.connects.load(Relaxed));
         line("connection_rejected", &stats.rejected.load(Relaxed));
         line("outstanding_requests", &stats.outstanding());

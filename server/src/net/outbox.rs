@@ -188,11 +188,16 @@ impl Outbox {
         self.kill();
     }
 
-    /// Whether there is so much to be sent that a turn is to keep for later what would be more; the write loop has another
-    /// taken then. Nothing is kept for the sake of a connection that is not written to any more.
+    /// Whether there is so much to be sent that more is not to be asked for. Nothing is kept for the sake of a connection that is
+    /// not written to any more.
     pub(crate) fn is_full(&self) -> bool {
+        self.lock().is_full()
+    }
+
+    /// The same, for a turn that keeps something for later: the write loop has another taken then.
+    pub(crate) fn turn_waits(&self) -> bool {
         let mut state = self.lock();
-        state.turn_waits = state.fate == Fate::Open && state.waiting.len() + state.in_flight >= HIGH_MARK;
+        state.turn_waits = state.is_full();
         state.turn_waits
     }
 
@@ -395,6 +400,10 @@ impl State {
             self.writer == Writer::Next && (self.fate != Fate::Open || !self.waiting.is_empty());
         let room = self.unanswered == 0 && self.waiting.len() + self.in_flight < HIGH_MARK;
         (room && !writer_goes_first) || self.writer == Writer::Gone
+    }
+
+    fn is_full(&self) -> bool {
+        self.fate == Fate::Open && self.waiting.len() + self.in_flight >= HIGH_MARK
     }
 
     fn wake_writer(&mut self) {

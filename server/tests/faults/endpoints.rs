@@ -111,7 +111,9 @@ async fn each_endpoint_tells_operators_and_clients_of_itself() {
     assert_eq!(ask(1, "isro").await, "rw");
     zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
     assert_eq!((ask(0, "isro").await.as_str(), ask(1, "isro").await.as_str()), ("rw", "ro"));
-    assert!(ask(1, "srvr").await.contains("\nMode: read-only\n"));
+    let cut_off = ask(1, "srvr").await;
+    assert!(cut_off.contains("\nREAD-ONLY mode; serving only read-only clients\nLatency"), "{cut_off}");
+    assert!(cut_off.contains("\nMode: read-only\n"));
     assert!(ask(1, "ruok").await.contains("not in the whitelist"));
 }
 
@@ -129,4 +131,6 @@ async fn the_watches_and_connections_of_an_endpoint_are_its_own() {
     assert!(!ask(0, "cons").await.contains(&session));
     assert!(ask(1, "cons").await.contains(&format!("sid={session}")));
     assert!(ask(1, "mntr").await.contains("zk_server_state\tfollower\n"));
+    assert!(ask(0, "srvr").await.contains("\nConnections: 1\n"), "that of the word");
+    assert!(ask(1, "srvr").await.contains("\nConnections: 2\n"));
 }

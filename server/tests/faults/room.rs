@@ -1,6 +1,6 @@
 //! Long answers by the dozen: a client that takes them loses none, whatever holds it or them up.
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zoolet_proto::{Request, records};
 use zoolet_server::fault::request;
 use zoolet_server::{Clock, InProcessStream, Server, ServerBuilder};
@@ -220,4 +220,34 @@ async fn who_has_said_its_last_word_and_takes_nothing_leaves_nothing_behind_and_
     zk.idle().await;
     assert!(!zk.holds_up(conn) && !zk.is_open(conn));
     assert_eq!(zk.children("/"), ["last", "long", "zookeeper"]);
+}
+
+#[tokio::test]
+async fn an_operator_does_not_see_whether_there_is_a_fixture() {
+    let mut seen = Vec::new();
+    for fixture in [false, true] {
+        let server = settings().start().await.unwrap();
+        if fixture {
+            server.fixture();
+        }
+        let mut peer = Peer::over(server.in_process()().into_inner().unwrap());
+        assert_eq!(peer.open().await, "session");
+        peer.ask(create("/long")).await;
+        peer.ask(set("/long", &"x".repeat(LONG))).await;
+        peer.ask(watch("/event")).await;
+        // It takes nothing.
+        peer.send_all((0..MANY).map(|_| get("/long"))).await;
+        tokio::task::yield_now().await;
+        let mut other = Peer::over(server.in_process()().into_inner().unwrap());
+        assert_eq!(other.open().await, "session");
+        other.ask(create("/event")).await;
+        let mut word = Peer::over(server.in_process()().into_inner().unwrap());
+        word.write(b"srvr").await;
+        let mut text = String::new();
+        word.stream.read_to_string(&mut text).await.unwrap();
+        let counts =
+            |line: &&str| ["Received", "Sent", "Outstanding"].iter().any(|word| line.starts_with(word));
+        seen.push(text.lines().filter(counts).map(str::to_owned).collect::<Vec<_>>());
+    }
+    assert_eq!(seen[0], seen[1]);
 }
