@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::future::IntoFuture;
 use std::pin::pin;
 use std::time::Duration;
 
 use common::{Hello, Wire, ping};
+use zoolet::recipes::LockError;
 use zoolet::testing::{Keeper, OpCode, op};
-use zoolet::{Client, ErrorCode, EventType, SessionState};
+use zoolet::{Client, ErrorCode, EventType, Lock, Semaphore, SessionState};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -118,6 +120,34 @@ async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_its
         assert_eq!(watch.changed().await.unwrap().kind, EventType::NodeDataChanged);
         assert!(zk.endpoint(1).unwrap().view().read_only, "it has left that");
     }
+}
+
+#[tokio::test]
+async fn at_an_endpoint_that_is_cut_off_a_lock_waits_without_asking_and_a_try_fails_at_once() {
+    let zk = keeper(2).await;
+    for at in 0..2 {
+        zk.endpoint(at).unwrap().set_read_only(true).await.unwrap();
+    }
+    let client = zk.options().read_only(true).connect(zk.connector()).await.unwrap();
+    let (lock, slots) = (Lock::new(&client, "/lock"), Semaphore::new(&client, "/slots", 2));
+    let not_there = |error: LockError| match error {
+        LockError::Client(error) => error.code(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(lock.try_acquire().await.map_err(not_there).unwrap_err(), Some(ErrorCode::NotReadOnly));
+    assert_eq!(slots.try_acquire(1).await.map_err(not_there).unwrap_err(), Some(ErrorCode::NotReadOnly));
+    let late = lock.acquire().timeout(secs(30));
+    assert!(matches!(zk.pass_time_until(late).await.unwrap(), Err(LockError::Timeout { .. })));
+    let creates = zk.counters().requests.get(&OpCode::Create2).copied();
+    assert!(creates <= Some(2), "{creates:?} in 30 s");
+
+    let waits = tokio::spawn(lock.acquire().into_future());
+    zk.advance(secs(60)).await.unwrap();
+    assert!(!waits.is_finished());
+    zk.endpoint(0).unwrap().set_read_only(false).await.unwrap();
+    let guard = zk.pass_time_until(waits).await.unwrap().unwrap().unwrap();
+    assert_eq!(client.state(), SessionState::Connected);
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]

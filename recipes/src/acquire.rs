@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use zoolet_client::SessionState;
 
 use crate::claim::{Notice, own};
 use crate::contender::{Entrant, Entry};
@@ -165,6 +166,10 @@ pub(crate) async fn attempt<G: From<Guard> + 'static>(
     setup: &Arc<Setup>,
     mut plan: Plan,
 ) -> Result<Option<G>, LockError> {
+    if setup.client.state() == SessionState::ConnectedReadOnly {
+        // What it sees there may be old, and it would wait for a server that takes writes. This is refused at once.
+        setup.client.sync(&setup.dir).await.map_err(|error| setup.error(error))?;
+    }
     if !looks_free(setup, &plan).await? {
         return Ok(None);
     }

@@ -106,7 +106,8 @@ impl Lock {
     /// for nothing. What it sees may be older than the answer, by which it may say `None` of a lock that is just free.
     ///
     /// # Errors
-    /// Those of [`Acquire`], but for [`LockError::Timeout`] and [`LockError::QueueFull`].
+    /// Those of [`Acquire`], but for [`LockError::Timeout`] and [`LockError::QueueFull`]; and [`LockError::Client`] with
+    /// `NotReadOnly` at a server that is cut off from its ensemble.
     /// # Cancel safety
     /// As of [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {

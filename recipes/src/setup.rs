@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_client::{Acl, Client, Create, Created, Error, ErrorCode, Reply, Stat, parent_of};
+use zoolet_client::{Acl, Client, Create, Created, Error, ErrorCode, Reply, SessionState, Stat, parent_of};
 
 use crate::error::LockError;
 use crate::hold::SuspendPolicy;
@@ -94,7 +94,11 @@ impl Setup {
             return Err(self.error(error));
         }
         let refused = matches!(error, Error::Refused { .. } | Error::MultiRefused { .. });
-        if refused && error.code() != Some(ErrorCode::SessionMoved) {
+        if error.code() == Some(ErrorCode::NotReadOnly) {
+            // The client looks for a server that takes writes; to ask this one again is of no use.
+            let mut states = self.client.states();
+            while states.next().await == Some(SessionState::ConnectedReadOnly) {}
+        } else if refused && error.code() != Some(ErrorCode::SessionMoved) {
             self.client.clock().sleep(PAUSE).await;
         }
         Ok(())
