@@ -214,6 +214,13 @@ async fn settings_that_cannot_work_are_errors_that_name_them() {
     assert!(error.to_string().starts_with("min_session_timeout = 9000"), "{error}");
     let Err(error) = Server::builder().tick_time(Duration::ZERO).start().await else { panic!("no tick") };
     assert!(error.to_string().starts_with("tick_time = 0"), "{error}");
+    for bind in ["127.0.0.1", "", ":2181", "localhost:", "localhost:70000"] {
+        let error = Server::builder().bind(bind).start().await.expect_err(bind);
+        let expected = format!(
+            "bind = {bind}: must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

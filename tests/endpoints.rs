@@ -91,7 +91,7 @@ async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() 
 async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
     let zk = keeper(2).await;
     zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
-    let reader = zk.options().read_only(true).connect(zk.connector_at(1)).await.unwrap();
+    let reader = zk.connect_at(1, zk.options().read_only(true)).await.unwrap();
     assert_eq!(reader.state(), SessionState::ConnectedReadOnly);
     zk.set("/a", "new").await.unwrap();
     assert_eq!(text(&reader, "/a").await, "old");

@@ -246,7 +246,7 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         )
     );
     assert_eq!(
-        told(zk.endpoint(1).err().expect("none")),
+        told(zk.endpoint(1).expect_err("none")),
         "no endpoint 1: there are 0, counted from 0; ask for more with `endpoints(n)` of a keeper or `pretend_ensemble(n)` of a server"
     );
     let builders = [
@@ -271,12 +271,12 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         ),
     ];
     for (builder, expected) in builders {
-        let error: KeeperError = builder.start().await.err().expect(expected);
+        let error: KeeperError = builder.start().await.expect_err(expected);
         assert_eq!(error.to_string(), expected);
     }
     let nowhere = zk.server().in_process_at(1)().await.unwrap_err();
     assert_eq!(nowhere.to_string(), "there is no endpoint 1: there are 1, counted from 0");
-    let missing = Keeper::builder().tree_file("no/such/file").start().await.err().expect("no file");
+    let missing = Keeper::builder().tree_file("no/such/file").start().await.expect_err("no file");
     assert!(missing.to_string().starts_with("initial tree no/such/file: "), "{missing}");
 }
 

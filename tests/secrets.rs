@@ -99,6 +99,15 @@ fn settings_do_not_show_the_super_digest() {
     assert!(!shown.contains(DIGEST), "{shown}");
 }
 
+#[tokio::test]
+async fn a_super_digest_that_nobody_can_have_is_refused_and_not_shown() {
+    let refused = Server::builder().super_digest("super:open-sesame").start().await.expect_err("a password");
+    assert_eq!(
+        refused.to_string(),
+        "super_digest = (not shown): must be user:base64(sha1(user:password)), 28 characters behind the colon"
+    );
+}
+
 #[test]
 fn handshakes_and_auth_packets_do_not_show_what_they_carry() {
     let shown = format!("{:?}", auth("digest", &format!("ali:{PASSWORD}")).request);

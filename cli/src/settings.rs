@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use zoolet_proto::is_digest_id;
 use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 
 use crate::duration;
@@ -223,12 +224,10 @@ pub(crate) fn words(text: &str) -> Result<Words, String> {
 
 /// Tells whether it can be a super digest at all. One that cannot would just never match.
 pub(crate) fn check_super_digest(text: &str) -> Result<(), &'static str> {
-    let base64 = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '/';
-    let sha1 =
-        |digest: &str| digest.len() == 28 && digest.strip_suffix('=').is_some_and(|d| d.chars().all(base64));
-    match text.rsplit_once(':') {
-        Some((user, digest)) if !user.is_empty() && sha1(digest) => Ok(()),
-        _ => Err("must be user:base64(sha1(user:password)), 28 characters behind the colon"),
+    if is_digest_id(text) {
+        Ok(())
+    } else {
+        Err("must be user:base64(sha1(user:password)), 28 characters behind the colon")
     }
 }
 

@@ -53,5 +53,5 @@ pub use zoolet_clock::Clock;
 pub use zoolet_proto::records::ClientInfo;
 pub use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, ZnodePath, Zxid,
-    parent_of,
+    digest_id, parent_of,
 };

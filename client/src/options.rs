@@ -98,7 +98,8 @@ impl ConnectOptions {
     /// How long each call may take that does not set its own [`timeout`](crate::Call::timeout).
     ///
     /// Default: without a limit of its own. It ends nevertheless: without a connection it waits no longer than the
-    /// session timeout, and a connection that is silent for two thirds of that is given up.
+    /// session timeout, and a connection that is silent for two thirds of that, or leaves a reply out before another, is given
+    /// up. A server that answered pings and nothing else would keep it waiting.
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = Some(timeout);
         self
@@ -113,7 +114,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Adds an identity, such as `digest` with `user:password`, before the first request and on every connection.
+    /// Adds an identity, such as `digest` with `user:password` (to whom [`Acl::digest`](crate::Acl::digest) gives rights), before the first request and on every connection.
     /// If a server refuses it, the session ends as [`AuthFailed`](crate::SessionState::AuthFailed).
     ///
     /// Default: none but the address of the client.

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::ops::BitOr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::BytesMut;
+use sha1::{Digest, Sha1};
 
 use crate::jute::{Flaw, Jute, Parsed, put_str, refuse};
 
@@ -78,6 +81,17 @@ impl Acl {
         Self { perms, scheme: scheme.into(), id: id.into() }
     }
 
+    /// An entry for who authenticates with the scheme `digest` by this name and password.
+    ///
+    /// ```
+    /// # use zoolet_proto::{Acl, Perms};
+    /// let reader = Acl::digest(Perms::READ, "bob", "secret");
+    /// assert_eq!((reader.scheme.as_str(), reader.id.as_str()), ("digest", "bob:fyVmFCwVbTJYrznoSu1koqYEYF0="));
+    /// ```
+    pub fn digest(perms: Perms, user: &str, password: &str) -> Self {
+        Self::new(perms, "digest", digest_id(format!("{user}:{password}").as_bytes()))
+    }
+
     /// Everything for everybody, the usual ACL: `world:anyone:cdrwa`.
     pub fn open() -> Vec<Self> {
         vec![Self::new(Perms::ALL, "world", "anyone")]
@@ -92,6 +106,24 @@ impl Acl {
     pub fn read_only() -> Vec<Self> {
         vec![Self::new(Perms::READ, "world", "anyone")]
     }
+}
+
+/// The id of the scheme `digest` for credentials, which are `user:password`: `user:base64(sha1(user:password))`. What is no
+/// text in them is read as replacement characters (`DigestAuthenticationProvider.generateDigest`).
+///
+/// So stand the ids in an ACL, and who may do everything in the settings of a server.
+pub fn digest_id(credentials: &[u8]) -> String {
+    let credentials = String::from_utf8_lossy(credentials);
+    let user = credentials.split(':').next().unwrap_or_default();
+    format!("{user}:{}", BASE64.encode(Sha1::digest(credentials.as_bytes())))
+}
+
+/// Whether that could be the id of anybody: a user, and a SHA-1 behind the last colon.
+pub fn is_digest_id(id: &str) -> bool {
+    let base64 = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '/';
+    let sha1 =
+        |hash: &str| hash.len() == 28 && hash.strip_suffix('=').is_some_and(|hash| hash.chars().all(base64));
+    id.rsplit_once(':').is_some_and(|(user, hash)| !user.is_empty() && sha1(hash))
 }
 
 impl fmt::Debug for Acl {
@@ -123,5 +155,22 @@ impl Jute for Acl {
         self.perms.0.encode(out);
         put_str(&self.scheme, out);
         put_str(&self.id, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_the_hash_of_user_and_password() {
+        assert_eq!(digest_id(b"bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
+        // What is no UTF-8 is replaced before, as a real server showed.
+        assert_eq!(digest_id(b"u\xe4:p\xe4"), "u\u{fffd}:XPvHYIDhEttyoBuJYS5s2SXk1ZY=");
+        assert!(is_digest_id(&digest_id(b"bob:pw")) && is_digest_id(&digest_id(b"bob:p:w")));
+        for text in ["", "bob", "bob:pw", ":ikIaKsbtGweaHnb/jKn7OHqbunM=", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM"]
+        {
+            assert!(!is_digest_id(text), "{text}");
+        }
     }
 }

@@ -29,7 +29,7 @@ mod reply;
 mod request;
 mod stat;
 
-pub use acl::{Acl, Perms};
+pub use acl::{Acl, Perms, digest_id, is_digest_id};
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, OpCode, WatcherType};
 pub use id::{SessionId, Xid, Zxid};
 pub use jute::{Flaw, Jute, NameList};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zoolet_clock::Clock;
 use zoolet_core::CoreConfig;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, FourLetterWord};
+use zoolet_proto::is_digest_id;
 
 use crate::error::{SettingError, StartError};
 use crate::server::Server;
@@ -216,14 +217,18 @@ impl ServerBuilder {
         self
     }
 
-    /// The digest `user:base64(sha1(user:password))` whose owner may do everything. Default: nobody
-    /// (`DigestAuthenticationProvider.superDigest`).
+    /// The digest `user:base64(sha1(user:password))` whose owner may do everything, as [`digest_id`](zoolet_proto::digest_id)
+    /// makes it of `user:password`. Default: nobody (`DigestAuthenticationProvider.superDigest`).
     pub fn super_digest(mut self, digest: impl Into<String>) -> Self {
         self.core.super_digest = Some(digest.into());
         self
     }
 
     /// Whether hard quotas refuse writes. Default: no (`enforceQuota`).
+    ///
+    /// A quota on `/q` is two znodes, as in Apache: `/zookeeper/quota/q/zookeeper_limits` with a text such as
+    /// `count=-1,bytes=-1=;byteHardLimit=1000;countHardLimit=3`, and beside it `zookeeper_stats` with `count=0,bytes=0`, without
+    /// which nothing is counted and nothing refused. `zkCli.sh setquota` writes both.
     pub fn enforce_quota(mut self, enforce: bool) -> Self {
         self.core.enforce_quota = enforce;
         self
@@ -259,6 +264,15 @@ impl ServerBuilder {
 
     fn check(&self) -> Result<(), SettingError> {
         let wrong = |setting, value: i64, mend| Err(SettingError { setting, value: value.to_string(), mend });
+        let is_bind = |bind: &&String| {
+            let parts = bind.rsplit_once(':');
+            parts.is_some_and(|(address, port)| !address.is_empty() && port.parse::<u16>().is_ok())
+        };
+        if let Some(bind) = self.binds.iter().find(|bind| !is_bind(bind)) {
+            let value = bind.escape_debug().to_string();
+            let mend = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
+            return Err(SettingError { setting: "bind", value, mend });
+        }
         let core = &self.core;
         if core.tick_time < 1 {
             return wrong("tick_time", core.tick_time.into(), "must be at least a millisecond");
@@ -279,6 +293,11 @@ impl ServerBuilder {
         }
         if core.container_max_per_minute < 1 {
             return wrong("container_max_per_minute", core.container_max_per_minute, "must be at least 1");
+        }
+        if core.super_digest.as_deref().is_some_and(|digest| !is_digest_id(digest)) {
+            let value = "(not shown)".to_owned();
+            let mend = "must be user:base64(sha1(user:password)), 28 characters behind the colon";
+            return Err(SettingError { setting: "super_digest", value, mend });
         }
         // A connect request has 44 or 45 bytes: with less nobody could come in.
         if self.net.max_frame < 64 {

@@ -1,5 +1,6 @@
 //! [`Server`]: the handle to a running server.
 
+use std::fmt;
 use std::future::Ready;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -163,6 +164,12 @@ impl Server {
     pub async fn shutdown(self) {
         self.shared.halt();
         self.shared.tasks.wait().await;
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("addrs", &self.addrs).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`Keeper`]: a server and its clients in the hands of a test.
 
+use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// Everything a [`Fixture`] shows and does is there too: `zk.tree()`, `zk.faults()`, `zk.watches()`, `zk.wait_for(..)`. Those
 /// that a keeper has under the same name do what the fixture does and then wait until everybody has acted on it: the
-/// events are in their channels, clients that lost their connection are back.
+/// events are in their channels, clients that lost their connection are back. Who loses the next one before anything was
+/// answered on it pauses first, for which time must pass: `zk.pass_time_until(client.ended())`, say.
 ///
 /// ```
 /// use std::time::Duration;
@@ -70,6 +72,15 @@ pub struct Keeper {
     pub(super) endpoints: usize,
 }
 
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper")
+            .field("server", &self.server)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Keeper {
     /// A server in memory without a socket, on a manual clock, with a seed of its own. To repeat a run that failed set
     /// `ZOOLET_SEED` to the seed that was printed.
@@ -105,11 +116,7 @@ impl Keeper {
     /// # Panics
     /// As [`client`](Keeper::client), and if there is no such endpoint.
     pub async fn client_at(&self, endpoint: usize) -> Client {
-        if endpoint >= self.endpoints {
-            let endpoints = self.fixture.endpoints();
-            panic!("{}", FixtureError::NoEndpoint { number: endpoint, endpoints });
-        }
-        match self.in_time(self.options().connect(self.connector_at(endpoint))).await {
+        match self.connect_at(endpoint, self.options()).await {
             Ok(client) => client,
             Err(error) => panic!("no session for a client at endpoint {endpoint}: {error}"),
         }
@@ -136,6 +143,25 @@ impl Keeper {
     /// If the server does not come to rest.
     pub async fn connect(&self, options: ConnectOptions) -> Result<Client, zoolet_client::Error> {
         self.in_time(options.connect(self.connector())).await
+    }
+
+    /// As [`connect`](Keeper::connect), with the first connection at one endpoint of a pretend ensemble, counted from 0.
+    ///
+    /// # Errors
+    /// As [`ConnectOptions::connect`].
+    ///
+    /// # Panics
+    /// If the server does not come to rest, and if there is no such endpoint.
+    pub async fn connect_at(
+        &self,
+        endpoint: usize,
+        options: ConnectOptions,
+    ) -> Result<Client, zoolet_client::Error> {
+        if endpoint >= self.endpoints {
+            let endpoints = self.fixture.endpoints();
+            panic!("{}", FixtureError::NoEndpoint { number: endpoint, endpoints });
+        }
+        self.in_time(options.connect(self.connector_at(endpoint))).await
     }
 
     async fn in_time<F: Future>(&self, future: F) -> F::Output {

@@ -11,6 +11,7 @@ mod glob;
 mod matcher;
 mod rules;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,12 @@ pub(crate) use rules::Rules;
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.shared.with_fixture(|fixture| fixture.rules.list())).finish()
+    }
 }
 
 impl Faults {

@@ -81,7 +81,8 @@ impl Rules {
             1 => ", has fired once".to_owned(),
             more => format!(", has fired {more} times"),
         };
-        self.rules.iter().map(|rule| format!("{}: {}{}", rule.matcher, rule.action, fired(rule))).collect()
+        let line = |rule: &Rule| format!("{}: {}: {}{}", rule.id.0, rule.matcher, rule.action, fired(rule));
+        self.rules.iter().map(line).collect()
     }
 }
 
