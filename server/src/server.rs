@@ -157,7 +157,7 @@ impl Server {
     }
 
     /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
-    /// their connections end.
+    /// their connections end; those whose sessions are to be closed close before.
     ///
     /// # Cancel safety
     /// The server stops even if the future is dropped; only the waiting ends.

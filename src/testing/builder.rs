@@ -87,7 +87,7 @@ impl KeeperBuilder {
     }
 
     /// A pretend ensemble of so many endpoints: [`Keeper::client_at`] connects to them, and
-    /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default: a server of its own.
+    /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default, and for less than two: a server of its own.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
         self.endpoints = Some(endpoints);
         self
