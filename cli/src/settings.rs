@@ -242,9 +242,10 @@ fn max_frame(text: &str) -> Result<usize, String> {
 }
 
 fn bind(text: &str) -> Result<String, String> {
-    match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
-        _ => Err("must be an address and a port, such as 127.0.0.1:2181 or [::1]:0".to_owned()),
+    if ServerBuilder::is_address(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an address and a port, such as 127.0.0.1:2181 or [::1]:0".to_owned())
     }
 }
 

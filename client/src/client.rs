@@ -43,8 +43,9 @@ use crate::watch::{Handle, WatchStream};
 /// A read that is under way is sent again on the next connection, as it changes nothing; it fails when three were lost
 /// under it. A write that is under way fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] says that
 /// its outcome is unknown; the next connection then begins with a `sync`, so that reads behind it show it if it was
-/// executed. A read that was sent before it may show it too, if it had to be sent again. Requests sent while there is no connection wait for one, no longer than the session timeout. That no server can be
-/// reached is never taken for an expiry: the server alone decides on that, and it may have been down itself.
+/// executed. A read that was sent before it may show it too, if it had to be sent again. Requests sent while there is no
+/// connection wait for one, no longer than the session timeout. That no server can be reached is
+/// never taken for an expiry: the server alone decides on that, and it may have been down itself.
 ///
 /// # Errors of every call
 /// Besides those a method names: `Refused` with `NoAuth` where an ACL forbids it, `InvalidPath`, `RequestTooLarge`,

@@ -114,7 +114,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Adds an identity, such as `digest` with `user:password` (to whom [`Acl::digest`](crate::Acl::digest) gives rights), before the first request and on every connection.
+    /// Adds an identity, such as `digest` with `user:password` (to whom [`Acl::digest`](crate::Acl::digest) gives rights),
+    /// before the first request and on every connection.
     /// If a server refuses it, the session ends as [`AuthFailed`](crate::SessionState::AuthFailed).
     ///
     /// Default: none but the address of the client.
@@ -178,7 +179,8 @@ impl ConnectOptions {
     /// The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`, `RequestTooLarge` where an identity is, `Unreachable` when the time is up, `AuthFailed`; `Closed` if the target is a closure and panics.
+    /// `InvalidTarget`, `RequestTooLarge` where an identity is, `Unreachable` when the time is up, `AuthFailed`; `Closed` if
+    /// the target is a closure and panics.
     /// # Ordering and cancel safety
     /// Dropping the future closes what has come of it. The identities of [`auth`](ConnectOptions::auth) have been sent,
     /// but perhaps not been answered, when this returns.

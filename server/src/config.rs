@@ -262,13 +262,15 @@ impl ServerBuilder {
         Server::start(self).await
     }
 
+    /// Whether that is an address and a port, as [`bind`](ServerBuilder::bind) needs them; nothing is looked up.
+    pub fn is_address(addr: &str) -> bool {
+        let parts = addr.rsplit_once(':');
+        parts.is_some_and(|(address, port)| !address.is_empty() && port.parse::<u16>().is_ok())
+    }
+
     fn check(&self) -> Result<(), SettingError> {
         let wrong = |setting, value: i64, mend| Err(SettingError { setting, value: value.to_string(), mend });
-        let is_bind = |bind: &&String| {
-            let parts = bind.rsplit_once(':');
-            parts.is_some_and(|(address, port)| !address.is_empty() && port.parse::<u16>().is_ok())
-        };
-        if let Some(bind) = self.binds.iter().find(|bind| !is_bind(bind)) {
+        if let Some(bind) = self.binds.iter().find(|bind| !Self::is_address(bind)) {
             let value = bind.escape_debug().to_string();
             let mend = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
             return Err(SettingError { setting: "bind", value, mend });

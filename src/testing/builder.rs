@@ -87,7 +87,8 @@ impl KeeperBuilder {
     }
 
     /// A pretend ensemble of so many endpoints: [`Keeper::client_at`] connects to them, and
-    /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default, and for less than two: a server of its own.
+    /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default, and for
+    /// less than two: a server of its own.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
         self.endpoints = Some(endpoints);
         self
@@ -118,8 +119,9 @@ impl KeeperBuilder {
     }
 
     /// Znodes that are there from the start, one on a line: a path and its data, as text in quotes or as `x'00ff'`; the
-    /// data may be left out. A path with blanks stands in double quotes too. What a listing of [`tree`](zoolet_server::Fixture::tree) says of versions is passed over. Empty
-    /// lines and those that begin with `#` do not count.
+    /// data may be left out. A path with blanks stands in double quotes too. What a listing of
+    /// [`tree`](zoolet_server::Fixture::tree) says of versions is passed over. Empty lines and those that begin with
+    /// `#` do not count.
     ///
     /// ```
     /// # use zoolet::testing::Keeper;

@@ -108,18 +108,24 @@ async fn what_a_lagging_endpoint_owes_comes_whole_when_it_catches_up() {
 }
 
 #[tokio::test]
-async fn who_asks_for_much_and_goes_leaves_nothing_behind_and_all_it_asked_for_is_done() {
-    let (zk, mut peer) = with_a_long_znode(settings()).await;
-    zk.faults().on(request()).delay_request(secs(1)).unwrap();
-    peer.send_all(asks()).await;
-    zk.idle().await;
-    zk.fixture.clock().advance(secs(1)).unwrap();
-    let conn = peer.conn();
-    assert_eq!(peer.hear().await, "1 ok");
-    drop(peer);
-    zk.idle().await;
-    assert!(!zk.holds_up(conn) && !zk.is_open(conn));
-    assert_eq!(zk.children("/"), ["last", "long", "zookeeper"]);
+async fn who_asks_for_much_and_goes_or_says_no_more_leaves_nothing_behind_and_all_it_asked_for_is_done() {
+    for goes in [true, false] {
+        let (zk, mut peer) = with_a_long_znode(settings()).await;
+        zk.faults().on(request()).delay_request(secs(1)).unwrap();
+        peer.send_all(asks()).await;
+        zk.idle().await;
+        zk.fixture.clock().advance(secs(1)).unwrap();
+        let conn = peer.conn();
+        assert_eq!(peer.hear().await, "1 ok");
+        let mut stays = (!goes).then_some(peer);
+        if let Some(peer) = &mut stays {
+            // It has said its last word, and takes nothing.
+            peer.stream.shutdown().await.unwrap();
+        }
+        zk.idle().await;
+        assert!(!zk.holds_up(conn) && !zk.is_open(conn), "goes: {goes}");
+        assert_eq!(zk.children("/"), ["last", "long", "zookeeper"], "goes: {goes}");
+    }
 }
 
 #[tokio::test]
@@ -205,21 +211,6 @@ async fn events_that_are_not_taken_close_the_connection_whatever_waits_before_th
         }
         assert!((20..150).contains(&events), "{events} of 10 kB, where 1 MB may wait; delayed: {delayed}");
     }
-}
-
-#[tokio::test]
-async fn who_has_said_its_last_word_and_takes_nothing_leaves_nothing_behind_and_all_it_asked_for_is_done() {
-    let (zk, mut peer) = with_a_long_znode(settings()).await;
-    zk.faults().on(request()).delay_request(secs(1)).unwrap();
-    peer.send_all(asks()).await;
-    zk.idle().await;
-    zk.fixture.clock().advance(secs(1)).unwrap();
-    let conn = peer.conn();
-    assert_eq!(peer.hear().await, "1 ok");
-    peer.stream.shutdown().await.unwrap();
-    zk.idle().await;
-    assert!(!zk.holds_up(conn) && !zk.is_open(conn));
-    assert_eq!(zk.children("/"), ["last", "long", "zookeeper"]);
 }
 
 #[tokio::test]

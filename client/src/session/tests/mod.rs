@@ -122,6 +122,13 @@ fn data() -> Reply {
     Reply::Data(None, Stat::default())
 }
 
+/// The answer to a connect request.
+fn welcome(session: i64, read_only: bool) -> ConnectResponse {
+    let (password, session) = (Bytes::from_static(&[9; 16]), SessionId(session));
+    let timeout = TIMEOUT.as_millis() as i32;
+    ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
+}
+
 fn settings() -> Settings {
     Settings {
         session_timeout: TIMEOUT,
@@ -166,13 +173,7 @@ impl Desk {
         }
         self.session.handle_connected(self.now);
         let request = jute::parse(&self.frames()[0]).expect("a connect request");
-        self.frame(|out| {
-            let password = Bytes::from_static(&[9; 16]);
-            let session = SessionId(5);
-            let timeout = TIMEOUT.as_millis() as i32;
-            ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
-                .encode_frame(out);
-        });
+        self.frame(|out| welcome(5, read_only).encode_frame(out));
         request
     }
 

@@ -9,13 +9,10 @@ fn read_only() -> Desk {
     desk
 }
 
-/// The answer to a connect request.
-fn welcome(session: i64, read_only: bool) -> BytesMut {
+/// An answer to a connect request as it comes, without its length.
+fn framed(answer: &ConnectResponse) -> BytesMut {
     let mut out = BytesMut::new();
-    let (password, session) = (Bytes::from_static(&[9; 16]), SessionId(session));
-    let timeout = TIMEOUT.as_millis() as i32;
-    ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
-        .encode_frame(&mut out);
+    answer.encode_frame(&mut out);
     out.split_off(frame::PREFIX)
 }
 
@@ -110,12 +107,12 @@ fn an_answer_ends_the_connection_before_and_is_that_to_the_handshake_of_the_next
     desk.session.handle_search_connected(asked);
     desk.pass(MS);
     let epoch = desk.session.epoch();
-    assert!(desk.session.handle_search_answered(desk.now, &welcome(6, false)));
+    assert!(desk.session.handle_search_answered(desk.now, &framed(&welcome(6, false))));
     assert_ne!(desk.session.epoch(), epoch);
     assert_eq!((desk.session.link(), desk.state()), (Link::Up, SessionState::Disconnected));
     let mut write = desk.call(set("/a"));
     desk.sent();
-    desk.session.handle_frame(desk.now, &welcome(6, false)).expect("a session");
+    desk.session.handle_frame(desk.now, &framed(&welcome(6, false))).expect("a session");
     assert_eq!(desk.shared.last_contact(), asked, "a lease counts from when the session was asked for");
     assert_eq!(desk.state(), SessionState::Connected);
     assert_eq!(desk.sent(), [get("/a"), set("/a")], "a read that was under way is asked again");
@@ -126,10 +123,8 @@ fn an_answer_ends_the_connection_before_and_is_that_to_the_handshake_of_the_next
 
 #[test]
 fn what_is_no_grant_leaves_everything_as_it_was_but_for_the_end_of_a_known_session() {
-    let mut refusal = BytesMut::new();
-    ConnectResponse::refusal(Some(false)).encode_frame(&mut refusal);
-    let refusal = refusal.split_off(frame::PREFIX);
-    for answer in [&welcome(6, true)[..], &refusal, b"no answer"] {
+    let refusal = framed(&ConnectResponse::refusal(Some(false)));
+    for answer in [&framed(&welcome(6, true))[..], &refusal, b"no answer"] {
         let mut desk = read_only();
         until_it_searches(&mut desk);
         desk.session.handle_search_connected(desk.now);
