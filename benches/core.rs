@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use zoolet_core::{ConnId, Core, CoreConfig, Input, Millis};
 use zoolet_proto::records::{ConnectRequest, Create, Delete, GetChildren, GetData, SetData};
 use zoolet_proto::{Acl, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis};
 
 const NOW: Millis = Millis(1_000);
 

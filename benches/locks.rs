@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
-use zoolet::testing::Keeper;
+use zoolet::testing::TestServer;
 use zoolet::{Client, Guard, Lock, LockError, Server};
 
 const DIR: &str = "/locks/bench";
@@ -233,7 +233,7 @@ async fn queues() -> Outcome {
 /// What a server does for a hand-off with so many waiting: requests and events, by its own count.
 async fn counted(waiting: usize) -> Outcome<(f64, f64)> {
     const TIMES: u32 = 20;
-    let zk = Keeper::start().await;
+    let zk = TestServer::start().await;
     let mut clients = Vec::with_capacity(waiting + 1);
     for _ in 0..=waiting {
         clients.push(zk.client().await);

@@ -2,11 +2,11 @@
 //! reply can mean; the report shows it. `cargo run --example failing`
 
 use zoolet::client::{Client, Error};
-use zoolet::testing::{Keeper, create};
+use zoolet::testing::{TestServer, create};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let zk = Keeper::builder().seed(7).znode("/locks/job", "").start().await?;
+    let zk = TestServer::builder().seed(7).znode("/locks/job", "").start().await?;
     let (a, b) = (zk.client().await, zk.client().await);
     zk.faults().on(create().path("/locks/**").nth(1)).lose_reply()?;
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use zoolet::testing::{Keeper, handshake};
+use zoolet::testing::{TestServer, handshake};
 use zoolet::{FencingToken, HoldState, Lock};
 
 /// A file, say, whose server keeps the highest token that it has seen.
@@ -29,7 +29,7 @@ impl Store {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A server whose time is ours, so that a pause of a minute takes no minute.
-    let zk = Keeper::start().await;
+    let zk = TestServer::start().await;
     let (a, b) = (zk.client().await, zk.client().await);
     let mut store = Store::default();
 

@@ -4,7 +4,7 @@
 
 use zoolet::Client;
 use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
-use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::testing::{OpCode, TestServer, op};
 
 /// Reads, decides, and says what is to be written; it may be run more than once, and has no other effect.
 async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
@@ -25,7 +25,7 @@ async fn withdraw(zk: &Client, ticket: &Ticket, amount: u64) -> Result<Outcome, 
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Keeper::builder().znode("/accounts/ann", "100").start().await?;
+    let server = TestServer::builder().znode("/accounts/ann", "100").start().await?;
     let zk = server.client().await;
 
     // Drawn before the first attempt, and kept with the order.

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use zoolet::Client;
 use zoolet::recipes::{Barrier, BarrierError, DoubleBarrier, Inside};
-use zoolet::testing::{Keeper, request};
+use zoolet::testing::{TestServer, request};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
     let barrier = Barrier::new(client, PATH);
@@ -36,7 +36,7 @@ fn round(client: &Client) -> impl Future<Output = Result<(), BarrierError>> + Se
 #[tokio::test]
 async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
     at_every_request(async |mishap, nth| {
-        let zk = Keeper::start().await;
+        let zk = TestServer::start().await;
         let (client, other) = (zk.client().await, zk.client().await);
         let barrier = Barrier::new(&client, PATH);
         let both = async move {
@@ -62,7 +62,7 @@ async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
 
 #[tokio::test]
 async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since() {
-    let zk = Keeper::start().await;
+    let zk = TestServer::start().await;
     let (client, other) = (zk.client().await, zk.client().await);
     let barrier = Barrier::new(&client, PATH);
     barrier.raise().await.unwrap();
@@ -83,7 +83,7 @@ async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since
 async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
     for lose in [false, true] {
         for nth in 1.. {
-            let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+            let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
             let client = zk.client().await;
             let at = zk.faults().on(request().session(client.session_id()).nth(nth));
             if lose { at.lose_reply() } else { at.drop_request() }.unwrap();
@@ -104,7 +104,7 @@ async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
 #[tokio::test]
 async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again() {
     for again in [false, true] {
-        let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+        let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
         let waiting = wait(&client);
         zk.wait_until_idle().await.unwrap();
@@ -122,7 +122,7 @@ async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again()
 
 #[tokio::test]
 async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
-    let zk = Keeper::builder().endpoints(2).znode("/barriers", "").start().await.unwrap();
+    let zk = TestServer::builder().endpoints(2).znode("/barriers", "").start().await.unwrap();
     let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
     let late = zk.endpoint(1).unwrap();
     late.lag().await.unwrap();
@@ -140,7 +140,7 @@ async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
 #[tokio::test]
 async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
     for nth in 1.. {
-        let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+        let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
         let at = zk.faults().on(request().session(client.session_id()).nth(nth));
         at.delay_reply(Duration::from_millis(50)).unwrap();
@@ -158,7 +158,7 @@ async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
 
 #[tokio::test]
 async fn expired_who_waits_is_told() {
-    let zk = Keeper::builder().znode("/barrier", "").start().await.unwrap();
+    let zk = TestServer::builder().znode("/barrier", "").start().await.unwrap();
     let client = zk.client().await;
     let barrier = Barrier::new(&client, "/barrier");
     let waiting = tokio::spawn(async move { barrier.wait().await });
@@ -178,7 +178,7 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
     // First, second or last to come: what it has to ask differs.
     for before in 0..3 {
         let requests = at_every_request(async |mishap, nth| {
-            let zk = Keeper::start().await;
+            let zk = TestServer::start().await;
             let client = zk.client().await;
             let others = [zk.client().await, zk.client().await];
             let mut rounds = Vec::new();
@@ -237,7 +237,7 @@ fn enter(client: &Client) -> JoinHandle<Result<Inside, BarrierError>> {
 
 #[tokio::test]
 async fn who_joins_just_after_a_round_began_is_not_in_it() {
-    let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
     let [late, b, c, d] = [zk.client().await, zk.client().await, zk.client().await, zk.client().await];
     // It has seen no sign of a round, and its create is on its way.
     let create = zk.faults().on(request().session(late.session_id()).nth(2));
@@ -264,7 +264,7 @@ async fn who_joins_just_after_a_round_began_is_not_in_it() {
 
 #[tokio::test]
 async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
-    let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
     let [gone, b, c] = [zk.client().await, zk.client().await, zk.client().await];
     let waiting = enter(&gone);
     zk.wait_until_idle().await.unwrap();
@@ -289,7 +289,7 @@ async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
 async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_its_way() {
     for before in 0..3 {
         for nth in 1.. {
-            let zk = Keeper::start().await;
+            let zk = TestServer::start().await;
             let client = zk.client().await;
             let others = [zk.client().await, zk.client().await];
             let mut rounds = Vec::new();
@@ -329,7 +329,7 @@ async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_i
 
 #[tokio::test]
 async fn who_comes_first_asks_five_times_to_enter_and_is_told_the_rest() {
-    let zk = Keeper::builder().znode(PATH, "").start().await.unwrap();
+    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     let asked = |client: &Client| {
         let requests = zk.requests(client.session_id());

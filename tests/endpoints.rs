@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use common::{Hello, Wire, ping};
 use zoolet::recipes::LockError;
-use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, EventType, Lock, Semaphore, SessionState};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-async fn keeper(endpoints: usize) -> Keeper {
-    Keeper::builder().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
+async fn test_server(endpoints: usize) -> TestServer {
+    TestServer::builder().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
 }
 
 async fn text(zk: &Client, path: &str) -> String {
@@ -26,7 +26,7 @@ async fn text(zk: &Client, path: &str) -> String {
 
 #[tokio::test]
 async fn an_endpoint_that_lags_shows_the_past_until_sync_has_caught_up() {
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
     let late = zk.endpoint(1).unwrap();
     late.lag().await.unwrap();
@@ -46,7 +46,7 @@ async fn an_endpoint_that_lags_shows_the_past_until_sync_has_caught_up() {
 
 #[tokio::test]
 async fn a_watch_at_an_endpoint_that_lags_tells_when_the_endpoint_learns_of_the_change() {
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     let there = zk.client_at(1).await;
     let (_, _, watch) = there.get_data("/a").watch().await.unwrap();
     let late = zk.endpoint(1).unwrap();
@@ -60,7 +60,7 @@ async fn a_watch_at_an_endpoint_that_lags_tells_when_the_endpoint_learns_of_the_
 
 #[tokio::test]
 async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_the_next() {
-    let zk = keeper(3).await;
+    let zk = test_server(3).await;
     let client = zk.client_at(0).await;
     let id = client.session_id();
     zk.endpoint(1).unwrap().lag().await.unwrap();
@@ -76,7 +76,7 @@ async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_t
 #[tokio::test]
 async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() {
     for tcp in [false, true] {
-        let builder = Keeper::builder().endpoints(2);
+        let builder = TestServer::builder().endpoints(2);
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
         a.create("/mine", "").ephemeral().await.unwrap();
@@ -89,7 +89,7 @@ async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() 
 
 #[tokio::test]
 async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
     let reader = zk.connect_at(1, zk.options().read_only(true)).await.unwrap();
     assert_eq!(reader.state(), SessionState::ConnectedReadOnly);
@@ -104,7 +104,7 @@ async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
 #[tokio::test]
 async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_itself() {
     for tcp in [false, true] {
-        let builder = Keeper::builder().endpoints(3).znode("/a", "old");
+        let builder = TestServer::builder().endpoints(3).znode("/a", "old");
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         for cut_off in [0, 1, 2] {
             zk.endpoint(cut_off).unwrap().set_read_only(true).await.unwrap();
@@ -124,7 +124,7 @@ async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_its
 
 #[tokio::test]
 async fn at_an_endpoint_that_is_cut_off_a_lock_waits_without_asking_and_a_try_fails_at_once() {
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     for at in 0..2 {
         zk.endpoint(at).unwrap().set_read_only(true).await.unwrap();
     }
@@ -152,7 +152,7 @@ async fn at_an_endpoint_that_is_cut_off_a_lock_waits_without_asking_and_a_try_fa
 
 #[tokio::test]
 async fn a_session_that_expires_is_alive_to_an_endpoint_that_lags() {
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
     a.create("/leader", "").ephemeral().await.unwrap();
     let late = zk.endpoint(1).unwrap();
@@ -198,12 +198,12 @@ impl Waiting for Ours {
 
 /// It resumes its session at the next endpoint, as it should, and forgets that its watches went with the connection.
 struct Forgetful<'k> {
-    zk: &'k Keeper,
+    zk: &'k TestServer,
     wire: Wire,
 }
 
 impl<'k> Forgetful<'k> {
-    async fn new(zk: &'k Keeper) -> Self {
+    async fn new(zk: &'k TestServer) -> Self {
         let wire =
             Wire::open(zk.server().in_process_at(0)().into_inner().expect("a connection"), Hello::new())
                 .await;
@@ -229,7 +229,7 @@ impl Waiting for Forgetful<'_> {
     }
 }
 
-async fn hears_of_a_change(zk: &Keeper, client: &mut impl Waiting) -> bool {
+async fn hears_of_a_change(zk: &TestServer, client: &mut impl Waiting) -> bool {
     client.wait().await;
     if zk.endpoints() > 1 {
         zk.endpoint(0).expect("the first").kill().await.expect("it lives");
@@ -242,13 +242,13 @@ async fn hears_of_a_change(zk: &Keeper, client: &mut impl Waiting) -> bool {
 
 #[tokio::test]
 async fn a_client_that_forgets_its_watches_passes_on_one_endpoint_and_is_found_out_on_two() {
-    let zk = keeper(1).await;
+    let zk = test_server(1).await;
     assert!(hears_of_a_change(&zk, &mut Forgetful::new(&zk).await).await);
-    let zk = keeper(2).await;
+    let zk = test_server(2).await;
     assert!(!hears_of_a_change(&zk, &mut Forgetful::new(&zk).await).await);
 
     for endpoints in [1, 2] {
-        let zk = keeper(endpoints).await;
+        let zk = test_server(endpoints).await;
         let client = zk.client().await;
         assert!(hears_of_a_change(&zk, &mut Ours { client, watch: None }).await, "{endpoints} endpoints");
     }
@@ -268,7 +268,7 @@ async fn now<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> 
 #[tokio::test]
 async fn a_read_shows_the_write_that_was_lost_before_it_and_what_a_dropped_sync_stood_for() {
     for synced in [false, true] {
-        let zk = keeper(2).await;
+        let zk = test_server(2).await;
         let (here, other) = (zk.client_at(0).await, zk.client_at(0).await);
         let behind = zk.endpoint(1).unwrap();
         behind.lag().await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use zoolet::testing::Keeper;
+use zoolet::testing::TestServer;
 use zoolet::{Lock, SessionState};
 
 macro_rules! hundreds {
@@ -29,7 +29,7 @@ macro_rules! hundreds {
 hundreds! { first second third fourth fifth }
 
 async fn a_leader_is_replaced_when_its_session_expires(test: &'static str) {
-    let zk = Keeper::builder().znode("/app/test", test).start().await.expect("a server");
+    let zk = TestServer::builder().znode("/app/test", test).start().await.expect("a server");
     let (one, two) = (zk.client().await, zk.client().await);
     let leader = Lock::new(&one, "/app/leader").acquire().await.expect("nobody else wants it");
     let next = Lock::new(&two, "/app/leader");

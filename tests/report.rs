@@ -26,7 +26,7 @@ fn a_test_that_fails_prints_what_a_stranger_needs_to_find_the_mistake() {
 
 #[test]
 fn a_test_that_passes_prints_nothing() {
-    let output = run("keeper");
+    let output = run("test_server");
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

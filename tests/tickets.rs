@@ -14,17 +14,17 @@ mod mishap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mishap::{Fate, Mishap, at_every_request, suffer};
+use mishap::{Fate, ReplyFault, at_every_request, suffer};
 use zoolet::recipes::{Begun, Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
-use zoolet::testing::{Keeper, OpCode, op};
+use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, Lock};
 
 const SCOPE: &str = "/idem/withdrawals";
 const ANN: &str = "/ann";
 const LOCK: &str = "/locks/ann";
 
-async fn keeper() -> Keeper {
-    Keeper::builder().znode(ANN, "100").start().await.unwrap()
+async fn test_server() -> TestServer {
+    TestServer::builder().znode(ANN, "100").start().await.unwrap()
 }
 
 async fn take_30(mut txn: TicketTxn) -> Result<Decision, WorkError> {
@@ -46,7 +46,7 @@ async fn withdraw_under_lock(client: Client, ticket: Ticket) -> Result<Outcome, 
 }
 
 /// A ticket that was drawn by somebody who has gone.
-async fn drawn(zk: &Keeper) -> Ticket {
+async fn drawn(zk: &TestServer) -> Ticket {
     Tickets::new(&zk.client().await, SCOPE).draw()
 }
 
@@ -58,14 +58,14 @@ fn drawn_ago(ticket: Ticket, ago: Duration) -> Ticket {
 }
 
 /// The records of all tickets.
-fn records(zk: &Keeper) -> Vec<String> {
+fn records(zk: &TestServer) -> Vec<String> {
     let tree = zk.tree();
     let records = tree.iter().filter(|node| node.text().starts_with("zoolet-ticket/1"));
     records.map(|node| node.text().to_owned()).collect()
 }
 
 /// Asks again by another client, which settles it.
-async fn is_done_once(zk: &Keeper, ticket: Ticket, fate: Fate<Outcome, TicketError>, case: &str) {
+async fn is_done_once(zk: &TestServer, ticket: Ticket, fate: Fate<Outcome, TicketError>, case: &str) {
     let client = zk.client().await;
     let settled = zk.pass_time_until(withdraw(client.clone(), ticket)).await.unwrap();
     let settled = settled.unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -84,7 +84,7 @@ async fn is_done_once(zk: &Keeper, ticket: Ticket, fate: Fate<Outcome, TicketErr
 #[tokio::test]
 async fn a_withdrawal_into_an_empty_tree_is_done_once_whatever_happens_at_any_of_its_requests() {
     let requests = at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
         is_done_once(&zk, ticket, fate, &format!("{mishap:?} at request {nth}")).await;
@@ -98,7 +98,7 @@ async fn a_withdrawal_into_an_empty_tree_is_done_once_whatever_happens_at_any_of
 #[tokio::test]
 async fn a_withdrawal_under_a_lock_is_done_once_whatever_happens_at_any_of_its_requests() {
     at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         // The lock's requests have tests of their own.
         let guard = Lock::new(&client, LOCK).acquire().await.unwrap();
@@ -116,7 +116,7 @@ async fn a_withdrawal_under_a_lock_is_done_once_whatever_happens_at_any_of_its_r
 #[tokio::test]
 async fn a_retry_tells_what_was_done_whatever_happens_at_any_of_its_requests() {
     at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         assert!(withdraw(zk.client().await, ticket).await.unwrap().first_time);
         let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
@@ -132,7 +132,7 @@ async fn a_retry_tells_what_was_done_whatever_happens_at_any_of_its_requests() {
 #[tokio::test]
 async fn two_copies_at_once_are_done_once_whatever_happens_to_one_of_them() {
     at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, other, ticket) = (zk.client().await, zk.client().await, drawn(&zk).await);
         let copy = tokio::spawn(withdraw(other, ticket));
         let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
@@ -190,7 +190,7 @@ async fn pay(client: Client, guard: zoolet::Guard, store: Store, ticket: Ticket)
     running.finish("paid").await.map(drop)
 }
 
-async fn is_paid_once(zk: &Keeper, store: &Store, ticket: Ticket, case: &str) {
+async fn is_paid_once(zk: &TestServer, store: &Store, ticket: Ticket, case: &str) {
     let client = zk.client().await;
     let tickets = Tickets::new(&client, SCOPE);
     let recovered = async {
@@ -210,7 +210,7 @@ async fn is_paid_once(zk: &Keeper, store: &Store, ticket: Ticket, case: &str) {
 #[tokio::test]
 async fn an_effect_outside_is_brought_about_once_whatever_happens_at_any_request() {
     let requests = at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket, store) = (zk.client().await, drawn(&zk).await, Store::default());
         let guard = Lock::new(&client, LOCK).acquire().await.unwrap();
         let paid = pay(client.clone(), guard, store.clone(), ticket);
@@ -229,7 +229,7 @@ async fn an_effect_outside_is_brought_about_once_whatever_happens_at_any_request
 #[tokio::test]
 async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
     at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket, store) = (zk.client().await, drawn(&zk).await, Store::default());
         let gone = zk.client().await;
         let guard = Lock::new(&gone, LOCK).acquire().await.unwrap();
@@ -254,7 +254,7 @@ async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
 #[tokio::test]
 async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_lets_nothing_through() {
     at_every_request(async |mishap, nth| {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, age) = (zk.client().await, Duration::from_secs(1200));
         let [ticket, old] = [drawn_ago(drawn(&zk).await, 2 * age), drawn_ago(drawn(&zk).await, 2 * age)];
         withdraw(zk.client().await, ticket).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_
 
 #[tokio::test]
 async fn what_was_done_and_collected_before_its_reply_came_is_not_done_again_by_the_retry() {
-    let zk = Keeper::builder().znode("/payments", "").start().await.unwrap();
+    let zk = TestServer::builder().znode("/payments", "").start().await.unwrap();
     let (client, age) = (zk.client().await, Duration::from_secs(1200));
     let ticket = drawn_ago(drawn(&zk).await, 2 * age);
     let tickets = Tickets::new(&client, SCOPE);
@@ -326,7 +326,7 @@ async fn what_was_done_and_collected_before_its_reply_came_is_not_done_again_by_
 
 #[tokio::test]
 async fn unknown_a_reply_that_is_always_lost_is_told_and_the_next_run_tells_the_outcome() {
-    let zk = keeper().await;
+    let zk = test_server().await;
     let (client, ticket) = (zk.client().await, drawn(&zk).await);
     let tickets = Tickets::new(&client, SCOPE);
     tickets.run(&tickets.draw(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
@@ -342,7 +342,7 @@ async fn unknown_a_reply_that_is_always_lost_is_told_and_the_next_run_tells_the_
 
 #[tokio::test]
 async fn who_is_told_not_now_asks_again_after_a_pause_and_not_for_ever() {
-    let zk = keeper().await;
+    let zk = test_server().await;
     let (client, ticket) = (zk.client().await, drawn(&zk).await);
     let fault = zk.faults().on(op(OpCode::Multi)).fail(ErrorCode::ThrottledOp).unwrap();
     let began = zk.clock().now();
@@ -357,7 +357,7 @@ async fn who_is_told_not_now_asks_again_after_a_pause_and_not_for_ever() {
 #[tokio::test]
 async fn a_dropped_run_leaves_the_ticket_for_another_try_wherever_it_was() {
     for polls in 1.. {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         let done = mishap::polled(&zk, polls, withdraw(client.clone(), ticket)).await;
         is_done_once(&zk, ticket, Fate::Unknown, &format!("dropped after {polls} polls")).await;
@@ -372,9 +372,9 @@ async fn a_dropped_run_leaves_the_ticket_for_another_try_wherever_it_was() {
 #[tokio::test]
 async fn mishaps_are_what_they_are_called() {
     for (mishap, applied) in
-        [(Mishap::DropRequest, false), (Mishap::LoseReply, true), (Mishap::ExpireAfter, true)]
+        [(ReplyFault::DropRequest, false), (ReplyFault::LoseReply, true), (ReplyFault::ExpireAfter, true)]
     {
-        let zk = keeper().await;
+        let zk = test_server().await;
         let client = zk.client().await;
         let set = client.set_data(ANN, "1").send();
         assert!(suffer(&zk, &client, mishap, 1, set).await.is_some());

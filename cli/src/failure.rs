@@ -11,20 +11,20 @@ use crate::zoo_cfg::ConfigError;
 /// The exit code for an operator's mistake.
 pub(crate) const MISTAKE: u8 = 2;
 
-/// Why the binary ends with a complaint. The message is one line that names the thing, its value and the mend.
+/// Why the binary ends with a complaint. The message is one line that names the thing, its value and the hint.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Start(#[from] StartError),
-    #[error("--log {}: {mend}", quoted(.filter))]
-    Log { filter: String, mend: String },
+    #[error("--log {}: {hint}", quoted(.filter))]
+    Log { filter: String, hint: String },
     #[error("cannot read the super digest from {}: {source}", .file.display())]
     SuperDigestFile { file: PathBuf, source: io::Error },
     // The value is a secret.
-    #[error("the super digest of {origin} {mend}")]
-    SuperDigest { origin: String, mend: &'static str },
+    #[error("the super digest of {origin} {hint}")]
+    SuperDigest { origin: String, hint: &'static str },
     #[error(
         "the shortest session timeout, {min} ms (minSessionTimeout, or 2 ticks), is longer than the longest, \
          {max} ms (maxSessionTimeout, or 20 ticks); lower the first or raise the second"

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Sets up logging for the process: a level, or a filter such as `info,zoolet_server=debug`.
 pub(crate) fn start(filter: &str) -> Result<(), Failure> {
-    let parsed = parse(filter).map_err(|mend| Failure::Log { filter: filter.to_owned(), mend })?;
+    let parsed = parse(filter).map_err(|hint| Failure::Log { filter: filter.to_owned(), hint })?;
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(parsed)
@@ -38,7 +38,9 @@ mod tests {
 
     #[test]
     fn levels_and_filters_are_taken_and_misspelt_levels_are_not() {
-        for filter in ["off", "warn", "DEBUG", "info,zoolet_server=trace", "zoolet_core::session=debug"] {
+        for filter in
+            ["off", "warn", "DEBUG", "info,zoolet_server=trace", "zoolet_server_core::session=debug"]
+        {
             assert!(parse(filter).is_ok(), "{filter}");
         }
         for filter in ["", "debgu", "verbose", "info,zoolet_server=loud"] {

@@ -1,7 +1,7 @@
 //! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process.
 //!
 //! What holds for every subcommand: an operator's mistake is one line on stderr that names the thing, its value and
-//! the mend, and exit code 2. What the operating system refuses otherwise is exit code 1.
+//! the hint, and exit code 2. What the operating system refuses otherwise is exit code 1.
 
 mod duration;
 mod failure;

@@ -29,11 +29,11 @@ impl Members {
         let mut entries = self.0.values();
         let Some(entry) = entries.next() else { return Ok(None) };
         if let Some(second) = entries.next() {
-            let mend = "an ensemble cannot be had; keep the line of one server to serve it alone";
-            return Err((second, mend.to_owned()));
+            let hint = "an ensemble cannot be had; keep the line of one server to serve it alone";
+            return Err((second, hint.to_owned()));
         }
         let Some((_, client)) = entry.value.split_once(';') else { return Ok(None) };
-        bind(client.trim()).map(Some).map_err(|mend| (entry, format!("behind the semicolon: {mend}")))
+        bind(client.trim()).map(Some).map_err(|hint| (entry, format!("behind the semicolon: {hint}")))
     }
 }
 

@@ -49,7 +49,7 @@ impl Serve {
         let mut given = self.settings;
         if let Some(digest) = &given.super_digest {
             check_super_digest(&digest.0)
-                .map_err(|mend| Failure::SuperDigest { origin: "--super-digest".to_owned(), mend })?;
+                .map_err(|hint| Failure::SuperDigest { origin: "--super-digest".to_owned(), hint })?;
         }
         if let Some(file) = self.super_digest_file {
             given.super_digest = Some(read_super_digest(file)?);
@@ -79,7 +79,7 @@ fn read_super_digest(file: PathBuf) -> Result<Secret, Failure> {
         Ok(text) => {
             let digest = text.trim();
             check_super_digest(digest)
-                .map_err(|mend| Failure::SuperDigest { origin: file.display().to_string(), mend })?;
+                .map_err(|hint| Failure::SuperDigest { origin: file.display().to_string(), hint })?;
             Ok(Secret(digest.to_owned()))
         }
         Err(source) => Err(Failure::SuperDigestFile { file, source }),

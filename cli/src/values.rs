@@ -62,7 +62,7 @@ pub(crate) fn bound(value: &str) -> Result<Option<Duration>, String> {
     if int(value) == Some(-1) {
         return Ok(None);
     }
-    interval(value).map(Some).map_err(|mend| format!("{mend}, or -1 to leave it to tickTime"))
+    interval(value).map(Some).map_err(|hint| format!("{hint}, or -1 to leave it to tickTime"))
 }
 
 pub(crate) fn port(value: &str) -> Result<u16, String> {

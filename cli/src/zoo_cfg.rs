@@ -37,8 +37,8 @@ pub(crate) enum ConfigError {
     Read { file: PathBuf, source: io::Error },
     #[error("{}:{line}: \\u needs four hexadecimal digits behind it; for a backslash write two", .file.display())]
     Escape { file: PathBuf, line: usize },
-    #[error("{}:{line}: {key} = {value}: {mend}", .file.display())]
-    Value { file: PathBuf, line: usize, key: String, value: String, mend: String },
+    #[error("{}:{line}: {key} = {value}: {hint}", .file.display())]
+    Value { file: PathBuf, line: usize, key: String, value: String, hint: String },
     #[error("{}:{line}: {key} contradicts {other} in line {other_line}; keep one of them", .file.display())]
     Contradiction { file: PathBuf, line: usize, key: String, other: String, other_line: usize },
 }
@@ -98,24 +98,24 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
                 other_line: other.line,
             });
         }
-        (key.take)(&entry.value, &mut taken).map_err(|mend| wrong(file, entry, mend))?;
+        (key.take)(&entry.value, &mut taken).map_err(|hint| wrong(file, entry, hint))?;
     }
     if taken.port.is_none() {
         if let Some((_, entry)) = given.iter().find(|(key, _)| key.name == "clientPortAddress") {
             return Err(wrong(file, entry, "needs a clientPort beside it".to_owned()));
         }
     }
-    let bind = members.bind().map_err(|(entry, mend)| wrong(file, entry, mend))?;
+    let bind = members.bind().map_err(|(entry, hint)| wrong(file, entry, hint))?;
     if taken.port.is_none() {
         taken.settings.binds.extend(bind);
     }
     Ok(ZooCfg { settings: taken.into_settings(), file: file.to_owned(), ignored })
 }
 
-fn wrong(file: &Path, entry: &Entry, mend: String) -> ConfigError {
+fn wrong(file: &Path, entry: &Entry, hint: String) -> ConfigError {
     let secret = Key::find(&entry.key).is_some_and(|key| key.name == SUPER_DIGEST);
     let value = if secret { "(not shown)".to_owned() } else { quoted(&entry.value) };
-    ConfigError::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, mend }
+    ConfigError::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, hint }
 }
 
 /// What the keys of a file come to. Address and port are two keys there and one setting here.

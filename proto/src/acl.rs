@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::BytesMut;
 use sha1::{Digest, Sha1};
 
-use crate::jute::{Flaw, Jute, Parsed, put_str, refuse};
+use crate::jute::{DecodeError, Jute, Parsed, put_str, refuse};
 
 /// A set of permissions. Bits without a meaning are kept as they came.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,7 +145,9 @@ impl Jute for Acl {
         let scheme = scheme.unwrap_or_default();
         let id = match id {
             Some(id) => id,
-            None if ["world", "digest", "ip"].contains(&scheme.as_str()) => return refuse(Flaw::NullId),
+            None if ["world", "digest", "ip"].contains(&scheme.as_str()) => {
+                return refuse(DecodeError::NullId);
+            }
             None => String::new(),
         };
         Ok((i, Self { perms: Perms(perms), scheme, id }))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::BytesMut;
 
-use crate::jute::{Flaw, Jute, Parsed, refuse};
+use crate::jute::{DecodeError, Jute, Parsed, refuse};
 
 /// An enumeration of wire numbers in which each has a name and nothing else is legal.
 macro_rules! closed {
@@ -37,7 +37,7 @@ macro_rules! closed {
                 let (i, code) = i32::parse(i)?;
                 match Self::from_code(code) {
                     Some(value) => Ok((i, value)),
-                    None => refuse(Flaw::Malformed),
+                    None => refuse(DecodeError::Malformed),
                 }
             }
 

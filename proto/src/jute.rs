@@ -10,14 +10,14 @@ use nom::number::complete::be_u8;
 use nom::{IResult, Parser};
 
 /// What a parser of this crate returns: the rest of the input and the value.
-pub type Parsed<'i, T> = IResult<&'i [u8], T, Flaw>;
+pub type Parsed<'i, T> = IResult<&'i [u8], T, DecodeError>;
 
 /// Why the bytes of a record are not that record.
 ///
 /// The kinds differ because a server answers them differently: a null path in a write still takes a zxid, bytes that
 /// do not decode do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum DecodeError {
     /// Too short, a length that lies, or a value outside its enumeration.
     Malformed,
     /// A null string where a path must stand.
@@ -26,9 +26,9 @@ pub enum Flaw {
     NullId,
 }
 
-impl<I> ParseError<I> for Flaw {
+impl<I> ParseError<I> for DecodeError {
     fn from_error_kind(_: I, _: ErrorKind) -> Self {
-        Flaw::Malformed
+        DecodeError::Malformed
     }
 
     fn append(_: I, _: ErrorKind, flaw: Self) -> Self {
@@ -37,21 +37,21 @@ impl<I> ParseError<I> for Flaw {
 }
 
 /// Stops a parser with `flaw`.
-pub(crate) fn refuse<T>(flaw: Flaw) -> Result<T, nom::Err<Flaw>> {
+pub(crate) fn refuse<T>(flaw: DecodeError) -> Result<T, nom::Err<DecodeError>> {
     Err(nom::Err::Error(flaw))
 }
 
 /// Parses a whole `T` from the front of `input`; what stands behind it is ignored, as real servers and clients do.
-pub fn parse<T: Jute>(input: &[u8]) -> Result<T, Flaw> {
+pub fn parse<T: Jute>(input: &[u8]) -> Result<T, DecodeError> {
     whole(T::parse(input))
 }
 
 /// The value of a finished parse.
-pub(crate) fn whole<T>(parsed: Parsed<'_, T>) -> Result<T, Flaw> {
+pub(crate) fn whole<T>(parsed: Parsed<'_, T>) -> Result<T, DecodeError> {
     match parsed {
         Ok((_, value)) => Ok(value),
         Err(nom::Err::Error(flaw) | nom::Err::Failure(flaw)) => Err(flaw),
-        Err(nom::Err::Incomplete(_)) => Err(Flaw::Malformed),
+        Err(nom::Err::Incomplete(_)) => Err(DecodeError::Malformed),
     }
 }
 
@@ -98,7 +98,7 @@ impl Jute for i64 {
 fn number<const N: usize, T>(i: &[u8], of: impl FnOnce([u8; N]) -> T) -> Parsed<'_, T> {
     match i.split_first_chunk() {
         Some((bytes, i)) => Ok((i, of(*bytes))),
-        None => refuse(Flaw::Malformed),
+        None => refuse(DecodeError::Malformed),
     }
 }
 
@@ -108,7 +108,7 @@ fn field(i: &[u8]) -> Parsed<'_, Option<&[u8]>> {
     match i32::parse(i)? {
         (i, -1) => Ok((i, None)),
         (i, len @ 0..) => take(len.unsigned_abs()).map(Some).parse(i),
-        _ => refuse(Flaw::Malformed),
+        _ => refuse(DecodeError::Malformed),
     }
 }
 
@@ -156,7 +156,7 @@ impl Jute for String {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
         match Option::<String>::parse(i)? {
             (i, Some(text)) => Ok((i, text)),
-            (_, None) => refuse(Flaw::NullPath),
+            (_, None) => refuse(DecodeError::NullPath),
         }
     }
 
@@ -195,7 +195,7 @@ impl<T: Jute> Jute for Vec<T> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
         match Option::<Vec<T>>::parse(i)? {
             (i, Some(items)) => Ok((i, items)),
-            (_, None) => refuse(Flaw::Malformed),
+            (_, None) => refuse(DecodeError::Malformed),
         }
     }
 
@@ -278,7 +278,7 @@ impl Jute for NameList {
         for _ in 0..count {
             match field(rest)? {
                 (i, Some(_)) => rest = i,
-                (_, None) => return refuse(Flaw::Malformed),
+                (_, None) => return refuse(DecodeError::Malformed),
             }
         }
         let encoded = Bytes::copy_from_slice(&start[..start.len() - rest.len()]);
@@ -335,7 +335,7 @@ mod tests {
         for len in [-2, i32::MIN, 61, i32::MAX] {
             let mut bytes = len.to_be_bytes().to_vec();
             bytes.resize(64, 0);
-            assert_eq!(parse::<Option<Bytes>>(&bytes), Err(Flaw::Malformed), "length {len}");
+            assert_eq!(parse::<Option<Bytes>>(&bytes), Err(DecodeError::Malformed), "length {len}");
         }
     }
 
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_lying_vector_count_is_refused_without_reserving_for_it() {
-        assert_eq!(parse::<Vec<i64>>(&[0x7f, 0xff, 0xff, 0xff, 1, 2, 3]), Err(Flaw::Malformed));
+        assert_eq!(parse::<Vec<i64>>(&[0x7f, 0xff, 0xff, 0xff, 1, 2, 3]), Err(DecodeError::Malformed));
     }
 
     #[test]

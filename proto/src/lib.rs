@@ -3,7 +3,7 @@
 //!
 //! No I/O, no state, no clock. Parsers work on whole frames: what a frame holds is either a record or it is
 //! not, never "more bytes needed". What may be null on the wire and still be legal is an [`Option`]; a null where
-//! the protocol has no use for it is a [`Flaw`].
+//! the protocol has no use for it is a [`DecodeError`].
 //!
 //! ```
 //! use bytes::BytesMut;
@@ -32,7 +32,7 @@ mod stat;
 pub use acl::{Acl, Perms, digest_id, is_digest_id};
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, OpCode, WatcherType};
 pub use id::{SessionId, Xid, Zxid};
-pub use jute::{Flaw, Jute, NameList};
+pub use jute::{DecodeError, Jute, NameList};
 pub use path::{PathError, ZnodePath, parent_of};
 pub use reply::{Reply, ReplyHeader};
 pub use request::{Incoming, Request};

@@ -6,7 +6,7 @@ use crate::acl::Acl;
 use crate::code::{ErrorCode, OpCode};
 use crate::frame;
 use crate::id::{Xid, Zxid};
-use crate::jute::{self, Flaw, Jute, NameList, Parsed, put_str, record};
+use crate::jute::{self, DecodeError, Jute, NameList, Parsed, put_str, record};
 use crate::records::{ClientInfo, OpResult, WatchedEvent, decode_results, encode_results};
 use crate::stat::Stat;
 
@@ -123,7 +123,7 @@ impl Reply {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    pub fn parse(op: OpCode, body: &[u8]) -> Result<Self, Flaw> {
+    pub fn parse(op: OpCode, body: &[u8]) -> Result<Self, DecodeError> {
         fn two<A: Jute, B: Jute>(i: &[u8]) -> Parsed<'_, (A, B)> {
             let (i, a) = A::parse(i)?;
             let (i, b) = B::parse(i)?;

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 use crate::code::OpCode;
 use crate::frame;
 use crate::id::Xid;
-use crate::jute::{self, Flaw, Jute};
+use crate::jute::{self, DecodeError, Jute};
 use crate::records::{self, Op, decode_ops, encode_ops};
 
 /// A request of a client, decoded.
@@ -124,7 +124,7 @@ impl Request {
     ///
     /// # Errors
     /// What is wrong with the bytes.
-    pub fn parse(op: OpCode, body: &[u8]) -> Result<Self, Flaw> {
+    pub fn parse(op: OpCode, body: &[u8]) -> Result<Self, DecodeError> {
         Ok(match op {
             OpCode::Create => Self::Create(jute::parse(body)?),
             OpCode::Create2 => Self::Create2(jute::parse(body)?),
@@ -212,8 +212,8 @@ pub struct Incoming {
     pub xid: Xid,
     /// The opcode as it stood on the wire.
     pub op: i32,
-    /// The request, or what is wrong with its bytes; an opcode outside the table is [`Flaw::Malformed`].
-    pub body: Result<Request, Flaw>,
+    /// The request, or what is wrong with its bytes; an opcode outside the table is [`DecodeError::Malformed`].
+    pub body: Result<Request, DecodeError>,
 }
 
 impl Incoming {
@@ -224,7 +224,7 @@ impl Incoming {
         let (xid, op) = (Xid(i32::from_be_bytes(*xid)), i32::from_be_bytes(*op));
         let body = match OpCode::from_code(op) {
             Some(op) => Request::parse(op, body),
-            None => Err(Flaw::Malformed),
+            None => Err(DecodeError::Malformed),
         };
         Some(Self { xid, op, body })
     }

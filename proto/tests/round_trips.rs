@@ -7,8 +7,8 @@ use proptest::option;
 use proptest::prelude::*;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, MultiHeader, WatchedEvent};
 use zoolet_proto::{
-    EventType, Flaw, Incoming, Jute, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
-    frame, jute,
+    DecodeError, EventType, Incoming, Jute, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Xid,
+    Zxid, frame, jute,
 };
 
 const HEADER: usize = 8;
@@ -33,7 +33,7 @@ fn assert_round_trip<T: Jute + PartialEq + std::fmt::Debug>(value: &T) -> BytesM
 fn assert_every_cut_is_refused<T: Jute + PartialEq + std::fmt::Debug>(value: &T) {
     let bytes = assert_round_trip(value);
     for cut in 0..bytes.len() {
-        assert_eq!(jute::parse::<T>(&bytes[..cut]), Err(Flaw::Malformed), "{cut} bytes of {value:?}");
+        assert_eq!(jute::parse::<T>(&bytes[..cut]), Err(DecodeError::Malformed), "{cut} bytes of {value:?}");
     }
 }
 
@@ -53,7 +53,7 @@ proptest! {
             }
             for cut in HEADER..frame.len() {
                 let parsed = Incoming::parse(&frame[..cut]).expect("a whole header");
-                prop_assert_eq!(parsed.body, Err(Flaw::Malformed), "{} bytes of {:?}", cut, request);
+                prop_assert_eq!(parsed.body, Err(DecodeError::Malformed), "{} bytes of {:?}", cut, request);
             }
             let more = [frame, b"whatever stands behind"].concat();
             prop_assert_eq!(Incoming::parse(&more), Some(expected));
@@ -76,7 +76,7 @@ proptest! {
                 continue;
             }
             for cut in 0..body.len() {
-                prop_assert_eq!(Reply::parse(op, &body[..cut]).err(), Some(Flaw::Malformed), "{} of {:?}", cut, reply);
+                prop_assert_eq!(Reply::parse(op, &body[..cut]).err(), Some(DecodeError::Malformed), "{} of {:?}", cut, reply);
             }
         }
     }
@@ -116,10 +116,10 @@ proptest! {
         // Cut before the last byte, one with the readOnly byte is one without it; no other cut is anything.
         let optional = usize::from(read_only.is_some());
         for cut in 0..one.len() - optional {
-            prop_assert_eq!(jute::parse::<ConnectRequest>(&one[..cut]), Err(Flaw::Malformed));
+            prop_assert_eq!(jute::parse::<ConnectRequest>(&one[..cut]), Err(DecodeError::Malformed));
         }
         for cut in 0..other.len() - optional {
-            prop_assert_eq!(jute::parse::<ConnectResponse>(&other[..cut]), Err(Flaw::Malformed));
+            prop_assert_eq!(jute::parse::<ConnectResponse>(&other[..cut]), Err(DecodeError::Malformed));
         }
     }
 
@@ -181,8 +181,8 @@ fn a_null_path_is_told_apart_from_bytes_that_do_not_decode() {
             | OpCode::GetChildren
             | OpCode::GetChildren2
             | OpCode::GetAllChildrenNumber
-            | OpCode::Check => Some(Flaw::NullPath),
-            OpCode::Multi | OpCode::MultiRead => Some(Flaw::Malformed),
+            | OpCode::Check => Some(DecodeError::NullPath),
+            OpCode::Multi | OpCode::MultiRead => Some(DecodeError::Malformed),
             _ => None,
         };
         assert_eq!(flaw, expected, "{op:?}");

@@ -83,7 +83,7 @@ async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_what_comes_the
 #[tokio::test(start_paused = true)]
 async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_but_writes_no_more() {
     for strict in [true, false] {
-        let builder = Server::builder().tick_time(Duration::from_millis(500)).pretend_ensemble(2);
+        let builder = Server::builder().tick_time(Duration::from_millis(500)).simulated_ensemble(2);
         let world = World { server: builder.start().await.unwrap(), clock: Clock::tokio() };
         let zk = world.client().await;
         let lock = Lock::builder(&zk, DIR).strict(strict).build();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use zoolet_clock::Clock;
-use zoolet_core::CoreConfig;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, FourLetterWord};
 use zoolet_proto::is_digest_id;
+use zoolet_server_core::CoreConfig;
 
 use crate::error::{SettingError, StartError};
 use crate::server::Server;
@@ -91,11 +91,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Makes it a pretend ensemble: so many endpoints that share one tree, each with what it has seen of it. For finding
+    /// Makes it a simulated ensemble: so many endpoints that share one tree, each with what it has seen of it. For finding
     /// what clients do wrong when they fail over; see [`Fixture::endpoint`](crate::Fixture::endpoint) for what can be done
     /// to them. The addresses of [`bind`](ServerBuilder::bind) belong to the endpoints in turn. There is no quorum and no
     /// safety in it: all of it is one process. Default: 1, a server of its own.
-    pub fn pretend_ensemble(mut self, endpoints: usize) -> Self {
+    pub fn simulated_ensemble(mut self, endpoints: usize) -> Self {
         self.endpoints = endpoints.max(1);
         self
     }
@@ -269,11 +269,11 @@ impl ServerBuilder {
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        let wrong = |setting, value: i64, mend| Err(SettingError { setting, value: value.to_string(), mend });
+        let wrong = |setting, value: i64, hint| Err(SettingError { setting, value: value.to_string(), hint });
         if let Some(bind) = self.binds.iter().find(|bind| !Self::is_address(bind)) {
             let value = bind.escape_debug().to_string();
-            let mend = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
-            return Err(SettingError { setting: "bind", value, mend });
+            let hint = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
+            return Err(SettingError { setting: "bind", value, hint });
         }
         let core = &self.core;
         if core.tick_time < 1 {
@@ -283,23 +283,23 @@ impl ServerBuilder {
             return wrong("min_session_timeout", core.min_timeout().into(), "must be at least a millisecond");
         }
         if core.min_timeout() > core.max_timeout() {
-            let mend = "must not be longer than max_session_timeout";
-            return wrong("min_session_timeout", core.min_timeout().into(), mend);
+            let hint = "must not be longer than max_session_timeout";
+            return wrong("min_session_timeout", core.min_timeout().into(), hint);
         }
         if core.sessionless_timeout < 1 {
             return wrong("sessionless_timeout", core.sessionless_timeout, "must be at least a millisecond");
         }
         if core.container_check_interval < 1 {
-            let mend = "must be at least a millisecond";
-            return wrong("container_check_interval", core.container_check_interval, mend);
+            let hint = "must be at least a millisecond";
+            return wrong("container_check_interval", core.container_check_interval, hint);
         }
         if core.container_max_per_minute < 1 {
             return wrong("container_max_per_minute", core.container_max_per_minute, "must be at least 1");
         }
         if core.super_digest.as_deref().is_some_and(|digest| !is_digest_id(digest)) {
             let value = "(not shown)".to_owned();
-            let mend = "must be user:base64(sha1(user:password)), 28 characters behind the colon";
-            return Err(SettingError { setting: "super_digest", value, mend });
+            let hint = "must be user:base64(sha1(user:password)), 28 characters behind the colon";
+            return Err(SettingError { setting: "super_digest", value, hint });
         }
         // A connect request has 44 or 45 bytes: with less nobody could come in.
         if self.net.max_frame < 64 {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use zoolet_core::{ConnId, Input, Message, Millis};
+use zoolet_server_core::{ConnId, Input, Message, Millis};
 
 use crate::fixture::State;
 use crate::machine::Machine;

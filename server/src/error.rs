@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why a server did not start. The message is one line that names the thing, its value and the mend.
+/// Why a server did not start. The message is one line that names the thing, its value and the hint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -29,12 +29,12 @@ pub struct SettingError {
     /// Its value, as text.
     pub value: String,
     /// What it must be.
-    pub mend: &'static str,
+    pub hint: &'static str,
 }
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}: {}", self.setting, self.value, self.mend)
+        write!(f, "{} = {}: {}", self.setting, self.value, self.hint)
     }
 }
 

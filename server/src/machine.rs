@@ -1,11 +1,11 @@
-//! [`Machine`]: what the engine runs, a server of its own or a pretend ensemble.
+//! [`Machine`]: what the engine runs, a server of its own or a simulated ensemble.
 
 use std::net::IpAddr;
 
-use zoolet_core::{
+use zoolet_proto::SessionId;
+use zoolet_server_core::{
     ConnId, Core, CoreConfig, Effects, EndpointView, Ensemble, Input, Message, Millis, SessionTable, Tree,
 };
-use zoolet_proto::SessionId;
 
 /// What an endpoint is to operators that is cut off from the leader.
 pub(crate) const READ_ONLY: &str = "read-only";

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_core::{ConnId, Millis};
+use zoolet_server_core::{ConnId, Millis};
 
 use crate::config::{NetConfig, ServerBuilder};
 use crate::engine::{Engine, locked};
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) inbox: Inbox,
     pub(crate) stop: CancellationToken,
-    /// How many endpoints there are: 1 unless it is a pretend ensemble.
+    /// How many endpoints there are: 1 unless it is a simulated ensemble.
     pub(crate) endpoints: usize,
     /// Whether new connections are turned away for now.
     pub(crate) refusing: AtomicBool,
@@ -134,7 +134,7 @@ impl Server {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }
 
-    /// Like [`in_process`](Server::in_process), to one endpoint of a pretend ensemble, counted from 0. Of one
+    /// Like [`in_process`](Server::in_process), to one endpoint of a simulated ensemble, counted from 0. Of one
     /// that there is not every call fails with `NotFound`.
     pub fn in_process_at(
         &self,

@@ -1,4 +1,4 @@
-//! How a keeper is to be.
+//! How a test server is to be.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use zoolet_server::{ServerBuilder, StartError};
 
 use super::lines::Lines;
 use super::listing::{self, Line, ListingError};
-use super::{History, Keeper};
+use super::{History, TestServer};
 
-/// Settings of a [`Keeper`]; ends in [`start`](KeeperBuilder::start).
+/// Settings of a [`TestServer`]; ends in [`start`](TestServerBuilder::start).
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start`"]
-pub struct KeeperBuilder {
+pub struct TestServerBuilder {
     server: ServerBuilder,
     clock: Option<Clock>,
     seed: Option<u64>,
@@ -35,10 +35,10 @@ enum Source {
     Znode(String, Bytes),
 }
 
-/// Why a keeper did not start.
+/// Why a test server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeeperError {
+pub enum TestServerError {
     /// The server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -65,7 +65,7 @@ pub enum KeeperError {
     Seed(String),
 }
 
-impl KeeperBuilder {
+impl TestServerBuilder {
     /// The clock of the server and of the clients. Default: a manual one.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
@@ -79,14 +79,14 @@ impl KeeperBuilder {
         self
     }
 
-    /// Takes a free TCP port, and connects the keeper's clients by it; for clients in other processes see
-    /// [`Keeper::connect_string`]. Default: no socket.
+    /// Takes a free TCP port, and connects the server's clients by it; for clients in other processes see
+    /// [`TestServer::connect_string`]. Default: no socket.
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
         self
     }
 
-    /// A pretend ensemble of so many endpoints: [`Keeper::client_at`] connects to them, and
+    /// A simulated ensemble of so many endpoints: [`TestServer::client_at`] connects to them, and
     /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default, and for
     /// less than two: a server of its own.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
@@ -94,13 +94,13 @@ impl KeeperBuilder {
         self
     }
 
-    /// The settings of the server. Its clock is the keeper's, and [`endpoints`](KeeperBuilder::endpoints) comes before its own.
+    /// The settings of the server. Its clock is the server's, and [`endpoints`](TestServerBuilder::endpoints) comes before its own.
     pub fn server(mut self, settings: ServerBuilder) -> Self {
         self.server = settings;
         self
     }
 
-    /// Records what the keeper's clients ask and are told, for [`Keeper::history`].
+    /// Records what the server's clients ask and are told, for [`TestServer::history`].
     pub fn record_history(mut self) -> Self {
         self.history = true;
         self
@@ -124,10 +124,10 @@ impl KeeperBuilder {
     /// `#` do not count.
     ///
     /// ```
-    /// # use zoolet::testing::Keeper;
+    /// # use zoolet::testing::TestServer;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let zk = Keeper::builder()
+    /// let zk = TestServer::builder()
     ///     .tree(
     ///         r#"
     ///         /brokers/ids
@@ -145,7 +145,7 @@ impl KeeperBuilder {
         self
     }
 
-    /// Znodes that are there from the start, from a file as [`tree`](KeeperBuilder::tree) describes it.
+    /// Znodes that are there from the start, from a file as [`tree`](TestServerBuilder::tree) describes it.
     pub fn tree_file(mut self, path: impl AsRef<Path>) -> Self {
         self.tree.push(Source::File(path.as_ref().to_owned()));
         self
@@ -158,7 +158,7 @@ impl KeeperBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn start(self) -> Result<Keeper, KeeperError> {
+    pub async fn start(self) -> Result<TestServer, TestServerError> {
         let seed = match self.seed {
             Some(seed) => seed,
             None => seed_of_the_environment()?,
@@ -166,7 +166,7 @@ impl KeeperBuilder {
         let znodes = self.tree.into_iter().map(Source::read).collect::<Result<Vec<_>, _>>()?;
         let mut settings = self.server.clock(self.clock.unwrap_or_else(Clock::manual));
         if let Some(endpoints) = self.endpoints {
-            settings = settings.pretend_ensemble(endpoints);
+            settings = settings.simulated_ensemble(endpoints);
         }
         let endpoints = settings.endpoints();
         if self.tcp {
@@ -181,7 +181,7 @@ impl KeeperBuilder {
         for (matcher, action) in self.faults {
             fixture.faults().place(matcher, action)?;
         }
-        Ok(Keeper {
+        Ok(TestServer {
             server,
             fixture,
             lines: Arc::new(Lines::default()),
@@ -194,21 +194,21 @@ impl KeeperBuilder {
 }
 
 impl Source {
-    fn read(self) -> Result<Vec<Line>, KeeperError> {
+    fn read(self) -> Result<Vec<Line>, TestServerError> {
         match self {
             Self::Znode(path, data) => Ok(vec![Line { path, data }]),
             Self::Text(text) => Ok(listing::parse(&text)?),
             Self::File(path) => match std::fs::read_to_string(&path) {
                 Ok(text) => Ok(listing::parse(&text)?),
-                Err(source) => Err(KeeperError::File { path, source }),
+                Err(source) => Err(TestServerError::File { path, source }),
             },
         }
     }
 }
 
-fn seed_of_the_environment() -> Result<u64, KeeperError> {
+fn seed_of_the_environment() -> Result<u64, TestServerError> {
     match std::env::var("ZOOLET_SEED") {
-        Ok(seed) => seed.trim().parse().map_err(|_| KeeperError::Seed(seed)),
+        Ok(seed) => seed.trim().parse().map_err(|_| TestServerError::Seed(seed)),
         Err(_) => Ok(rand::rng().random()),
     }
 }

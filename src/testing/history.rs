@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use zoolet_core::Txn;
 use zoolet_proto::records::WatchedEvent;
-use zoolet_proto::{Flaw, Incoming, Reply, ReplyHeader, SessionId, Zxid};
+use zoolet_proto::{DecodeError, Incoming, Reply, ReplyHeader, SessionId, Zxid};
+use zoolet_server_core::Txn;
 
 use super::check::{CheckError, Checker, Verdict};
 use super::tap::Tap;
@@ -45,7 +45,7 @@ pub struct History {
 struct Log {
     now: u64,
     connections: usize,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
 }
 
 /// A connection, numbered by the history from 0 in the order of opening.
@@ -54,19 +54,19 @@ pub struct Conn(pub usize);
 
 /// Something that a client saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct HistoryEntry {
     /// When, counted over all connections. What has a smaller number was over when this began. Requests of one write
     /// and messages of one read share a number and stand in their order.
     pub at: u64,
     /// Where.
     pub conn: Conn,
     /// What.
-    pub what: What,
+    pub what: HistoryEvent,
 }
 
 /// What a client saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum HistoryEvent {
     /// The connection was opened.
     Opened,
     /// It asked for a session.
@@ -84,7 +84,7 @@ pub enum What {
     /// A request left. It counts as under way from the moment before its last byte was handed over.
     Request(Incoming),
     /// A reply arrived.
-    Reply(ReplyHeader, Result<Reply, Flaw>),
+    Reply(ReplyHeader, Result<Reply, DecodeError>),
     /// A watch event arrived.
     Event(Zxid, WatchedEvent),
     /// Something passed that is no frame of the protocol, or none that can stand there. Nothing later in that direction
@@ -135,7 +135,7 @@ impl History {
     }
 
     /// Everything recorded so far, in order.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<HistoryEntry> {
         let mut entries = self.log().entries.clone();
         entries.sort_by_key(|entry| entry.at);
         entries
@@ -171,13 +171,13 @@ impl History {
         let mut log = self.log();
         let conn = Conn(log.connections);
         log.connections += 1;
-        log.entries.push(Entry { at, conn, what: What::Opened });
+        log.entries.push(HistoryEntry { at, conn, what: HistoryEvent::Opened });
         conn
     }
 
     /// Enters what began at `at`.
-    pub(super) fn record(&self, at: u64, conn: Conn, what: What) {
-        self.log().entries.push(Entry { at, conn, what });
+    pub(super) fn record(&self, at: u64, conn: Conn, what: HistoryEvent) {
+        self.log().entries.push(HistoryEntry { at, conn, what });
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -203,14 +203,14 @@ impl fmt::Display for History {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for HistoryEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, conn: Conn(conn), what } = self;
         write!(f, "{at:>6}  connection {conn}  {what}")
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for HistoryEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened => f.write_str("opened"),

@@ -1,4 +1,4 @@
-//! The connections of a keeper's clients: what is on its way on each.
+//! The connections of a test server's clients: what is on its way on each.
 
 use std::future::Future;
 use std::io;
@@ -18,7 +18,7 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connection of a keeper's client on its way.
+/// A connection of a test server's client on its way.
 pub type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
 
 /// Every connection that is not over.

@@ -11,14 +11,14 @@ pub(super) struct Line {
 
 /// A line that is no znode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {mend}: {text}")]
+#[error("line {line}: {hint}: {text}")]
 pub struct ListingError {
     /// Which line, counted from 1.
     pub line: usize,
     /// What stands there.
     pub text: String,
     /// What is wrong with it.
-    pub mend: &'static str,
+    pub hint: &'static str,
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
     let znodes = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     znodes
         .map(|(at, line)| {
-            parse_line(line).map_err(|mend| ListingError { line: at + 1, text: line.to_owned(), mend })
+            parse_line(line).map_err(|hint| ListingError { line: at + 1, text: line.to_owned(), hint })
         })
         .collect()
 }

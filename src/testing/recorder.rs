@@ -7,7 +7,7 @@ use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{Incoming, OpCode, Reply, ReplyHeader, Xid, jute};
 
-use super::history::{Conn, History, Side, What};
+use super::history::{Conn, History, HistoryEvent, Side};
 
 /// Frames past this are not recorded: no client reads them, and a length that lies must not fill the memory.
 const MAX_FRAME: usize = 256 << 20;
@@ -82,22 +82,22 @@ impl Recorder {
     /// Notes that nothing more can arrive.
     pub(super) fn ended(&mut self) {
         if !std::mem::replace(&mut self.over, true) {
-            self.history.record(self.history.now(), self.conn, What::Ended);
+            self.history.record(self.history.now(), self.conn, HistoryEvent::Ended);
         }
     }
 
-    fn request(&mut self, frame: &[u8]) -> Result<What, String> {
+    fn request(&mut self, frame: &[u8]) -> Result<HistoryEvent, String> {
         let incoming = Incoming::parse(frame).ok_or("a request without a whole header")?;
         self.asked.push_back((incoming.xid, incoming.op));
-        Ok(What::Request(incoming))
+        Ok(HistoryEvent::Request(incoming))
     }
 
-    fn answer(&mut self, frame: &[u8]) -> Result<What, String> {
+    fn answer(&mut self, frame: &[u8]) -> Result<HistoryEvent, String> {
         let header: ReplyHeader = jute::parse(frame).map_err(|_| "a reply without a whole header")?;
         let body = &frame[HEADER..];
         if header.xid == Xid::EVENT {
             let event: WatchedEvent = jute::parse(body).map_err(|_| "an event that does not decode")?;
-            return Ok(What::Event(header.zxid, event));
+            return Ok(HistoryEvent::Event(header.zxid, event));
         }
         // A ping is answered under the number of pings, whatever its own.
         let answered =
@@ -108,7 +108,7 @@ impl Recorder {
             Some(op) if header.err == 0 => Reply::parse(op, body),
             _ => Ok(Reply::Empty),
         };
-        Ok(What::Reply(header, reply))
+        Ok(HistoryEvent::Reply(header, reply))
     }
 }
 
@@ -153,21 +153,21 @@ impl Frames {
         self.buffer.clear();
     }
 
-    fn give_up(&mut self, from: Side, why: String) -> What {
+    fn give_up(&mut self, from: Side, why: String) -> HistoryEvent {
         self.deafen();
-        What::Unreadable { from, why }
+        HistoryEvent::Unreadable { from, why }
     }
 }
 
-fn hello(frame: &[u8]) -> Result<What, String> {
+fn hello(frame: &[u8]) -> Result<HistoryEvent, String> {
     let ConnectRequest { session, last_zxid_seen, .. } =
         jute::parse(frame).map_err(|_| "a connect request that does not decode")?;
-    Ok(What::Hello { session, last_zxid_seen })
+    Ok(HistoryEvent::Hello { session, last_zxid_seen })
 }
 
-fn welcome(frame: &[u8]) -> Result<What, String> {
+fn welcome(frame: &[u8]) -> Result<HistoryEvent, String> {
     let response: ConnectResponse =
         jute::parse(frame).map_err(|_| "a connect response that does not decode")?;
     let refused = response.is_refusal();
-    Ok(What::Welcome { session: if refused { Default::default() } else { response.session } })
+    Ok(HistoryEvent::Welcome { session: if refused { Default::default() } else { response.session } })
 }

@@ -146,7 +146,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::testing::history::{Side, What};
+    use crate::testing::history::{HistoryEvent, Side};
 
     fn hello() -> BytesMut {
         let mut bytes = BytesMut::new();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     /// Lets the talk pass in pieces of so many bytes, and gives what was recorded of it.
-    async fn recorded(asked: &[u8], answered: &[u8], piece: usize) -> Vec<What> {
+    async fn recorded(asked: &[u8], answered: &[u8], piece: usize) -> Vec<HistoryEvent> {
         let history = History::new();
         let (client, mut server) = duplex(1 << 16);
         let mut tap = Tap::new(client).recording(&history);
@@ -222,15 +222,19 @@ mod tests {
     async fn a_talk_is_recorded_whatever_pieces_it_comes_in() {
         let (asked, answered) = talk();
         let expected = [
-            What::Opened,
-            What::Hello { session: SessionId(0), last_zxid_seen: Zxid(3) },
-            What::Request(Incoming { xid: Xid(1), op: OpCode::GetData.code(), body: Ok(get_data()) }),
-            What::Request(Incoming { xid: Xid(77), op: OpCode::Ping.code(), body: Ok(Request::Ping) }),
-            What::Welcome { session: SessionId(9) },
-            What::Reply(ReplyHeader::error(Xid(1), Zxid(4), ErrorCode::NoNode), Ok(Reply::Empty)),
-            What::Event(Zxid(5), event()),
-            What::Reply(ReplyHeader::ok(Xid::PING, Zxid(5)), Ok(Reply::Empty)),
-            What::Ended,
+            HistoryEvent::Opened,
+            HistoryEvent::Hello { session: SessionId(0), last_zxid_seen: Zxid(3) },
+            HistoryEvent::Request(Incoming { xid: Xid(1), op: OpCode::GetData.code(), body: Ok(get_data()) }),
+            HistoryEvent::Request(Incoming {
+                xid: Xid(77),
+                op: OpCode::Ping.code(),
+                body: Ok(Request::Ping),
+            }),
+            HistoryEvent::Welcome { session: SessionId(9) },
+            HistoryEvent::Reply(ReplyHeader::error(Xid(1), Zxid(4), ErrorCode::NoNode), Ok(Reply::Empty)),
+            HistoryEvent::Event(Zxid(5), event()),
+            HistoryEvent::Reply(ReplyHeader::ok(Xid::PING, Zxid(5)), Ok(Reply::Empty)),
+            HistoryEvent::Ended,
         ];
         for piece in [1, 3, 7, 20, 1000] {
             assert_eq!(recorded(&asked, &answered, piece).await, expected, "in pieces of {piece}");
@@ -240,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn a_four_letter_word_and_its_answer_are_not_recorded() {
         for piece in [1, 1000] {
-            assert_eq!(recorded(b"ruok", b"imok", piece).await, [What::Opened, What::Ended]);
+            assert_eq!(recorded(b"ruok", b"imok", piece).await, [HistoryEvent::Opened, HistoryEvent::Ended]);
         }
     }
 
@@ -250,10 +254,10 @@ mod tests {
         answered.extend_from_slice(b"\0\0\0\x03abc and more");
         let what = recorded(&asked, &answered, 1000).await;
         let why = "a reply without a whole header".to_owned();
-        assert_eq!(what[8..], [What::Unreadable { from: Side::Server, why }, What::Ended]);
+        assert_eq!(what[8..], [HistoryEvent::Unreadable { from: Side::Server, why }, HistoryEvent::Ended]);
 
         let what = recorded(b"\xff\xff\xff\xffwhat", b"", 1000).await;
-        assert!(matches!(&what[1], What::Unreadable { from: Side::Client, .. }), "{what:?}");
+        assert!(matches!(&what[1], HistoryEvent::Unreadable { from: Side::Client, .. }), "{what:?}");
     }
 
     #[tokio::test]
@@ -268,6 +272,6 @@ mod tests {
         assert_eq!(history.entries().len(), 2, "the request is not whole");
         server.read_exact(&mut vec![0; taken]).await.expect("what was taken");
         tap.write_all(&asked[taken..]).await.expect("a write");
-        assert!(matches!(history.entries()[2].what, What::Request(_)));
+        assert!(matches!(history.entries()[2].what, HistoryEvent::Request(_)));
     }
 }

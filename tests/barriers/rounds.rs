@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use zoolet::recipes::{BarrierError, DoubleBarrier};
 use zoolet::server::TxnOp;
-use zoolet::testing::{Keeper, connection, request};
+use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
 
 use crate::dice::Dice;
@@ -18,13 +18,13 @@ pub const PATH: &str = "/barriers/step";
 const SCHEDULES: u64 = 100;
 
 /// Nothing is left: no member, no sign of a round, no watch.
-pub fn is_clean(zk: &Keeper, case: &str) {
+pub fn is_clean(zk: &TestServer, case: &str) {
     assert_eq!(zk.children(PATH), Vec::<String>::new(), "{case}");
     assert_eq!(zk.watches(), [], "{case}");
 }
 
 /// A round began only when as many members were there, and ended only when all of those had gone. Gives how many.
-pub fn check_rounds(zk: &Keeper, members: usize, case: &str) -> usize {
+pub fn check_rounds(zk: &TestServer, members: usize, case: &str) -> usize {
     let mut check = Check { inside: None, there: BTreeSet::new(), members, rounds: 0 };
     for txn in zk.transactions() {
         check.apply(&txn.op, case);
@@ -78,7 +78,7 @@ fn name(path: &str) -> Option<&str> {
 
 /// A member that goes from round to round, with a new session whenever one is over.
 struct Walker<'z> {
-    zk: &'z Keeper,
+    zk: &'z TestServer,
     client: Client,
     dice: Dice,
     passed: &'z AtomicUsize,
@@ -140,7 +140,7 @@ impl Walker<'_> {
 /// Runs one, and says how many rounds there were.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
-    let zk = Keeper::builder().seed(seed).start().await.unwrap();
+    let zk = TestServer::builder().seed(seed).start().await.unwrap();
     let (passed, (enough, _)) = (AtomicUsize::new(0), watch::channel(false));
     let mut walkers = Vec::new();
     for _ in 0..4 {

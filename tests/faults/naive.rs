@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 use zoolet::Client;
-use zoolet::server::fixture::What;
+use zoolet::server::fixture::RecordedEvent;
 
 use crate::common::*;
 
@@ -90,6 +90,6 @@ pub async fn ours_by_tcp(zk: &Zk) -> Client {
 
 /// What was done on purpose so far, as the record tells it.
 pub fn fired(zk: &Zk) -> Vec<String> {
-    let name = |what: What| what.to_string().trim_start_matches("!! ").to_owned();
+    let name = |what: RecordedEvent| what.to_string().trim_start_matches("!! ").to_owned();
     zk.fixture().faults().fired().into_iter().map(|entry| name(entry.what)).collect()
 }

@@ -5,8 +5,8 @@
 use tokio::task::JoinHandle;
 use zoolet::recipes::{Algorithm, MultiLock, RwLock, Semaphore};
 use zoolet::testing::OpCode::{Create2, Delete, GetChildren2, GetData, Multi, RemoveWatches};
-use zoolet::testing::fixture::What;
-use zoolet::testing::{Keeper, OpCode, create};
+use zoolet::testing::fixture::RecordedEvent;
+use zoolet::testing::{OpCode, TestServer, create};
 use zoolet::{Client, Guard, Lock};
 
 use crate::recipe::{DIR, LEASES, OTHER, QUEUE};
@@ -16,8 +16,8 @@ use crate::stage::millis;
 const MANY: [usize; 3] = [2, 10, 1_000];
 
 /// A server with the directories that contenders need.
-async fn keeper(dirs: &[&str]) -> Keeper {
-    let zk = Keeper::start().await;
+async fn test_server(dirs: &[&str]) -> TestServer {
+    let zk = TestServer::start().await;
     for dir in dirs {
         zk.set(dir, "").await.unwrap();
     }
@@ -25,16 +25,16 @@ async fn keeper(dirs: &[&str]) -> Keeper {
 }
 
 /// What a session has asked for so far, pings left out.
-fn asked(zk: &Keeper, client: &Client) -> Vec<OpCode> {
+fn asked(zk: &TestServer, client: &Client) -> Vec<OpCode> {
     let op = |what| match what {
-        What::Request { op, .. } => op.filter(|op| *op != OpCode::Ping),
+        RecordedEvent::Request { op, .. } => op.filter(|op| *op != OpCode::Ping),
         _ => None,
     };
     zk.requests(client.session_id()).into_iter().filter_map(|entry| op(entry.what)).collect()
 }
 
 /// How many requests and events all sessions together have cost so far.
-fn costs(zk: &Keeper) -> (u64, u64) {
+fn costs(zk: &TestServer) -> (u64, u64) {
     let counters = zk.counters();
     (counters.requests_but_pings(), counters.events)
 }
@@ -42,7 +42,7 @@ fn costs(zk: &Keeper) -> (u64, u64) {
 type Waiter = (Client, JoinHandle<Guard>);
 
 /// So many contenders, each with a session of its own, in the order in which they come.
-async fn contenders(zk: &Keeper, count: usize, algorithm: Algorithm) -> Vec<Waiter> {
+async fn contenders(zk: &TestServer, count: usize, algorithm: Algorithm) -> Vec<Waiter> {
     let mut waiters = Vec::with_capacity(count);
     for _ in 0..count {
         let client = zk.client().await;
@@ -55,7 +55,7 @@ async fn contenders(zk: &Keeper, count: usize, algorithm: Algorithm) -> Vec<Wait
 
 #[tokio::test]
 async fn an_acquisition_takes_two_requests_in_one_round_trip_and_a_release_one() {
-    let zk = keeper(&[DIR]).await;
+    let zk = test_server(&[DIR]).await;
     let client = zk.client().await;
     zk.faults().on(create().nth(1)).delay_reply(millis(10)).unwrap();
     let acquire = Lock::new(&client, DIR).acquire();
@@ -73,7 +73,7 @@ async fn an_acquisition_takes_two_requests_in_one_round_trip_and_a_release_one()
 #[tokio::test]
 async fn to_queue_up_takes_three_requests_and_to_be_handed_the_lock_one_event_and_one_read() {
     for count in MANY {
-        let zk = keeper(&[DIR]).await;
+        let zk = test_server(&[DIR]).await;
         let mut waiters = contenders(&zk, count, Algorithm::Predecessor).await;
         assert_eq!(asked(&zk, &waiters[0].0), [Create2, GetChildren2]);
         for (client, _) in &waiters[1..] {
@@ -106,7 +106,7 @@ async fn to_queue_up_takes_three_requests_and_to_be_handed_the_lock_one_event_an
 #[tokio::test]
 async fn to_give_up_takes_two_requests_and_costs_the_next_one_event_and_two_reads() {
     for count in [3, 10, 1_000] {
-        let zk = keeper(&[DIR]).await;
+        let zk = test_server(&[DIR]).await;
         let waiters = contenders(&zk, count, Algorithm::Predecessor).await;
         let (requests, events) = costs(&zk);
         let middle = count / 2;
@@ -128,7 +128,7 @@ async fn to_give_up_takes_two_requests_and_costs_the_next_one_event_and_two_read
 #[tokio::test]
 async fn a_single_znode_takes_one_request_and_its_release_tells_everybody() {
     for count in [2, 10, 200] {
-        let zk = keeper(&["/locks/ledger.epoch"]).await;
+        let zk = test_server(&["/locks/ledger.epoch"]).await;
         let mut waiters = contenders(&zk, count, Algorithm::SingleNode).await;
         assert_eq!(asked(&zk, &waiters[0].0), [Multi]);
         for (client, _) in &waiters[1..] {
@@ -148,7 +148,7 @@ async fn a_single_znode_takes_one_request_and_its_release_tells_everybody() {
 #[tokio::test]
 async fn a_lock_that_watches_its_directory_tells_everybody_of_everything() {
     for count in [2, 10, 50] {
-        let zk = keeper(&[DIR]).await;
+        let zk = test_server(&[DIR]).await;
         let mut waiters = contenders(&zk, count, Algorithm::ChildrenWatch).await;
         let arrivals: u64 = (0..count.saturating_sub(1) as u64).sum();
         assert_eq!(costs(&zk).1, arrivals, "each arrival tells all who wait");
@@ -161,7 +161,7 @@ async fn a_lock_that_watches_its_directory_tells_everybody_of_everything() {
 
 #[tokio::test]
 async fn a_reader_behind_many_writers_is_woken_by_the_last_of_them_alone() {
-    let zk = keeper(&[DIR]).await;
+    let zk = test_server(&[DIR]).await;
     let mut writers = Vec::new();
     for _ in 0..10 {
         let client = zk.client().await;
@@ -191,7 +191,7 @@ async fn a_reader_behind_many_writers_is_woken_by_the_last_of_them_alone() {
 
 #[tokio::test]
 async fn several_locks_at_once_are_one_write_and_the_reads_of_each_seen_at_one_moment() {
-    let zk = keeper(&[DIR, OTHER]).await;
+    let zk = test_server(&[DIR, OTHER]).await;
     let client = zk.client().await;
     let guard = MultiLock::over(&client, [DIR, OTHER]).acquire().await.unwrap();
     assert_eq!(asked(&zk, &client), [Multi, GetChildren2, GetChildren2, GetChildren2]);
@@ -201,7 +201,7 @@ async fn several_locks_at_once_are_one_write_and_the_reads_of_each_seen_at_one_m
 
 #[tokio::test]
 async fn a_permit_takes_six_requests_at_most_and_its_release_one() {
-    let zk = keeper(&[QUEUE, LEASES]).await;
+    let zk = test_server(&[QUEUE, LEASES]).await;
     let client = zk.client().await;
     let semaphore = Semaphore::new(&client, DIR, 2);
     let permit = semaphore.acquire(1).await.unwrap();

@@ -11,20 +11,20 @@ use crate::recipe::Recipe;
 use crate::requests::places;
 use crate::schedules::Schedules;
 use crate::stage::{Stage, TIMEOUT, millis};
-use crate::sweep::{Deed, Mishap, Outcome, Sweep};
+use crate::sweep::{ControlAction, Outcome, ReplyFault, Sweep};
 
 /// More turns than anything takes that needs no time: a future that waits after so many waits for somebody.
 const TURNS: usize = 40;
 
 /// What may go wrong besides, at one of the first requests.
-const MISHAPS: [Mishap; 7] = [
-    Mishap::Fault(Action::DropRequest),
-    Mishap::Fault(Action::LoseReply),
-    Mishap::Behind(Action::LoseReply),
-    Mishap::Applied(Deed::Expire),
-    Mishap::Answered(Deed::EvictAhead),
-    Mishap::Answered(Deed::Evict),
-    Mishap::Retried(Deed::EvictOne),
+const MISHAPS: [ReplyFault; 7] = [
+    ReplyFault::Fault(Action::DropRequest),
+    ReplyFault::Fault(Action::LoseReply),
+    ReplyFault::Behind(Action::LoseReply),
+    ReplyFault::Applied(ControlAction::Expire),
+    ReplyFault::Answered(ControlAction::EvictAhead),
+    ReplyFault::Answered(ControlAction::Evict),
+    ReplyFault::Retried(ControlAction::EvictOne),
 ];
 
 /// Runs a sweep with more and more patience, until nobody gives up any more.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zoolet::testing::{Keeper, KeeperBuilder};
+use zoolet::testing::{TestServer, TestServerBuilder};
 use zoolet::{Client, Server, SessionId};
 
 use crate::audit::{Audit, Claim};
@@ -23,7 +23,7 @@ pub const fn millis(millis: u64) -> Duration {
 }
 
 pub struct Stage {
-    pub zk: Keeper,
+    pub zk: TestServer,
     pub recipe: Recipe,
     pub outside: Mutex<Outside>,
     pub claims: Mutex<Vec<Claim>>,
@@ -58,13 +58,13 @@ impl Stage {
         recipe: Recipe,
         seed: u64,
         name: impl fmt::Debug,
-        change: impl FnOnce(KeeperBuilder) -> KeeperBuilder,
+        change: impl FnOnce(TestServerBuilder) -> TestServerBuilder,
     ) -> Arc<Self> {
         let server = Server::builder()
             .tick_time(millis(500))
             .container_check_interval(Duration::from_secs(2))
             .container_max_never_used(Duration::from_secs(2));
-        let builder = Keeper::builder().seed(seed).server(server).znode(STORE, "0 0");
+        let builder = TestServer::builder().seed(seed).server(server).znode(STORE, "0 0");
         Arc::new(Self {
             zk: change(builder).start().await.expect("a server"),
             recipe,

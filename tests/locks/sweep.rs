@@ -16,7 +16,7 @@ const STEPS: usize = 400;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mishap {
+pub enum ReplyFault {
     Nothing,
     /// This happens to the request.
     Fault(Action),
@@ -26,16 +26,16 @@ pub enum Mishap {
     /// and then one transaction after another.
     Behind(Action),
     /// The request is executed, and before its reply arrives this is done.
-    Applied(Deed),
+    Applied(ControlAction),
     /// The request is answered, and before the next one is executed this is done.
-    Answered(Deed),
+    Answered(ControlAction),
     /// The reply to the very first is lost; and so much later this is done.
-    Retried(Deed),
+    Retried(ControlAction),
 }
 
 /// What somebody does to the victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum ControlAction {
     Disconnect,
     /// It appears to have moved to another server.
     Move,
@@ -52,7 +52,7 @@ pub enum Deed {
     Touch,
 }
 
-impl Deed {
+impl ControlAction {
     pub const ALL: [Self; 7] = [
         Self::Disconnect,
         Self::Move,
@@ -64,7 +64,7 @@ impl Deed {
     ];
 }
 
-impl Mishap {
+impl ReplyFault {
     /// All that there are.
     pub fn all() -> Vec<Self> {
         let cuts = [Action::DropRequest, Action::Reset, Action::LoseReply, Action::CutReply(10)];
@@ -72,12 +72,14 @@ impl Mishap {
         let faults = cuts.into_iter().chain(late).map(Self::Fault);
         let twice = cuts.into_iter().map(Self::Twice);
         let behind = cuts.into_iter().map(Self::Behind);
-        let deeds = Deed::ALL.into_iter().flat_map(|deed| [Self::Applied(deed), Self::Answered(deed)]);
-        let retried = [Deed::Disconnect, Deed::Evict, Deed::EvictOne].map(Self::Retried);
+        let deeds =
+            ControlAction::ALL.into_iter().flat_map(|deed| [Self::Applied(deed), Self::Answered(deed)]);
+        let retried =
+            [ControlAction::Disconnect, ControlAction::Evict, ControlAction::EvictOne].map(Self::Retried);
         faults.chain(twice).chain(behind).chain(deeds).chain(retried).collect()
     }
 
-    fn deed(self) -> Option<Deed> {
+    fn deed(self) -> Option<ControlAction> {
         match self {
             Self::Applied(deed) | Self::Answered(deed) | Self::Retried(deed) => Some(deed),
             _ => None,
@@ -96,7 +98,7 @@ pub struct Sweep {
     pub dir: bool,
     /// How many children it has had already.
     pub counter: Option<u32>,
-    pub mishap: Mishap,
+    pub mishap: ReplyFault,
     /// Which request of the victim it meets, counted from 1; 0 is before the first.
     pub at: u64,
     /// After how many turns of the scheduler the victim gives up.
@@ -135,7 +137,7 @@ impl Sweep {
             behind: false,
             dir: true,
             counter: None,
-            mishap: Mishap::Nothing,
+            mishap: ReplyFault::Nothing,
             at: 0,
             patience: None,
             leave: Leave::Release,
@@ -154,7 +156,7 @@ impl Sweep {
     }
 
     async fn begin(self) -> Running {
-        let lags = matches!(self.mishap, Mishap::Behind(_));
+        let lags = matches!(self.mishap, ReplyFault::Behind(_));
         let endpoints = if lags { 2 } else { 1 };
         let stage =
             Stage::start_with(self.recipe, self.at, self, |builder| builder.endpoints(endpoints)).await;
@@ -197,15 +199,15 @@ impl Sweep {
         let faults = stage.zk.faults();
         let place = |nth, action| _ = faults.place(of_victim(nth), action).expect("a fault");
         match self.mishap {
-            Mishap::Nothing => {}
-            Mishap::Fault(action) | Mishap::Behind(action) => place(self.at.max(1), action),
-            Mishap::Twice(action) => {
+            ReplyFault::Nothing => {}
+            ReplyFault::Fault(action) | ReplyFault::Behind(action) => place(self.at.max(1), action),
+            ReplyFault::Twice(action) => {
                 place(self.at.max(1), action);
                 place(self.at.max(1) + 1, action);
             }
-            Mishap::Applied(_) => place(self.at.max(1), Action::DelayReply(millis(50))),
-            Mishap::Answered(_) => place(self.at + 1, Action::Freeze),
-            Mishap::Retried(_) => {
+            ReplyFault::Applied(_) => place(self.at.max(1), Action::DelayReply(millis(50))),
+            ReplyFault::Answered(_) => place(self.at + 1, Action::Freeze),
+            ReplyFault::Retried(_) => {
                 place(1, Action::LoseReply);
                 place(self.at + 2, Action::Freeze);
             }
@@ -223,10 +225,10 @@ impl Sweep {
             End::GivenUp => victim && self.patience.is_some(),
             End::LeftAlone => victim && !matches!(self.leave, Leave::Release),
             End::Busy => self.terms.try_only,
-            End::Failed(LockError::SessionOver { .. }) => victim && deed == Some(Deed::Expire),
+            End::Failed(LockError::SessionOver { .. }) => victim && deed == Some(ControlAction::Expire),
             End::Failed(LockError::NodeDeleted { .. }) => match deed {
-                Some(Deed::Evict | Deed::EvictOne) => victim,
-                Some(Deed::EvictAll) => true,
+                Some(ControlAction::Evict | ControlAction::EvictOne) => victim,
+                Some(ControlAction::EvictAll) => true,
                 _ => false,
             },
             End::Failed(_) => false,
@@ -261,47 +263,47 @@ impl Running {
         let session = self.victim.zk.session_id();
         let faults = self.stage.zk.faults();
         let fired = faults.fired().iter().filter(|entry| entry.session == Some(session)).count();
-        let met = fired > usize::from(matches!(self.sweep.mishap, Mishap::Retried(_)));
+        let met = fired > usize::from(matches!(self.sweep.mishap, ReplyFault::Retried(_)));
         let done = self.stage.zk.requests(session).len() - self.before;
-        let waits = matches!(self.sweep.mishap, Mishap::Answered(_)) && done as u64 == self.sweep.at;
+        let waits = matches!(self.sweep.mishap, ReplyFault::Answered(_)) && done as u64 == self.sweep.at;
         self.fired = met || waits;
         let (true, Some(deed)) = (self.fired, self.sweep.mishap.deed()) else { return };
         faults.clear();
         self.act(deed).await;
-        if met && matches!(self.sweep.mishap, Mishap::Answered(_) | Mishap::Retried(_)) {
+        if met && matches!(self.sweep.mishap, ReplyFault::Answered(_) | ReplyFault::Retried(_)) {
             // It may be closed, and what was frozen with it gone.
             let _ = self.stage.zk.heal(session).await;
         }
         self.stage.rest().await;
     }
 
-    async fn act(&self, deed: Deed) {
+    async fn act(&self, deed: ControlAction) {
         let (zk, session) = (&self.stage.zk, self.victim.zk.session_id());
         // Whoever has no znode and no connection has nothing to lose.
         match deed {
-            Deed::Disconnect => _ = zk.disconnect(session).await,
-            Deed::Move => self.stage.move_session(session).await,
-            Deed::Expire => zk.expire_session(session).await.expect("a session that lives"),
-            Deed::Evict => {
+            ControlAction::Disconnect => _ = zk.disconnect(session).await,
+            ControlAction::Move => self.stage.move_session(session).await,
+            ControlAction::Expire => zk.expire_session(session).await.expect("a session that lives"),
+            ControlAction::Evict => {
                 for node in self.nodes_of(&self.victim) {
                     self.stage.evict(&node).await;
                 }
             }
-            Deed::EvictOne => {
+            ControlAction::EvictOne => {
                 if let Some(node) = self.nodes_of(&self.victim).first() {
                     self.stage.evict(node).await;
                 }
             }
-            Deed::EvictAhead => {
+            ControlAction::EvictAhead => {
                 for node in self.front.iter().flat_map(|front| self.nodes_of(front)) {
                     self.stage.evict(&node).await;
                 }
             }
-            Deed::EvictAll => {
+            ControlAction::EvictAll => {
                 self.stage.evict(DIR).await;
                 self.stage.evict(OTHER).await;
             }
-            Deed::Touch => {
+            ControlAction::Touch => {
                 let front = self.front.iter().flat_map(|front| self.nodes_of(front));
                 for node in front.chain(self.nodes_of(&self.victim)) {
                     self.stage.touch(&node).await;
@@ -318,7 +320,7 @@ impl Running {
 
     /// Lets the endpoint that is behind see what it has not: all of it until the mishap, then one transaction at a time.
     async fn catch_up(&self) -> bool {
-        if !matches!(self.sweep.mishap, Mishap::Behind(_)) {
+        if !matches!(self.sweep.mishap, ReplyFault::Behind(_)) {
             return false;
         }
         let endpoint = self.stage.zk.endpoint(1).expect("two endpoints");

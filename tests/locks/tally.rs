@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zoolet::testing::fixture::What;
+use zoolet::testing::fixture::RecordedEvent;
 
 use crate::stage::{Stage, locked};
 
@@ -31,8 +31,8 @@ impl Tally {
         tally.recipes.insert(format!("{:?}", stage.recipe), 1);
         for entry in stage.zk.faults().fired() {
             let name = match entry.what {
-                What::Fault { action, .. } => format!("{action:?}"),
-                What::Deed(deed) => format!("{deed:?}"),
+                RecordedEvent::Fault { action, .. } => format!("{action:?}"),
+                RecordedEvent::ControlAction(deed) => format!("{deed:?}"),
                 _ => "Refused".to_owned(),
             };
             let kind = name.split(['(', ' ']).next().unwrap_or_default().to_owned();

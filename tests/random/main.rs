@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use zoolet::server::{Clock, Fixture, Server, Txn};
-use zoolet::testing::{CheckError, Checker, Entry, History};
+use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
 use zoolet::{Acl, Client, ErrorCode};
 
 use actor::{Actor, Habits};
@@ -144,7 +144,7 @@ fn clients(history: &History, dice: &mut Dice, manner: Manner, way: impl Fn(Dice
     clients
 }
 
-fn judge(txns: Option<&[Txn]>, entries: &[Entry], seen: &BTreeSet<String>) -> Result<(), String> {
+fn judge(txns: Option<&[Txn]>, entries: &[HistoryEntry], seen: &BTreeSet<String>) -> Result<(), String> {
     let checker = Checker::new().extended_types(true);
     let checker = txns.map_or(checker, |txns| checker.transactions(txns));
     let verdict = checker.check(entries).map_err(|error| explain(&error, entries))?;
@@ -154,19 +154,19 @@ fn judge(txns: Option<&[Txn]>, entries: &[Entry], seen: &BTreeSet<String>) -> Re
 }
 
 /// An error with what led to it.
-fn explain(error: &CheckError, entries: &[Entry]) -> String {
+fn explain(error: &CheckError, entries: &[HistoryEntry]) -> String {
     let lines: Vec<String> = entries.iter().filter(|entry| concerns(error, entry)).map(brief).collect();
     format!("{error}\n{}", lines[lines.len().saturating_sub(LINES)..].join("\n"))
 }
 
 /// Whether an entry is of a connection that an error names.
-fn concerns(error: &CheckError, entry: &Entry) -> bool {
+fn concerns(error: &CheckError, entry: &HistoryEntry) -> bool {
     let CheckError::Violation(violation) = error else { return true };
     let other = violation.other.as_ref().and_then(|other| other.conn);
     [violation.operation.conn, other].contains(&Some(entry.conn))
 }
 
-fn brief(entry: &Entry) -> String {
+fn brief(entry: &HistoryEntry) -> String {
     entry.to_string().chars().take(240).collect()
 }
 

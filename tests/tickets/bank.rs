@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
-use zoolet::testing::{Keeper, connection, request};
+use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
 
 use crate::dice::Dice;
@@ -61,7 +61,7 @@ impl Transfer {
 
 /// A program that asks for transfers until each is settled, with a new session whenever one is over.
 struct Teller<'z> {
-    zk: &'z Keeper,
+    zk: &'z TestServer,
     client: Client,
     dice: Dice,
 }
@@ -119,11 +119,11 @@ impl Teller<'_> {
     }
 }
 
-fn balances(zk: &Keeper) -> [u64; 3] {
+fn balances(zk: &TestServer) -> [u64; 3] {
     ACCOUNTS.map(|account| zk.get(account).unwrap().text().parse().unwrap())
 }
 
-fn place_faults(zk: &Keeper, dice: &mut Dice) {
+fn place_faults(zk: &TestServer, dice: &mut Dice) {
     let faults = zk.faults();
     faults.seed(dice.below(1 << 30) as u64);
     let share = |dice: &mut Dice| dice.below(12) as f64 / 100.0;
@@ -137,7 +137,7 @@ fn place_faults(zk: &Keeper, dice: &mut Dice) {
 /// Runs one, and says how often something went wrong in it.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
-    let mut zk = Keeper::builder().seed(seed);
+    let mut zk = TestServer::builder().seed(seed);
     for account in ACCOUNTS {
         zk = zk.znode(account, OPENING.to_string());
     }
@@ -199,7 +199,7 @@ async fn schedule(seed: u64) -> usize {
 }
 
 /// In the end all of it is collected, and asked for again.
-async fn collect(zk: &Keeper, teller: &mut Teller<'_>, transfers: &[Transfer], dice: &mut Dice) {
+async fn collect(zk: &TestServer, teller: &mut Teller<'_>, transfers: &[Transfer], dice: &mut Dice) {
     let before = balances(zk);
     place_faults(zk, dice);
     let late = async {
@@ -234,7 +234,7 @@ async fn balances_are_those_of_the_transfers_one_after_the_other_whatever_happen
     let (first, schedules) = (number("ZOOLET_SEED", 1), number("ZOOLET_SCHEDULES", SCHEDULES));
     let mut mishaps = 0;
     for seed in first..first.wrapping_add(schedules) {
-        // The report of a keeper that is dropped in a panic prints its seed.
+        // The report of a test server that is dropped in a panic prints its seed.
         mishaps += schedule(seed).await;
     }
     assert!(mishaps as u64 >= schedules, "{mishaps}");

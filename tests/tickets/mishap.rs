@@ -5,11 +5,11 @@ use std::pin::pin;
 use std::task::Poll;
 
 use zoolet::Client;
-use zoolet::testing::{Keeper, handshake, request};
+use zoolet::testing::{TestServer, handshake, request};
 
 /// What happens at a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mishap {
+pub enum ReplyFault {
     /// The connection breaks before it is executed.
     DropRequest,
     /// It breaks after it was executed, before the reply.
@@ -26,17 +26,17 @@ pub enum Mishap {
     CrashAfter,
 }
 
-pub const MISHAPS: [Mishap; 7] = [
-    Mishap::DropRequest,
-    Mishap::LoseReply,
-    Mishap::CutReply,
-    Mishap::ExpireBefore,
-    Mishap::ExpireAfter,
-    Mishap::CrashBefore,
-    Mishap::CrashAfter,
+pub const MISHAPS: [ReplyFault; 7] = [
+    ReplyFault::DropRequest,
+    ReplyFault::LoseReply,
+    ReplyFault::CutReply,
+    ReplyFault::ExpireBefore,
+    ReplyFault::ExpireAfter,
+    ReplyFault::CrashBefore,
+    ReplyFault::CrashAfter,
 ];
 
-impl Mishap {
+impl ReplyFault {
     /// Whether the program lives on, and its session with it.
     pub fn is_survived(self) -> bool {
         matches!(self, Self::DropRequest | Self::LoseReply | Self::CutReply)
@@ -54,7 +54,7 @@ pub enum Fate<T, E> {
 
 /// Runs `case` for each mishap at the first request, the second and so on, until it says that there were not so many.
 /// Gives the number of requests.
-pub async fn at_every_request(mut case: impl AsyncFnMut(Mishap, u64) -> Option<()>) -> u64 {
+pub async fn at_every_request(mut case: impl AsyncFnMut(ReplyFault, u64) -> Option<()>) -> u64 {
     let mut most = 0;
     for mishap in MISHAPS {
         let mut nth = 1;
@@ -70,9 +70,9 @@ pub async fn at_every_request(mut case: impl AsyncFnMut(Mishap, u64) -> Option<(
 
 /// Runs `work`, and lets a mishap happen at the `nth` request of `client` from now on; `None` if there were not so many.
 pub async fn suffer<T: Send + 'static, E: Send + 'static>(
-    zk: &Keeper,
+    zk: &TestServer,
     client: &Client,
-    mishap: Mishap,
+    mishap: ReplyFault,
     nth: u64,
     work: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Option<Fate<T, E>> {
@@ -80,11 +80,11 @@ pub async fn suffer<T: Send + 'static, E: Send + 'static>(
     let before = zk.faults().fired().len();
     let at = zk.faults().on(request().session(id).nth(nth));
     match mishap {
-        Mishap::DropRequest => at.drop_request(),
-        Mishap::LoseReply => at.lose_reply(),
-        Mishap::CutReply => at.cut_reply(7),
-        Mishap::ExpireBefore | Mishap::CrashBefore => at.freeze(),
-        Mishap::ExpireAfter | Mishap::CrashAfter => at.lose_reply(),
+        ReplyFault::DropRequest => at.drop_request(),
+        ReplyFault::LoseReply => at.lose_reply(),
+        ReplyFault::CutReply => at.cut_reply(7),
+        ReplyFault::ExpireBefore | ReplyFault::CrashBefore => at.freeze(),
+        ReplyFault::ExpireAfter | ReplyFault::CrashAfter => at.lose_reply(),
     }
     .unwrap();
     // Whoever is to expire or to be gone does not come back before that.
@@ -103,7 +103,7 @@ pub async fn suffer<T: Send + 'static, E: Send + 'static>(
         running.abort();
         return None;
     }
-    if matches!(mishap, Mishap::CrashBefore | Mishap::CrashAfter) {
+    if matches!(mishap, ReplyFault::CrashBefore | ReplyFault::CrashAfter) {
         // Its session lives on for a while, as that of a program that was killed does; nothing of it comes back.
         running.abort();
         let _ = running.await;
@@ -120,7 +120,7 @@ pub async fn suffer<T: Send + 'static, E: Send + 'static>(
 }
 
 /// Polls `work` so many times, with everybody else at rest in between, and drops it; whether it was done by then.
-pub async fn polled(zk: &Keeper, polls: usize, work: impl Future) -> bool {
+pub async fn polled(zk: &TestServer, polls: usize, work: impl Future) -> bool {
     let mut work = pin!(work);
     for _ in 0..polls {
         let done = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_ready())).await;

@@ -86,8 +86,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) &'static str);
 
-impl From<jute::Flaw> for Broken {
-    fn from(_: jute::Flaw) -> Self {
+impl From<jute::DecodeError> for Broken {
+    fn from(_: jute::DecodeError) -> Self {
         Self("a frame that does not decode")
     }
 }

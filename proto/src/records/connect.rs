@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::frame;
 use crate::id::{SessionId, Zxid};
-use crate::jute::{Flaw, Jute, Parsed};
+use crate::jute::{DecodeError, Jute, Parsed};
 
 /// Length of a session password.
 pub const PASSWORD_LEN: usize = 16;
@@ -111,7 +111,7 @@ impl Jute for ConnectResponse {
         let (i, timeout) = i32::parse(i)?;
         let (i, session) = SessionId::parse(i)?;
         let (i, password) = Option::<Bytes>::parse(i)?;
-        let Some(password) = password else { return crate::jute::refuse(Flaw::Malformed) };
+        let Some(password) = password else { return crate::jute::refuse(DecodeError::Malformed) };
         let (i, read_only) = read_only(i)?;
         Ok((i, Self { protocol_version, timeout, session, password, read_only }))
     }

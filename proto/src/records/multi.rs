@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::code::{ErrorCode, OpCode};
-use crate::jute::{Flaw, Jute, NameList, Parsed, put_str, record, refuse};
+use crate::jute::{DecodeError, Jute, NameList, Parsed, put_str, record, refuse};
 use crate::records::data::{CheckVersion, Create, CreateTtl, Delete, GetChildren, GetData, SetData};
 use crate::stat::Stat;
 
@@ -70,7 +70,7 @@ impl Op {
             Some(OpCode::Check) => of(i, Self::Check),
             Some(OpCode::GetData) => of(i, Self::GetData),
             Some(OpCode::GetChildren) => of(i, Self::GetChildren),
-            _ => refuse(Flaw::Malformed),
+            _ => refuse(DecodeError::Malformed),
         }
     }
 
@@ -154,7 +154,7 @@ impl OpResult {
                 let (i, names) = NameList::parse(i)?;
                 Ok((i, Self::GetChildren(names)))
             }
-            _ => refuse(Flaw::Malformed),
+            _ => refuse(DecodeError::Malformed),
         }
     }
 
@@ -214,7 +214,7 @@ fn list<'i, T>(mut i: &'i [u8], item: impl Fn(i32, &'i [u8]) -> Parsed<'i, T>) -
 pub fn decode_ops(i: &[u8]) -> Parsed<'_, Vec<Op>> {
     let (i, ops) = list(i, Op::parse)?;
     if ops.windows(2).any(|pair| pair[0].is_read() != pair[1].is_read()) {
-        return refuse(Flaw::Malformed);
+        return refuse(DecodeError::Malformed);
     }
     Ok((i, ops))
 }

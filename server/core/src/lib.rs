@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::net::Ipv4Addr;
-//! use zoolet_core::{ConnId, Core, CoreConfig, Input, Message, Millis};
+//! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis};
 //! use zoolet_proto::{SessionId, Zxid, records::ConnectRequest};
 //!
 //! let mut core = Core::new(CoreConfig::default(), Millis(1_000));

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use hashbrown::HashMap;
 use zoolet_proto::records::{AuthPacket, SaslToken, SetWatches2};
-use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{
+    DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
+};
 
 use crate::access::{Identity, Verdicts, authenticate};
 use crate::config::CoreConfig;
@@ -275,7 +277,7 @@ impl Core {
     }
 
     /// Adds identities to the connection. Whoever shows false ones is cut off; the session survives that.
-    fn identify(&mut self, call: Call, body: Result<Request, Flaw>) {
+    fn identify(&mut self, call: Call, body: Result<Request, DecodeError>) {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             // SASL is not configured: the client is told so by a null token, and goes on without.
@@ -310,15 +312,18 @@ impl Core {
     }
 
     /// A body that is not what its opcode says. Only some of these take a zxid.
-    fn undecodable(&mut self, call: Call, op: OpCode, flaw: Flaw) {
+    fn undecodable(&mut self, call: Call, op: OpCode, flaw: DecodeError) {
         use OpCode::{
             Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, Multi, SetAcl, SetData,
         };
         match (op, flaw) {
-            (SetData | SetAcl, Flaw::NullPath) => self.refuse_write(call, ErrorCode::BadArguments),
+            (SetData | SetAcl, DecodeError::NullPath) => self.refuse_write(call, ErrorCode::BadArguments),
             (Multi | CreateSession, _)
-            | (SetAcl, Flaw::NullId)
-            | (Create | Create2 | CreateContainer | CreateTtl | Delete, Flaw::NullPath | Flaw::NullId) => {
+            | (SetAcl, DecodeError::NullId)
+            | (
+                Create | Create2 | CreateContainer | CreateTtl | Delete,
+                DecodeError::NullPath | DecodeError::NullId,
+            ) => {
                 self.refuse_write(call, ErrorCode::MarshallingError);
             }
             _ => self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),

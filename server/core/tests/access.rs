@@ -5,10 +5,10 @@ mod common;
 use std::net::IpAddr;
 
 use common::*;
-use zoolet_core::{ConnId, Input};
 use zoolet_proto::ErrorCode::{self, AuthFailed, InvalidAcl, MarshallingError, NoAuth};
 use zoolet_proto::records::{AuthPacket, ClientInfo, SaslToken};
 use zoolet_proto::{Acl, OpCode, Perms, Reply, Request};
+use zoolet_server_core::{ConnId, Input};
 
 const BOB: &str = "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=";
 

@@ -3,12 +3,12 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::ErrorCode::{
     self, BadArguments, BadVersion, InvalidAcl, MarshallingError, NoAuth, NoChildrenForEphemerals, NoNode,
     NodeExists, NotEmpty, Unimplemented,
 };
 use zoolet_proto::{Acl, OpCode, Perms};
+use zoolet_server_core::ConnId;
 
 const NOT_PATHS: &[&str] = &[
     "",

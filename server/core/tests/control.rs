@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use zoolet_core::{Core, Effects, Millis, WatchKind};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{Core, Effects, Millis, WatchKind};
 
 fn restart(world: &mut World) {
     let now = Millis(world.now());
@@ -88,7 +88,7 @@ fn transactions_that_nobody_has_taken_yet_outlast_a_restart_and_messages_do_not(
     let mut world = World::new();
     let a = world.connect();
     let incoming = zoolet_proto::Incoming { xid: Xid(1), op: 1, body: Ok(create("/a")) };
-    world.core.handle(Millis(START), a, zoolet_core::Input::Request(incoming));
+    world.core.handle(Millis(START), a, zoolet_server_core::Input::Request(incoming));
     restart(&mut world);
     let effects = world.core.take_effects();
     assert_eq!(effects.txns.len(), 1);
@@ -101,7 +101,7 @@ fn effects_that_are_taken_back_are_not_told_again_and_cost_none_that_are_new() {
     let a = world.connect();
     let write = |core: &mut Core, path| {
         let incoming = zoolet_proto::Incoming { xid: Xid(1), op: 1, body: Ok(create(path)) };
-        core.handle(Millis(START), a, zoolet_core::Input::Request(incoming));
+        core.handle(Millis(START), a, zoolet_server_core::Input::Request(incoming));
     };
     let counts = |effects: &Effects| (effects.txns.len(), effects.outbound.len());
     write(&mut world.core, "/a");

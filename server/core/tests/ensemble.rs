@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use zoolet_core::{ConnId, Ensemble, Millis};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Perms, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{ConnId, Ensemble, Millis};
 
 const NOTHING: [String; 0] = [];
 

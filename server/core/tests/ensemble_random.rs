@@ -8,9 +8,9 @@ use common::random::{Script, Step, dump, request};
 use common::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_core::{ConnId, Ensemble, Millis, Tree};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{ConnId, Ensemble, Millis, Tree};
 
 const ENDPOINTS: usize = 3;
 
@@ -176,7 +176,7 @@ impl Fleet {
         self.wires.get_mut(&conn).expect("a wire").owed.push((xid, request));
     }
 
-    fn view(&self, at: usize) -> zoolet_core::EndpointView {
+    fn view(&self, at: usize) -> zoolet_server_core::EndpointView {
         self.world.core.endpoints().nth(at).expect("an endpoint")
     }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::{ErrorCode, OpCode, Xid};
+use zoolet_server_core::ConnId;
 
 fn world() -> (World, ConnId) {
     let mut world = World::new();
@@ -183,7 +183,7 @@ fn settings_of_nonsense_do_not_panic() {
         });
         let a = world.socket();
         world.hello(a, new_session());
-        world.core.handle_timeout(zoolet_core::Millis(START + 10));
+        world.core.handle_timeout(zoolet_server_core::Millis(START + 10));
     }
 }
 
@@ -193,7 +193,7 @@ fn times_at_their_limits_do_not_panic() {
     let a = world.connect();
     let ping = || zoolet_proto::Incoming { xid: Xid::PING, op: 11, body: Ok(zoolet_proto::Request::Ping) };
     for now in [START, i64::MAX - 1, i64::MAX] {
-        world.core.handle(zoolet_core::Millis(now), a, zoolet_core::Input::Request(ping()));
+        world.core.handle(zoolet_server_core::Millis(now), a, zoolet_server_core::Input::Request(ping()));
     }
-    world.core.handle_timeout(zoolet_core::Millis(i64::MAX));
+    world.core.handle_timeout(zoolet_server_core::Millis(i64::MAX));
 }

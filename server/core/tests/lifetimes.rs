@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::{ErrorCode, Request};
+use zoolet_server_core::ConnId;
 
 const SWEEP: i64 = 60_000;
 

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{ErrorCode, OpCode, Perms, Reply, Request, SessionId, Stat, Xid};
+use zoolet_server_core::ConnId;
 
 const OK: i32 = 0;
 const NOT_EVALUATED: i32 = -2;
@@ -157,7 +157,7 @@ fn what_a_create_means_inside_a_multi_depends_on_opcode_and_flags() {
         assert_eq!(shapes(answer.results()), [result], "{part:?}");
         let path = result.rsplit(' ').next().unwrap_or_default();
         let owner = world.core.tree().get(path).expect("the znode").owner();
-        assert_eq!(owner == zoolet_core::Owner::CONTAINER, is_container, "{part:?}");
+        assert_eq!(owner == zoolet_server_core::Owner::CONTAINER, is_container, "{part:?}");
     }
 }
 

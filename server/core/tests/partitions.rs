@@ -4,9 +4,9 @@ mod common;
 
 use bytes::Bytes;
 use common::*;
-use zoolet_core::{ConnId, EndpointView, Ensemble, Millis};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{ConnId, EndpointView, Ensemble, Millis};
 
 /// Two endpoints with a connection at the first and a znode `/a` with the data `old`. The second endpoint is cut off.
 fn partitioned() -> (World<Ensemble>, ConnId) {

@@ -7,8 +7,8 @@ use common::random::{Script, Step};
 use common::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_core::{ConnId, Core, CoreConfig, Effects, Input, Millis};
 use zoolet_proto::Incoming;
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis};
 
 fn encoded(effects: &Effects) -> Vec<u8> {
     let mut out = BytesMut::new();

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::ErrorCode::{MarshallingError, NoWatcher};
 use zoolet_proto::{OpCode, Perms};
+use zoolet_server_core::ConnId;
 
 /// `/old` and `/old/c` were there before the returned zxid; `/old` was then set and got `/old/new`.
 fn world() -> (World, ConnId, i64) {

@@ -6,8 +6,8 @@ use common::random::{Script, Step, dump};
 use common::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_core::{Core, CoreConfig, Millis};
 use zoolet_proto::Zxid;
+use zoolet_server_core::{Core, CoreConfig, Millis};
 
 /// A world that is fed with the transactions of another one.
 fn follow(world: &mut World, decided: &World) {

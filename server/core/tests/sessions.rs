@@ -246,7 +246,7 @@ fn a_request_that_waited_for_its_turn_still_counts() {
     let deadline = world.core.sessions().get(session).expect("a session").deadline;
     // The driver takes the inputs of a turn first and looks at the timers then, at one and the same time.
     let ping = zoolet_proto::Incoming { xid: zoolet_proto::Xid::PING, op: 11, body: Ok(Request::Ping) };
-    world.core.handle(deadline, a, zoolet_core::Input::Request(ping));
+    world.core.handle(deadline, a, zoolet_server_core::Input::Request(ping));
     world.core.handle_timeout(deadline);
     assert!(world.core.sessions().get(session).is_some());
 }
@@ -330,6 +330,6 @@ fn sessions_can_be_bounded() {
 #[test]
 fn expiring_a_session_that_does_not_live_says_so() {
     let mut world = World::new();
-    assert!(!world.core.expire(zoolet_core::Millis(START), SessionId(7)));
+    assert!(!world.core.expire(zoolet_server_core::Millis(START), SessionId(7)));
     assert_eq!(world.zxid(), 0);
 }

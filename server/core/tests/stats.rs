@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::{Acl, Perms, SessionId, Stat, Zxid};
+use zoolet_server_core::ConnId;
 
 /// A world in which time stands at `START + 100` and `/p` was created at `START`.
 fn world() -> (World, ConnId) {

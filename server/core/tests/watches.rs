@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use zoolet_core::ConnId;
 use zoolet_proto::{ErrorCode, Perms, Request};
+use zoolet_server_core::ConnId;
 
 /// A world with one that watches and one that changes.
 fn world() -> (World, ConnId, ConnId) {

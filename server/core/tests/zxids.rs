@@ -6,7 +6,7 @@ use common::*;
 use zoolet_proto::{Acl, ErrorCode, OpCode, Perms, Request, SessionId, Xid, records::Reconfig};
 
 /// Asks and tells how many zxids that took; the header must say the last of them.
-fn taken_by(world: &mut World, conn: zoolet_core::ConnId, request: Request) -> i64 {
+fn taken_by(world: &mut World, conn: zoolet_server_core::ConnId, request: Request) -> i64 {
     let before = world.zxid();
     let answer = world.ask(conn, request);
     assert_eq!(answer.zxid, world.zxid(), "the header of {answer:?}");

@@ -1,16 +1,16 @@
 //! What is wrong with a fault that is to be placed.
 
-/// Why a fault was not placed. The message names the mistake and the mend.
+/// Why a fault was not placed. The message names the mistake and the hint.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
     /// The pattern can match no path.
-    #[error("path pattern {pattern:?}: {mend}")]
+    #[error("path pattern {pattern:?}: {hint}")]
     Pattern {
         /// As it was given.
         pattern: String,
         /// What it must be.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// The opcode of something that is no request.
     #[error("a session is opened by a handshake, not by a request; match `handshake()` instead")]
@@ -43,14 +43,14 @@ pub enum FaultError {
         share: f64,
     },
     /// An action that does not fit what is met.
-    #[error("cannot {action} on a {what}: {mend}")]
+    #[error("cannot {action} on a {what}: {hint}")]
     Unfit {
         /// What was to happen.
         action: String,
         /// To what.
         what: String,
         /// What to do instead.
-        mend: &'static str,
+        hint: &'static str,
     },
     /// A fault that stands meets everything that this one is for, so that this one would never fire.
     #[error(

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use zoolet_core::Input;
 use zoolet_proto::{OpCode, SessionId};
+use zoolet_server_core::Input;
 
 use crate::fault::error::FaultError;
 use crate::fault::glob::Glob;
@@ -16,7 +16,7 @@ use crate::fault::glob::Glob;
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a matcher is for `Faults::on`"]
 pub struct Matcher {
-    what: What,
+    what: Target,
     path: Option<Glob>,
     session: Option<SessionId>,
     client: Option<IpAddr>,
@@ -34,7 +34,7 @@ pub(crate) enum Count {
 
 /// The kind of thing that is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Target {
     Connection,
     Handshake,
     Create,
@@ -43,28 +43,28 @@ pub(crate) enum What {
 
 /// A new connection, before anything is read from it.
 pub fn connection() -> Matcher {
-    Matcher::new(What::Connection)
+    Matcher::new(Target::Connection)
 }
 
 /// The connect request with which a session is opened or resumed.
 pub fn handshake() -> Matcher {
-    Matcher::new(What::Handshake)
+    Matcher::new(Target::Handshake)
 }
 
 /// Every request behind the handshake, pings included.
 pub fn request() -> Matcher {
-    Matcher::new(What::Request(None))
+    Matcher::new(Target::Request(None))
 }
 
 /// Every create outside of a multi, whatever its opcode: clients choose between create, create2, createContainer and
 /// createTTL.
 pub fn create() -> Matcher {
-    Matcher::new(What::Create)
+    Matcher::new(Target::Create)
 }
 
 /// Every request of one opcode. For creates [`create`] is surer: which of their opcodes a client sends is up to it.
 pub fn op(op: OpCode) -> Matcher {
-    let mut matcher = Matcher::new(What::Request(Some(op)));
+    let mut matcher = Matcher::new(Target::Request(Some(op)));
     if op == OpCode::CreateSession {
         matcher.note(FaultError::NoRequest);
     }
@@ -72,7 +72,7 @@ pub fn op(op: OpCode) -> Matcher {
 }
 
 impl Matcher {
-    fn new(what: What) -> Self {
+    fn new(what: Target) -> Self {
         Self { what, path: None, session: None, client: None, count: None, probability: None, mistake: None }
     }
 
@@ -81,12 +81,12 @@ impl Matcher {
     pub fn path(mut self, pattern: &str) -> Self {
         match Glob::new(pattern) {
             Ok(glob) => self.once(|matcher| matcher.path.replace(glob).is_some(), "path"),
-            Err(mend) => self.note(FaultError::Pattern { pattern: pattern.to_owned(), mend }),
+            Err(hint) => self.note(FaultError::Pattern { pattern: pattern.to_owned(), hint }),
         }
         let has_path = match self.what {
-            What::Connection | What::Handshake => false,
-            What::Create => true,
-            What::Request(op) => !matches!(
+            Target::Connection | Target::Handshake => false,
+            Target::Create => true,
+            Target::Request(op) => !matches!(
                 op,
                 Some(
                     OpCode::Ping
@@ -109,7 +109,7 @@ impl Matcher {
 
     /// Only what one session sends, its resuming included.
     pub fn session(mut self, id: SessionId) -> Self {
-        if self.what == What::Connection {
+        if self.what == Target::Connection {
             self.note(FaultError::NoSession);
         }
         self.once(|matcher| matcher.session.replace(id).is_some(), "session");
@@ -174,7 +174,7 @@ impl Matcher {
         }
     }
 
-    pub(crate) fn what(&self) -> What {
+    pub(crate) fn what(&self) -> Target {
         self.what
     }
 
@@ -194,9 +194,11 @@ impl Matcher {
     /// Whether it fits, leaving aside how often.
     pub(crate) fn fits(&self, subject: &Subject<'_>) -> bool {
         let what = match (self.what, subject.input) {
-            (What::Connection, Input::Open { .. }) | (What::Handshake, Input::Connect(_)) => true,
-            (What::Request(op), Input::Request(incoming)) => op.is_none_or(|op| op.code() == incoming.op),
-            (What::Create, Input::Request(incoming)) => OpCode::from_code(incoming.op).is_some_and(is_create),
+            (Target::Connection, Input::Open { .. }) | (Target::Handshake, Input::Connect(_)) => true,
+            (Target::Request(op), Input::Request(incoming)) => op.is_none_or(|op| op.code() == incoming.op),
+            (Target::Create, Input::Request(incoming)) => {
+                OpCode::from_code(incoming.op).is_some_and(is_create)
+            }
             _ => false,
         };
         let path = || match (&self.path, subject.input) {
@@ -215,8 +217,8 @@ impl Matcher {
     /// Whether everything that fits the other one fits this one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let what = match (self.what, other.what) {
-            (What::Request(None), What::Request(_) | What::Create) => true,
-            (What::Create, What::Request(Some(op))) => is_create(op),
+            (Target::Request(None), Target::Request(_) | Target::Create) => true,
+            (Target::Create, Target::Request(Some(op))) => is_create(op),
             (this, other) => this == other,
         };
         what && (self.path.is_none() || self.path == other.path)
@@ -236,7 +238,7 @@ pub(crate) struct Subject<'i> {
     pub(crate) client: Option<IpAddr>,
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connection => f.write_str("connection"),

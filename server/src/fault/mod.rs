@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use zoolet_proto::ErrorCode;
 
-use crate::fixture::Entry;
+use crate::fixture::RecordEntry;
 use crate::server::Shared;
 
 pub use action::Action;
@@ -81,7 +81,7 @@ impl Faults {
     }
 
     /// Every fault that fired, and what the test did to the server besides, in order.
-    pub fn fired(&self) -> Vec<Entry> {
+    pub fn fired(&self) -> Vec<RecordEntry> {
         self.shared.with_fixture(|fixture| fixture.record.faults().cloned().collect())
     }
 

@@ -6,7 +6,7 @@ use zoolet_proto::ErrorCode;
 
 use crate::fault::action::Action;
 use crate::fault::error::FaultError;
-use crate::fault::matcher::{Count, Matcher, Subject, What};
+use crate::fault::matcher::{Count, Matcher, Subject, Target};
 
 /// Every fault that is placed, the oldest first: that one is asked first.
 #[derive(Debug, Default)]
@@ -103,15 +103,15 @@ impl Rule {
     }
 }
 
-fn check(what: What, action: Action) -> Result<(), FaultError> {
-    let unfit = |mend| Err(FaultError::Unfit { action: action.to_string(), what: what.to_string(), mend });
+fn check(what: Target, action: Action) -> Result<(), FaultError> {
+    let unfit = |hint| Err(FaultError::Unfit { action: action.to_string(), what: what.to_string(), hint });
     match (what, action) {
-        (What::Connection, Action::Refuse) => Ok(()),
-        (What::Connection, _) => {
+        (Target::Connection, Action::Refuse) => Ok(()),
+        (Target::Connection, _) => {
             unfit("a new connection can only be refused; match `handshake()` or `request()`")
         }
         (_, Action::Refuse) => unfit("only a `connection()` can be refused; use `drop_request` or `fail`"),
-        (What::Handshake, Action::Fail(_)) => {
+        (Target::Handshake, Action::Fail(_)) => {
             unfit("a handshake has no error to be answered with; use `drop_request`")
         }
         (_, Action::Fail(ErrorCode::Unknown(0))) => unfit("0 is no error"),

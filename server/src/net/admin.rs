@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use zoolet_core::{ConnId, Core};
 use zoolet_proto::SessionId;
 use zoolet_proto::frame::FourLetterWord as Word;
+use zoolet_server_core::{ConnId, Core};
 
 use crate::engine::Engine;
 use crate::machine::READ_ONLY;
@@ -32,7 +32,7 @@ struct Facts {
 }
 
 impl Shared {
-    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it. Of a pretend ensemble it is that of
+    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it. Of a simulated ensemble it is that of
     /// the endpoint that was asked, as far as endpoints differ.
     pub(crate) async fn answer(&self, asker: &Peer, word: Word, behind: impl AsyncRead + Unpin) -> String {
         asker.outbox.with_stats(ConnStats::asked_by_word);

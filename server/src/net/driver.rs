@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
-use zoolet_core::{ConnId, Core, Input, Millis};
+use zoolet_server_core::{ConnId, Core, Input, Millis};
 
 use crate::engine::{Engine, locked};
 use crate::net::registry::Registry;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
-use zoolet_core::ConnId;
+use zoolet_server_core::ConnId;
 
 use crate::net::stream::OfPipe;
 use crate::server::Shared;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use zoolet_core::{Input, Message};
+use zoolet_server_core::{Input, Message};
 
 use crate::net::stats::ConnStats;
 use crate::net::weight::shared_weight;

@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use hashbrown::DefaultHashBuilder;
 use tracing::Span;
-use zoolet_core::{ConnId, Millis};
+use zoolet_server_core::{ConnId, Millis};
 
 use crate::net::outbox::Outbox;
 
@@ -25,7 +25,7 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    /// Where it was accepted, in a pretend ensemble.
+    /// Where it was accepted, in a simulated ensemble.
     pub(crate) endpoint: usize,
     pub(crate) established: Millis,
     pub(crate) outbox: Outbox,

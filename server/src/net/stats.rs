@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use zoolet_core::{Input, Millis};
 use zoolet_proto::{OpCode, Xid, Zxid};
+use zoolet_server_core::{Input, Millis};
 
 /// Counters of the server.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use zoolet_proto::records::{self, ConnectRequest, ConnectResponse, Op, WatchedEvent};
 use zoolet_proto::{Acl, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
-use zoolet_server::fixture::Entry;
+use zoolet_server::fixture::RecordEntry;
 use zoolet_server::{Clock, ConnId, Fixture, InProcessStream, Server, ServerBuilder};
 
 /// How long anything may take by the real clock before a test gives up on it.
@@ -89,7 +89,7 @@ impl Zk {
         self.entries(conn).into_iter().map(|entry| entry.what.to_string().trim().to_owned()).collect()
     }
 
-    pub fn entries(&self, conn: ConnId) -> Vec<Entry> {
+    pub fn entries(&self, conn: ConnId) -> Vec<RecordEntry> {
         self.fixture.record().into_iter().filter(|entry| entry.conn == conn).collect()
     }
 

@@ -1,15 +1,15 @@
-//! Faults at an endpoint of a pretend ensemble, whose replies may come long after what they answer.
+//! Faults at an endpoint of a simulated ensemble, whose replies may come long after what they answer.
 
 use zoolet_proto::{ErrorCode, OpCode, Zxid};
 use zoolet_server::fault::{Action, op, request};
-use zoolet_server::fixture::What;
+use zoolet_server::fixture::RecordedEvent;
 use zoolet_server::{Clock, InProcessStream, Server};
 
 use crate::common::*;
 
 /// A server of two endpoints, and a peer at the second, which lags.
 async fn lagging() -> (Zk, Peer<InProcessStream>) {
-    let zk = Zk::with(Server::builder().clock(Clock::manual()).pretend_ensemble(2)).await;
+    let zk = Zk::with(Server::builder().clock(Clock::manual()).simulated_ensemble(2)).await;
     let mut peer = zk.raw_at(1);
     assert_eq!(peer.open().await, "session");
     let endpoint = zk.endpoint(1).expect("an endpoint");
@@ -61,8 +61,8 @@ async fn an_injected_error_shows_no_more_than_the_endpoint_has_seen() {
     zk.set("/a", "").await.unwrap();
     zk.faults().on(op(OpCode::GetData)).fail(ErrorCode::NoAuth).unwrap();
     assert_eq!(peer.ask(get("/a")).await, "1 NoAuth");
-    let replied = |what: &What| match what {
-        What::Reply { zxid, .. } => Some(*zxid),
+    let replied = |what: &RecordedEvent| match what {
+        RecordedEvent::Reply { zxid, .. } => Some(*zxid),
         _ => None,
     };
     let zxids: Vec<Zxid> = zk.entries(peer.conn()).iter().filter_map(|entry| replied(&entry.what)).collect();
@@ -119,7 +119,7 @@ async fn each_endpoint_tells_operators_and_clients_of_itself() {
 
 #[tokio::test]
 async fn the_watches_and_connections_of_an_endpoint_are_its_own() {
-    let settings = Server::builder().clock(Clock::manual()).pretend_ensemble(2).all_four_letter_words();
+    let settings = Server::builder().clock(Clock::manual()).simulated_ensemble(2).all_four_letter_words();
     let zk = Zk::with(settings).await;
     let mut peer = zk.raw_at(1);
     assert_eq!(peer.open().await, "session");

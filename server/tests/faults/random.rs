@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use zoolet_proto::{ErrorCode, OpCode, Request, SessionId};
 use zoolet_server::fault::{Action, Matcher, connection, handshake, op, request};
-use zoolet_server::fixture::What;
+use zoolet_server::fixture::RecordedEvent;
 use zoolet_server::{Clock, InProcessStream, Server, ServerBuilder};
 
 use crate::common::*;
@@ -62,7 +62,7 @@ pub(crate) struct World {
 
 impl World {
     async fn new(seed: u64, endpoints: usize) -> Self {
-        let zk = Zk::with(settings().pretend_ensemble(endpoints)).await;
+        let zk = Zk::with(settings().simulated_ensemble(endpoints)).await;
         zk.faults().seed(seed);
         Self { zk, rng: StdRng::seed_from_u64(seed), clients: Vec::new(), created: 0, stops: BTreeSet::new() }
     }
@@ -214,7 +214,7 @@ impl World {
         };
     }
 
-    /// Nothing unless it is a pretend ensemble.
+    /// Nothing unless it is a simulated ensemble.
     async fn do_something_to_an_endpoint(&mut self) {
         let Ok(endpoint) = self.zk.endpoint(self.rng.random_range(0..3)) else { return };
         match self.rng.random_range(0..6) {
@@ -272,7 +272,7 @@ async fn run(seeds: std::ops::Range<u64>, endpoints: usize) -> BTreeMap<String, 
         check_transactions(&world, &record, seed);
         for entry in world.zk.faults().fired() {
             let name = match &entry.what {
-                What::Fault { action, .. } => format!("{action:?}"),
+                RecordedEvent::Fault { action, .. } => format!("{action:?}"),
                 other => format!("{other:?}"),
             };
             let name: String = name.chars().filter(|c| c.is_alphabetic()).collect();

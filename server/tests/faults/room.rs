@@ -43,7 +43,7 @@ async fn with_a_fixture_who_reads_may_ask_for_far_more_at_once_than_may_wait() {
 
 #[tokio::test]
 async fn at_every_endpoint_who_reads_may_ask_for_far_more_at_once_than_may_wait() {
-    let server = settings().pretend_ensemble(3).start().await.unwrap();
+    let server = settings().simulated_ensemble(3).start().await.unwrap();
     for at in 0..3 {
         let mut peer = Peer::over(server.in_process_at(at)().into_inner().unwrap());
         assert_eq!(peer.open().await, "session");
@@ -91,7 +91,7 @@ async fn what_a_frozen_connection_has_asked_for_comes_whole_when_it_is_healed() 
 
 #[tokio::test]
 async fn what_a_lagging_endpoint_owes_comes_whole_when_it_catches_up() {
-    let (zk, mut peer) = with_a_long_znode(settings().pretend_ensemble(2)).await;
+    let (zk, mut peer) = with_a_long_znode(settings().simulated_ensemble(2)).await;
     // Both, as either may be the peer's.
     for at in 0..2 {
         zk.endpoint(at).unwrap().lag().await.unwrap();
@@ -171,7 +171,7 @@ async fn an_expired_client_that_takes_nothing_is_closed_whatever_it_is_owed() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_takes_nothing_is_closed_when_its_endpoint_is_killed_that_had_lagged() {
-    let (zk, mut peer) = with_a_long_znode(settings().pretend_ensemble(2)).await;
+    let (zk, mut peer) = with_a_long_znode(settings().simulated_ensemble(2)).await;
     for at in 0..2 {
         zk.endpoint(at).unwrap().lag().await.unwrap();
     }

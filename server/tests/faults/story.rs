@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use zoolet_proto::{OpCode, SessionId, Xid};
 use zoolet_server::ConnId;
 use zoolet_server::fault::Action;
-use zoolet_server::fixture::{Deed, Entry, What};
+use zoolet_server::fixture::{ControlAction, RecordEntry, RecordedEvent};
 
 use crate::random::{Client, World};
 
 /// What the record says of one connection, and of what was done to the server as a whole meanwhile.
 pub(crate) struct Story<'r> {
-    own: Vec<&'r Entry>,
+    own: Vec<&'r RecordEntry>,
     /// Those, and what was done to the whole server.
-    all: Vec<&'r Entry>,
-    record: &'r [Entry],
+    all: Vec<&'r RecordEntry>,
+    record: &'r [RecordEntry],
     world: &'r World,
     seed: u64,
 }
 
 impl<'r> Story<'r> {
-    pub(crate) fn of(world: &'r World, record: &'r [Entry], conn: ConnId, seed: u64) -> Self {
+    pub(crate) fn of(world: &'r World, record: &'r [RecordEntry], conn: ConnId, seed: u64) -> Self {
         let own: Vec<_> = record.iter().filter(|entry| entry.conn == conn).collect();
         let all = record.iter().filter(|entry| {
-            entry.conn == conn || (entry.conn == ConnId(0) && matches!(entry.what, What::Deed(_)))
+            entry.conn == conn
+                || (entry.conn == ConnId(0) && matches!(entry.what, RecordedEvent::ControlAction(_)))
         });
         Self { all: all.collect(), own, record, world, seed }
     }
@@ -43,7 +44,8 @@ impl<'r> Story<'r> {
             || self.all.iter().any(|entry| {
                 matches!(
                     entry.what,
-                    What::Fault { action: Action::Reset | Action::Refuse, .. } | What::Deed(Deed::Restart)
+                    RecordedEvent::Fault { action: Action::Reset | Action::Refuse, .. }
+                        | RecordedEvent::ControlAction(ControlAction::Restart)
                 )
             });
         if broken_off {
@@ -52,8 +54,8 @@ impl<'r> Story<'r> {
             assert_eq!(heard, sent, "{}", self.tell("what was heard is not what was sent"));
         }
         let cut = client.heard.iter().any(|line| line.starts_with("cut"));
-        let told = self.has(|what| matches!(what, What::Fault { action: Action::CutReply(_), .. }));
-        let drips = self.has(|what| matches!(what, What::Fault { action: Action::Drip { .. }, .. }));
+        let told = self.has(|what| matches!(what, RecordedEvent::Fault { action: Action::CutReply(_), .. }));
+        let drips = self.has(|what| matches!(what, RecordedEvent::Fault { action: Action::Drip { .. }, .. }));
         assert!(!cut || told || drips && broken_off, "{}", self.tell("a frame was cut"));
     }
 
@@ -64,13 +66,17 @@ impl<'r> Story<'r> {
         assert_eq!(xids, expected, "{}", self.tell("requests"));
         // One that came while the server was paused may be gone before its turn.
         let over = self.has(is_over)
-            || self.own.is_empty() && self.all.iter().any(|entry| entry.what == What::Deed(Deed::Restart));
+            || self.own.is_empty()
+                && self
+                    .all
+                    .iter()
+                    .any(|entry| entry.what == RecordedEvent::ControlAction(ControlAction::Restart));
         assert!(over || xids.len() == client.sent as usize, "{}", self.tell("requests were left out"));
     }
 
     fn check_replies(&self) {
-        let replied = |entry: &&Entry| match entry.what {
-            What::Reply { xid, .. } if xid.0 > 0 => Some(xid),
+        let replied = |entry: &&RecordEntry| match entry.what {
+            RecordedEvent::Reply { xid, .. } if xid.0 > 0 => Some(xid),
             _ => None,
         };
         let replied: Vec<_> = self.own.iter().filter_map(replied).collect();
@@ -78,7 +84,7 @@ impl<'r> Story<'r> {
         for (at, entry) in self.own.iter().enumerate() {
             let Some(xid) = asked(entry).filter(|xid| xid.0 > 0) else { continue };
             let fault = self.own.get(at + 1).and_then(|next| fault(next));
-            let is_reply = |entry: &&&Entry| matches!(entry.what, What::Reply { xid: of, .. } if of == xid);
+            let is_reply = |entry: &&&RecordEntry| matches!(entry.what, RecordedEvent::Reply { xid: of, .. } if of == xid);
             let replies: Vec<_> = self.own[at..].iter().filter(is_reply).collect();
             let explained = matches!(
                 fault,
@@ -106,18 +112,20 @@ impl<'r> Story<'r> {
     }
 
     /// Whether something says why a reply came only then.
-    fn held_up(&self, reply: &Entry) -> bool {
-        let delayed = |entry: &&&Entry| match fault(entry) {
+    fn held_up(&self, reply: &RecordEntry) -> bool {
+        let delayed = |entry: &&&RecordEntry| match fault(entry) {
             Some(Action::DelayRequest(by) | Action::DelayReply(by)) => {
                 let due = self.world.stops.range(entry.at + by..).next();
                 entry.at <= reply.at && due.is_some_and(|due| reply.at <= *due)
             }
             _ => false,
         };
-        let stood_still = |entry: &&&Entry| {
-            use Deed::{ApplyNext, CatchUp, Heal, Resume, Revive};
-            let moves_on =
-                matches!(entry.what, What::Deed(Heal | Resume | CatchUp(_) | ApplyNext(..) | Revive(_)));
+        let stood_still = |entry: &&&RecordEntry| {
+            use ControlAction::{ApplyNext, CatchUp, Heal, Resume, Revive};
+            let moves_on = matches!(
+                entry.what,
+                RecordedEvent::ControlAction(Heal | Resume | CatchUp(_) | ApplyNext(..) | Revive(_))
+            );
             moves_on && entry.at <= reply.at
         };
         let before = || self.all.iter().filter(|entry| entry.seq < reply.seq);
@@ -128,11 +136,11 @@ impl<'r> Story<'r> {
     fn check_end(&self) {
         let ends: Vec<_> = self.own.iter().filter(|entry| is_over(&entry.what)).collect();
         assert!(ends.len() <= 1, "{}", self.tell("it ended twice"));
-        let Some(end) = ends.first().filter(|end| end.what == What::Closing) else { return };
+        let Some(end) = ends.first().filter(|end| end.what == RecordedEvent::Closing) else { return };
         let session = self.own.iter().find_map(|entry| entry.session);
         let before = || self.all.iter().filter(|entry| entry.seq < end.seq);
         let cut = before().any(|entry| match &entry.what {
-            What::Fault { action, .. } => matches!(
+            RecordedEvent::Fault { action, .. } => matches!(
                 action,
                 Action::Refuse
                     | Action::DropRequest
@@ -140,8 +148,8 @@ impl<'r> Story<'r> {
                     | Action::CutReply(_)
                     | Action::Reset
             ),
-            What::Deed(deed) => {
-                use Deed::{Disconnect, ExpireSession, Kill, MoveSession, Restart};
+            RecordedEvent::ControlAction(deed) => {
+                use ControlAction::{Disconnect, ExpireSession, Kill, MoveSession, Restart};
                 matches!(deed, Disconnect | ExpireSession | Kill(_) | MoveSession | Restart)
             }
             _ => false,
@@ -149,14 +157,14 @@ impl<'r> Story<'r> {
         let refused = before().any(|entry| entry.what.to_string().starts_with("<- no:"));
         // Its client, or somebody who claimed to be it, has come back by another connection.
         let back = self.record.iter().any(|entry| {
-            matches!(entry.what, What::Handshake { session: of, .. } if Some(of) == session)
+            matches!(entry.what, RecordedEvent::Handshake { session: of, .. } if Some(of) == session)
                 && entry.conn != end.conn
         });
-        let silent = session.is_none() && !self.has(|what| matches!(what, What::Attached { .. }));
+        let silent = session.is_none() && !self.has(|what| matches!(what, RecordedEvent::Attached { .. }));
         assert!(cut || refused || back || silent, "{}", self.tell("it was closed without a reason"));
     }
 
-    fn has(&self, wanted: impl Fn(&What) -> bool) -> bool {
+    fn has(&self, wanted: impl Fn(&RecordedEvent) -> bool) -> bool {
         self.own.iter().any(|entry| wanted(&entry.what))
     }
 
@@ -166,22 +174,22 @@ impl<'r> Story<'r> {
     }
 }
 
-pub(crate) fn fault(entry: &Entry) -> Option<Action> {
+pub(crate) fn fault(entry: &RecordEntry) -> Option<Action> {
     match entry.what {
-        What::Fault { action, .. } => Some(action),
+        RecordedEvent::Fault { action, .. } => Some(action),
         _ => None,
     }
 }
 
-fn asked(entry: &Entry) -> Option<Xid> {
+fn asked(entry: &RecordEntry) -> Option<Xid> {
     match entry.what {
-        What::Request { xid, .. } => Some(xid),
+        RecordedEvent::Request { xid, .. } => Some(xid),
         _ => None,
     }
 }
 
-fn is_over(what: &What) -> bool {
-    matches!(what, What::Closing | What::Closed)
+fn is_over(what: &RecordedEvent) -> bool {
+    matches!(what, RecordedEvent::Closing | RecordedEvent::Closed)
 }
 
 fn is_end(line: &str) -> bool {
@@ -189,20 +197,20 @@ fn is_end(line: &str) -> bool {
 }
 
 /// What a peer says when it hears what the server has sent.
-fn heard_as(what: &What) -> Option<String> {
+fn heard_as(what: &RecordedEvent) -> Option<String> {
     Some(match what {
-        What::Attached { session: SessionId(0), .. } => "no session".to_owned(),
-        What::Attached { .. } => "session".to_owned(),
-        What::Event { kind, path } => format!("{kind:?} {path}"),
-        What::Reply { xid: Xid::PING, error: None, .. } => "pong".to_owned(),
-        What::Reply { xid, error: None, .. } => format!("{} ok", xid.0),
-        What::Reply { xid, error: Some(error), .. } => format!("{} {error:?}", xid.0),
+        RecordedEvent::Attached { session: SessionId(0), .. } => "no session".to_owned(),
+        RecordedEvent::Attached { .. } => "session".to_owned(),
+        RecordedEvent::Event { kind, path } => format!("{kind:?} {path}"),
+        RecordedEvent::Reply { xid: Xid::PING, error: None, .. } => "pong".to_owned(),
+        RecordedEvent::Reply { xid, error: None, .. } => format!("{} ok", xid.0),
+        RecordedEvent::Reply { xid, error: Some(error), .. } => format!("{} {error:?}", xid.0),
         _ => return None,
     })
 }
 
 /// Every write was executed once, unless a fault says that it was not.
-pub(crate) fn check_transactions(world: &World, record: &[Entry], seed: u64) {
+pub(crate) fn check_transactions(world: &World, record: &[RecordEntry], seed: u64) {
     let txns = world.zk.transactions();
     assert!(txns.windows(2).all(|pair| pair[1].zxid == pair[0].zxid.next()), "seed {seed}: zxids have gaps");
     let mut executed = BTreeMap::<String, usize>::new();
@@ -212,17 +220,18 @@ pub(crate) fn check_transactions(world: &World, record: &[Entry], seed: u64) {
         }
     }
     for (at, entry) in record.iter().enumerate() {
-        let What::Request { paths, op: Some(OpCode::Create), .. } = &entry.what else { continue };
+        let RecordedEvent::Request { paths, op: Some(OpCode::Create), .. } = &entry.what else { continue };
         let [path] = paths.as_slice() else { continue };
         if !path.starts_with("/new-") || entry.conn == ConnId(0) {
             continue;
         }
         let next = record[at + 1..].iter().find(|next| next.conn == entry.conn).and_then(fault);
         // At an endpoint that lags a connection may outlive its session for a while.
-        let over = |deed| matches!(deed, Deed::MoveSession | Deed::ExpireSession);
-        let over = record[..at]
-            .iter()
-            .any(|before| before.conn == entry.conn && matches!(before.what, What::Deed(deed) if over(deed)));
+        let over = |deed| matches!(deed, ControlAction::MoveSession | ControlAction::ExpireSession);
+        let over = record[..at].iter().any(|before| {
+            before.conn == entry.conn
+                && matches!(before.what, RecordedEvent::ControlAction(deed) if over(deed))
+        });
         let times = executed.get(path).copied().unwrap_or(0);
         match next {
             Some(Action::DropRequest | Action::Fail(_) | Action::Reset) => {

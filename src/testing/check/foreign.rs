@@ -1,8 +1,8 @@
 //! Transactions of others, as the requests that would have the same effect.
 
-use zoolet_core::{Owner, TxnOp};
 use zoolet_proto::records::{CheckVersion, Create, CreateTtl, Delete, Op, SetAcl, SetData};
 use zoolet_proto::{Acl, CreateMode, Request};
+use zoolet_server_core::{Owner, TxnOp};
 
 /// The version that fits every version.
 const ANY: i32 = -1;

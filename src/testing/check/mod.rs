@@ -16,9 +16,9 @@ mod tests;
 mod violation;
 mod watches;
 
-use zoolet_core::Txn;
+use zoolet_server_core::Txn;
 
-use super::history::Entry;
+use super::history::HistoryEntry;
 use super::model::Model;
 use operations::Operations;
 use replay::Replay;
@@ -87,7 +87,7 @@ impl<'t> Checker<'t> {
     ///
     /// # Errors
     /// The first rule found broken, or why that cannot be told.
-    pub fn check(self, entries: &[Entry]) -> Result<Verdict, CheckError> {
+    pub fn check(self, entries: &[HistoryEntry]) -> Result<Verdict, CheckError> {
         let mut all = Operations::of(entries, self.lossy)?;
         let steps = match self.txns {
             Some(txns) => order::by_transactions(&mut all, txns)?,

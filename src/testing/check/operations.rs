@@ -5,10 +5,12 @@ use std::collections::{HashSet, VecDeque};
 use std::mem;
 
 use zoolet_proto::records::WatchedEvent;
-use zoolet_proto::{ErrorCode, Flaw, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{
+    DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
+};
 
 use super::violation::{CheckError, Operation, Rule, Violation};
-use crate::testing::history::{Conn, Entry, Side, What};
+use crate::testing::history::{Conn, HistoryEntry, HistoryEvent, Side};
 use crate::testing::model::{Model, Outcome};
 
 /// All operations of a history.
@@ -120,9 +122,9 @@ impl<'h> Operations<'h> {
     ///
     /// # Errors
     /// The first rule that the order of its entries breaks.
-    pub(super) fn of(entries: &'h [Entry], lossy: bool) -> Result<Self, CheckError> {
+    pub(super) fn of(entries: &'h [HistoryEntry], lossy: bool) -> Result<Self, CheckError> {
         let mut all = Self { lossy, ..Self::default() };
-        for Entry { conn: Conn(line), what, .. } in entries {
+        for HistoryEntry { conn: Conn(line), what, .. } in entries {
             if all.lines.len() <= *line {
                 all.lines.resize_with(line + 1, Line::default);
             }
@@ -174,25 +176,25 @@ impl<'h> Operations<'h> {
         }
     }
 
-    fn enter(&mut self, line: usize, what: &'h What) -> Result<(), CheckError> {
+    fn enter(&mut self, line: usize, what: &'h HistoryEvent) -> Result<(), CheckError> {
         match what {
-            What::Opened | What::Unreadable { from: Side::Client, .. } => Ok(()),
-            What::Ended => {
+            HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => Ok(()),
+            HistoryEvent::Ended => {
                 self.lines[line].ended = true;
                 Ok(())
             }
-            What::Hello { session, .. } => {
+            HistoryEvent::Hello { session, .. } => {
                 self.lines[line].hello = Some(*session);
                 Ok(())
             }
-            What::Welcome { session } => self.welcome(line, *session),
-            What::Request(incoming) => {
+            HistoryEvent::Welcome { session } => self.welcome(line, *session),
+            HistoryEvent::Request(incoming) => {
                 self.request(line, incoming);
                 Ok(())
             }
-            What::Reply(header, body) => self.reply(line, *header, body),
-            What::Event(zxid, event) => self.event(line, *zxid, event),
-            What::Unreadable { from: Side::Server, why } => {
+            HistoryEvent::Reply(header, body) => self.reply(line, *header, body),
+            HistoryEvent::Event(zxid, event) => self.event(line, *zxid, event),
+            HistoryEvent::Unreadable { from: Side::Server, why } => {
                 let operation = self.name_line(line, "a message of the server");
                 Err(broken(Rule::ReadableFrames, operation, None, "a frame of the protocol", why))
             }
@@ -247,7 +249,7 @@ impl<'h> Operations<'h> {
         &mut self,
         line: usize,
         header: ReplyHeader,
-        body: &'h Result<Reply, Flaw>,
+        body: &'h Result<Reply, DecodeError>,
     ) -> Result<(), CheckError> {
         let op = self.asked(line, header)?;
         let body = body.as_ref().map_err(|flaw| {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use zoolet_core::{Txn, TxnOp};
 use zoolet_proto::{OpCode, SessionId, Xid, Zxid};
+use zoolet_server_core::{Txn, TxnOp};
 
 use super::operations::{Operations, broken};
 use super::violation::{CheckError, Operation, Rule, Undecided};

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use zoolet_core::{Txn, TxnOp};
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{ErrorCode, Reply, Request, SessionId, Zxid};
+use zoolet_server_core::{Txn, TxnOp};
 
 use super::Verdict;
 use super::compare::Times;

@@ -1,4 +1,4 @@
-//! A pretend ensemble: what goes to its leader, what to its endpoints, and in which order it comes back.
+//! A simulated ensemble: what goes to its leader, what to its endpoints, and in which order it comes back.
 
 mod controls;
 mod endpoint;
@@ -19,7 +19,7 @@ use crate::machine::Core;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
 use crate::write::is_write;
 
-/// A pretend ensemble: several servers on one tree, without a network between them and without an election.
+/// A simulated ensemble: several servers on one tree, without a network between them and without an election.
 ///
 /// It is for finding what clients do wrong when they fail over. Endpoints are what clients connect to; each is a
 /// follower with what it has seen so far, and can be made to [lag](Self::lag), to [lose the

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use zoolet_core::{ConnId, Core, Effects, Ensemble, Input, Millis, WatchTable};
 use zoolet_proto::SessionId;
+use zoolet_server_core::{ConnId, Core, Effects, Ensemble, Input, Millis, WatchTable};
 
 /// What a world drives.
 pub trait Machine {

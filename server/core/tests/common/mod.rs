@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::{Bytes, BytesMut};
-use zoolet_core::{ConnId, Core, CoreConfig, Effects, Ensemble, Input, Message, Millis, Txn};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult};
 use zoolet_proto::{Acl, ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Ensemble, Input, Message, Millis, Txn};
 
 pub use machine::Machine;
 pub use requests::*;

@@ -1,8 +1,8 @@
 //! Random scripts: each step is eight bytes, so that whatever makes the bytes (a property test, a fuzzer) can take
 //! steps away one by one to find the shortest script that fails.
 
-use zoolet_core::{ConnId, Core, CoreConfig, Ensemble, Tree};
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Ensemble, Tree};
 
 use super::requests::*;
 use super::{Machine, Told, World};

@@ -9,9 +9,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zoolet_core::{Core, CoreConfig};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{Core, CoreConfig};
 
 use super::*;
 use crate::machine::Machine;

@@ -23,7 +23,7 @@ fn an_event_that_does_not_come_is_found() {
     for number in 0..2 {
         let rule = broken_by(|case| {
             let events = case.entries.iter().enumerate().filter(|(_, entry)| {
-                matches!(&entry.what, What::Event(_, event) if event.kind == EventType::NodeChildrenChanged && entry.conn == A)
+                matches!(&entry.what, HistoryEvent::Event(_, event) if event.kind == EventType::NodeChildrenChanged && entry.conn == A)
             });
             let at = events.map(|(at, _)| at).nth(number).expect("an event");
             case.entries.remove(at);
@@ -37,7 +37,7 @@ fn an_event_that_nobody_asked_for_is_found() {
     // For somebody else.
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeCreated, "/w");
-        let event = Entry { conn: B, ..case.entries[at].clone() };
+        let event = HistoryEntry { conn: B, ..case.entries[at].clone() };
         case.entries.insert(case.request_at(B, 4) + 1, event);
     });
     assert_eq!(rule, Rule::EventUnasked);
@@ -50,9 +50,9 @@ fn an_event_that_nobody_asked_for_is_found() {
     // Of a later change, when the watch has told an earlier one.
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDataChanged, "/a");
-        let What::Event(_, event) = case.entries[at].what.clone() else { panic!("no event") };
+        let HistoryEvent::Event(_, event) = case.entries[at].what.clone() else { panic!("no event") };
         let at = case.event_at(A, EventType::NodeCreated, "/w");
-        let again = Entry { what: What::Event(Zxid(7), event), ..case.entries[at].clone() };
+        let again = HistoryEntry { what: HistoryEvent::Event(Zxid(7), event), ..case.entries[at].clone() };
         case.entries.insert(at, again);
     });
     assert_eq!(rule, Rule::EventUnasked);
@@ -62,7 +62,7 @@ fn an_event_that_nobody_asked_for_is_found() {
 fn an_event_that_tells_something_else_is_found() {
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDeleted, "/e");
-        if let What::Event(_, event) = &mut case.entries[at].what {
+        if let HistoryEvent::Event(_, event) = &mut case.entries[at].what {
             event.kind = EventType::NodeDataChanged;
         }
     });
@@ -96,7 +96,7 @@ fn what_a_new_connection_has_missed_is_told_exactly() {
     // Told as something else.
     let rule = broken_by(|case| {
         let at = missed(case);
-        if let What::Event(_, event) = &mut case.entries[at].what {
+        if let HistoryEvent::Event(_, event) = &mut case.entries[at].what {
             event.kind = EventType::NodeDeleted;
         }
     });
@@ -111,7 +111,7 @@ fn what_a_new_connection_has_missed_is_told_exactly() {
     let rule = broken_by(|case| {
         let event = case.entries[missed(case)].clone();
         let at = case.reply_at(A, 12);
-        case.entries.insert(at, Entry { conn: A, ..event });
+        case.entries.insert(at, HistoryEntry { conn: A, ..event });
     });
     assert_eq!(rule, Rule::CatchUp);
 }

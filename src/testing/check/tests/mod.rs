@@ -13,7 +13,7 @@ use zoolet_proto::records::{OpResult, WatchedEvent};
 use zoolet_proto::{EventType, Reply, ReplyHeader, Stat, WatcherType, Xid, Zxid};
 
 use super::*;
-use crate::testing::{Conn, History, What};
+use crate::testing::{Conn, History, HistoryEvent};
 use crate::{AddWatchMode, Client, Server};
 
 /// Connections of the good history.
@@ -25,7 +25,7 @@ const AGAIN: Conn = Conn(2);
 /// A history with the transactions behind it.
 #[derive(Clone)]
 struct Case {
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
     txns: Vec<Txn>,
 }
 
@@ -114,33 +114,35 @@ impl Case {
     }
 
     /// Whatever fits must be there.
-    fn find(&self, what: &str, fits: impl Fn(&Entry) -> bool) -> usize {
+    fn find(&self, what: &str, fits: impl Fn(&HistoryEntry) -> bool) -> usize {
         self.entries.iter().position(fits).unwrap_or_else(|| panic!("no {what} in the history"))
     }
 
     fn reply_at(&self, conn: Conn, xid: i32) -> usize {
         self.find("reply", |entry| {
-            entry.conn == conn && matches!(&entry.what, What::Reply(header, _) if header.xid == Xid(xid))
+            entry.conn == conn
+                && matches!(&entry.what, HistoryEvent::Reply(header, _) if header.xid == Xid(xid))
         })
     }
 
     fn request_at(&self, conn: Conn, xid: i32) -> usize {
         self.find("request", |entry| {
-            entry.conn == conn && matches!(&entry.what, What::Request(incoming) if incoming.xid == Xid(xid))
+            entry.conn == conn
+                && matches!(&entry.what, HistoryEvent::Request(incoming) if incoming.xid == Xid(xid))
         })
     }
 
     fn event_at(&self, conn: Conn, kind: EventType, path: &str) -> usize {
         self.find("event", |entry| {
             let told = |event: &WatchedEvent| event.kind == kind && event.path == path;
-            entry.conn == conn && matches!(&entry.what, What::Event(_, event) if told(event))
+            entry.conn == conn && matches!(&entry.what, HistoryEvent::Event(_, event) if told(event))
         })
     }
 
     fn reply(&mut self, conn: Conn, xid: i32) -> (&mut ReplyHeader, &mut Reply) {
         let at = self.reply_at(conn, xid);
         match &mut self.entries[at].what {
-            What::Reply(header, Ok(reply)) => (header, reply),
+            HistoryEvent::Reply(header, Ok(reply)) => (header, reply),
             other => panic!("{other}"),
         }
     }
@@ -167,7 +169,7 @@ impl Case {
             |stat: &mut Stat| [&mut stat.czxid, &mut stat.mzxid, &mut stat.pzxid].into_iter().for_each(raise);
         for entry in &mut self.entries {
             match &mut entry.what {
-                What::Reply(header, reply) => {
+                HistoryEvent::Reply(header, reply) => {
                     raise(&mut header.zxid);
                     match reply {
                         Ok(Reply::Created2(_, it) | Reply::Stat(it) | Reply::Data(_, it)) => stat(it),
@@ -179,7 +181,7 @@ impl Case {
                         _ => {}
                     }
                 }
-                What::Event(zxid, _) => raise(zxid),
+                HistoryEvent::Event(zxid, _) => raise(zxid),
                 _ => {}
             }
         }
@@ -216,7 +218,7 @@ fn a_violation_names_the_rule_and_both_operations() {
     let text = case.check().expect_err("a violation").to_string();
     let session = |conn: Conn| {
         let found = case.entries.iter().find_map(|entry| match entry.what {
-            What::Welcome { session } if entry.conn == conn => Some(session),
+            HistoryEvent::Welcome { session } if entry.conn == conn => Some(session),
             _ => None,
         });
         found.expect("a session")

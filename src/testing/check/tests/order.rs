@@ -1,6 +1,6 @@
 //! Damage to the order of things.
 
-use zoolet_proto::{Flaw, SessionId};
+use zoolet_proto::{DecodeError, SessionId};
 
 use super::*;
 use crate::testing::Side;
@@ -112,7 +112,7 @@ fn an_answer_to_a_session_that_has_ended_is_found() {
         // A read of A once more, but on the connection of B that has closed its session, when A closes.
         let (request, reply) = (case.request_at(A, 12), case.reply_at(A, 12));
         for at in [reply, request] {
-            let again = Entry { conn: AGAIN, ..case.entries[at].clone() };
+            let again = HistoryEntry { conn: AGAIN, ..case.entries[at].clone() };
             case.entries.insert(reply + 1, again);
         }
     });
@@ -122,9 +122,10 @@ fn an_answer_to_a_session_that_has_ended_is_found() {
 #[test]
 fn a_session_that_is_taken_up_as_another_is_found() {
     let rule = broken_by(|case| {
-        let at =
-            case.find("welcome", |entry| entry.conn == AGAIN && matches!(entry.what, What::Welcome { .. }));
-        case.entries[at].what = What::Welcome { session: SessionId(7) };
+        let at = case.find("welcome", |entry| {
+            entry.conn == AGAIN && matches!(entry.what, HistoryEvent::Welcome { .. })
+        });
+        case.entries[at].what = HistoryEvent::Welcome { session: SessionId(7) };
     });
     assert_eq!(rule, Rule::Handshake);
 }
@@ -133,7 +134,9 @@ fn a_session_that_is_taken_up_as_another_is_found() {
 fn one_session_for_two_is_found() {
     let rule = broken_by(|case| {
         let welcome = |conn: Conn| {
-            move |entry: &Entry| entry.conn == conn && matches!(entry.what, What::Welcome { .. })
+            move |entry: &HistoryEntry| {
+                entry.conn == conn && matches!(entry.what, HistoryEvent::Welcome { .. })
+            }
         };
         let (one, other) = (case.find("welcome", welcome(A)), case.find("welcome", welcome(B)));
         case.entries[other].what = case.entries[one].what.clone();
@@ -146,19 +149,21 @@ fn what_the_server_sends_must_decode() {
     let why = || "noise".to_owned();
     let rule = broken_by(|case| {
         let at = case.reply_at(A, 3);
-        case.entries[at].what = What::Unreadable { from: Side::Server, why: why() };
+        case.entries[at].what = HistoryEvent::Unreadable { from: Side::Server, why: why() };
     });
     assert_eq!(rule, Rule::ReadableFrames);
     let rule = broken_by(|case| {
         let at = case.reply_at(A, 3);
-        if let What::Reply(_, reply) = &mut case.entries[at].what {
-            *reply = Err(Flaw::Malformed);
+        if let HistoryEvent::Reply(_, reply) = &mut case.entries[at].what {
+            *reply = Err(DecodeError::Malformed);
         }
     });
     assert_eq!(rule, Rule::ReadableFrames);
     let mut case = good();
-    let noise =
-        Entry { what: What::Unreadable { from: Side::Client, why: why() }, ..case.entries[5].clone() };
+    let noise = HistoryEntry {
+        what: HistoryEvent::Unreadable { from: Side::Client, why: why() },
+        ..case.entries[5].clone()
+    };
     case.entries.insert(5, noise);
     assert!(case.check().is_ok(), "what a client sends is its own affair");
 }

@@ -106,7 +106,7 @@ fn a_wrong_answer_about_a_watch_is_found() {
     // Of a watch that nobody has set.
     let rule = broken_by(|case| {
         let at = case.request_at(A, 9);
-        let What::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
+        let HistoryEvent::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
         let Ok(zoolet_proto::Request::CheckWatches(check)) = &mut incoming.body else {
             panic!("{incoming:?}")
         };
@@ -119,8 +119,8 @@ fn a_wrong_answer_about_a_watch_is_found() {
 fn what_does_not_decode_cannot_be_done() {
     let undecodable = |case: &mut Case| {
         let at = case.request_at(A, 3);
-        let What::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
-        incoming.body = Err(zoolet_proto::Flaw::Malformed);
+        let HistoryEvent::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
+        incoming.body = Err(zoolet_proto::DecodeError::Malformed);
     };
     assert_eq!(broken_by(undecodable), Rule::ReadResult);
     let mut refused = good();

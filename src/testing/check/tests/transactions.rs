@@ -1,7 +1,7 @@
 //! Damage to what the server says it has done.
 
-use zoolet_core::{Millis, TxnOp};
 use zoolet_proto::{ErrorCode, SessionId};
+use zoolet_server_core::{Millis, TxnOp};
 
 use super::*;
 

@@ -35,7 +35,7 @@ fn a_write_of_a_session_that_has_moved_away_changes_nothing_whether_that_is_told
         assert_eq!(zk.exists("/a").await.expect("an answer"), None);
     });
     let told = case.reply_at(A, 1);
-    assert!(matches!(&case.entries[told].what, What::Reply(header, _) if header.err == -118));
+    assert!(matches!(&case.entries[told].what, HistoryEvent::Reply(header, _) if header.err == -118));
     assert_eq!(case.rules()[1], None);
     case.entries.remove(told);
     assert_eq!(case.rules()[1], None);
@@ -79,9 +79,9 @@ fn a_write_without_a_reply_stands_behind_what_others_had_seen_before_it() {
 #[test]
 fn what_is_sent_behind_a_close_was_never_executed() {
     let mut case = good();
-    let behind = Entry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
+    let behind = HistoryEntry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
     let at = case.entries.len() - 1;
-    case.entries.insert(at, Entry { at: case.entries[at].at, ..behind });
+    case.entries.insert(at, HistoryEntry { at: case.entries[at].at, ..behind });
     assert_eq!(case.check().map(|verdict| verdict.unanswered), Ok(1));
 }
 
@@ -185,7 +185,8 @@ fn replies_that_are_withheld_must_be_taken_for_granted() {
         _ = zk.exists("/a").timeout(Duration::from_secs(1)).await;
         other.close().await.expect("an end");
     });
-    let told = case.entries.iter().any(|entry| entry.conn == A && matches!(entry.what, What::Event(..)));
+    let told =
+        case.entries.iter().any(|entry| entry.conn == A && matches!(entry.what, HistoryEvent::Event(..)));
     assert!(told, "the watch was set, though nobody was told");
     let checker = Checker::new().transactions(&case.txns);
     let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());

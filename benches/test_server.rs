@@ -1,10 +1,10 @@
 //! What a test pays for its own ZooKeeper: starting one, expiring a session, letting time pass.
 //!
-//! `cargo bench --bench keeper`; for Apache ZooKeeper see `benches/apache/Start.java`.
+//! `cargo bench --bench test_server`; for Apache ZooKeeper see `benches/apache/Start.java`.
 
 use std::time::{Duration, Instant};
 
-use zoolet::testing::Keeper;
+use zoolet::testing::TestServer;
 
 const TIMES: usize = 2_000;
 
@@ -12,12 +12,14 @@ const TIMES: usize = 2_000;
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let in_process = starts(|| async { Keeper::start().await }).await;
-        report("Keeper::start to a connected client, in process", in_process, 150.0);
-        let tcp = starts(|| async { Keeper::builder().tcp().start().await.expect("a port") }).await;
+        let in_process = starts(|| async { TestServer::start().await }).await;
+        report("TestServer::start to a connected client, in process", in_process, 150.0);
+        let tcp = starts(|| async { TestServer::builder().tcp().start().await.expect("a port") }).await;
         report("the same by TCP", tcp, 400.0);
         report("an expiry: ephemeral gone, the watch of another client fired", expiries().await, 1_000.0);
-        for (name, builder) in [("in process", Keeper::builder()), ("by TCP", Keeper::builder().tcp())] {
+        for (name, builder) in
+            [("in process", TestServer::builder()), ("by TCP", TestServer::builder().tcp())]
+        {
             let zk = builder.start().await.expect("a server");
             let client = zk.client().await;
             let began = Instant::now();
@@ -33,7 +35,7 @@ fn main() {
     });
 }
 
-async fn starts<F: Future<Output = Keeper>>(start: impl Fn() -> F) -> Vec<Duration> {
+async fn starts<F: Future<Output = TestServer>>(start: impl Fn() -> F) -> Vec<Duration> {
     let mut took = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
         let began = Instant::now();
@@ -48,7 +50,7 @@ async fn starts<F: Future<Output = Keeper>>(start: impl Fn() -> F) -> Vec<Durati
 }
 
 async fn expiries() -> Vec<Duration> {
-    let zk = Keeper::start().await;
+    let zk = TestServer::start().await;
     let other = zk.client().await;
     let mut took = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {

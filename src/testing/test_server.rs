@@ -1,4 +1,4 @@
-//! [`Keeper`]: a server and its clients in the hands of a test.
+//! [`TestServer`]: a server and its clients in the hands of a test.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use zoolet_server::fixture::FixtureError;
 use zoolet_server::{Fixture, Server};
 
 use super::History;
-use super::builder::KeeperBuilder;
+use super::builder::TestServerBuilder;
 use super::lines::{Lines, connector};
 
 /// How long is waited, by the manual clock, for what does not happen.
@@ -25,17 +25,17 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// is not known of.
 ///
 /// Everything a [`Fixture`] shows and does is there too: `zk.tree()`, `zk.faults()`, `zk.watches()`, `zk.wait_for(..)`. Those
-/// that a keeper has under the same name do what the fixture does and then wait until everybody has acted on it: the
+/// that a test server has under the same name do what the fixture does and then wait until everybody has acted on it: the
 /// events are in their channels, clients that lost their connection are back. Who loses the next one before anything was
 /// answered on it pauses first, for which time must pass: `zk.pass_time_until(client.ended())`, say.
 ///
 /// ```
 /// use std::time::Duration;
-/// use zoolet::testing::{Keeper, OpCode, op};
+/// use zoolet::testing::{TestServer, OpCode, op};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let zk = Keeper::start().await;
+/// let zk = TestServer::start().await;
 /// let (a, b) = (zk.client().await, zk.client().await);
 ///
 /// a.create("/leader", "a").ephemeral().await?;
@@ -56,13 +56,13 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// A keeper that is dropped while its test panics prints a report of the server's state and of what passed on each
 /// connection, with the seed; when the test passes it prints nothing. A test that fails by `?` does not panic: see
-/// [`Keeper::run`].
+/// [`TestServer::run`].
 ///
 /// On a manual clock nothing that needs time happens by itself. Whoever waits for a reply that a fault delays or withholds, for
 /// a connection that is frozen or turned away, for an endpoint that lags or a server that is paused waits until the test
-/// moves the clock, heals or resumes; [`pass_time_until`](Keeper::pass_time_until) does the first.
-#[must_use = "a keeper stops its server when it is dropped"]
-pub struct Keeper {
+/// moves the clock, heals or resumes; [`pass_time_until`](TestServer::pass_time_until) does the first.
+#[must_use = "a test server stops its server when it is dropped"]
+pub struct TestServer {
     pub(super) server: Server,
     pub(super) fixture: Fixture,
     pub(super) lines: Arc<Lines>,
@@ -72,16 +72,16 @@ pub struct Keeper {
     pub(super) endpoints: usize,
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for TestServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper")
+        f.debug_struct("TestServer")
             .field("server", &self.server)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
 }
 
-impl Keeper {
+impl TestServer {
     /// A server in memory without a socket, on a manual clock, with a seed of its own. To repeat a run that failed set
     /// `ZOOLET_SEED` to the seed that was printed.
     ///
@@ -89,20 +89,20 @@ impl Keeper {
     /// Outside of a tokio runtime, or if `ZOOLET_SEED` is no number.
     pub async fn start() -> Self {
         match Self::builder().start().await {
-            Ok(keeper) => keeper,
+            Ok(server) => server,
             Err(error) => panic!("{error}"),
         }
     }
 
     /// A keeper with another clock, port, tree or server.
-    pub fn builder() -> KeeperBuilder {
-        KeeperBuilder::default()
+    pub fn builder() -> TestServerBuilder {
+        TestServerBuilder::default()
     }
 
-    /// A client with a session of its own, by TCP if the keeper has a port.
+    /// A client with a session of its own, by TCP if the test server has a port.
     ///
     /// # Panics
-    /// If it gets no session. Where that is the point, use [`connect`](Keeper::connect).
+    /// If it gets no session. Where that is the point, use [`connect`](TestServer::connect).
     pub async fn client(&self) -> Client {
         match self.connect(self.options()).await {
             Ok(client) => client,
@@ -110,11 +110,11 @@ impl Keeper {
         }
     }
 
-    /// A client whose first connection is at one endpoint of a pretend ensemble, counted from 0; each later one is at the
-    /// next. That of [`client`](Keeper::client) is at endpoint 0.
+    /// A client whose first connection is at one endpoint of a simulated ensemble, counted from 0; each later one is at the
+    /// next. That of [`client`](TestServer::client) is at endpoint 0.
     ///
     /// # Panics
-    /// As [`client`](Keeper::client), and if there is no such endpoint.
+    /// As [`client`](TestServer::client), and if there is no such endpoint.
     pub async fn client_at(&self, endpoint: usize) -> Client {
         match self.connect_at(endpoint, self.options()).await {
             Ok(client) => client,
@@ -122,7 +122,7 @@ impl Keeper {
         }
     }
 
-    /// What [`client`](Keeper::client) is made of, to be changed for [`connect`](Keeper::connect): the keeper's clock, and
+    /// What [`client`](TestServer::client) is made of, to be changed for [`connect`](TestServer::connect): the server's clock, and
     /// a seed that is drawn for each call.
     pub fn options(&self) -> ConnectOptions {
         let nth = self.clients.fetch_add(1, Relaxed) + 1;
@@ -145,7 +145,7 @@ impl Keeper {
         self.in_time(options.connect(self.connector())).await
     }
 
-    /// As [`connect`](Keeper::connect), with the first connection at one endpoint of a pretend ensemble, counted from 0.
+    /// As [`connect`](TestServer::connect), with the first connection at one endpoint of a simulated ensemble, counted from 0.
     ///
     /// # Errors
     /// As [`ConnectOptions::connect`].
@@ -174,14 +174,14 @@ impl Keeper {
         }
     }
 
-    /// A connector for clients whose connections the keeper is to know of: it waits for what they have sent and for
+    /// A connector for clients whose connections the test server is to know of: it waits for what they have sent and for
     /// what they have not read. A client that leaves bytes unread keeps it waiting; such a one connects by
-    /// [`server`](Keeper::server).
+    /// [`server`](TestServer::server).
     pub fn connector(&self) -> impl Fn() -> super::lines::Dialing + Clone + Send + Sync + 'static + use<> {
         self.connector_at(0)
     }
 
-    /// Like [`connector`](Keeper::connector), beginning with one endpoint of a pretend ensemble.
+    /// Like [`connector`](TestServer::connector), beginning with one endpoint of a simulated ensemble.
     pub fn connector_at(
         &self,
         endpoint: usize,
@@ -192,10 +192,10 @@ impl Keeper {
     /// Runs a test that ends by `?`: if it fails the report is printed, as it is when a test panics.
     ///
     /// ```
-    /// # use zoolet::testing::Keeper;
+    /// # use zoolet::testing::TestServer;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), zoolet::Error> {
-    /// Keeper::start()
+    /// TestServer::start()
     ///     .await
     ///     .run(async |zk| {
     ///         let client = zk.client().await;
@@ -221,7 +221,7 @@ impl Keeper {
         &self.server
     }
 
-    /// Where clients in other processes find it: empty unless the keeper has a port.
+    /// Where clients in other processes find it: empty unless the test server has a port.
     pub fn connect_string(&self) -> String {
         self.server.connect_string()
     }
@@ -231,7 +231,7 @@ impl Keeper {
         self.seed
     }
 
-    /// What its clients asked and were told, if the keeper was built to record that.
+    /// What its clients asked and were told, if the test server was built to record that.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
     }
@@ -259,7 +259,7 @@ impl Keeper {
     /// waits.
     ///
     /// # Errors
-    /// As [`advance`](Keeper::advance).
+    /// As [`advance`](TestServer::advance).
     pub async fn advance_to_next_timeout(&self) -> Result<Option<Duration>, FixtureError> {
         self.wait_until_idle().await?;
         let moved = self.clock().advance_to_next_timeout(Duration::MAX)?;
@@ -294,7 +294,7 @@ impl Keeper {
     }
 
     /// Waits until nothing is left to do before the clock moves: the server is idle, no bytes are on their way between it
-    /// and the keeper's clients, and all tasks have had their turn. Exact in a current-thread runtime, which is what
+    /// and the server's clients, and all tasks have had their turn. Exact in a current-thread runtime, which is what
     /// `#[tokio::test]` gives; in others, a task that does not run for a millisecond passes for one that has nothing to do.
     ///
     /// # Errors
@@ -346,7 +346,7 @@ impl Keeper {
     }
 }
 
-impl Deref for Keeper {
+impl Deref for TestServer {
     type Target = Fixture;
 
     fn deref(&self) -> &Fixture {
@@ -354,7 +354,7 @@ impl Deref for Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.print_report();
@@ -362,7 +362,7 @@ impl Drop for Keeper {
     }
 }
 
-impl Keeper {
+impl TestServer {
     #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
     fn print_report(&self) {
         let seed = self.seed;

@@ -1,15 +1,15 @@
-//! A test's own ZooKeeper: its clock, its faults and its state. `cargo run --example keeper`
+//! A test's own ZooKeeper: its clock, its faults and its state. `cargo run --example test_server`
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::time::Duration;
 
-use zoolet::testing::{Keeper, create};
+use zoolet::testing::{TestServer, create};
 use zoolet::{Lock, SessionState};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let zk = Keeper::builder().znode("/config", "v1").znode("/lock", "").start().await?;
+    let zk = TestServer::builder().znode("/config", "v1").znode("/lock", "").start().await?;
     let (a, b) = (zk.client().await, zk.client().await);
 
     // The create of the lock's znode happens, but its reply is lost with the connection.
