@@ -95,7 +95,7 @@ impl Client {
     /// Creates a znode at `path` with `data`; persistent and open to everybody unless the builder says otherwise.
     ///
     /// # Errors
-    /// `NodeExists`, `NoNode` where there is no parent, `NoChildrenForEphemerals`, `InvalidAcl`. After `ConnectionLoss`
+    /// `NodeExists`, `NoNode` if the parent is missing (see [`Create::parents`]), `NoChildrenForEphemerals`, `InvalidAcl`. After `ConnectionLoss`
     /// and `Timeout` there may be such a znode.
     /// # Ordering and cancel safety
     /// Executed in the order of sending. Dropping the future does not recall the request.

@@ -43,7 +43,9 @@ pub use call::{Call, Reply};
 pub use client::Client;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
-pub use op::{Create, Created, Delete, Exists, GetChildren, GetData, SetAcl, SetData};
+#[doc(hidden)]
+pub use op::MissingParents;
+pub use op::{Create, CreateWithParents, Created, Delete, Exists, GetChildren, GetData, SetAcl, SetData};
 pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};
 pub use subject::Subject;

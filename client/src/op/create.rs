@@ -6,6 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::records::{self, Op};
 use zoolet_proto::{Acl, CreateMode, Reply, Request, Stat};
 
+use super::parents::CreateWithParents;
 use super::{decode, sendable};
 use crate::call::{Answer, Call};
 use crate::client::Client;
@@ -21,7 +22,7 @@ pub struct Created {
 }
 
 /// A create that is not sent yet; from [`Client::create`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct Create<'c> {
     client: &'c Client,
@@ -75,6 +76,24 @@ impl<'c> Create<'c> {
     pub fn acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = Some(acl);
         self
+    }
+
+    /// Also creates the parents that are missing: persistent, with the same ACL. Choose everything else first.
+    pub fn parents(self) -> CreateWithParents<'c> {
+        CreateWithParents::new(self)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn at(self, path: &str, data: Bytes) -> Self {
+        Self { path: path.to_owned(), data, ..self }
+    }
+
+    /// The same as a persistent, not sequential create.
+    pub(super) fn into_plain(self) -> Self {
+        Self { kind: Kind::Persistent, sequential: false, ..self }
     }
 
     fn call(self) -> Call<'c, Created> {

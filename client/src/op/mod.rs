@@ -1,10 +1,12 @@
 //! Builders for the requests that have something to choose.
 
 mod create;
+mod parents;
 mod read;
 mod write;
 
 pub use create::{Create, Created};
+pub use parents::{CreateWithParents, MissingParents};
 pub use read::{Exists, GetChildren, GetData};
 pub use write::{Delete, SetAcl, SetData};
 
