@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use zoolet::client::internal::ClientExt as _;
 use zoolet::server::{Clock, Server};
 use zoolet::testing::{
     Action, FixtureError, OpCode, TestServer, TestServerError, WatchKind, connection, handshake, op, request,

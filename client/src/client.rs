@@ -7,8 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-use zoolet_clock::Clock;
 use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, OpCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath,
@@ -54,8 +52,8 @@ use crate::watch::{Handle, WatchStream};
 #[derive(Clone)]
 pub struct Client {
     commands: mpsc::UnboundedSender<Command>,
-    shared: Arc<Shared>,
-    runtime: runtime::Handle,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) runtime: runtime::Handle,
 }
 
 impl Client {
@@ -411,41 +409,6 @@ impl Client {
         self.shared.last_zxid()
     }
 
-    /// The clock that the timers of this client run on; what is built on it waits by the same.
-    pub fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    /// The runtime that drives the session. What must live as long as the session does is spawned there, as another runtime
-    /// may be gone before.
-    pub fn runtime(&self) -> &runtime::Handle {
-        &self.runtime
-    }
-
-    /// A random number from the generator that [`seed`](ConnectOptions::seed) seeds: for names that must be unique, in
-    /// a program whose runs are to repeat.
-    ///
-    /// Two clients with one seed are given the same numbers. Where they may meet, add what tells them apart, such as
-    /// [`session_id`](Client::session_id). Not for secrets.
-    pub fn random_u128(&self) -> u128 {
-        self.shared.random_u128()
-    }
-
-    /// When, by [`clock`](Client::clock), the latest request that was answered had been sent.
-    ///
-    /// The server had a sign of life not earlier than this; one that answers reads only does not count. So it cannot
-    /// have expired the session before this plus [`session_timeout`](Client::session_timeout), as far as its clock runs
-    /// like this one: the local lease that a lock may count on.
-    pub fn last_contact(&self) -> Instant {
-        self.shared.last_contact()
-    }
-
-    /// How many servers there are to choose from: the hosts of the connect string, or 1 for a closure. More than one are
-    /// an ensemble.
-    pub fn hosts(&self) -> usize {
-        self.shared.hosts
-    }
-
     // For the builders.
 
     /// The server's name for `path`.
@@ -474,9 +437,9 @@ impl Client {
         let deadline = timeout.and_then(|timeout| {
             // Paused time is that of the session's runtime, whoever calls.
             let _entered = self.runtime.enter();
-            self.clock().now().checked_add(timeout)
+            self.shared.clock.now().checked_add(timeout)
         });
-        let hold = self.clock().hold();
+        let hold = self.shared.clock.hold();
         let call = Submission { request, reply_to, deadline, losses: 0, hold };
         match self.commands.send(Command::Submit(call)) {
             Ok(()) => waiting,

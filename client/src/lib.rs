@@ -27,6 +27,8 @@ mod chroot;
 mod client;
 mod driver;
 mod error;
+#[doc(hidden)]
+pub mod internal;
 mod multi;
 mod op;
 mod options;
@@ -50,7 +52,7 @@ pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};
 pub use subject::Subject;
 pub use transport::{IntoTransport, Transport};
-pub use watch::{STREAM_CAPACITY, Watch, WatchEvent, WatchStream, WatchUpdate};
+pub use watch::{Watch, WatchEvent, WatchStream, WatchUpdate};
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::records::ClientInfo;
 pub use zoolet_proto::{

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::{Door, Peer, TIMEOUT, Watched, at_once, connected_with, door, pass, pass_to_next, until};
 use tokio::io::DuplexStream;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Clock, ConnectOptions, Error, SessionState, Stat};
 use zoolet_proto::{Reply, Request};
 

@@ -13,6 +13,7 @@ use common::{Door, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, d
 use futures_core::Stream;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{
     AddWatchMode, Client, Error, ErrorCode, EventType, SessionState, Stat, WatchUpdate, Zxid,
 };

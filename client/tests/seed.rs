@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{Peer, TIMEOUT, at_once, connected_with, door, pass_to_next, until};
 use futures_core::Stream;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{AddWatchMode, Client, Clock, ErrorCode, Stat, WatchUpdate};
 use zoolet_proto::{Reply, Request};
 

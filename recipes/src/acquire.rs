@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use zoolet_client::SessionState;
+use zoolet_client::internal::ClientExt as _;
 
 use crate::claim::{Notice, own};
 use crate::contender::{Entrant, Entry};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use zoolet_client::Stat;
+use zoolet_client::internal::ClientExt as _;
 
 use crate::error::LockError;
 use crate::fenced::FencedTxn;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, SessionId};
 
 use crate::acquire::{Acquire, Plan};

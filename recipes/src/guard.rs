@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, SessionId, Zxid};
 
 use crate::claim::{Change, Standing};

@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
 
 use crate::claim::{Change, Claim, Standing};

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error};
 
 /// How often something is tried again. The pauses come to about five seconds, to which a client without a connection adds

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error};
 
 use crate::claim::Standing;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Create, Created, Error, ErrorCode, Reply, SessionState, Stat, parent_of};
 
 use crate::error::LockError;

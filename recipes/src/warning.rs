@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 use zoolet_client::Client;
+use zoolet_client::internal::ClientExt as _;
 
 /// From here on a directory's counter is near its end at 2^31: half of it is used.
 pub(crate) const LOW: i64 = 1 << 30;

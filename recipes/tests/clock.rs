@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::record::Record;
 use common::{DIR, TIMEOUT, at_once, pass, pass_in_steps, queue, settle, world_on};
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{AddWatchMode, Clock, SessionState};
 use zoolet_recipes::{HoldState, Lock, LockError, LostReason, Released};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{DIR, TIMEOUT, World, settle, world};
 use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Clock, ErrorCode, Perms, SessionState};
 use zoolet_recipes::{
     ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore,

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use common::{DIR, queue, settle, world};
 use tokio::sync::mpsc;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{SessionState, WatcherType};
 use zoolet_recipes::{
     FencingToken, ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released,

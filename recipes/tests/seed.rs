@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use common::record::Record;
 use common::{DIR, TIMEOUT, pass, pass_in_steps, queue, settle, world_on};
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Clock};
 use zoolet_recipes::Lock;
 

@@ -26,7 +26,7 @@ pub(crate) use restore::restore;
 pub(crate) use table::{Mark, WatchTable};
 
 /// How many events may wait in a [`WatchStream`] before further ones are left out and [`WatchUpdate::Missed`] says so.
-pub const STREAM_CAPACITY: usize = 16_384;
+pub(crate) const STREAM_CAPACITY: usize = 16_384;
 
 /// What a watch tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum WatchUpdate {
     /// A change.
     Event(WatchEvent),
     /// Changes may have been missed here: the connection was lost and is back, and a server tells a persistent watch
-    /// nothing of the time between; or [`STREAM_CAPACITY`] events were waiting already. What is read from now on is
+    /// nothing of the time between; or 16,384 events were waiting already. What is read from now on is
     /// watched again.
     Missed,
     /// The watch is at its end, for this reason: the session is over, or the watch was removed. The last item.

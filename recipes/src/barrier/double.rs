@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 
 use tokio::sync::oneshot;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client};
 
 use super::error::BarrierError;

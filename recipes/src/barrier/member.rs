@@ -8,6 +8,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, Stat, Zxid};
 
 use super::double::DoubleBarrier;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Error, ErrorCode};
 
 use super::error::TicketError;

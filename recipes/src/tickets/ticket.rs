@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::{Builder, Uuid, Variant};
 use zoolet_client::Client;
+use zoolet_client::internal::ClientExt as _;
 
 /// The name of one thing that is to be done once: a uuid of version 7, so that the time when it was drawn is in it.
 ///

@@ -174,10 +174,10 @@ fn a_persistent_watch_that_nobody_reads_stops_growing_and_says_so() {
     let mut call = desk.call(add_watch("/p", 0));
     desk.reply(1, 1, Reply::WatchAdded);
     let stream = call.stream();
-    for zxid in 0..crate::STREAM_CAPACITY as i64 + 10 {
+    for zxid in 0..crate::watch::STREAM_CAPACITY as i64 + 10 {
         desk.event(zxid + 2, EventType::NodeDataChanged, "/p");
     }
-    for _ in 0..crate::STREAM_CAPACITY {
+    for _ in 0..crate::watch::STREAM_CAPACITY {
         assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
     }
     assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));

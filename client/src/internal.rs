@@ -1,0 +1,56 @@
+//! What `zoolet-recipes` needs beyond the public API. Exempt from semantic versioning.
+
+use tokio::runtime;
+use tokio::time::Instant;
+use zoolet_clock::Clock;
+
+use crate::client::Client;
+
+/// The clock, runtime, random numbers and lease of a session.
+pub trait ClientExt {
+    /// The clock that the timers of this client run on.
+    fn clock(&self) -> &Clock;
+
+    /// The runtime that drives the session. Tasks that last as long as the session are spawned here, because the
+    /// caller's runtime may be gone before.
+    fn runtime(&self) -> &runtime::Handle;
+
+    /// A random number from the generator that [`seed`](crate::ConnectOptions::seed) seeds, for names that must be
+    /// unique in a program whose runs are reproducible. Not for secrets.
+    ///
+    /// Two clients with one seed generate the same numbers. If they may meet, mix in something that differs, such as
+    /// [`session_id`](Client::session_id).
+    fn random_u128(&self) -> u128;
+
+    /// When, by [`clock`](ClientExt::clock), the latest request that was answered had been sent.
+    ///
+    /// The server noted a sign of life no earlier than this; a server that answers reads only does not count. So it
+    /// cannot have expired the session before this plus [`session_timeout`](Client::session_timeout), as far as both
+    /// clocks run equally fast: the local lease that a lock may rely on.
+    fn last_contact(&self) -> Instant;
+
+    /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.
+    fn hosts(&self) -> usize;
+}
+
+impl ClientExt for Client {
+    fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    fn runtime(&self) -> &runtime::Handle {
+        &self.runtime
+    }
+
+    fn random_u128(&self) -> u128 {
+        self.shared.random_u128()
+    }
+
+    fn last_contact(&self) -> Instant {
+        self.shared.last_contact()
+    }
+
+    fn hosts(&self) -> usize {
+        self.shared.hosts
+    }
+}
