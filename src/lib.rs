@@ -27,21 +27,30 @@
 //!
 //! The three crates behind it can be used on their own: [`server`], [`client`], [`recipes`].
 
+#[cfg(feature = "testing")]
 pub mod testing;
 
+#[cfg(feature = "client")]
 #[doc(no_inline)]
 pub use zoolet_client as client;
+#[cfg(feature = "recipes")]
 #[doc(no_inline)]
 pub use zoolet_recipes as recipes;
+#[cfg(feature = "server")]
 #[doc(no_inline)]
 pub use zoolet_server as server;
 
+#[cfg(feature = "client")]
 pub use zoolet_client::{
     Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionState, Stat,
     WatchEvent, WatchUpdate, Zxid,
 };
+#[cfg(feature = "recipes")]
 pub use zoolet_recipes::{
     Barrier, DoubleBarrier, Election, FencingToken, Guard, HoldState, Leadership, Lock, LockError,
     LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
 };
+#[cfg(all(feature = "server", not(feature = "client")))]
+pub use zoolet_server::Clock;
+#[cfg(feature = "server")]
 pub use zoolet_server::{Server, ServerBuilder, StartError};
