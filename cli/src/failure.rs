@@ -1,17 +1,18 @@
-//! Why the binary ends with a complaint.
+//! Errors that end the process.
 
 use std::io;
 use std::path::PathBuf;
 
 use zoolet_server::StartError;
 
-use crate::settings::quoted;
+use crate::settings::TimeoutError;
+use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
 
 /// The exit code for an operator's mistake.
 pub(crate) const MISTAKE: u8 = 2;
 
-/// Why the binary ends with a complaint. The message is one line that names the thing, its value and the hint.
+/// An error that ends the process. The message is one line with the setting, its value and a hint.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -25,17 +26,14 @@ pub(crate) enum Failure {
     // The value is a secret.
     #[error("the super digest of {origin} {hint}")]
     SuperDigest { origin: String, hint: &'static str },
-    #[error(
-        "the shortest session timeout, {min} ms (minSessionTimeout, or 2 ticks), is longer than the longest, \
-         {max} ms (maxSessionTimeout, or 20 ticks); lower the first or raise the second"
-    )]
-    Timeouts { min: u128, max: u128 },
-    #[error("cannot {what}: {source}")]
-    System { what: &'static str, source: io::Error },
+    #[error(transparent)]
+    Timeouts(#[from] TimeoutError),
+    #[error("cannot {action}: {source}")]
+    System { action: &'static str, source: io::Error },
 }
 
 impl Failure {
-    /// The exit code that tells it.
+    /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::System { .. } => 1,

@@ -1,4 +1,4 @@
-//! Logging: to stderr, as stdout has the one line that tells when the server will answer.
+//! Logging to stderr. Stdout is for the one line that announces a ready server.
 
 use std::io::{self, IsTerminal as _};
 
@@ -15,14 +15,14 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
         .with_env_filter(parsed)
         .with_writer(io::stderr)
         .with_ansi(colours)
-        // What cannot be written would be reported to stderr, where it could not be written: a panic.
+        // A failed write would be reported to stderr, where it fails again with a panic.
         .log_internal_errors(false)
         .init();
     Ok(())
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, String> {
-    // A bare word that is no level would be taken for the name of a module, and silence everything else.
+    // A misspelt level would be taken for the name of a module, and silence everything else.
     let bare = !filter.contains(['=', ',', '[', ':']);
     if filter.is_empty() || bare && filter.parse::<LevelFilter>().is_err() {
         return Err("must be off, error, warn, info, debug or trace, or a filter such as \
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_and_filters_are_taken_and_misspelt_levels_are_not() {
+    fn levels_and_filters_are_accepted_and_misspelt_levels_are_not() {
         for filter in
             ["off", "warn", "DEBUG", "info,zoolet_server=trace", "zoolet_server_core::session=debug"]
         {

@@ -1,48 +1,48 @@
-//! The `server.N` lines of a `zoo.cfg`: in a file of 3.5 and later such a line says where clients connect.
+//! The `server.N` lines of a `zoo.cfg`. Since ZooKeeper 3.5 such a line may end with the address for clients.
 
 use std::collections::BTreeMap;
 
 use crate::properties::Entry;
 use crate::values;
 
-/// Where a server listens whose line has a port for clients and no address: Java's `0.0.0.0`, which is IPv6 too.
+/// The address if the line has only a port for clients: Java's `0.0.0.0`, which includes IPv6.
 const ANY_ADDRESS: &str = "[::]";
 
-/// The servers of a file, by their keys. Of a key that is repeated the last line holds.
+/// The servers of a file, by their keys. If a key is repeated, the last line wins.
 #[derive(Debug, Default)]
 pub(crate) struct Members(BTreeMap<String, Entry>);
 
 impl Members {
-    /// Takes a line, if it is that of a server.
+    /// Adds a line if its key is that of a server.
     pub(crate) fn take(&mut self, entry: &Entry) {
         if entry.key.starts_with("server.") {
             self.0.insert(entry.key.clone(), entry.clone());
         }
     }
 
-    /// Where clients are to connect, if the file says it here.
+    /// The address for clients, if the line has one.
     ///
     /// # Errors
-    /// What is wrong with which line. Several servers are, as each of them would be served by itself: whoever takes a lock at
-    /// one would share it with whoever takes it at another.
+    /// The invalid line and a hint. Several servers are invalid: each would run alone, so that two clients could hold the
+    /// same lock at two of them.
     pub(crate) fn bind(&self) -> Result<Option<String>, (&Entry, String)> {
         let mut entries = self.0.values();
         let Some(entry) = entries.next() else { return Ok(None) };
         if let Some(second) = entries.next() {
-            let hint = "an ensemble cannot be had; keep the line of one server to serve it alone";
+            let hint = "ensembles are not supported; keep the line of one server to run it standalone";
             return Err((second, hint.to_owned()));
         }
         let Some((_, client)) = entry.value.split_once(';') else { return Ok(None) };
-        bind(client.trim()).map(Some).map_err(|hint| (entry, format!("behind the semicolon: {hint}")))
+        bind(client.trim()).map(Some).map_err(|hint| (entry, format!("after the semicolon: {hint}")))
     }
 }
 
-/// An address to listen at, of a port with an address before it or none.
+/// The address to bind, from a port with an optional address before it.
 fn bind(client: &str) -> Result<String, String> {
     let (address, port) = client.rsplit_once(':').unwrap_or((ANY_ADDRESS, client));
     let (address, port) = (values::address(address)?, values::port(port)?);
     if address.contains(':') && !address.starts_with('[') {
-        return Err("needs brackets around an IPv6 address".to_owned());
+        return Err("an IPv6 address needs brackets".to_owned());
     }
     Ok(format!("{address}:{port}"))
 }

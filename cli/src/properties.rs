@@ -1,34 +1,34 @@
-//! Java properties files, read as `java.util.Properties.load` reads them.
+//! Java properties files, parsed as `java.util.Properties.load` does.
 
 /// One key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The line it starts in, counted from 1.
+    /// The first line of the entry, counted from 1.
     pub(crate) line: usize,
     pub(crate) key: String,
     pub(crate) value: String,
 }
 
-/// A `\u` without four hexadecimal digits behind it: the one thing a properties file can have wrong.
+/// A `\u` without four hexadecimal digits: the only syntax error of a properties file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadEscape {
     pub(crate) line: usize,
 }
 
-/// Reads the entries of a file, in its order. Bytes are characters of Latin-1, as Java takes them.
+/// Parses the entries of a file, in its order. Bytes are characters of Latin-1, as in Java.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadEscape> {
-    // Some editors put a byte order mark in front, which would become part of the first key.
+    // Some editors write a byte order mark, which would become part of the first key.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     logical_lines(bytes).into_iter().map(|(line, text)| entry(line, &text)).collect()
 }
 
-/// The lines with comments and blank lines taken out and continued lines joined, each with the number of its first.
+/// The lines without comments and blank lines, with continued lines joined, each with the number of its first line.
 fn logical_lines(bytes: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let mut lines = Vec::new();
     let mut joined: Option<(usize, Vec<u8>)> = None;
     for (number, natural) in natural_lines(bytes).enumerate() {
         let text = natural.trim_ascii_start_blanks();
-        // Only what starts a logical line can be blank or a comment.
+        // Only the start of a logical line can be blank or a comment.
         let continues = joined.as_ref().is_some_and(|(_, before)| !before.is_empty());
         if !continues && (matches!(text.first(), Some(b'#' | b'!')) || (text.is_empty() && joined.is_none()))
         {
@@ -79,7 +79,7 @@ fn blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0c')
 }
 
-/// Splits a line at the first `=`, `:` or blank that is not escaped; around an `=` or `:` there may be blanks.
+/// Splits a line at the first `=`, `:` or blank that is not escaped. An `=` or `:` may have blanks around it.
 fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
     let mut escaped = false;
     let separates = |byte: &u8| {
@@ -98,7 +98,7 @@ fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
     Ok(Entry { line, key: unescaped(key)?, value: unescaped(value)? })
 }
 
-/// Takes the escapes out; `None` for a `\u` without four hexadecimal digits.
+/// Resolves escapes; `None` if a `\u` lacks its four hexadecimal digits.
 fn unescape(text: &[u8]) -> Option<String> {
     let mut units = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_latin_1_and_a_byte_order_mark_is_none_of_them() {
+    fn bytes_are_latin_1_and_a_byte_order_mark_is_skipped() {
         assert_eq!(parse(b"a=\xe9").unwrap()[0].value, "é");
         assert_eq!(parse(b"\xef\xbb\xbfa=1").unwrap()[0].key, "a");
     }

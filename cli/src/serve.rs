@@ -1,4 +1,4 @@
-//! `zoolet serve`: arguments and `zoo.cfg` to a builder, then a server until a signal.
+//! `zoolet serve`: builds a server from arguments and `zoo.cfg`, and runs it until a signal.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -9,25 +9,27 @@ use zoolet_server::{Server, ServerBuilder};
 
 use crate::failure::Failure;
 use crate::log;
-use crate::settings::{Secret, Settings, check_super_digest};
+use crate::settings::Settings;
 use crate::signals::Signals;
+use crate::text::Secret;
+use crate::values::check_super_digest;
 use crate::zoo_cfg;
 
 /// The arguments of `zoolet serve`.
 #[derive(clap::Args)]
 pub(crate) struct Serve {
-    /// A zoo.cfg to take settings from; what the command line says wins
+    /// Read settings from a zoo.cfg; flags take precedence over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
     settings: Settings,
 
-    /// A file with the super digest, which other users of the machine cannot see in the list of processes
+    /// Read the super digest from a file, so that it does not appear in the process list
     #[arg(long, value_name = "FILE", conflicts_with = "super_digest")]
     super_digest_file: Option<PathBuf>,
 
-    /// What to log to stderr: off, error, warn, info, debug or trace, or a filter by module such as
+    /// Log level on stderr: off, error, warn, info, debug or trace, or a filter by module such as
     /// info,zoolet_server=debug
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: String,
@@ -38,21 +40,21 @@ impl Serve {
         log::start(&self.log)?;
         let builder = self.builder()?;
         let runtime =
-            runtime().map_err(|source| Failure::System { what: "start the async runtime", source })?;
+            runtime().map_err(|source| Failure::System { action: "start the async runtime", source })?;
         let outcome = runtime.block_on(serve(builder));
-        // Dropping it would wait for whatever still runs, which is nothing unless a second signal came.
+        // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
         runtime.shutdown_background();
         outcome
     }
 
     fn builder(self) -> Result<ServerBuilder, Failure> {
-        let mut given = self.settings;
-        if let Some(digest) = &given.super_digest {
+        let mut flags = self.settings;
+        if let Some(digest) = &flags.super_digest {
             check_super_digest(&digest.0)
                 .map_err(|hint| Failure::SuperDigest { origin: "--super-digest".to_owned(), hint })?;
         }
         if let Some(file) = self.super_digest_file {
-            given.super_digest = Some(read_super_digest(file)?);
+            flags.super_digest = Some(read_super_digest(file)?);
         }
         let settings = match self.config {
             Some(file) => {
@@ -60,16 +62,16 @@ impl Serve {
                 if let Some(warning) = config.warning() {
                     tracing::warn!("{warning}");
                 }
-                given.over(config.settings)
+                flags.over(config.settings)
             }
-            None => given,
+            None => flags,
         };
-        settings.builder()
+        Ok(settings.builder()?)
     }
 }
 
-/// The one place that decides on threads. One task owns the state and decides every request, so a second thread would
-/// only take over reading and writing sockets, at the price of waking each other.
+/// The only place that decides on threads. Requests are executed one batch at a time under one lock, so a second thread would
+/// only share the socket I/O, at the price of cross-thread wake-ups.
 fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
@@ -87,24 +89,24 @@ fn read_super_digest(file: PathBuf) -> Result<Secret, Failure> {
 }
 
 async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
-    // Before anybody can know of the server, so that whoever does can stop it.
+    // First, so that any process that knows of the server can stop it.
     let mut signals =
-        Signals::listen().map_err(|source| Failure::System { what: "listen for signals", source })?;
+        Signals::listen().map_err(|source| Failure::System { action: "listen for signals", source })?;
     let Some(started) = unless(signals.next(), builder.start()).await else {
-        tracing::info!("stopping before the server has started");
+        tracing::info!("signal received before the server started; exiting");
         return Ok(ExitCode::SUCCESS);
     };
     let server = started?;
     if let Err(error) = announce(&server) {
-        // Whoever started it does not listen, which is no reason not to serve.
-        tracing::warn!(%error, "cannot tell on stdout that the server answers");
+        // A closed stdout is no reason not to serve.
+        tracing::warn!(%error, "cannot announce the server on stdout");
     }
     signals.next().await;
-    tracing::info!("stopping");
+    tracing::info!("signal received; shutting down");
     Ok(stop(server.shutdown(), signals.next()).await)
 }
 
-/// What `starting` comes to; nothing if a signal comes first. Looking up a name may take long.
+/// The output of `starting`, or `None` if a signal comes first: a name lookup may take long.
 async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -113,7 +115,7 @@ async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Outpu
     }
 }
 
-/// The one line that tells the server will answer, and where.
+/// Prints the one line that announces the server and its addresses.
 fn announce(server: &Server) -> io::Result<()> {
     let addrs: Vec<_> = server.addrs().iter().map(ToString::to_string).collect();
     let mut out = io::stdout().lock();
@@ -121,7 +123,7 @@ fn announce(server: &Server) -> io::Result<()> {
     out.flush()
 }
 
-/// Waits until the server has stopped, or until somebody has lost patience.
+/// Waits until the server has stopped, or until a second signal.
 async fn stop(stopped: impl Future<Output = ()>, again: impl Future<Output = u8>) -> ExitCode {
     tokio::select! {
         biased;

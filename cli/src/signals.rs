@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Waits for SIGINT and SIGTERM. From its creation on they do not kill the process any more.
+/// Waits for SIGINT and SIGTERM. Once it exists, they no longer kill the process.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -22,7 +22,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Waits for the next signal and tells the exit code of a process that it ends at once.
+    /// Waits for the next signal and returns the exit code of a process that this signal kills.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
@@ -33,7 +33,7 @@ impl Signals {
 
     #[cfg(not(unix))]
     pub(crate) async fn next(&mut self) -> u8 {
-        // Where it cannot be listened for, only the end of the process is left to stop the server.
+        // If the signal is not available, only killing the process stops the server.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

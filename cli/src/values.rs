@@ -1,9 +1,14 @@
-//! The values of a `zoo.cfg`, read as Apache ZooKeeper reads each; what is wrong says what it must be.
+//! The values of a `zoo.cfg`, each parsed as Apache ZooKeeper does. Errors say what the value must be.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::settings::{MIN_FRAME, Secret, check_super_digest};
+use zoolet_proto::is_digest_id;
+
+use crate::text::Secret;
+
+/// The smallest request limit that the builder accepts: a connect request must fit.
+pub(crate) const MIN_FRAME: usize = 64;
 
 const INTS: RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 const POSITIVE: RangeInclusive<i64> = 1..=i32::MAX as i64;
@@ -13,8 +18,7 @@ pub(crate) fn int(value: &str) -> Option<i64> {
     value.parse::<i32>().ok().map(i64::from)
 }
 
-/// `Integer.decode`, which reads what ZooKeeper takes from a JVM property: decimal, or hexadecimal with `0x` or `#`
-/// in front, or octal with `0`.
+/// `Integer.decode`, with which ZooKeeper parses JVM properties: decimal, hexadecimal after `0x` or `#`, octal after `0`.
 pub(crate) fn decoded(value: &str) -> Option<i64> {
     decoded_long(value).filter(|number| INTS.contains(number))
 }
@@ -57,12 +61,12 @@ pub(crate) fn decoded_interval(value: &str) -> Result<Duration, String> {
     within(decoded(value), POSITIVE, "a number of milliseconds").map(duration)
 }
 
-/// A bound of session timeouts; -1 leaves it to the tick.
+/// A bound of session timeouts; -1 derives it from the tick.
 pub(crate) fn bound(value: &str) -> Result<Option<Duration>, String> {
     if int(value) == Some(-1) {
         return Ok(None);
     }
-    interval(value).map(Some).map_err(|hint| format!("{hint}, or -1 to leave it to tickTime"))
+    interval(value).map(Some).map_err(|hint| format!("{hint}, or -1 to derive it from tickTime"))
 }
 
 pub(crate) fn port(value: &str) -> Result<u16, String> {
@@ -74,20 +78,19 @@ pub(crate) fn address(value: &str) -> Result<String, String> {
     if value.is_empty() { Err("must be an address or a host name".to_owned()) } else { Ok(value.to_owned()) }
 }
 
-/// How many connections; 0 or a negative number is no limit.
+/// A limit of connections; 0 or a negative number is no limit.
 pub(crate) fn limit(number: Option<i64>) -> Result<usize, String> {
     let number = within(number, INTS, "a number of connections, where 0 is no limit,")?;
     Ok(usize::try_from(number).unwrap_or(0))
 }
 
-/// A length of the queue of a listening socket; below 1 it is the default.
+/// The queue length of a listening socket; anything below 1 is the default.
 pub(crate) fn backlog(value: &str) -> Result<Option<u32>, String> {
     let number = within(int(value), INTS, "a number of connections, where -1 is the default,")?;
     Ok(u32::try_from(number).ok().filter(|backlog| *backlog > 0))
 }
 
 pub(crate) fn max_frame(value: &str) -> Result<usize, String> {
-    // A connect request must fit.
     let least = i64::try_from(MIN_FRAME).unwrap_or(i64::MAX);
     let bytes = within(decoded(value), least..=i64::from(i32::MAX), "a number of bytes")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
@@ -105,7 +108,7 @@ pub(crate) fn age(value: &str) -> Result<Duration, String> {
     Ok(duration(millis))
 }
 
-/// ZooKeeper takes anything but `true` for false, at most keys without a word. A typing error must not decide.
+/// ZooKeeper silently takes anything but `true` for false, at most keys. Here a typing error is an error.
 pub(crate) fn boolean(value: &str) -> Result<bool, String> {
     match value {
         _ if value.eq_ignore_ascii_case("true") => Ok(true),
@@ -122,7 +125,35 @@ pub(crate) fn yes_or_no(value: &str) -> Result<bool, String> {
     }
 }
 
+/// Checks the form of a super digest. One of another form would never match.
+pub(crate) fn check_super_digest(text: &str) -> Result<(), &'static str> {
+    if is_digest_id(text) {
+        Ok(())
+    } else {
+        Err("must be user:base64(sha1(user:password)), with 28 characters after the colon")
+    }
+}
+
 pub(crate) fn super_digest(value: &str) -> Result<Secret, String> {
     check_super_digest(value)?;
     Ok(Secret::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_super_digest_has_a_user_and_a_sha1() {
+        assert_eq!(check_super_digest("super:lK75jTNcA+U9vtVEw5vB51mj/w4="), Ok(()));
+        for text in [
+            "",
+            "super",
+            "super:secret",
+            ":lK75jTNcA+U9vtVEw5vB51mj/w4=",
+            "super:lK75jTNcA+U9vtVEw5vB51mj/w4",
+        ] {
+            assert!(check_super_digest(text).is_err(), "{text}");
+        }
+    }
 }

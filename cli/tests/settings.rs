@@ -1,4 +1,4 @@
-//! What the file and the flags say reaches the server: each setting is seen by what it does to a client.
+//! Settings of the file and of flags reach the server: each has its effect on a client.
 
 #![cfg(unix)]
 
@@ -71,7 +71,7 @@ async fn settings_of_the_flags_reach_the_server() -> Outcome {
     let zk =
         Client::options().session_timeout(Duration::from_secs(30)).connect(server.addrs[0].as_str()).await?;
     assert_eq!(zk.session_timeout(), Duration::from_secs(5));
-    assert!(closed(&server), "one connection is there already");
+    assert!(closed(&server), "a second connection");
 
     let nobody = vec![Acl::new(Perms::ALL, "digest", "nobody:nothing")];
     zk.create("/secret", "found").acl(nobody).await?;
@@ -87,12 +87,12 @@ async fn settings_of_the_flags_reach_the_server() -> Outcome {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed_when_its_time_is_up() {
+fn a_connection_without_a_session_is_closed_at_its_deadline() {
     let server = Running::start(&["--bind", "127.0.0.1:0", "--sessionless-timeout", "10ms"]);
     assert!(closed(&server));
 }
 
-/// Waits until a znode that is to go by itself is gone.
+/// Waits until the server has deleted the znode.
 async fn gone(zk: &Client, path: &str) -> Outcome {
     let (stat, watch) = zk.exists(path).watch().await?;
     if stat.is_some() {
@@ -101,7 +101,7 @@ async fn gone(zk: &Client, path: &str) -> Outcome {
     Ok(())
 }
 
-/// Waits until the server closes a connection on which nothing is sent; false if it says something first.
+/// Opens a connection, sends nothing, and returns whether the server closes it without a word.
 fn closed(server: &Running) -> bool {
     let mut stream = TcpStream::connect(server.addrs[0].as_str()).expect("a connection");
     matches!(stream.read(&mut [0]), Ok(0))

@@ -1,10 +1,11 @@
-//! What files are taken for.
+//! How files are parsed.
 
 use std::time::Duration;
 
 use zoolet_server::FourLetterWord;
 
-use crate::settings::{Secret, Words};
+use crate::settings::Words;
+use crate::text::Secret;
 
 use super::*;
 
@@ -18,7 +19,7 @@ fn settings(text: &str) -> Settings {
     config.settings
 }
 
-fn refused(text: &str) -> String {
+fn error(text: &str) -> String {
     parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap_err().to_string()
 }
 
@@ -27,7 +28,7 @@ fn secs(secs: u64) -> Option<Duration> {
 }
 
 #[test]
-fn every_key_is_taken_under_its_name_in_files_and_in_properties() {
+fn every_key_is_known_by_its_name_in_files_and_in_properties() {
     let text = "tickTime=2000\nclientPort=2181\nclientPortAddress=::1\nclientPortListenBacklog=128\n\
                 minSessionTimeout=4000\nmaxSessionTimeout=40000\nmaxClientCnxns=10\nmaxCnxns=100\n\
                 reconfigEnabled=true\n4lw.commands.whitelist=stat, ruok\nextendedTypesEnabled=TRUE\n\
@@ -57,7 +58,7 @@ fn every_key_is_taken_under_its_name_in_files_and_in_properties() {
         skip_acl: Some(true),
         reconfig_enabled: Some(true),
     };
-    assert_eq!(text.lines().count(), KEYS.len(), "every key is tried here");
+    assert_eq!(text.lines().count(), KEYS.len(), "every key is covered here");
     assert_eq!(settings(text), expected);
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
     assert_eq!(settings(&prefixed), expected);
@@ -72,7 +73,7 @@ fn the_super_digest_has_a_short_name_too() {
 }
 
 #[test]
-fn values_that_stand_for_the_default_leave_it() {
+fn values_that_mean_the_default_keep_it() {
     let text = "minSessionTimeout=-1\nmaxSessionTimeout=-1\nclientPortListenBacklog=-1";
     assert_eq!(settings(text), Settings::default());
     let none = settings("maxClientCnxns=-1\nmaxCnxns=0\nznode.container.maxNeverUsedIntervalMs=-5");
@@ -86,13 +87,13 @@ fn a_port_without_an_address_is_on_every_address() {
     assert_eq!(settings("clientPort=2181").binds, ["[::]:2181"]);
     assert_eq!(settings("clientPort=0\nclientPortAddress=localhost").binds, ["localhost:0"]);
     assert_eq!(
-        refused("\nclientPortAddress=localhost"),
-        "zoo.cfg:2: clientPortAddress = localhost: needs a clientPort beside it"
+        error("\nclientPortAddress=localhost"),
+        "zoo.cfg:2: clientPortAddress = localhost: requires clientPort"
     );
 }
 
 #[test]
-fn without_a_client_port_the_line_of_the_server_says_where_it_listens() {
+fn without_a_client_port_the_line_of_the_server_has_the_address() {
     let binds = |text| read(text).settings.binds;
     assert_eq!(binds("server.1=localhost:2888:3888;2181"), ["[::]:2181"]);
     assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), ["127.0.0.1:2182"]);
@@ -102,29 +103,28 @@ fn without_a_client_port_the_line_of_the_server_says_where_it_listens() {
     assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
     assert_eq!(
         read("server.1=a:1:2;2181").warning().unwrap(),
-        "zoo.cfg: ignored, as they mean nothing here: server.1 (there is no ensemble; only where its clients connect \
-         counts)"
+        "zoo.cfg: ignored unsupported keys: server.1 (no ensemble; only its client address is used)"
     );
     assert_eq!(
-        refused("server.1=a:2888:3888;x"),
-        "zoo.cfg:1: server.1 = a:2888:3888;x: behind the semicolon: must be a port from 0 to 65535"
+        error("server.1=a:2888:3888;x"),
+        "zoo.cfg:1: server.1 = a:2888:3888;x: after the semicolon: must be a port from 0 to 65535"
     );
     assert_eq!(
-        refused("server.1=a:2888:3888;::1:2181"),
-        "zoo.cfg:1: server.1 = a:2888:3888;::1:2181: behind the semicolon: needs brackets around an IPv6 address"
+        error("server.1=a:2888:3888;::1:2181"),
+        "zoo.cfg:1: server.1 = a:2888:3888;::1:2181: after the semicolon: an IPv6 address needs brackets"
     );
 }
 
 #[test]
-fn several_servers_are_refused_as_each_would_be_served_by_itself() {
+fn several_servers_are_rejected_as_each_would_run_alone() {
     for port in ["", "clientPort=2181\n"] {
         let text = format!("{port}server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2");
         assert!(
-            refused(&text).ends_with(
-                "server.2 = b:1:2: an ensemble cannot be had; keep the line of one server to serve it alone"
+            error(&text).ends_with(
+                "server.2 = b:1:2: ensembles are not supported; keep the line of one server to run it standalone"
             ),
             "{}",
-            refused(&text)
+            error(&text)
         );
     }
 }
@@ -141,7 +141,7 @@ fn numbers_are_read_as_java_reads_them_at_that_key() {
 }
 
 #[test]
-fn a_wrong_value_is_refused_with_its_place_and_the_mend() {
+fn an_invalid_value_is_rejected_with_its_line_and_a_hint() {
     let cases = [
         ("tickTime=0", "zoo.cfg:1: tickTime = 0: must be a number of milliseconds from 1 to 2147483647"),
         (
@@ -161,46 +161,46 @@ fn a_wrong_value_is_refused_with_its_place_and_the_mend() {
         ),
         (
             "minSessionTimeout=-2",
-            "zoo.cfg:1: minSessionTimeout = -2: must be a number of milliseconds from 1 to 2147483647, or -1 to leave it to tickTime",
+            "zoo.cfg:1: minSessionTimeout = -2: must be a number of milliseconds from 1 to 2147483647, or -1 to derive it from tickTime",
         ),
     ];
     for (text, said) in cases {
-        assert_eq!(refused(text), said);
+        assert_eq!(error(text), said);
     }
     assert_eq!(
-        refused("a=1\nb=\\u00"),
-        "zoo.cfg:2: \\u needs four hexadecimal digits behind it; for a backslash write two"
+        error("a=1\nb=\\u00"),
+        "zoo.cfg:2: \\u must be followed by four hexadecimal digits; write \\\\ for a backslash"
     );
-    assert!(refused("4lw.commands.whitelist=ruok,\\nx").contains("= ruok,\\nx: there is no word x;"));
+    assert!(error("4lw.commands.whitelist=ruok,\\nx").contains("= ruok,\\nx: unknown four-letter word x;"));
 }
 
 #[test]
-fn a_wrong_secret_is_not_shown() {
+fn an_invalid_secret_is_not_shown() {
     assert_eq!(
-        refused("superDigest=super:secret"),
-        "zoo.cfg:1: superDigest = (not shown): must be user:base64(sha1(user:password)), 28 characters behind \
-         the colon"
+        error("superDigest=super:secret"),
+        "zoo.cfg:1: superDigest = (not shown): must be user:base64(sha1(user:password)), with 28 \
+         characters after the colon"
     );
 }
 
 #[test]
-fn two_spellings_must_agree_and_of_one_spelling_the_last_holds() {
+fn two_spellings_must_agree_and_a_repeated_one_overwrites() {
     assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=1").max_cnxns, Some(1));
     assert_eq!(settings("maxCnxns=1\nmaxCnxns=2").max_cnxns, Some(2));
     assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=2\nmaxCnxns=2").max_cnxns, Some(2));
     assert_eq!(
-        refused("maxCnxns=1\n\nzookeeper.maxCnxns=2"),
+        error("maxCnxns=1\n\nzookeeper.maxCnxns=2"),
         "zoo.cfg:3: zookeeper.maxCnxns contradicts maxCnxns in line 1; keep one of them"
     );
 }
 
 #[test]
-fn keys_that_mean_nothing_here_are_named_in_one_line_without_their_values() {
+fn unsupported_keys_are_listed_in_one_line_without_their_values() {
     let config =
         read("ticktime=1\ninitLimit=10\ndataDir=/var/lib/zk\nssl.keyStore.password=hush\ninitLimit=5");
     assert_eq!(
         config.warning().unwrap(),
-        "zoo.cfg: ignored, as they mean nothing here: dataDir (state is kept in memory), initLimit, \
+        "zoo.cfg: ignored unsupported keys: dataDir (state is kept in memory), initLimit, \
          ssl.keyStore.password, ticktime (did you mean tickTime?)"
     );
     assert_eq!(config.settings, Settings::default());

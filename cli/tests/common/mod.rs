@@ -1,4 +1,4 @@
-//! Runs the binary. Waits only for what it prints and for its end, never for a time.
+//! Runs the binary. Waits only for its output and its exit, never for a time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, reason = "each test file uses its part of this")]
@@ -11,11 +11,11 @@ use tempfile::NamedTempFile;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_zoolet");
 
-/// A server that has said that it answers.
+/// A server that has announced itself.
 pub struct Running {
     process: Child,
     out: BufReader<ChildStdout>,
-    /// Where it says it answers.
+    /// The addresses it has announced.
     pub addrs: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ impl Running {
         let mut ready = String::new();
         out.read_line(&mut ready).unwrap();
         let mut server = Self { process, out, addrs: Vec::new() };
-        let told = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
-        match ready.trim_end().strip_prefix(told) {
+        let announcement = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
+        match ready.trim_end().strip_prefix(announcement) {
             Some(addrs) => server.addrs = addrs.split(',').map(str::to_owned).collect(),
-            None => panic!("said {ready:?} and {:?}", server.stop("KILL")),
+            None => panic!("printed {ready:?} and {:?}", server.stop("KILL")),
         }
         server
     }
 
-    /// What it answers to a four-letter word.
+    /// Its answer to a four-letter word.
     pub fn word(&self, word: &str) -> String {
         let mut stream = TcpStream::connect(self.addrs[0].as_str()).unwrap();
         stream.write_all(word.as_bytes()).unwrap();
@@ -50,7 +50,7 @@ impl Running {
         text
     }
 
-    /// Sends a signal and waits for the end: the exit code, and what it had still to say on stdout and stderr.
+    /// Sends a signal and waits for the exit: the code, and the rest of stdout and stderr.
     pub fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
@@ -63,18 +63,18 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Without effect if it has ended.
+        // No effect if it has exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The one line with which `zoolet serve` refuses the arguments.
-pub fn refused(arguments: &[&str]) -> String {
+/// The one line with which `zoolet serve` rejects the arguments.
+pub fn error_of(arguments: &[&str]) -> String {
     let output = assert_cmd::Command::new(BINARY).arg("serve").args(arguments).assert().code(2).stdout("");
-    let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said.trim_end().to_owned()
+    let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message.trim_end().to_owned()
 }
 
 /// A file with this text.
