@@ -16,7 +16,7 @@ use zoolet_proto::{
 use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};
-use crate::op::{Create, Delete, Exists, GetChildren, GetData, SetAcl, SetData, decode};
+use crate::op::{Create, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData, decode};
 use crate::options::{ConnectOptions, Connecting};
 use crate::state::{SessionState, Shared, States};
 use crate::subject::Subject;
@@ -329,31 +329,15 @@ impl Client {
         )
     }
 
-    /// Changes the membership of an ensemble: either joining and leaving servers, or the whole new membership, each in
-    /// the notation of `zoo.cfg`, in the place of configuration `from`, −1 for any. Returns the new configuration.
+    /// Changes the membership of an ensemble and returns the new configuration. The [builder](Reconfig) takes the change.
     ///
     /// # Errors
     /// `ReconfigDisabled` or `Unimplemented` from a standalone server; `NewConfigNoQuorum`, `ReconfigInProgress`,
     /// `BadVersion`, `BadArguments`. After `ConnectionLoss` and `Timeout` the outcome is unknown.
     /// # Ordering and cancel safety
     /// Executed in the order of sending. Dropping the future does not recall the request.
-    pub fn reconfig(
-        &self,
-        joining: Option<&str>,
-        leaving: Option<&str>,
-        members: Option<&str>,
-        from: i64,
-    ) -> Call<'_, (Bytes, Stat)> {
-        let request = Request::Reconfig(records::Reconfig {
-            joining: joining.map(str::to_owned),
-            leaving: leaving.map(str::to_owned),
-            new_members: members.map(str::to_owned),
-            config: from,
-        });
-        let decode = decode!("reconfig", Answer { reply: Body::Data(data, stat), .. } => {
-            (data.unwrap_or_default(), stat)
-        });
-        Call::new(self, Ok(request), decode)
+    pub fn reconfig(&self) -> Reconfig<'_> {
+        Reconfig::new(self)
     }
 
     // The session.

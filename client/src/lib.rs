@@ -47,7 +47,9 @@ pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 #[doc(hidden)]
 pub use op::MissingParents;
-pub use op::{Create, CreateWithParents, Created, Delete, Exists, GetChildren, GetData, SetAcl, SetData};
+pub use op::{
+    Create, CreateWithParents, Created, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData,
+};
 pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};
 pub use subject::Subject;

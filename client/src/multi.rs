@@ -9,7 +9,7 @@ use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 use crate::call::{Answer, Call};
 use crate::client::Client;
 use crate::error::Error;
-use crate::op::{Create, Delete, SetData, decode, sendable};
+use crate::op::{Create, Delete, SetData, decode, sendable, version_field};
 
 /// What one operation of a multi came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,10 +83,14 @@ impl<'c> Multi<'c> {
         self.add(set)
     }
 
-    /// Goes on only if the data of the znode has this version; −1 only asks whether there is such a znode.
-    pub fn check(self, path: impl Into<String>, version: i32) -> Self {
-        let path = self.client.checked_path("check", path.into(), false);
-        self.push(path.map(|path| Op::Check(records::CheckVersion { path, version })))
+    /// Requires that the data of the znode has this version; `None` only requires that the znode exists.
+    pub fn check(self, path: impl Into<String>, version: impl Into<Option<i32>>) -> Self {
+        let path = path.into();
+        let check = version_field("check", &path, version.into()).and_then(|version| {
+            let path = self.client.checked_path("check", path, false)?;
+            Ok(Op::Check(records::CheckVersion { path, version }))
+        });
+        self.push(check)
     }
 
     /// Adds a create, delete or setData with all that can be chosen for it. Its timeout is ignored.

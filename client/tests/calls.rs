@@ -97,6 +97,47 @@ async fn a_path_against_the_rules_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_an_absent_version_matches_any_version() {
+    let (zk, mut peer, _door) = connected().await;
+    for version in [None, Some(0), Some(i32::MIN)] {
+        let delete = zk.delete("/a").version(version).send();
+        let version = version.unwrap_or(-1);
+        let xid = peer.expect(Request::Delete(records::Delete { path: "/a".into(), version })).await;
+        peer.reply(xid, Reply::Empty).await;
+        delete.await.expect("deleted");
+    }
+    // What −1 means on the wire must not be what a version means that somebody has computed wrongly.
+    for error in [
+        zk.delete("/a").version(-1).await.expect_err("no version"),
+        zk.set_data("/a", "x").version(-1).await.expect_err("no version"),
+        zk.set_acl("/a", Vec::new()).version(-1).await.expect_err("no version"),
+        zk.multi().delete("/b").check("/a", -1).await.expect_err("no version"),
+    ] {
+        assert_eq!(error.code(), Some(ErrorCode::BadVersion), "{error}");
+        assert!(!error.may_have_applied(), "{error}");
+    }
+    peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconfig_carries_what_was_chosen() {
+    let (zk, mut peer, _door) = connected().await;
+    let server = "server.4=zk4:2888:3888:participant;2181";
+    let change = zk.reconfig().joining(server).leaving("2,5").send();
+    let members = zk.reconfig().members(server).from_config(0x1_0000_0003).send();
+    for (joining, leaving, new_members, config) in [
+        (Some(server.to_owned()), Some("2,5".to_owned()), None, -1),
+        (None, None, Some(server.to_owned()), 0x1_0000_0003),
+    ] {
+        let record = records::Reconfig { joining, leaving, new_members, config };
+        let xid = peer.expect(Request::Reconfig(record)).await;
+        peer.reply(xid, Reply::Data(Some("version=100000004".into()), stat(1))).await;
+    }
+    assert_eq!(change.await.expect("a configuration").0, "version=100000004");
+    assert_eq!(members.await.expect("a configuration").0, "version=100000004");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_chroot_goes_on_and_comes_off_everywhere() {
     let (zk, mut peer, _door) = connected_with(Client::options().chroot("/app")).await;
     let created = zk.create("/a-", "x").sequential().send();

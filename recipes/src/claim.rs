@@ -63,9 +63,9 @@ impl Standing {
     }
 
     /// What a multi checks to be sure that the lock is held when it is executed: paths and versions.
-    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, i32)> {
-        let epoch = self.epoch.iter().map(|(path, version)| (path.as_str(), *version));
-        epoch.chain(self.nodes.iter().map(|node| (node.as_str(), -1)))
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, Option<i32>)> {
+        let epoch = self.epoch.iter().map(|(path, version)| (path.as_str(), Some(*version)));
+        epoch.chain(self.nodes.iter().map(|node| (node.as_str(), None)))
     }
 }
 

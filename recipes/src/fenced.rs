@@ -46,8 +46,8 @@ impl<'g> FencedTxn<'g> {
         self.with(|multi| multi.set_data(path, data))
     }
 
-    /// Goes on only if the data of the znode has this version.
-    pub fn check(self, path: impl Into<String>, version: i32) -> Self {
+    /// Requires that the data of the znode has this version; `None` only requires that the znode exists.
+    pub fn check(self, path: impl Into<String>, version: impl Into<Option<i32>>) -> Self {
         self.with(|multi| multi.check(path, version))
     }
 

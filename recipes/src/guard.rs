@@ -140,7 +140,7 @@ impl Guard {
     }
 
     /// What a multi checks to be sure that the lock is held when it is executed: paths and versions.
-    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, i32)> {
+    pub(crate) fn checks(&self) -> impl Iterator<Item = (&str, Option<i32>)> {
         self.held.standing.checks()
     }
 

@@ -235,7 +235,7 @@ impl Entrant {
         let writer = self.standing()?.nodes.remove(0);
         let Some(reader) = reader else { return Ok(()) };
         loop {
-            match self.setup.client.multi().check(&writer, -1).delete(reader).commit().await {
+            match self.setup.client.multi().check(&writer, None).delete(reader).commit().await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {
                     return match error.failed_operation() {

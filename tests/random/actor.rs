@@ -143,8 +143,8 @@ impl Actor {
         if self.dice.chance(50) { self.path() } else { self.dice.of(TOPS) }
     }
 
-    fn version(&mut self) -> i32 {
-        self.dice.of(&[-1, -1, -1, -1, 0, 1, 2])
+    fn version(&mut self) -> Option<i32> {
+        self.dice.of(&[None, None, None, None, Some(0), Some(1), Some(2)])
     }
 
     fn data(&mut self) -> String {

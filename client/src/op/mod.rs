@@ -3,11 +3,14 @@
 mod create;
 mod parents;
 mod read;
+mod reconfig;
 mod write;
 
 pub use create::{Create, Created};
 pub use parents::{CreateWithParents, MissingParents};
 pub use read::{Exists, GetChildren, GetData};
+pub use reconfig::Reconfig;
+pub(crate) use write::version_field;
 pub use write::{Delete, SetAcl, SetData};
 
 /// Gives a builder with a `call` method and a `timeout` field what every request has.

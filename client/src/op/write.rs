@@ -4,15 +4,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{self, Op};
-use zoolet_proto::{Acl, Reply, Request, Stat};
+use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
 
 use super::{decode, sendable};
 use crate::call::{Answer, Call};
 use crate::client::Client;
 use crate::error::Error;
+use crate::subject::Subject;
 
-/// The version that matches every version.
-const ANY: i32 = -1;
+/// The version field of a request. On the wire −1 matches every version, but no znode has it: as an expected version it
+/// is a mistake, such as a version that was never read, and must not make a conditional write an unconditional one.
+pub(crate) fn version_field(
+    operation: &'static str,
+    path: &str,
+    expected: Option<i32>,
+) -> Result<i32, Error> {
+    match expected {
+        Some(-1) => {
+            Err(Error::Refused { subject: Subject::local(operation, path), code: ErrorCode::BadVersion })
+        }
+        expected => Ok(expected.unwrap_or(-1)),
+    }
+}
 
 /// A delete that is not sent yet; from [`Client::delete`].
 #[derive(Debug)]
@@ -20,18 +33,19 @@ const ANY: i32 = -1;
 pub struct Delete<'c> {
     client: &'c Client,
     path: String,
-    version: i32,
+    version: Option<i32>,
     timeout: Option<Duration>,
 }
 
 impl<'c> Delete<'c> {
     pub(crate) fn new(client: &'c Client, path: String) -> Self {
-        Self { client, path, version: ANY, timeout: None }
+        Self { client, path, version: None, timeout: None }
     }
 
-    /// Deletes only this version of the data; otherwise the call fails with `BadVersion`. Default: any.
-    pub fn version(mut self, version: i32) -> Self {
-        self.version = version;
+    /// Deletes the znode only if its data has this [`version`](Stat::version); otherwise the call fails with
+    /// `BadVersion`. Default: `None`, which is any version.
+    pub fn version(mut self, version: impl Into<Option<i32>>) -> Self {
+        self.version = version.into();
         self
     }
 
@@ -47,8 +61,9 @@ impl<'c> Delete<'c> {
     }
 
     fn into_record(self) -> Result<records::Delete, Error> {
+        let version = version_field("delete", &self.path, self.version)?;
         let path = self.client.checked_path("delete", self.path, false)?;
-        Ok(records::Delete { path, version: self.version })
+        Ok(records::Delete { path, version })
     }
 }
 
@@ -61,18 +76,19 @@ pub struct SetData<'c> {
     client: &'c Client,
     path: String,
     data: Bytes,
-    version: i32,
+    version: Option<i32>,
     timeout: Option<Duration>,
 }
 
 impl<'c> SetData<'c> {
     pub(crate) fn new(client: &'c Client, path: String, data: Bytes) -> Self {
-        Self { client, path, data, version: ANY, timeout: None }
+        Self { client, path, data, version: None, timeout: None }
     }
 
-    /// Replaces only this version of the data; otherwise the call fails with `BadVersion`. Default: any.
-    pub fn version(mut self, version: i32) -> Self {
-        self.version = version;
+    /// Replaces the data only if it has this [`version`](Stat::version); otherwise the call fails with `BadVersion`.
+    /// Default: `None`, which is any version.
+    pub fn version(mut self, version: impl Into<Option<i32>>) -> Self {
+        self.version = version.into();
         self
     }
 
@@ -88,8 +104,9 @@ impl<'c> SetData<'c> {
     }
 
     fn into_record(self) -> Result<records::SetData, Error> {
+        let version = version_field("setData", &self.path, self.version)?;
         let path = self.client.checked_path("setData", self.path, false)?;
-        Ok(records::SetData { path, data: Some(self.data), version: self.version })
+        Ok(records::SetData { path, data: Some(self.data), version })
     }
 }
 
@@ -102,19 +119,19 @@ pub struct SetAcl<'c> {
     client: &'c Client,
     path: String,
     acl: Vec<Acl>,
-    version: i32,
+    version: Option<i32>,
     timeout: Option<Duration>,
 }
 
 impl<'c> SetAcl<'c> {
     pub(crate) fn new(client: &'c Client, path: String, acl: Vec<Acl>) -> Self {
-        Self { client, path, acl, version: ANY, timeout: None }
+        Self { client, path, acl, version: None, timeout: None }
     }
 
-    /// Replaces only this version of the ACL, the `aversion` of [`Stat`]; otherwise the call fails with `BadVersion`.
-    /// Default: any.
-    pub fn version(mut self, version: i32) -> Self {
-        self.version = version;
+    /// Replaces the ACL only if it has this version, the [`aversion`](Stat::aversion); otherwise the call fails with
+    /// `BadVersion`. Default: `None`, which is any version.
+    pub fn version(mut self, version: impl Into<Option<i32>>) -> Self {
+        self.version = version.into();
         self
     }
 
@@ -125,8 +142,9 @@ impl<'c> SetAcl<'c> {
     }
 
     fn into_record(self) -> Result<records::SetAcl, Error> {
+        let version = version_field("setACL", &self.path, self.version)?;
         let path = self.client.checked_path("setACL", self.path, false)?;
-        Ok(records::SetAcl { path, acl: Some(self.acl), version: self.version })
+        Ok(records::SetAcl { path, acl: Some(self.acl), version })
     }
 }
 

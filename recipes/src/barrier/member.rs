@@ -193,7 +193,7 @@ impl Member {
         // Ourselves, and as many others as it needs.
         let others = members.iter().filter(|name| **name != self.name).take(self.barrier.members - 1);
         for name in others.chain([&self.name]) {
-            multi = multi.check(self.path_of(name), -1);
+            multi = multi.check(self.path_of(name), None);
         }
         let ready = client.create(self.path_of(READY), Bytes::new()).acl(self.barrier.acl.clone());
         multi.add(ready).commit().await.map(drop)

@@ -21,7 +21,7 @@ pub(super) struct Call<'t> {
     pub(super) hash: Hash,
     pub(super) token: u64,
     /// What must be there, and in which version, as long as the lock is held.
-    pub(super) fence: Vec<(String, i32)>,
+    pub(super) fence: Vec<(String, Option<i32>)>,
     /// By which this call knows what it has written itself.
     pub(super) attempt: u128,
     guard: Option<&'t Guard>,
@@ -204,7 +204,7 @@ impl<'t> Call<'t> {
 }
 
 /// What a multi checks to be sure that the lock is held when it is executed.
-pub(super) fn fence(guard: &Guard) -> Vec<(String, i32)> {
+pub(super) fn fence(guard: &Guard) -> Vec<(String, Option<i32>)> {
     guard.checks().map(|(path, version)| (path.to_owned(), version)).collect()
 }
 

@@ -34,7 +34,7 @@ pub struct Outcome {
 pub struct TicketTxn {
     client: Client,
     ticket: Ticket,
-    checks: Vec<(String, i32)>,
+    checks: Vec<(String, Option<i32>)>,
     absent: Vec<String>,
     writes: Vec<MultiWrite>,
 }
@@ -43,7 +43,7 @@ pub struct TicketTxn {
 #[derive(Debug, Clone)]
 #[must_use = "it is what the work returns"]
 pub struct Decision {
-    pub(super) checks: Vec<(String, i32)>,
+    pub(super) checks: Vec<(String, Option<i32>)>,
     /// What was read and not there, which a multi cannot check but by creating it.
     pub(super) absent: Vec<String>,
     pub(super) writes: Vec<MultiWrite>,
@@ -67,7 +67,7 @@ impl TicketTxn {
         let path = path.into();
         match self.client.get_data(&path).await {
             Ok((data, stat)) => {
-                self.checks.push((path, stat.version));
+                self.checks.push((path, Some(stat.version)));
                 Ok(Some((data, stat)))
             }
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
@@ -96,9 +96,9 @@ impl TicketTxn {
         self.add(delete)
     }
 
-    /// Goes on only if the data of the znode has this version; otherwise the work is run again.
-    pub fn check(mut self, path: impl Into<String>, version: i32) -> Self {
-        self.checks.push((path.into(), version));
+    /// Requires that the data of the znode has this version (`None`: that the znode exists); otherwise the work is run again.
+    pub fn check(mut self, path: impl Into<String>, version: impl Into<Option<i32>>) -> Self {
+        self.checks.push((path.into(), version.into()));
         self
     }
 
