@@ -13,8 +13,8 @@ use zoolet_clock::Hold;
 use zoolet_proto::{OpCode, Request};
 
 use crate::client::Client;
+use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::subject::Subject;
 use crate::watch::{Handle, WatchKind};
 
 /// What handles tell the driver. The order of these is the order of everything.
@@ -174,14 +174,16 @@ impl<T> Future for Reply<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let closed = |subject| Err(Error::Closed(subject));
+        let closed = |context| Err(Error::Closed(context));
         let outcome = match &mut self.waiting {
             Waiting::Sent { outcome, op } => {
                 let outcome = ready!(Pin::new(outcome).poll(cx));
                 // The driver went while it had this request in hand.
-                outcome.unwrap_or_else(|_| closed(Subject::unanswered(*op)))
+                outcome.unwrap_or_else(|_| closed(ErrorContext::unanswered(*op)))
             }
-            Waiting::Failed(error) => error.take().map_or_else(|| closed(Subject::local("request", "")), Err),
+            Waiting::Failed(error) => {
+                error.take().map_or_else(|| closed(ErrorContext::local("request", "")), Err)
+            }
         };
         Poll::Ready((self.decode)(outcome))
     }

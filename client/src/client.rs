@@ -14,12 +14,12 @@ use zoolet_proto::{
 };
 
 use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};
 use crate::op::{Create, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData, decode};
 use crate::options::{ConnectOptions, Connecting};
 use crate::state::{SessionState, Shared, States};
-use crate::subject::Subject;
 use crate::transport::IntoTransport;
 use crate::watch::{Handle, WatchStream};
 
@@ -263,7 +263,7 @@ impl Client {
             path.map(|path| Request::AddWatch(records::AddWatch { path: Some(path), mode: mode.code() }));
         Call::new(self, request, |outcome| match outcome?.watch.map(|handle| *handle) {
             Some(Handle::Persistent(stream)) => Ok(stream),
-            _ => Err(Error::Protocol(Subject::local("addWatch", ""))),
+            _ => Err(Error::Protocol(ErrorContext::local("addWatch", ""))),
         })
     }
 
@@ -410,7 +410,7 @@ impl Client {
         match check {
             Ok(()) if sequential => Ok(self.shared.chroot.join_prefix(path)),
             Ok(()) => Ok(self.shared.chroot.join(path)),
-            Err(reason) => Err(Error::InvalidPath { subject: Subject::local(operation, path), reason }),
+            Err(reason) => Err(Error::InvalidPath { context: ErrorContext::local(operation, path), reason }),
         }
     }
 
@@ -429,8 +429,8 @@ impl Client {
             Ok(()) => waiting,
             Err(mpsc::error::SendError(command)) => {
                 let Command::Submit(call) = command else { return waiting };
-                let subject = Subject::of(&call.request, false, &self.shared.chroot);
-                Waiting::Failed(Some(self.state().error(subject)))
+                let context = ErrorContext::of(&call.request, false, &self.shared.chroot);
+                Waiting::Failed(Some(self.state().error(context)))
             }
         }
     }

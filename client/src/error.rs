@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_proto::{ErrorCode, PathError};
 
-use crate::subject::Subject;
+use crate::context::ErrorContext;
 
 /// Why a call failed, or why a watch or the whole session came to its end.
 ///
@@ -16,67 +16,67 @@ use crate::subject::Subject;
 #[non_exhaustive]
 pub enum Error {
     /// The server refused the request.
-    #[error("{subject}: {code}")]
+    #[error("{context}: {code}")]
     Refused {
         /// The call.
-        subject: Subject,
+        context: ErrorContext,
         /// The reason.
         code: ErrorCode,
     },
     /// The server refused one operation of a multi, and so all of them.
-    #[error("multi, operation {index}, {subject}: {code}")]
+    #[error("multi, operation {index}, {context}: {code}")]
     MultiRefused {
         /// Which operation, counted from 0.
         index: usize,
         /// That operation.
-        subject: Subject,
+        context: ErrorContext,
         /// The reason.
         code: ErrorCode,
     },
     /// There was no connection in time, or it went before the reply came. The session may well live on.
     #[error("{0}: connection lost")]
-    ConnectionLoss(Subject),
+    ConnectionLoss(ErrorContext),
     /// The time given to the call was up.
     #[error("{0}: timed out")]
-    Timeout(Subject),
+    Timeout(ErrorContext),
     /// The session is over: the server has expired it.
     #[error("{0}: session expired")]
-    SessionExpired(Subject),
+    SessionExpired(ErrorContext),
     /// The session is over: the server has refused its credentials.
     #[error("{0}: authentication failed")]
-    AuthFailed(Subject),
+    AuthFailed(ErrorContext),
     /// The session is over: it was closed, or the runtime that drove it is gone.
     #[error("{0}: the client is closed")]
-    Closed(Subject),
+    Closed(ErrorContext),
     /// The watch was taken away by [`Client::remove_watches`](crate::Client::remove_watches), or a server would not set it
     /// again on a new connection. What changes from here on is not told, and in the second case what has changed since
     /// the old connection was lost: look, and watch again.
     #[error("{0}: the watch was removed")]
-    WatchRemoved(Subject),
+    WatchRemoved(ErrorContext),
     /// The path is none by ZooKeeper's rules; nothing was sent.
-    #[error("{subject}: {reason}")]
+    #[error("{context}: {reason}")]
     InvalidPath {
         /// The call.
-        subject: Subject,
+        context: ErrorContext,
         /// The rule that is broken.
         reason: PathError,
     },
     /// The request is larger than [`max_request`](crate::ConnectOptions::max_request); it was not sent, as a server
     /// would close the connection and take other requests down with this one.
-    #[error("{subject}: a request of {size} bytes, where {max} are allowed")]
+    #[error("{context}: a request of {size} bytes, where {max} are allowed")]
     RequestTooLarge {
         /// The call.
-        subject: Subject,
+        context: ErrorContext,
         /// The length of its frame.
         size: usize,
         /// The limit.
         max: usize,
     },
     /// The reply is larger than [`max_reply`](crate::ConnectOptions::max_reply); it was skipped.
-    #[error("{subject}: a reply of {size} bytes, where {max} are allowed")]
+    #[error("{context}: a reply of {size} bytes, where {max} are allowed")]
     ReplyTooLarge {
         /// The call.
-        subject: Subject,
+        context: ErrorContext,
         /// The length of its frame.
         size: usize,
         /// The limit.
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// The server answered with something that is no answer to this call.
     #[error("{0}: the reply does not decode")]
-    Protocol(Subject),
+    Protocol(ErrorContext),
     /// The connect string or an option says something that cannot be.
     #[error("connect: {0}")]
     InvalidTarget(String),
@@ -142,13 +142,13 @@ impl Error {
     pub fn may_have_applied(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::MultiRefused { .. } => false,
-            Self::ConnectionLoss(subject)
-            | Self::Timeout(subject)
-            | Self::SessionExpired(subject)
-            | Self::AuthFailed(subject)
-            | Self::Closed(subject)
-            | Self::Protocol(subject)
-            | Self::ReplyTooLarge { subject, .. } => subject.is_exposed(),
+            Self::ConnectionLoss(context)
+            | Self::Timeout(context)
+            | Self::SessionExpired(context)
+            | Self::AuthFailed(context)
+            | Self::Closed(context)
+            | Self::Protocol(context)
+            | Self::ReplyTooLarge { context, .. } => context.may_have_applied(),
             _ => false,
         }
     }
@@ -167,20 +167,20 @@ impl Error {
     }
 
     /// The call this error belongs to, if it belongs to one.
-    pub fn subject(&self) -> Option<&Subject> {
+    pub fn context(&self) -> Option<&ErrorContext> {
         match self {
-            Self::Refused { subject, .. }
-            | Self::MultiRefused { subject, .. }
-            | Self::InvalidPath { subject, .. }
-            | Self::RequestTooLarge { subject, .. }
-            | Self::ReplyTooLarge { subject, .. }
-            | Self::ConnectionLoss(subject)
-            | Self::Timeout(subject)
-            | Self::SessionExpired(subject)
-            | Self::AuthFailed(subject)
-            | Self::Closed(subject)
-            | Self::WatchRemoved(subject)
-            | Self::Protocol(subject) => Some(subject),
+            Self::Refused { context, .. }
+            | Self::MultiRefused { context, .. }
+            | Self::InvalidPath { context, .. }
+            | Self::RequestTooLarge { context, .. }
+            | Self::ReplyTooLarge { context, .. }
+            | Self::ConnectionLoss(context)
+            | Self::Timeout(context)
+            | Self::SessionExpired(context)
+            | Self::AuthFailed(context)
+            | Self::Closed(context)
+            | Self::WatchRemoved(context)
+            | Self::Protocol(context) => Some(context),
             Self::InvalidTarget(_) | Self::Unreachable(_) => None,
         }
     }

@@ -25,6 +25,7 @@
 mod call;
 mod chroot;
 mod client;
+mod context;
 mod driver;
 mod error;
 #[doc(hidden)]
@@ -36,13 +37,13 @@ mod queue;
 mod search;
 mod session;
 mod state;
-mod subject;
 mod transport;
 mod watch;
 mod wire;
 
 pub use call::{Call, Reply};
 pub use client::Client;
+pub use context::ErrorContext;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 #[doc(hidden)]
@@ -52,7 +53,6 @@ pub use op::{
 };
 pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};
-pub use subject::Subject;
 pub use transport::{IntoTransport, Transport};
 pub use watch::{Watch, WatchEvent, WatchStream, WatchUpdate};
 pub use zoolet_clock::Clock;

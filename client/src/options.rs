@@ -20,11 +20,11 @@ use zoolet_proto::{Request, Xid};
 
 use crate::chroot::Chroot;
 use crate::client::Client;
+use crate::context::ErrorContext;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::session::{Session, Settings};
 use crate::state::{SessionState, Shared};
-use crate::subject::Subject;
 use crate::transport::{IntoTransport, Transport};
 
 /// What a server can be asked for, in the milliseconds of an int.
@@ -198,7 +198,11 @@ impl ConnectOptions {
             Request::Auth(auth.clone()).encode_frame(Xid::AUTH, &mut frame);
             let (size, max) = (frame.len() - PREFIX, self.max_request);
             if size > max {
-                return Err(Error::RequestTooLarge { subject: Subject::local("addAuth", ""), size, max });
+                return Err(Error::RequestTooLarge {
+                    context: ErrorContext::local("addAuth", ""),
+                    size,
+                    max,
+                });
             }
         }
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
@@ -227,7 +231,7 @@ impl ConnectOptions {
         let client = Client::new(sender, Arc::clone(&shared), runtime);
         let settled = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, settled).await {
-            Ok(state) if state.is_final() => Err(state.error(Subject::local("connect", ""))),
+            Ok(state) if state.is_final() => Err(state.error(ErrorContext::local("connect", ""))),
             Ok(_) => Ok(client),
             Err(_) => Err(Error::Unreachable(shared.last_failure())),
         }

@@ -16,9 +16,9 @@ use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
 
 use crate::chroot::Chroot;
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::queue::Queue;
-use crate::subject::Subject;
 
 /// Where a session stands.
 ///
@@ -58,12 +58,12 @@ impl SessionState {
         matches!(self, Self::Expired | Self::AuthFailed | Self::Closed)
     }
 
-    /// What a call about `subject` fails with once the session has ended in this state.
-    pub(crate) fn error(self, subject: Subject) -> Error {
+    /// What a call about `context` fails with once the session has ended in this state.
+    pub(crate) fn error(self, context: ErrorContext) -> Error {
         match self {
-            Self::Expired => Error::SessionExpired(subject),
-            Self::AuthFailed => Error::AuthFailed(subject),
-            _ => Error::Closed(subject),
+            Self::Expired => Error::SessionExpired(context),
+            Self::AuthFailed => Error::AuthFailed(context),
+            _ => Error::Closed(context),
         }
     }
 }

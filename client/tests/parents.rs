@@ -123,7 +123,7 @@ async fn a_parent_that_may_not_be_created_is_reported() {
     };
     let (outcome, ()) = tokio::join!(create(&client), server);
     let error = outcome.unwrap_err();
-    assert_eq!((error.code(), error.subject().unwrap().path()), (Some(ErrorCode::NoAuth), "/a"));
+    assert_eq!((error.code(), error.context().unwrap().path()), (Some(ErrorCode::NoAuth), "/a"));
 }
 
 #[tokio::test(start_paused = true)]

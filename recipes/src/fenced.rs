@@ -85,11 +85,11 @@ impl<'g> FencedTxn<'g> {
                 self.hold.inspect(|hold| hold.evicted());
                 Err(LockError::NotHeld { dir: self.setup.dir.clone(), reason: LostReason::NodeDeleted })
             }
-            Err(Error::MultiRefused { index, subject, code }) => Err(match index.checked_sub(self.checks) {
+            Err(Error::MultiRefused { index, context, code }) => Err(match index.checked_sub(self.checks) {
                 // Of the caller's own writes, whatever the reason: also an ACL is that of another znode than the lock's.
-                Some(index) => LockError::Client(Error::MultiRefused { index, subject, code }),
+                Some(index) => LockError::Client(Error::MultiRefused { index, context, code }),
                 // Of a check of the lock, which has no number among the caller's writes.
-                None => self.setup.error(Error::Refused { subject, code }),
+                None => self.setup.error(Error::Refused { context, code }),
             }),
             Err(error) => Err(self.setup.error(error)),
         }

@@ -301,7 +301,7 @@ async fn client_a_fenced_write_that_is_refused_is_told_by_its_own_number_and_pat
     let refused = guard.fenced().create("/ok", "").set_data("/protected", "x").commit().await.unwrap_err();
     let LockError::Client(error) = refused else { panic!("{refused}") };
     assert_eq!((error.failed_operation(), error.code()), (Some(1), Some(ErrorCode::NoAuth)));
-    assert_eq!(error.subject().unwrap().path(), "/protected");
+    assert_eq!(error.context().unwrap().path(), "/protected");
     assert_eq!(zk.exists("/ok").await.unwrap(), None);
 }
 

@@ -225,7 +225,7 @@ async fn refused_a_write_that_cannot_be_is_told_at_once_and_the_ticket_is_not_us
     let error = tickets.run(&ticket, "", work).await.unwrap_err();
     let TicketError::Refused { cause, .. } = &error else { panic!("{error}") };
     assert_eq!(cause.code(), Some(ErrorCode::NoNode));
-    assert_eq!(cause.subject().unwrap().path(), "/no/parent");
+    assert_eq!(cause.context().unwrap().path(), "/no/parent");
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_eq!(balance(&client).await, 100);
     client.create("/no", "").await.unwrap();

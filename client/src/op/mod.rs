@@ -47,7 +47,7 @@ macro_rules! decode {
         |outcome: crate::call::Outcome| match outcome? {
             $($pattern => Ok($value),)+
             #[allow(unreachable_patterns, reason = "some calls take whatever comes")]
-            _ => Err(crate::Error::Protocol(crate::subject::Subject::local($operation, ""))),
+            _ => Err(crate::Error::Protocol(crate::context::ErrorContext::local($operation, ""))),
         }
     };
 }

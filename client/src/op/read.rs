@@ -8,8 +8,8 @@ use zoolet_proto::{NameList, Reply, Request, Stat, records};
 use super::{decode, sendable};
 use crate::call::{Answer, Call, Decode};
 use crate::client::Client;
+use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::subject::Subject;
 use crate::watch::{Handle, Watch};
 
 /// An exists that is not sent yet; from [`Client::exists`].
@@ -143,6 +143,6 @@ fn strings(names: &NameList) -> Vec<String> {
 fn one_shot(handle: Handle) -> Result<Watch, Error> {
     match handle {
         Handle::OneShot(watch) => Ok(watch),
-        Handle::Persistent(_) => Err(Error::Protocol(Subject::local("watch", ""))),
+        Handle::Persistent(_) => Err(Error::Protocol(ErrorContext::local("watch", ""))),
     }
 }

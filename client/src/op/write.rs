@@ -9,8 +9,8 @@ use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
 use super::{decode, sendable};
 use crate::call::{Answer, Call};
 use crate::client::Client;
+use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::subject::Subject;
 
 /// The version field of a request. On the wire −1 matches every version, but no znode has it: as an expected version it
 /// is a mistake, such as a version that was never read, and must not make a conditional write an unconditional one.
@@ -21,7 +21,7 @@ pub(crate) fn version_field(
 ) -> Result<i32, Error> {
     match expected {
         Some(-1) => {
-            Err(Error::Refused { subject: Subject::local(operation, path), code: ErrorCode::BadVersion })
+            Err(Error::Refused { context: ErrorContext::local(operation, path), code: ErrorCode::BadVersion })
         }
         expected => Ok(expected.unwrap_or(-1)),
     }

@@ -5,8 +5,8 @@ use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
 
 use crate::call::{Answer, Outcome};
 use crate::chroot::Chroot;
+use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::subject::Subject;
 use crate::watch::{Mark, WatchKind};
 
 /// The watch that a request sets if it succeeds, by the server's name of the znode.
@@ -47,7 +47,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
         // That there is no znode is what exists was asked for.
         (Request::Exists(_), Some(ErrorCode::NoNode)) => return Ok(empty()),
         (_, Some(code)) => {
-            return Err(Error::Refused { subject: Subject::of(request, true, chroot), code });
+            return Err(Error::Refused { context: ErrorContext::of(request, true, chroot), code });
         }
     }
     let reply = match (request, reply) {
@@ -60,14 +60,14 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
             if let Some((index, code)) =
                 results.iter().enumerate().find_map(|(index, result)| Some((index, refused(result)?)))
             {
-                let subject = match ops.get(index) {
-                    Some(op) => Subject::of_part(op, chroot),
-                    None => Subject::of(request, false, chroot),
+                let context = match ops.get(index) {
+                    Some(op) => ErrorContext::of_multi_op(op, chroot),
+                    None => ErrorContext::of(request, false, chroot),
                 };
-                return Err(Error::MultiRefused { index, subject, code });
+                return Err(Error::MultiRefused { index, context, code });
             }
             if !is_answered(ops, &results) {
-                return Err(Error::Protocol(Subject::of(request, true, chroot)));
+                return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
             }
             for result in &mut results {
                 if let OpResult::Create(path) | OpResult::Create2(path, _) = result {
@@ -77,7 +77,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
             Reply::Multi(results)
         }
         (Request::MultiRead(ops), Reply::Multi(results)) if !is_answered(ops, &results) => {
-            return Err(Error::Protocol(Subject::of(request, true, chroot)));
+            return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
         }
         (_, Reply::Created(path)) => Reply::Created(chroot.strip_owned(path)),
         (_, Reply::Created2(path, stat)) => Reply::Created2(chroot.strip_owned(path), stat),

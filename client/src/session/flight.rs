@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 
 use crate::call::Submission;
-use crate::subject::is_write;
+use crate::context::is_write;
 
 /// How many connections may be lost under a read before its caller is told: one that kills connections must not be
 /// sent for ever.

@@ -17,9 +17,9 @@ use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
 use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::call::{Command, ReplyTo, Submission};
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::{SessionState, Shared};
-use crate::subject::Subject;
 use crate::watch::{WatchKind, WatchTable};
 
 mod answer;
@@ -281,7 +281,7 @@ impl Session {
                 state if state.is_final() => state,
                 _ => SessionState::Closed,
             };
-            return self.fail(call, false, |subject| end.error(subject));
+            return self.fail(call, false, |context| end.error(context));
         }
         if self.phase == Phase::Serving {
             self.transmit(now, call);
@@ -300,7 +300,7 @@ impl Session {
         if size > max {
             self.out.truncate(start);
             self.abandon(&call.request);
-            return self.fail(call, false, |subject| Error::RequestTooLarge { subject, size, max });
+            return self.fail(call, false, |context| Error::RequestTooLarge { context, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {
             self.watches.arming(kind, path);
@@ -326,9 +326,9 @@ impl Session {
         self.transmit(now, Submission::internal(Request::RemoveWatches(remove)));
     }
 
-    fn fail(&self, mut call: Submission, sent: bool, error: impl FnOnce(Subject) -> Error) {
+    fn fail(&self, mut call: Submission, sent: bool, error: impl FnOnce(ErrorContext) -> Error) {
         if call.reply_to.is_awaited() {
-            call.reply_to.send(Err(error(Subject::of(&call.request, sent, &self.shared.chroot))));
+            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, &self.shared.chroot))));
         }
     }
 
@@ -338,9 +338,9 @@ impl Session {
         let chroot = &self.shared.chroot;
         self.calls.handle_timeout(now, |call, lapse| {
             let error = match lapse {
-                Lapse::InFlight => Error::Timeout(Subject::of(&call.request, true, chroot)),
-                Lapse::Unsent => Error::Timeout(Subject::of(&call.request, false, chroot)),
-                Lapse::NoConnection => Error::ConnectionLoss(Subject::of(&call.request, false, chroot)),
+                Lapse::InFlight => Error::Timeout(ErrorContext::of(&call.request, true, chroot)),
+                Lapse::Unsent => Error::Timeout(ErrorContext::of(&call.request, false, chroot)),
+                Lapse::NoConnection => Error::ConnectionLoss(ErrorContext::of(&call.request, false, chroot)),
             };
             call.reply_to.send(Err(error));
         });
@@ -374,7 +374,7 @@ impl Session {
 
     /// Ends the session without a word of the server's, unless it is over.
     pub(crate) fn give_up(&mut self) {
-        self.end_unclosed(&Error::ConnectionLoss(Subject::local("closeSession", "")));
+        self.end_unclosed(&Error::ConnectionLoss(ErrorContext::local("closeSession", "")));
     }
 
     /// Ends with a session that may live on: whoever was closing it is told why.
@@ -400,15 +400,15 @@ impl Session {
         self.watches.end(end, |path| chroot.strip(path).to_owned());
         let (sent, waiting) = self.calls.end();
         for call in sent {
-            self.fail(call, true, |subject| end.error(subject));
+            self.fail(call, true, |context| end.error(context));
         }
         for call in waiting {
-            self.fail(call, false, |subject| end.error(subject));
+            self.fail(call, false, |context| end.error(context));
         }
         if let Some(closing) = self.closing.take() {
             let closed = || match end {
                 // It lives until it times out.
-                SessionState::AuthFailed => Err(end.error(Subject::local("closeSession", ""))),
+                SessionState::AuthFailed => Err(end.error(ErrorContext::local("closeSession", ""))),
                 _ => Ok(answer::empty()),
             };
             closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(closed()));

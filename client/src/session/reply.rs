@@ -6,9 +6,9 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 
 use super::flight::InFlight;
 use super::{Broken, Session, answer};
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::SessionState;
-use crate::subject::Subject;
 use crate::watch::WatchEvent;
 
 impl Session {
@@ -77,8 +77,8 @@ impl Session {
                 // It lives elsewhere, and is closed on the next connection.
                 Some(ErrorCode::SessionMoved) => return Err(LOST),
                 Some(code) => {
-                    let subject = Subject::of(&call.request, true, &self.shared.chroot);
-                    self.end_unclosed(&Error::Refused { subject, code });
+                    let context = ErrorContext::of(&call.request, true, &self.shared.chroot);
+                    self.end_unclosed(&Error::Refused { context, code });
                     return Ok(());
                 }
             },
@@ -169,7 +169,7 @@ impl Session {
         };
         // A watch that it has set has nobody who would get it.
         self.settle_watch(now, &call.request, header.error_code());
-        self.fail(call, true, |subject| Error::ReplyTooLarge { subject, size, max });
+        self.fail(call, true, |context| Error::ReplyTooLarge { context, size, max });
         Ok(())
     }
 }

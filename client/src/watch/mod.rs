@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 use zoolet_proto::{EventType, WatcherType, Zxid};
 
 use crate::call::Command;
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::queue::Queue;
-use crate::subject::Subject;
 
 pub(crate) use restore::restore;
 pub(crate) use table::{Mark, WatchTable};
@@ -141,7 +141,7 @@ impl Future for Watch {
         self.registration.commands = None;
         Poll::Ready(told.unwrap_or_else(|_| {
             // The driver went without a word, as its runtime did.
-            Err(Error::Closed(Subject::local("watch", self.registration.path.clone())))
+            Err(Error::Closed(ErrorContext::local("watch", self.registration.path.clone())))
         }))
     }
 }

@@ -16,10 +16,10 @@ use zoolet_proto::{EventType, WatcherType, parent_of};
 
 use super::{Handle, Registration, STREAM_CAPACITY, Watch, WatchEvent, WatchKind, WatchStream, WatchUpdate};
 use crate::call::Command;
+use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::queue::Queue;
 use crate::state::SessionState;
-use crate::subject::Subject;
 
 type OneShotUser = oneshot::Sender<Result<WatchEvent, Error>>;
 type StreamUser = Arc<Queue<WatchUpdate>>;
@@ -208,7 +208,7 @@ impl WatchTable {
 
     /// The server has taken watches away because somebody asked it to: their users learn of it.
     pub(crate) fn removed(&mut self, path: &str, kind: WatcherType, shown: &str) {
-        let error = || Error::WatchRemoved(Subject::local("watch", shown));
+        let error = || Error::WatchRemoved(ErrorContext::local("watch", shown));
         let any = kind == WatcherType::Any;
         if any || kind == WatcherType::Data {
             drop_one_shots(&mut self.data, path, &error);
@@ -226,7 +226,7 @@ impl WatchTable {
 
     /// The session is over: every user learns how, by the path it knows.
     pub(crate) fn end(&mut self, end: SessionState, shown: impl Fn(&str) -> String) {
-        let error = |path: &str| end.error(Subject::local("watch", shown(path)));
+        let error = |path: &str| end.error(ErrorContext::local("watch", shown(path)));
         for (path, entry) in take_by_path(&mut self.data).into_iter().chain(take_by_path(&mut self.child)) {
             entry.users.into_iter().for_each(|(_, user)| drop(user.send(Err(error(&path)))));
         }

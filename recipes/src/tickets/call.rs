@@ -145,7 +145,7 @@ impl<'t> Call<'t> {
     }
 
     fn was_absent(&self, error: &Error, decision: &Decision) -> bool {
-        error.subject().is_some_and(|subject| decision.absent.iter().any(|path| path == subject.path()))
+        error.context().is_some_and(|context| decision.absent.iter().any(|path| path == context.path()))
     }
 
     /// Sees to it that a multi that failed like this may succeed when it is sent again. `doubt` is what leaves it open

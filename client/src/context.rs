@@ -8,13 +8,13 @@ use crate::chroot::Chroot;
 
 /// The call an [`Error`](crate::Error) belongs to: its operation, its path, and how far it had come.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct ErrorContext {
     operation: &'static str,
     path: String,
-    exposed: bool,
+    may_have_applied: bool,
 }
 
-impl Subject {
+impl ErrorContext {
     /// Of a request that has been sent, or has not.
     pub(crate) fn of(request: &Request, sent: bool, chroot: &Chroot) -> Self {
         let path = match path_of(request) {
@@ -22,16 +22,16 @@ impl Subject {
             path => chroot.strip(path),
         };
         let op = request.op();
-        Self { operation: name(op), path: path.to_owned(), exposed: sent && leaves_a_trace(op) }
+        Self { operation: name(op), path: path.to_owned(), may_have_applied: sent && has_side_effects(op) }
     }
 
     /// Of a request of which nobody knows how far it came.
     pub(crate) fn unanswered(op: OpCode) -> Self {
-        Self { operation: name(op), path: String::new(), exposed: leaves_a_trace(op) }
+        Self { operation: name(op), path: String::new(), may_have_applied: has_side_effects(op) }
     }
 
     /// Of one operation inside a multi that was refused as a whole.
-    pub(crate) fn of_part(op: &Op, chroot: &Chroot) -> Self {
+    pub(crate) fn of_multi_op(op: &Op, chroot: &Chroot) -> Self {
         let (op, path) = match op {
             Op::Create(create) => (OpCode::Create, &create.path),
             Op::Create2(create) => (OpCode::Create2, &create.path),
@@ -48,7 +48,7 @@ impl Subject {
 
     /// Of something that never leaves the client.
     pub(crate) fn local(operation: &'static str, path: impl Into<String>) -> Self {
-        Self { operation, path: path.into(), exposed: false }
+        Self { operation, path: path.into(), may_have_applied: false }
     }
 
     /// The name of the operation as ZooKeeper spells it, such as `setData`; `watch` for a watch.
@@ -62,19 +62,19 @@ impl Subject {
     }
 
     /// Whether it is a write that a server may have received.
-    pub(crate) fn is_exposed(&self) -> bool {
-        self.exposed
+    pub(crate) fn may_have_applied(&self) -> bool {
+        self.may_have_applied
     }
 }
 
 // As it is displayed: an error that ends a `main` is printed by `Debug`.
-impl fmt::Debug for Subject {
+impl fmt::Debug for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => f.write_str(self.operation),
@@ -103,7 +103,7 @@ pub(crate) fn is_write(op: OpCode) -> bool {
 }
 
 /// Whether an operation changes anything: a znode, or what the server keeps of the session.
-fn leaves_a_trace(op: OpCode) -> bool {
+fn has_side_effects(op: OpCode) -> bool {
     is_write(op) || matches!(op, OpCode::RemoveWatches | OpCode::Auth)
 }
 
