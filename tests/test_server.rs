@@ -256,7 +256,7 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
     let builders = [
         (
             TestServer::builder().tree("/a\nb"),
-            "initial tree: line 2: a line begins with the path of a znode: b",
+            "initial tree: line 2: a line must begin with the path of a znode: b",
         ),
         (TestServer::builder().znode("a", ""), "initial tree: direct set a: bad arguments"),
         (

@@ -31,7 +31,7 @@ mod server;
 pub use config::ServerBuilder;
 pub use error::{SettingError, StartError};
 pub use fixture::Fixture;
-pub use net::in_process::InProcessStream;
+pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use server::Server;
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::frame::FourLetterWord;

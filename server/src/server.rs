@@ -1,8 +1,6 @@
 //! [`Server`]: the handle to a running server.
 
 use std::fmt;
-use std::future::Ready;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -24,7 +22,7 @@ use crate::fixture::{Fixture, State};
 use crate::machine::Machine;
 use crate::net::connection::Connection;
 use crate::net::driver::{Driver, Inbox};
-use crate::net::in_process::{self, InProcessStream};
+use crate::net::in_process::{self, InProcess};
 use crate::net::listener;
 use crate::net::outbox::Outbox;
 use crate::net::registry::{Peer, Place, Registry};
@@ -128,18 +126,13 @@ impl Server {
     /// A connector for clients in this process: each call opens a connection and gives the client's end. No socket is
     /// involved; the server sees the connection as coming from 127.0.0.1. It does not keep the server alive, and
     /// fails with `ConnectionRefused` once that is stopped.
-    pub fn in_process(
-        &self,
-    ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
+    pub fn in_process(&self) -> InProcess {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }
 
     /// Like [`in_process`](Server::in_process), to one endpoint of a simulated ensemble, counted from 0. Of one
     /// that there is not every call fails with `NotFound`.
-    pub fn in_process_at(
-        &self,
-        endpoint: usize,
-    ) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static + use<> {
+    pub fn in_process_at(&self, endpoint: usize) -> InProcess {
         in_process::connector(Arc::downgrade(&self.shared), endpoint)
     }
 
@@ -250,6 +243,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::Pin;
     use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! How a test server is to be.
+//! The settings of a test server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,30 @@ use zoolet_server::fault::{Action, FaultError, Matcher};
 use zoolet_server::fixture::FixtureError;
 use zoolet_server::{ServerBuilder, StartError};
 
-use super::lines::Lines;
-use super::listing::{self, Line, ListingError};
+use super::connections::Connections;
+use super::listing::{self, ListedZnode, ListingError};
 use super::{History, TestServer};
 
-/// Settings of a [`TestServer`]; ends in [`start`](TestServerBuilder::start).
+/// Configures and starts a [`TestServer`].
+///
+/// ```
+/// use zoolet::testing::{OpCode, TestServer, op};
+/// use zoolet::testing::Action;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let zk = TestServer::builder()
+///     .seed(7)
+///     .znode("/config", "v1")
+///     .fault(op(OpCode::SetData).nth(1), Action::LoseReply)
+///     .start()
+///     .await?;
+/// let client = zk.client().await;
+/// assert!(client.set_data("/config", "v2").await.unwrap_err().may_have_applied());
+/// assert_eq!(zk.get("/config").expect("the znode").text(), "v2");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 #[must_use = "a builder does nothing before `start`"]
 pub struct TestServerBuilder {
@@ -26,10 +45,10 @@ pub struct TestServerBuilder {
     endpoints: Option<usize>,
     history: bool,
     faults: Vec<(Matcher, Action)>,
-    tree: Vec<Source>,
+    tree: Vec<ZnodeSource>,
 }
 
-enum Source {
+enum ZnodeSource {
     Text(String),
     File(PathBuf),
     Znode(String, Bytes),
@@ -42,86 +61,86 @@ pub enum TestServerError {
     /// The server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A fault cannot be placed.
+    /// A fault is invalid.
     #[error("fault: {0}")]
     Fault(#[from] FaultError),
     /// The initial tree was refused.
     #[error("initial tree: {0}")]
     Tree(#[from] FixtureError),
-    /// The initial tree cannot be understood.
+    /// The initial tree cannot be parsed.
     #[error("initial tree: {0}")]
     Listing(#[from] ListingError),
     /// The file of the initial tree cannot be read.
     #[error("initial tree {}: {source}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// `ZOOLET_SEED` is set to something that is no seed.
+    /// `ZOOLET_SEED` is not a valid seed.
     #[error("ZOOLET_SEED = {0:?}: must be a whole number from 0 to 2^64 - 1")]
     Seed(String),
 }
 
 impl TestServerBuilder {
-    /// The clock of the server and of the clients. Default: a manual one.
+    /// The clock of the server and its clients. Default: a manual clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The seed of everything that is drawn: names, back-off, what faults of some probability meet. Default: that of the
-    /// environment variable `ZOOLET_SEED`, or else one of the system.
+    /// The seed of all random choices: names, back-off, faults with a probability. Default: that of the environment variable
+    /// `ZOOLET_SEED`, or else a random one.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Takes a free TCP port, and connects the server's clients by it; for clients in other processes see
+    /// Listens on a free TCP port, and connects the clients of the test to it. Clients in other processes use
     /// [`TestServer::connect_string`]. Default: no socket.
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
         self
     }
 
-    /// A simulated ensemble of so many endpoints: [`TestServer::client_at`] connects to them, and
-    /// [`endpoint`](zoolet_server::Fixture::endpoint) lets one lag, go read-only or die. Default, and for
-    /// less than two: a server of its own.
+    /// Simulates an ensemble with this number of endpoints: [`TestServer::client_at`] connects to them, and
+    /// [`endpoint`](zoolet_server::Fixture::endpoint) makes one lag, go read-only or stop. Default, and for less than two: a
+    /// standalone server.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
         self.endpoints = Some(endpoints);
         self
     }
 
-    /// The settings of the server. Its clock is the server's, and [`endpoints`](TestServerBuilder::endpoints) comes before its own.
+    /// The settings of the server. [`clock`](TestServerBuilder::clock) and [`endpoints`](TestServerBuilder::endpoints) take
+    /// precedence over them.
     pub fn server(mut self, settings: ServerBuilder) -> Self {
         self.server = settings;
         self
     }
 
-    /// Records what the server's clients ask and are told, for [`TestServer::history`].
+    /// Records requests, replies and events of the clients, for [`TestServer::history`].
     pub fn record_history(mut self) -> Self {
         self.history = true;
         self
     }
 
-    /// A fault that is placed before the first client comes, and behind the initial tree.
+    /// Places a fault before the first client connects, but after the initial tree.
     pub fn fault(mut self, matcher: Matcher, action: Action) -> Self {
         self.faults.push((matcher, action));
         self
     }
 
-    /// A znode that is there from the start, with what lacks above it.
+    /// Adds a znode to the initial tree, with any missing parents.
     pub fn znode(mut self, path: impl Into<String>, data: impl Into<Bytes>) -> Self {
-        self.tree.push(Source::Znode(path.into(), data.into()));
+        self.tree.push(ZnodeSource::Znode(path.into(), data.into()));
         self
     }
 
-    /// Znodes that are there from the start, one on a line: a path and its data, as text in quotes or as `x'00ff'`; the
-    /// data may be left out. A path with blanks stands in double quotes too. What a listing of
-    /// [`tree`](zoolet_server::Fixture::tree) says of versions is passed over. Empty lines and those that begin with
-    /// `#` do not count.
+    /// Adds znodes to the initial tree, one per line: a path and optional data, as text in double quotes or as `x'00ff'`. A
+    /// path with blanks is in double quotes too. Versions, as a listing of [`tree`](zoolet_server::Fixture::tree) shows them,
+    /// are ignored, and so are empty lines and lines that begin with `#`.
     ///
     /// ```
     /// # use zoolet::testing::TestServer;
@@ -141,29 +160,29 @@ impl TestServerBuilder {
     /// # }
     /// ```
     pub fn tree(mut self, listing: impl Into<String>) -> Self {
-        self.tree.push(Source::Text(listing.into()));
+        self.tree.push(ZnodeSource::Text(listing.into()));
         self
     }
 
-    /// Znodes that are there from the start, from a file as [`tree`](TestServerBuilder::tree) describes it.
+    /// Adds znodes to the initial tree from a file in the format of [`tree`](TestServerBuilder::tree).
     pub fn tree_file(mut self, path: impl AsRef<Path>) -> Self {
-        self.tree.push(Source::File(path.as_ref().to_owned()));
+        self.tree.push(ZnodeSource::File(path.as_ref().to_owned()));
         self
     }
 
     /// Starts the server.
     ///
     /// # Errors
-    /// What is wrong with a setting, a fault or the initial tree, or with `ZOOLET_SEED`.
+    /// A setting, a fault, the initial tree or `ZOOLET_SEED` is invalid.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// If called outside of a tokio runtime.
     pub async fn start(self) -> Result<TestServer, TestServerError> {
         let seed = match self.seed {
             Some(seed) => seed,
-            None => seed_of_the_environment()?,
+            None => seed_from_environment()?,
         };
-        let znodes = self.tree.into_iter().map(Source::read).collect::<Result<Vec<_>, _>>()?;
+        let znodes = self.tree.into_iter().map(ZnodeSource::read).collect::<Result<Vec<_>, _>>()?;
         let mut settings = self.server.clock(self.clock.unwrap_or_else(Clock::manual));
         if let Some(endpoints) = self.endpoints {
             settings = settings.simulated_ensemble(endpoints);
@@ -174,7 +193,7 @@ impl TestServerBuilder {
         }
         let server = settings.start().await?;
         let fixture = server.fixture();
-        for Line { path, data } in znodes.into_iter().flatten() {
+        for ListedZnode { path, data } in znodes.into_iter().flatten() {
             fixture.set(&path, data).await?;
         }
         fixture.faults().seed(seed);
@@ -184,7 +203,7 @@ impl TestServerBuilder {
         Ok(TestServer {
             server,
             fixture,
-            lines: Arc::new(Lines::default()),
+            connections: Arc::new(Connections::default()),
             seed,
             clients: AtomicU64::new(0),
             history: self.history.then(History::new),
@@ -193,10 +212,10 @@ impl TestServerBuilder {
     }
 }
 
-impl Source {
-    fn read(self) -> Result<Vec<Line>, TestServerError> {
+impl ZnodeSource {
+    fn read(self) -> Result<Vec<ListedZnode>, TestServerError> {
         match self {
-            Self::Znode(path, data) => Ok(vec![Line { path, data }]),
+            Self::Znode(path, data) => Ok(vec![ListedZnode { path, data }]),
             Self::Text(text) => Ok(listing::parse(&text)?),
             Self::File(path) => match std::fs::read_to_string(&path) {
                 Ok(text) => Ok(listing::parse(&text)?),
@@ -206,7 +225,7 @@ impl Source {
     }
 }
 
-fn seed_of_the_environment() -> Result<u64, TestServerError> {
+fn seed_from_environment() -> Result<u64, TestServerError> {
     match std::env::var("ZOOLET_SEED") {
         Ok(seed) => seed.trim().parse().map_err(|_| TestServerError::Seed(seed)),
         Err(_) => Ok(rand::rng().random()),

@@ -1,12 +1,12 @@
-//! [`History`]: what passed between clients and a server, in one order of real time.
+//! [`History`]: the messages between clients and a server, in real-time order.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use zoolet_client::{IntoTransport, Transport};
 use zoolet_proto::records::WatchedEvent;
 use zoolet_proto::{DecodeError, Incoming, Reply, ReplyHeader, SessionId, Zxid};
 use zoolet_server_core::Txn;
@@ -14,7 +14,7 @@ use zoolet_server_core::Txn;
 use super::check::{CheckError, Checker, Verdict};
 use super::tap::Tap;
 
-/// A recording of requests, replies and watch events as clients saw them. Clones are the same recording.
+/// A recording of requests, replies and watch events as clients saw them. Clones share the recording.
 ///
 /// ```
 /// use zoolet::testing::History;
@@ -31,7 +31,7 @@ use super::tap::Tap;
 /// watch.changed().await?;
 /// zk.close().await?;
 ///
-/// let verdict = history.check()?;        // or which rule was broken, by which two operations
+/// let verdict = history.check()?;        // the error names the broken rule and the operations
 /// assert_eq!((verdict.writes, verdict.reads, verdict.events), (3, 1, 1));
 /// # Ok(())
 /// # }
@@ -48,90 +48,107 @@ struct Log {
     entries: Vec<HistoryEntry>,
 }
 
+/// A connector that records its connections, from [`History::tap`].
+#[derive(Debug, Clone)]
+pub struct TapConnector<F> {
+    connect: F,
+    history: History,
+}
+
+impl<F, C, S> TapConnector<F>
+where
+    F: Fn() -> C,
+    C: Future<Output = io::Result<S>>,
+{
+    /// Opens a connection and returns the client's end.
+    pub fn connect(&self) -> impl Future<Output = io::Result<Tap<S>>> + use<F, C, S> {
+        let (history, connecting) = (self.history.clone(), (self.connect)());
+        async move { Ok(Tap::new(connecting.await?).recording(&history)) }
+    }
+}
+
+impl<F, C, S> IntoTransport for TapConnector<F>
+where
+    F: Fn() -> C + Send + 'static,
+    C: Future<Output = io::Result<S>> + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    fn into_transport(self) -> Result<Transport, zoolet_client::Error> {
+        (move || self.connect()).into_transport()
+    }
+}
+
 /// A connection, numbered by the history from 0 in the order of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn(pub usize);
 
-/// Something that a client saw.
+/// One entry of a [`History`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// When, counted over all connections. What has a smaller number was over when this began. Requests of one write
-    /// and messages of one read share a number and stand in their order.
+    /// A logical time over all connections. An entry with a smaller number ended before this one began. Requests of one
+    /// write and messages of one read share a number, in their order.
     pub at: u64,
-    /// Where.
+    /// The connection.
     pub conn: Conn,
-    /// What.
-    pub what: HistoryEvent,
+    /// The event.
+    pub event: HistoryEvent,
 }
 
-/// What a client saw.
+/// An event on a client's end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HistoryEvent {
     /// The connection was opened.
     Opened,
-    /// It asked for a session.
-    Hello {
-        /// The session to take up again; 0 for a new one.
+    /// The client sent the connect request.
+    ConnectRequest {
+        /// The session to resume; 0 for a new one.
         session: SessionId,
-        /// The latest transaction it has seen.
+        /// The latest zxid that the client has seen.
         last_zxid_seen: Zxid,
     },
-    /// The server granted a session or, with 0, refused it.
-    Welcome {
+    /// The server granted a session, or refused it with 0.
+    ConnectResponse {
         /// The session.
         session: SessionId,
     },
-    /// A request left. It counts as under way from the moment before its last byte was handed over.
+    /// A request was sent. It is in flight from the moment before its last byte is written.
     Request(Incoming),
     /// A reply arrived.
     Reply(ReplyHeader, Result<Reply, DecodeError>),
     /// A watch event arrived.
     Event(Zxid, WatchedEvent),
-    /// Something passed that is no frame of the protocol, or none that can stand there. Nothing later in that direction
-    /// is recorded.
+    /// The bytes were not a valid frame at this point of the protocol. Nothing later in that direction is recorded.
     Unreadable {
-        /// Who sent it.
+        /// The sender.
         from: Side,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: String,
     },
-    /// The connection ended. What was not answered by now never will be.
+    /// The connection ended. Open requests get no reply.
     Ended,
 }
 
 /// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The end that asks.
+    /// The client.
     Client,
-    /// The end that answers.
+    /// The server.
     Server,
 }
 
 impl History {
-    /// A recording with nothing in it.
+    /// An empty recording.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A connector that connects as `connect` does and records every connection: for [`Client::connect`], or any
-    /// client that takes a stream.
+    /// Wraps a connector so that every connection is recorded: for [`Client::connect`], or any client that accepts a
+    /// stream.
     ///
     /// [`Client::connect`]: crate::Client::connect
-    pub fn tap<F, C, S>(
-        &self,
-        connect: F,
-    ) -> impl Fn() -> Pin<Box<dyn Future<Output = io::Result<Tap<S>>> + Send>> + Send + use<F, C, S>
-    where
-        F: Fn() -> C + Send,
-        C: Future<Output = io::Result<S>> + Send + 'static,
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let history = self.clone();
-        move || {
-            let (history, connecting) = (history.clone(), connect());
-            Box::pin(async move { Ok(Tap::new(connecting.await?).recording(&history)) })
-        }
+    pub fn tap<F>(&self, connect: F) -> TapConnector<F> {
+        TapConnector { connect, history: self.clone() }
     }
 
     /// Everything recorded so far, in order.
@@ -141,24 +158,24 @@ impl History {
         entries
     }
 
-    /// Checks the recording so far by what it alone tells. The same as [`Checker::check`] without settings.
+    /// Checks the recording so far, on its own. The same as [`Checker::check`] without settings.
     ///
     /// # Errors
-    /// The first rule found broken, or why that cannot be told: most often a request whose reply was lost. Then
-    /// [`History::check_with`] can.
+    /// The first broken rule, or why the check is undecided: usually because a reply was lost. [`History::check_with`] can
+    /// decide that.
     pub fn check(&self) -> Result<Verdict, CheckError> {
         Checker::new().check(&self.entries())
     }
 
-    /// Checks the recording so far together with the transactions of the server, all of them from its start.
+    /// Checks the recording so far against the server's transactions, all of them from its start.
     ///
     /// # Errors
-    /// The first rule found broken, or why that cannot be told.
+    /// The first broken rule, or why the check is undecided.
     pub fn check_with(&self, txns: &[Txn]) -> Result<Verdict, CheckError> {
         Checker::new().transactions(txns).check(&self.entries())
     }
 
-    /// The number of what begins now.
+    /// The next logical time.
     pub(super) fn now(&self) -> u64 {
         let mut log = self.log();
         log.now += 1;
@@ -171,17 +188,17 @@ impl History {
         let mut log = self.log();
         let conn = Conn(log.connections);
         log.connections += 1;
-        log.entries.push(HistoryEntry { at, conn, what: HistoryEvent::Opened });
+        log.entries.push(HistoryEntry { at, conn, event: HistoryEvent::Opened });
         conn
     }
 
-    /// Enters what began at `at`.
-    pub(super) fn record(&self, at: u64, conn: Conn, what: HistoryEvent) {
-        self.log().entries.push(HistoryEntry { at, conn, what });
+    /// Records an event that began at `at`.
+    pub(super) fn record(&self, at: u64, conn: Conn, event: HistoryEvent) {
+        self.log().entries.push(HistoryEntry { at, conn, event });
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        // Every change of the log is one push: a panic elsewhere leaves it whole.
+        // Every change of the log is one push, so a panic elsewhere leaves it consistent.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -205,8 +222,8 @@ impl fmt::Display for History {
 
 impl fmt::Display for HistoryEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, conn: Conn(conn), what } = self;
-        write!(f, "{at:>6}  connection {conn}  {what}")
+        let Self { at, conn: Conn(conn), event } = self;
+        write!(f, "{at:>6}  connection {conn}  {event}")
     }
 }
 
@@ -214,22 +231,22 @@ impl fmt::Display for HistoryEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened => f.write_str("opened"),
-            Self::Hello { session: SessionId(0), .. } => f.write_str("> a new session"),
-            Self::Hello { session, last_zxid_seen } => {
-                write!(f, "> session {session} again, seen {last_zxid_seen}")
+            Self::ConnectRequest { session: SessionId(0), .. } => f.write_str("> new session"),
+            Self::ConnectRequest { session, last_zxid_seen } => {
+                write!(f, "> resume session {session}, seen {last_zxid_seen}")
             }
-            Self::Welcome { session: SessionId(0) } => f.write_str("< session refused"),
-            Self::Welcome { session } => write!(f, "< session {session}"),
+            Self::ConnectResponse { session: SessionId(0) } => f.write_str("< session refused"),
+            Self::ConnectResponse { session } => write!(f, "< session {session}"),
             Self::Request(Incoming { xid, body: Ok(request), .. }) => write!(f, "> xid {xid}: {request:?}"),
-            Self::Request(Incoming { xid, op, body: Err(flaw) }) => {
-                write!(f, "> xid {xid}: opcode {op} that does not decode, {flaw:?}")
+            Self::Request(Incoming { xid, op, body: Err(error) }) => {
+                write!(f, "> xid {xid}: opcode {op}, does not decode, {error:?}")
             }
             Self::Reply(header, body) => {
                 write!(f, "< xid {} zxid {}: ", header.xid, header.zxid)?;
                 match (header.error_code(), body) {
                     (Some(code), _) => write!(f, "{code:?}"),
                     (None, Ok(reply)) => write!(f, "{reply:?}"),
-                    (None, Err(flaw)) => write!(f, "does not decode, {flaw:?}"),
+                    (None, Err(error)) => write!(f, "does not decode, {error:?}"),
                 }
             }
             Self::Event(zxid, WatchedEvent { kind, path, .. }) => {

@@ -1,27 +1,27 @@
-//! Trees as text: what a listing of a server's tree prints, read back.
+//! Parses trees from text, in the format in which a server's tree is printed.
 
 use bytes::Bytes;
 
 /// A znode of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ListedZnode {
     pub(super) path: String,
     pub(super) data: Bytes,
 }
 
-/// A line that is no znode.
+/// A line that is not a znode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {hint}: {text}")]
 pub struct ListingError {
-    /// Which line, counted from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The content of the line.
     pub text: String,
-    /// What is wrong with it.
+    /// What the line must be.
     pub hint: &'static str,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
+pub(super) fn parse(text: &str) -> Result<Vec<ListedZnode>, ListingError> {
     let lines = text.lines().map(str::trim).enumerate();
     let znodes = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     znodes
@@ -31,23 +31,23 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, ListingError> {
         .collect()
 }
 
-fn parse_line(line: &str) -> Result<Line, &'static str> {
+fn parse_line(line: &str) -> Result<ListedZnode, &'static str> {
     let (path, rest) = parse_path(line)?;
     let (data, notes) = parse_data(rest.trim_start())?;
     for note in notes.split_whitespace() {
         if !note.starts_with("version=") {
             if !["container", "ttl=", "ephemeral="].iter().any(|known| note.starts_with(known)) {
                 return Err(
-                    "data stands in double quotes or as x'00ff', and a path with blanks in double quotes too",
+                    "data must be in double quotes or written as x'00ff', and a path with blanks in double quotes",
                 );
             }
-            return Err("only persistent znodes can be there from the start; leave the rest to a client");
+            return Err("an initial tree has persistent znodes only; create others with a client");
         }
     }
-    Ok(Line { path, data })
+    Ok(ListedZnode { path, data })
 }
 
-/// The path in front, in quotes or up to a blank, and what follows it.
+/// The leading path, in quotes or up to a blank, and the rest.
 fn parse_path(line: &str) -> Result<(String, &str), &'static str> {
     let (path, rest) = match line.strip_prefix('"') {
         Some(quoted) => parse_text(quoted)?,
@@ -56,14 +56,14 @@ fn parse_path(line: &str) -> Result<(String, &str), &'static str> {
             (path.to_owned(), rest)
         }
     };
-    if path.starts_with('/') { Ok((path, rest)) } else { Err("a line begins with the path of a znode") }
+    if path.starts_with('/') { Ok((path, rest)) } else { Err("a line must begin with the path of a znode") }
 }
 
-/// The data in front, and what follows it.
+/// The leading data, and the rest.
 fn parse_data(text: &str) -> Result<(Bytes, &str), &'static str> {
     if let Some(hex) = text.strip_prefix("x'") {
         let (digits, rest) = hex.split_once('\'').ok_or(OPEN)?;
-        return Ok((bytes_of(digits).ok_or("x'..' holds pairs of hexadecimal digits")?, rest));
+        return Ok((bytes_of(digits).ok_or("x'..' must hold pairs of hexadecimal digits")?, rest));
     }
     let Some(quoted) = text.strip_prefix('"') else {
         return Ok((Bytes::new(), text.strip_prefix("null").unwrap_or(text)));
@@ -72,9 +72,9 @@ fn parse_data(text: &str) -> Result<(Bytes, &str), &'static str> {
     Ok((text.into(), rest))
 }
 
-const OPEN: &str = "there is no closing quote";
+const OPEN: &str = "the closing quote is missing";
 
-/// The text up to the closing quote, and what follows that.
+/// The text up to the closing quote, and the rest.
 fn parse_text(quoted: &str) -> Result<(String, &str), &'static str> {
     let mut text = String::new();
     let mut chars = quoted.chars();
@@ -83,7 +83,7 @@ fn parse_text(quoted: &str) -> Result<(String, &str), &'static str> {
             '"' => return Ok((text, chars.as_str())),
             '\\' => text.push(
                 escaped(&mut chars)
-                    .ok_or("an escape that is none of \\\\ \\\" \\' \\n \\r \\t \\0 \\u{..}")?,
+                    .ok_or("an escape must be one of \\\\ \\\" \\' \\n \\r \\t \\0 \\u{..}")?,
             ),
             other => text.push(other),
         }
@@ -121,26 +121,25 @@ mod tests {
 
     #[test]
     fn a_line_is_a_path_and_its_data_as_text_or_hexadecimal() {
-        let text =
-            "\n# what it begins with\n/a\n  /b/c \"x \\\"y\\\" \\u{7f}\\n\" version=2\n/d x'00ff'\n/e null\n";
+        let text = "\n# a comment\n/a\n  /b/c \"x \\\"y\\\" \\u{7f}\\n\" version=2\n/d x'00ff'\n/e null\n";
         let expected: [(&str, &[u8]); 4] =
             [("/a", b""), ("/b/c", b"x \"y\" \x7f\n"), ("/d", b"\0\xff"), ("/e", b"")];
-        let expected =
-            expected.map(|(path, data)| Line { path: path.to_owned(), data: Bytes::from_static(data) });
+        let expected = expected
+            .map(|(path, data)| ListedZnode { path: path.to_owned(), data: Bytes::from_static(data) });
         assert_eq!(parse(text), Ok(expected.to_vec()));
     }
 
     #[test]
-    fn a_path_with_blanks_stands_in_quotes() {
+    fn a_path_with_blanks_is_quoted() {
         let text = "\"/a b\" \"x\"\n\"/\u{a0} \\\"q\\\"\" x'00'\n\"/plain\"";
         let expected = [("/a b", "x"), ("/\u{a0} \"q\"", "\0"), ("/plain", "")];
-        let expected = expected.map(|(path, data)| Line { path: path.to_owned(), data: data.into() });
+        let expected = expected.map(|(path, data)| ListedZnode { path: path.to_owned(), data: data.into() });
         assert_eq!(parse(text), Ok(expected.to_vec()));
         assert!(parse("\"a b\"").is_err() && parse("\"/a b").is_err());
     }
 
     #[test]
-    fn a_line_that_is_no_znode_is_told_with_its_number() {
+    fn an_invalid_line_is_reported_with_its_number() {
         for wrong in
             ["a", "/a \"x", "/a x'0", "/a x'0g'", "/a \"\\q\"", "/a \"\" ephemeral=0x1", "/a container"]
         {

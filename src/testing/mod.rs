@@ -1,16 +1,16 @@
-//! For tests of whatever talks ZooKeeper.
+//! Tools for tests of programs that use ZooKeeper. Feature `testing`.
 //!
-//! - [`TestServer`] is a server of the test's own with clients that share its clock: time stands still until the test moves
-//!   it, faults are placed by matcher and action, and the state is in sight.
-//! - [`History`] records what passes between clients and a server, and checks it against the rules of ZooKeeper: one
-//!   order that agrees with real time, all-or-nothing multis, watches that miss nothing.
-//! - [`Tap`] sits on a client's end of a connection, and counts or records what passes.
-//! - [`Model`] is a naive tree to compare a server with.
+//! - [`TestServer`]: a server for one test, with clients that share its clock. Time stands still until the test advances it,
+//!   faults are placed by matcher and action, and the server's state is visible.
+//! - [`History`]: records requests, replies and events, and checks them against the rules of ZooKeeper: one order that
+//!   agrees with real time, atomic multis, no missed watch event. [`Checker`] has the settings of the check.
+//! - [`Tap`]: wraps a client's end of a connection, and counts or records what passes.
+//! - [`Model`]: a naive tree to compare a server with.
 
 mod builder;
 mod check;
+mod connections;
 mod history;
-mod lines;
 mod listing;
 mod model;
 mod recorder;
@@ -19,8 +19,8 @@ mod test_server;
 
 pub use builder::{TestServerBuilder, TestServerError};
 pub use check::{CheckError, Checker, Operation, Rule, Undecided, Verdict, Violation};
-pub use history::{Conn, History, HistoryEntry, HistoryEvent, Side};
-pub use lines::{Dialing, Stream};
+pub use connections::{ByteStream, TestConnector};
+pub use history::{Conn, History, HistoryEntry, HistoryEvent, Side, TapConnector};
 pub use listing::ListingError;
 pub use model::{Model, Outcome, Unmodelled};
 pub use tap::{Tap, TapCounts};

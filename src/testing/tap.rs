@@ -1,4 +1,4 @@
-//! [`Tap`]: a client's end of a connection that counts what passes and, when asked to, records it.
+//! [`Tap`]: wraps a client's end of a connection, counts the bytes and, if asked to, records the messages.
 
 use std::fmt;
 use std::io;
@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::history::History;
 use super::recorder::Recorder;
 
-/// The client's end of a connection. It passes on what is written and read, unchanged and at once.
+/// Wraps a client's end of a connection. Bytes pass unchanged and at once.
 pub struct Tap<S> {
     stream: S,
     counts: Arc<TapCounts>,
     recorder: Option<Recorder>,
 }
 
-/// How many bytes have passed through one or several [`Tap`]s.
+/// The bytes that have passed through one or several [`Tap`]s.
 #[derive(Debug, Default)]
 pub struct TapCounts {
     written: AtomicU64,
@@ -28,13 +28,13 @@ pub struct TapCounts {
 }
 
 impl TapCounts {
-    /// Bytes written by clients. Raised before they are handed over, so that none is on its way uncounted; bytes that a
-    /// full stream then does not take are counted for a moment.
+    /// Bytes written by clients. Raised before the write, so that no byte is in flight uncounted; bytes that a full
+    /// stream does not accept are counted for a moment.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
     }
 
-    /// Whether a client has seen the end of its connection, or has dropped it.
+    /// Whether a client has reached the end of its connection, or has dropped it.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -46,26 +46,26 @@ impl TapCounts {
 }
 
 impl<S> Tap<S> {
-    /// A tap on the client's end of a connection that has not been used yet.
+    /// Wraps the client's end of an unused connection.
     pub fn new(stream: S) -> Self {
         Self { stream, counts: Arc::default(), recorder: None }
     }
 
-    /// Adds to `counts` what passes from now on.
+    /// Adds all further bytes to `counts`.
     #[must_use]
     pub fn counting(mut self, counts: &Arc<TapCounts>) -> Self {
         self.counts = Arc::clone(counts);
         self
     }
 
-    /// Records in `history` what passes, as a connection of its own. It must be the whole talk, from the first byte.
+    /// Records the messages in `history`, as a connection of its own. Call it before the first byte passes.
     #[must_use]
     pub fn recording(mut self, history: &History) -> Self {
         self.recorder = Some(Recorder::new(history.clone()));
         self
     }
 
-    /// What has passed, readable while the tap is in use elsewhere.
+    /// The bytes so far; stays readable while the tap is in use elsewhere.
     pub fn counts(&self) -> Arc<TapCounts> {
         Arc::clone(&self.counts)
     }
@@ -78,17 +78,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let (room, before) = (buf.remaining(), buf.filled().len());
+        let (capacity, before) = (buf.remaining(), buf.filled().len());
         let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
-        let got = &buf.filled()[before..];
-        this.counts.read.fetch_add(got.len() as u64, Ordering::SeqCst);
-        if polled.is_ready() && got.is_empty() && room > 0 {
+        let new = &buf.filled()[before..];
+        this.counts.read.fetch_add(new.len() as u64, Ordering::SeqCst);
+        if polled.is_ready() && new.is_empty() && capacity > 0 {
             this.counts.over.store(true, Ordering::SeqCst);
         }
         if let Some(recorder) = &mut this.recorder {
             match polled {
-                Poll::Ready(Ok(())) if !got.is_empty() => recorder.received(got),
-                Poll::Ready(Ok(())) if room == 0 => {}
+                Poll::Ready(Ok(())) if !new.is_empty() => recorder.received(new),
+                Poll::Ready(Ok(())) if capacity == 0 => {}
                 Poll::Ready(_) => recorder.ended(),
                 Poll::Pending => {}
             }
@@ -103,13 +103,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
         let began = this.recorder.as_ref().map(Recorder::now);
         this.counts.written.fetch_add(buf.len() as u64, Ordering::SeqCst);
         let polled = Pin::new(&mut this.stream).poll_write(cx, buf);
-        let taken = match polled {
-            Poll::Ready(Ok(taken)) => taken,
+        let accepted = match polled {
+            Poll::Ready(Ok(accepted)) => accepted,
             _ => 0,
         };
-        this.counts.written.fetch_sub((buf.len() - taken) as u64, Ordering::SeqCst);
+        this.counts.written.fetch_sub((buf.len() - accepted) as u64, Ordering::SeqCst);
         if let (Some(recorder), Some(began)) = (&mut this.recorder, began) {
-            recorder.sent(began, &buf[..taken]);
+            recorder.sent(began, &buf[..accepted]);
         }
         polled
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::testing::history::{HistoryEvent, Side};
 
-    fn hello() -> BytesMut {
+    fn connect_request() -> BytesMut {
         let mut bytes = BytesMut::new();
         ConnectRequest {
             protocol_version: 0,
@@ -162,7 +162,7 @@ mod tests {
         bytes
     }
 
-    fn welcome() -> BytesMut {
+    fn connect_response() -> BytesMut {
         let mut bytes = BytesMut::new();
         let password = Bytes::from_static(&[7; 16]);
         let (protocol_version, timeout, session, read_only) = (0, 4000, SessionId(9), None);
@@ -179,28 +179,28 @@ mod tests {
         WatchedEvent { kind, state, path: "/a".into() }
     }
 
-    /// A talk of both sides, in bytes.
-    fn talk() -> (BytesMut, BytesMut) {
-        let (mut asked, mut answered) = (hello(), welcome());
-        get_data().encode_frame(Xid(1), &mut asked);
-        Request::Ping.encode_frame(Xid(77), &mut asked);
-        Reply::Empty.encode_frame(ReplyHeader::error(Xid(1), Zxid(4), ErrorCode::NoNode), &mut answered);
-        Reply::Event(event()).encode_frame(ReplyHeader::ok(Xid::EVENT, Zxid(5)), &mut answered);
-        Reply::Empty.encode_frame(ReplyHeader::ok(Xid::PING, Zxid(5)), &mut answered);
-        (asked, answered)
+    /// The bytes of a conversation, by side.
+    fn conversation() -> (BytesMut, BytesMut) {
+        let (mut sent, mut received) = (connect_request(), connect_response());
+        get_data().encode_frame(Xid(1), &mut sent);
+        Request::Ping.encode_frame(Xid(77), &mut sent);
+        Reply::Empty.encode_frame(ReplyHeader::error(Xid(1), Zxid(4), ErrorCode::NoNode), &mut received);
+        Reply::Event(event()).encode_frame(ReplyHeader::ok(Xid::EVENT, Zxid(5)), &mut received);
+        Reply::Empty.encode_frame(ReplyHeader::ok(Xid::PING, Zxid(5)), &mut received);
+        (sent, received)
     }
 
-    /// Lets the talk pass in pieces of so many bytes, and gives what was recorded of it.
-    async fn recorded(asked: &[u8], answered: &[u8], piece: usize) -> Vec<HistoryEvent> {
+    /// Passes the bytes on in pieces of a given size, and returns what was recorded.
+    async fn recorded(sent: &[u8], received: &[u8], piece: usize) -> Vec<HistoryEvent> {
         let history = History::new();
         let (client, mut server) = duplex(1 << 16);
         let mut tap = Tap::new(client).recording(&history);
-        for piece in asked.chunks(piece) {
+        for piece in sent.chunks(piece) {
             tap.write_all(piece).await.expect("a write");
         }
-        let (mut passed, mut arrived) = (vec![0; asked.len()], Vec::new());
+        let (mut passed, mut arrived) = (vec![0; sent.len()], Vec::new());
         server.read_exact(&mut passed).await.expect("all of it");
-        server.write_all(answered).await.expect("a write");
+        server.write_all(received).await.expect("a write");
         drop::<DuplexStream>(server);
         let mut part = vec![0; piece];
         loop {
@@ -209,35 +209,35 @@ mod tests {
                 got => arrived.extend_from_slice(&part[..got]),
             }
         }
-        assert_eq!((&passed[..], &arrived[..]), (asked, answered));
-        assert_eq!(tap.counts().written(), asked.len() as u64);
-        assert_eq!(tap.counts().read(), answered.len() as u64);
+        assert_eq!((&passed[..], &arrived[..]), (sent, received));
+        assert_eq!(tap.counts().written(), sent.len() as u64);
+        assert_eq!(tap.counts().read(), received.len() as u64);
         drop(tap);
         let entries = history.entries();
         assert!(entries.windows(2).all(|pair| pair[0].at <= pair[1].at));
-        entries.into_iter().map(|entry| entry.what).collect()
+        entries.into_iter().map(|entry| entry.event).collect()
     }
 
     #[tokio::test]
-    async fn a_talk_is_recorded_whatever_pieces_it_comes_in() {
-        let (asked, answered) = talk();
+    async fn a_conversation_is_recorded_independent_of_its_segments() {
+        let (sent, received) = conversation();
         let expected = [
             HistoryEvent::Opened,
-            HistoryEvent::Hello { session: SessionId(0), last_zxid_seen: Zxid(3) },
+            HistoryEvent::ConnectRequest { session: SessionId(0), last_zxid_seen: Zxid(3) },
             HistoryEvent::Request(Incoming { xid: Xid(1), op: OpCode::GetData.code(), body: Ok(get_data()) }),
             HistoryEvent::Request(Incoming {
                 xid: Xid(77),
                 op: OpCode::Ping.code(),
                 body: Ok(Request::Ping),
             }),
-            HistoryEvent::Welcome { session: SessionId(9) },
+            HistoryEvent::ConnectResponse { session: SessionId(9) },
             HistoryEvent::Reply(ReplyHeader::error(Xid(1), Zxid(4), ErrorCode::NoNode), Ok(Reply::Empty)),
             HistoryEvent::Event(Zxid(5), event()),
             HistoryEvent::Reply(ReplyHeader::ok(Xid::PING, Zxid(5)), Ok(Reply::Empty)),
             HistoryEvent::Ended,
         ];
         for piece in [1, 3, 7, 20, 1000] {
-            assert_eq!(recorded(&asked, &answered, piece).await, expected, "in pieces of {piece}");
+            assert_eq!(recorded(&sent, &received, piece).await, expected, "in pieces of {piece}");
         }
     }
 
@@ -249,29 +249,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_frame_is_recorded_as_such_and_passes() {
-        let (asked, mut answered) = talk();
-        answered.extend_from_slice(b"\0\0\0\x03abc and more");
-        let what = recorded(&asked, &answered, 1000).await;
+    async fn invalid_frames_are_recorded_as_such_and_pass() {
+        let (sent, mut received) = conversation();
+        received.extend_from_slice(b"\0\0\0\x03abc and more");
+        let events = recorded(&sent, &received, 1000).await;
         let why = "a reply without a whole header".to_owned();
-        assert_eq!(what[8..], [HistoryEvent::Unreadable { from: Side::Server, why }, HistoryEvent::Ended]);
+        assert_eq!(events[8..], [HistoryEvent::Unreadable { from: Side::Server, why }, HistoryEvent::Ended]);
 
-        let what = recorded(b"\xff\xff\xff\xffwhat", b"", 1000).await;
-        assert!(matches!(&what[1], HistoryEvent::Unreadable { from: Side::Client, .. }), "{what:?}");
+        let events = recorded(b"\xff\xff\xff\xffwhat", b"", 1000).await;
+        assert!(matches!(&events[1], HistoryEvent::Unreadable { from: Side::Client, .. }), "{events:?}");
     }
 
     #[tokio::test]
-    async fn a_request_is_recorded_when_its_last_byte_is_taken() {
+    async fn a_request_is_recorded_when_its_last_byte_is_accepted() {
         let history = History::new();
-        let mut asked = hello();
-        get_data().encode_frame(Xid(1), &mut asked);
-        let (client, mut server) = duplex(asked.len() - 1);
+        let mut sent = connect_request();
+        get_data().encode_frame(Xid(1), &mut sent);
+        let (client, mut server) = duplex(sent.len() - 1);
         let mut tap = Tap::new(client).recording(&history);
-        let taken = tap.write(&asked).await.expect("a write");
-        assert_eq!((taken, tap.counts().written()), (asked.len() - 1, asked.len() as u64 - 1));
+        let accepted = tap.write(&sent).await.expect("a write");
+        assert_eq!((accepted, tap.counts().written()), (sent.len() - 1, sent.len() as u64 - 1));
         assert_eq!(history.entries().len(), 2, "the request is not whole");
-        server.read_exact(&mut vec![0; taken]).await.expect("what was taken");
-        tap.write_all(&asked[taken..]).await.expect("a write");
-        assert!(matches!(history.entries()[2].what, HistoryEvent::Request(_)));
+        server.read_exact(&mut vec![0; accepted]).await.expect("the accepted bytes");
+        tap.write_all(&sent[accepted..]).await.expect("a write");
+        assert!(matches!(history.entries()[2].event, HistoryEvent::Request(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! [`TestServer`]: a server and its clients in the hands of a test.
+//! [`TestServer`]: a server and its clients under the control of a test.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,18 +16,17 @@ use zoolet_server::{Fixture, Server};
 
 use super::History;
 use super::builder::TestServerBuilder;
-use super::lines::{Lines, connector};
+use super::connections::{Connections, TestConnector};
 
-/// How long is waited, by the manual clock, for what does not happen.
+/// The limit, on the manual clock, of waiting for a future.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A server of a test's own with clients that are of one mind with it: one clock, one seed, and nothing on its way that
-/// is not known of.
+/// A server for one test, with clients that share its clock and its seed. It knows of every byte in flight between them.
 ///
-/// Everything a [`Fixture`] shows and does is there too: `zk.tree()`, `zk.faults()`, `zk.watches()`, `zk.wait_for(..)`. Those
-/// that a test server has under the same name do what the fixture does and then wait until everybody has acted on it: the
-/// events are in their channels, clients that lost their connection are back. Who loses the next one before anything was
-/// answered on it pauses first, for which time must pass: `zk.pass_time_until(client.ended())`, say.
+/// It derefs to [`Fixture`]: `zk.tree()`, `zk.faults()`, `zk.watches()`, `zk.wait_for(..)`. The methods that both have do the
+/// same, but those of the test server then wait until all clients have reacted: events are in their channels, and clients
+/// that lost their connection have reconnected. A client that loses its next connection before the first reply backs off,
+/// and that needs time to pass: for example by `zk.pass_time_until(client.ended())`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,32 +39,31 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// a.create("/leader", "a").ephemeral().await?;
 /// let (_, gone) = b.exists("/leader").watch().await?;
-/// zk.expire_session(a.session_id()).await?;           // by the server, as if its time were over
+/// zk.expire_session(a.session_id()).await?;           // as if it had timed out
 /// println!("{:?}", gone.changed().await?.kind);       // NodeDeleted
 ///
 /// zk.faults().on(op(OpCode::SetData).nth(1)).lose_reply()?;
 /// zk.set("/config", "v1").await?;
 /// assert!(b.set_data("/config", "v2").await.unwrap_err().may_have_applied());
-/// assert_eq!(zk.get("/config").expect("set").text(), "v2");
+/// assert_eq!(zk.get("/config").expect("the znode").text(), "v2");
 ///
 /// zk.advance(Duration::from_secs(3600)).await?;       // an hour of pings, in a few milliseconds
-/// assert_eq!(zk.sessions().len(), 2);                 // b and the one of direct writes
+/// assert_eq!(zk.sessions().len(), 2);                 // b and the test's own, for direct writes
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// A keeper that is dropped while its test panics prints a report of the server's state and of what passed on each
-/// connection, with the seed; when the test passes it prints nothing. A test that fails by `?` does not panic: see
-/// [`TestServer::run`].
+/// If it is dropped during a panic, it prints a report: the server's state, the messages on each connection, and the seed. It
+/// prints nothing for a test that passes. A test that fails by `?` does not panic: see [`TestServer::run`].
 ///
-/// On a manual clock nothing that needs time happens by itself. Whoever waits for a reply that a fault delays or withholds, for
-/// a connection that is frozen or turned away, for an endpoint that lags or a server that is paused waits until the test
-/// moves the clock, heals or resumes; [`pass_time_until`](TestServer::pass_time_until) does the first.
-#[must_use = "a test server stops its server when it is dropped"]
+/// On a manual clock, anything that waits for time (timeouts, delayed replies, frozen connections, lagging endpoints,
+/// reconnect back-off) blocks until the test advances the clock, heals or resumes.
+/// [`pass_time_until`](TestServer::pass_time_until) advances it as needed.
+#[must_use = "the server stops when it is dropped"]
 pub struct TestServer {
     pub(super) server: Server,
     pub(super) fixture: Fixture,
-    pub(super) lines: Arc<Lines>,
+    pub(super) connections: Arc<Connections>,
     pub(super) seed: u64,
     pub(super) clients: AtomicU64,
     pub(super) history: Option<History>,
@@ -82,11 +80,11 @@ impl fmt::Debug for TestServer {
 }
 
 impl TestServer {
-    /// A server in memory without a socket, on a manual clock, with a seed of its own. To repeat a run that failed set
-    /// `ZOOLET_SEED` to the seed that was printed.
+    /// Starts a server without a socket, on a manual clock, with a random seed. To repeat a failed run, set `ZOOLET_SEED` to
+    /// the printed seed.
     ///
     /// # Panics
-    /// Outside of a tokio runtime, or if `ZOOLET_SEED` is no number.
+    /// If called outside of a tokio runtime, or if `ZOOLET_SEED` is not a number.
     pub async fn start() -> Self {
         match Self::builder().start().await {
             Ok(server) => server,
@@ -94,15 +92,15 @@ impl TestServer {
         }
     }
 
-    /// A keeper with another clock, port, tree or server.
+    /// Configures the clock, a port, an initial tree, faults or the server.
     pub fn builder() -> TestServerBuilder {
         TestServerBuilder::default()
     }
 
-    /// A client with a session of its own, by TCP if the test server has a port.
+    /// Connects a client with a new session, by TCP if the test server has a port.
     ///
     /// # Panics
-    /// If it gets no session. Where that is the point, use [`connect`](TestServer::connect).
+    /// If it gets no session. To test that, use [`connect`](TestServer::connect).
     pub async fn client(&self) -> Client {
         match self.connect(self.options()).await {
             Ok(client) => client,
@@ -110,11 +108,11 @@ impl TestServer {
         }
     }
 
-    /// A client whose first connection is at one endpoint of a simulated ensemble, counted from 0; each later one is at the
-    /// next. That of [`client`](TestServer::client) is at endpoint 0.
+    /// Connects a client to one endpoint of a simulated ensemble, counted from 0. Each later connection goes to the next
+    /// endpoint. [`client`](TestServer::client) begins at endpoint 0.
     ///
     /// # Panics
-    /// As [`client`](TestServer::client), and if there is no such endpoint.
+    /// Like [`client`](TestServer::client), and if the endpoint does not exist.
     pub async fn client_at(&self, endpoint: usize) -> Client {
         match self.connect_at(endpoint, self.options()).await {
             Ok(client) => client,
@@ -122,11 +120,11 @@ impl TestServer {
         }
     }
 
-    /// What [`client`](TestServer::client) is made of, to be changed for [`connect`](TestServer::connect): the server's clock, and
-    /// a seed that is drawn for each call.
+    /// The options of [`client`](TestServer::client), to modify for [`connect`](TestServer::connect): the server's clock, and
+    /// another seed for each call.
     pub fn options(&self) -> ConnectOptions {
         let nth = self.clients.fetch_add(1, Relaxed) + 1;
-        // Not the sum: the second client would be the first of the next seed.
+        // Not the sum: the second client of one seed would equal the first of the next.
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
         key[8..16].copy_from_slice(&nth.to_le_bytes());
@@ -134,24 +132,25 @@ impl TestServer {
         Client::options().clock(self.clock().clone()).seed(StdRng::from_seed(key).random())
     }
 
-    /// A client with these options. A manual clock moves only if it is turned away, until it is let in or gives up.
+    /// Connects a client with these options. A manual clock advances only if the client is turned away, until it is admitted
+    /// or gives up.
     ///
     /// # Errors
-    /// As [`ConnectOptions::connect`].
+    /// Like [`ConnectOptions::connect`].
     ///
     /// # Panics
-    /// If the server does not come to rest.
+    /// If the server does not become idle.
     pub async fn connect(&self, options: ConnectOptions) -> Result<Client, zoolet_client::Error> {
         self.in_time(options.connect(self.connector())).await
     }
 
-    /// As [`connect`](TestServer::connect), with the first connection at one endpoint of a simulated ensemble, counted from 0.
+    /// Like [`connect`](TestServer::connect), beginning at one endpoint of a simulated ensemble, counted from 0.
     ///
     /// # Errors
-    /// As [`ConnectOptions::connect`].
+    /// Like [`ConnectOptions::connect`].
     ///
     /// # Panics
-    /// If the server does not come to rest, and if there is no such endpoint.
+    /// If the server does not become idle, or the endpoint does not exist.
     pub async fn connect_at(
         &self,
         endpoint: usize,
@@ -174,22 +173,19 @@ impl TestServer {
         }
     }
 
-    /// A connector for clients whose connections the test server is to know of: it waits for what they have sent and for
-    /// what they have not read. A client that leaves bytes unread keeps it waiting; such a one connects by
+    /// A connector whose connections the test server tracks: [`wait_until_idle`](TestServer::wait_until_idle) waits until all
+    /// bytes in flight are read. A client that leaves bytes unread blocks it; connect such a client by
     /// [`server`](TestServer::server).
-    pub fn connector(&self) -> impl Fn() -> super::lines::Dialing + Clone + Send + Sync + 'static + use<> {
+    pub fn connector(&self) -> TestConnector {
         self.connector_at(0)
     }
 
-    /// Like [`connector`](TestServer::connector), beginning with one endpoint of a simulated ensemble.
-    pub fn connector_at(
-        &self,
-        endpoint: usize,
-    ) -> impl Fn() -> super::lines::Dialing + Clone + Send + Sync + 'static + use<> {
-        connector(&self.server, endpoint, self.endpoints, Arc::clone(&self.lines), self.history.clone())
+    /// Like [`connector`](TestServer::connector), beginning at one endpoint of a simulated ensemble.
+    pub fn connector_at(&self, endpoint: usize) -> TestConnector {
+        TestConnector::new(&self.server, endpoint, self.endpoints, &self.connections, self.history.as_ref())
     }
 
-    /// Runs a test that ends by `?`: if it fails the report is printed, as it is when a test panics.
+    /// Runs a test that uses `?`: if it returns an error, the report is printed, as after a panic.
     ///
     /// ```
     /// # use zoolet::testing::TestServer;
@@ -207,7 +203,7 @@ impl TestServer {
     /// ```
     ///
     /// # Errors
-    /// That of the test.
+    /// The error of the test.
     pub async fn run<T, E>(self, test: impl AsyncFnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
         let outcome = test(&self).await;
         if outcome.is_err() {
@@ -221,7 +217,7 @@ impl TestServer {
         &self.server
     }
 
-    /// Where clients in other processes find it: empty unless the test server has a port.
+    /// The connect string for clients in other processes: empty unless the test server has a port.
     pub fn connect_string(&self) -> String {
         self.server.connect_string()
     }
@@ -231,16 +227,16 @@ impl TestServer {
         self.seed
     }
 
-    /// What its clients asked and were told, if the test server was built to record that.
+    /// The history of its clients, if [`record_history`](TestServerBuilder::record_history) is set.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
     }
 
-    /// Moves the manual clock by `duration`, in steps: at each time that somebody waits for it stops until everybody has
-    /// acted. So pings are sent and answered in time, and what expires does so in its order.
+    /// Advances the manual clock by `duration`, in steps: it stops at each pending timeout until all clients have reacted. So
+    /// pings are answered in time, and sessions expire in order.
     ///
     /// # Errors
-    /// `Clock` if the clock is not manual, `TooFar` past the end of all clocks, `NeverIdle`.
+    /// `Clock` if the clock is not manual, `TooFar` past the end of the clock, `NeverIdle`.
     pub async fn advance(&self, duration: Duration) -> Result<(), FixtureError> {
         let end = self.clock().now().checked_add(duration).ok_or(FixtureError::TooFar(duration))?;
         self.wait_until_idle().await?;
@@ -255,11 +251,10 @@ impl TestServer {
         }
     }
 
-    /// Moves the manual clock to the next time that anybody waits for, and tells how far that was; `None` if nobody
-    /// waits.
+    /// Advances the manual clock to the next pending timeout and returns by how much; `None` if there is none.
     ///
     /// # Errors
-    /// As [`advance`](TestServer::advance).
+    /// Like [`advance`](TestServer::advance).
     pub async fn advance_to_next_timeout(&self) -> Result<Option<Duration>, FixtureError> {
         self.wait_until_idle().await?;
         let moved = self.clock().advance_to_next_timeout(Duration::MAX)?;
@@ -267,19 +262,17 @@ impl TestServer {
         Ok(moved)
     }
 
-    /// Waits for `future` and passes time while it waits: whenever nothing else is left to do, the manual clock moves to the
-    /// next time that anybody waits for. For what needs time and is not done in none, such as a lock that is taken while
-    /// connections are lost again and again.
+    /// Waits for `future` and lets time pass: whenever everything is idle, the manual clock advances to the next pending
+    /// timeout. Use it for work that needs time, such as acquiring a lock while connections are lost repeatedly.
     ///
     /// # Errors
-    /// `Clock` if the clock is not manual; `NeverHappens` if nobody waits for any time, or after an hour of it, as the future
-    /// then waits for something that does not come.
+    /// `Clock` if the clock is not manual; `NeverHappens` if there is no pending timeout, or after an hour on the clock.
     pub async fn pass_time_until<F: IntoFuture>(&self, future: F) -> Result<F::Output, FixtureError> {
         let mut future = pin!(future.into_future());
         let began = self.clock().now();
         loop {
             let idle = self.wait_until_idle();
-            // First whether the future is ready, then whether it could ever be without time.
+            // Biased: a future that is ready needs no time.
             let idle = tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
@@ -293,53 +286,53 @@ impl TestServer {
         }
     }
 
-    /// Waits until nothing is left to do before the clock moves: the server is idle, no bytes are on their way between it
-    /// and the server's clients, and all tasks have had their turn. Exact in a current-thread runtime, which is what
-    /// `#[tokio::test]` gives; in others, a task that does not run for a millisecond passes for one that has nothing to do.
+    /// Waits until nothing happens before the clock moves: the server is idle, no bytes are in flight between it and the test
+    /// server's clients, and all tasks have run. This is exact in a current-thread runtime, the default of `#[tokio::test]`. In
+    /// others, a task that does not run for a millisecond counts as idle.
     ///
     /// # Errors
     /// `NeverIdle` after 10 s of real time.
     pub async fn wait_until_idle(&self) -> Result<(), FixtureError> {
-        self.fixture.wait_until_idle_and(|| self.lines.under_way(&self.fixture)).await
+        self.fixture.wait_until_idle_and(|| self.connections.in_flight(&self.fixture)).await
     }
 
-    /// As [`Fixture::set`].
+    /// Like [`Fixture::set`].
     pub async fn set(&self, path: &str, data: impl Into<Bytes>) -> Result<(), FixtureError> {
         self.fixture.set(path, data).await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::delete`].
+    /// Like [`Fixture::delete`].
     pub async fn delete(&self, path: &str) -> Result<(), FixtureError> {
         self.fixture.delete(path).await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::expire_session`].
+    /// Like [`Fixture::expire_session`].
     pub async fn expire_session(&self, id: SessionId) -> Result<(), FixtureError> {
         self.fixture.expire_session(id).await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::disconnect`].
+    /// Like [`Fixture::disconnect`].
     pub async fn disconnect(&self, id: SessionId) -> Result<(), FixtureError> {
         self.fixture.disconnect(id).await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::heal`].
+    /// Like [`Fixture::heal`].
     pub async fn heal(&self, id: SessionId) -> Result<(), FixtureError> {
         self.fixture.heal(id).await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::resume`].
+    /// Like [`Fixture::resume`].
     pub async fn resume(&self) -> Result<(), FixtureError> {
         self.fixture.resume().await?;
         self.wait_until_idle().await
     }
 
-    /// As [`Fixture::restart`].
+    /// Like [`Fixture::restart`].
     pub async fn restart(&self) -> Result<(), FixtureError> {
         self.fixture.restart().await?;
         self.wait_until_idle().await
@@ -363,7 +356,7 @@ impl Drop for TestServer {
 }
 
 impl TestServer {
-    #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
+    #[allow(clippy::print_stderr, reason = "a report of a failed test")]
     fn print_report(&self) {
         let seed = self.seed;
         eprintln!("--- the server when the test failed; ZOOLET_SEED={seed} repeats the run");

@@ -71,13 +71,35 @@ impl AsyncWrite for InProcessStream {
     }
 }
 
-/// A function that opens a connection to `server`; what it gives is the client's end. It does not keep the server
-/// alive, and fails with `ConnectionRefused` once that is stopped.
-pub(crate) fn connector(
-    server: Weak<Shared>,
-    endpoint: usize,
-) -> impl Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static {
-    move || ready(connect(&server, endpoint))
+/// A connector from [`Server::in_process`](crate::Server::in_process). Each call opens a connection without a socket and
+/// returns the client's end.
+///
+/// It is a boxed closure, so that it has a name and clients that know nothing of this crate accept it.
+pub type InProcess = Box<dyn ConnectInProcess>;
+
+/// The closure in an [`InProcess`].
+pub trait ConnectInProcess: Fn() -> Ready<io::Result<InProcessStream>> + Send + Sync {
+    /// Clones the closure into a new box.
+    fn boxed_clone(&self) -> InProcess;
+}
+
+impl<F> ConnectInProcess for F
+where
+    F: Fn() -> Ready<io::Result<InProcessStream>> + Clone + Send + Sync + 'static,
+{
+    fn boxed_clone(&self) -> InProcess {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for InProcess {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+pub(crate) fn connector(server: Weak<Shared>, endpoint: usize) -> InProcess {
+    Box::new(move || ready(connect(&server, endpoint)))
 }
 
 fn connect(server: &Weak<Shared>, endpoint: usize) -> io::Result<InProcessStream> {

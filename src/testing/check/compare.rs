@@ -1,4 +1,4 @@
-//! Whether an answer is the model's.
+//! Compares replies with those of the model.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use zoolet_proto::{ErrorCode, NameList, Reply, Stat, Zxid};
 
 use crate::testing::model::Outcome;
 
-/// When each transaction was: told by the server's transactions, or learnt from the first [`Stat`] that shows it.
-pub(super) struct Times(BTreeMap<Zxid, i64>);
+/// The time of each transaction: from the server's transactions, or from the first [`Stat`] that shows it.
+pub(super) struct TxnTimes(BTreeMap<Zxid, i64>);
 
-impl Times {
+impl TxnTimes {
     pub(super) fn new() -> Self {
         Self(BTreeMap::from([(Zxid(0), 0)]))
     }
 
-    pub(super) fn know(&mut self, zxid: Zxid, time: i64) {
+    pub(super) fn set(&mut self, zxid: Zxid, time: i64) {
         self.0.insert(zxid, time);
     }
 
-    /// Compares an answer with the model's.
+    /// Compares a reply with that of the model.
     ///
     /// # Errors
-    /// What it should have been.
+    /// The expected reply.
     pub(super) fn compare(&mut self, model: Outcome, seen: Result<&Reply, ErrorCode>) -> Result<(), Outcome> {
         let mut expected = model;
         if let (Ok(expected), Ok(seen)) = (&mut expected, seen) {
@@ -32,21 +32,21 @@ impl Times {
             }
         }
         let same = match (&expected, seen) {
-            (Ok(expected), Ok(seen)) => expected == seen || in_order(expected) == in_order(seen),
+            (Ok(expected), Ok(seen)) => expected == seen || normalized(expected) == normalized(seen),
             (Err(expected), Err(seen)) => *expected == seen,
             _ => false,
         };
         if same { Ok(()) } else { Err(expected) }
     }
 
-    /// The first two transactions of which the later has the earlier time.
-    pub(super) fn backwards(&self) -> Option<[(Zxid, i64); 2]> {
+    /// The first two transactions whose times decrease.
+    pub(super) fn first_decrease(&self) -> Option<[(Zxid, i64); 2]> {
         let mut pairs = self.0.iter().zip(self.0.iter().skip(1));
         let found = pairs.find(|((_, time), (_, later))| time > later);
         found.map(|((zxid, time), (next, later))| [(*zxid, *time), (*next, *later)])
     }
 
-    /// The time of a transaction: as it is known, or as it is now seen.
+    /// The time of a transaction; if unknown, the one seen now.
     fn learn(&mut self, zxid: Zxid, seen: Zxid, time: i64) -> i64 {
         match self.0.get(&zxid) {
             Some(known) => *known,
@@ -73,8 +73,8 @@ fn stats(reply: &mut Reply) -> Vec<&mut Stat> {
     }
 }
 
-/// The reply with its lists sorted, as servers give them in any order.
-fn in_order(reply: &Reply) -> Reply {
+/// The reply with sorted lists, as their order is not specified.
+fn normalized(reply: &Reply) -> Reply {
     match reply {
         Reply::Children(names) => Reply::Children(sorted(names)),
         Reply::Children2(names, stat) => Reply::Children2(sorted(names), *stat),

@@ -1,90 +1,94 @@
-//! Watches as the replay goes on: what sets and removes them, and whether the events they owe have come.
+//! Watches during the replay: requests set and remove them, and each change must produce its events.
 
 use std::collections::BTreeMap;
 
 use zoolet_proto::records::{SetWatches2, WatchedEvent};
 use zoolet_proto::{AddWatchMode, ErrorCode, EventType, KeeperState, Reply, Request, WatcherType, Zxid};
 
-use super::operations::{Line, Op, Told, broken};
+use super::operations::{CheckedOp, Connection, ReceivedEvent, broken};
 use super::replay::Replay;
 use super::violation::{CheckError, Rule};
-use super::watches::{Found, Kind, Owed};
+use super::watches::{ExpectedEvent, Presence, WatchMode};
 
 impl Replay<'_, '_> {
-    /// Holds the events that arrived against those that the latest transaction owes.
+    /// Compares the received events with those of the latest transaction.
     ///
     /// # Errors
-    /// An event that is owed and did not come, or came to somebody it is not owed to.
-    pub(super) fn tell(&mut self, zxid: Zxid, in_any_order: bool) -> Result<(), CheckError> {
+    /// A missing event, or an event on a connection that does not expect it.
+    pub(super) fn check_events_of(&mut self, zxid: Zxid, in_any_order: bool) -> Result<(), CheckError> {
         let all = self.all;
-        // A connection that showed nothing so late has ended before, or the history has.
-        let alive = |line: usize| all.lines[line].latest() >= zxid;
-        let mut owed: BTreeMap<usize, Vec<Owed>> = BTreeMap::new();
+        // A connection without a message of this zxid or later may have ended before.
+        let alive = |conn: usize| all.conns[conn].latest() >= zxid;
+        let mut expected: BTreeMap<usize, Vec<ExpectedEvent>> = BTreeMap::new();
         for change in self.model.changes() {
             for event in self.watches.trigger(change, &alive) {
-                owed.entry(event.line).or_default().push(event);
+                expected.entry(event.conn).or_default().push(event);
             }
         }
-        owed.into_iter().try_for_each(|(line, owed)| self.account(line, zxid, owed, in_any_order))
+        expected
+            .into_iter()
+            .try_for_each(|(conn, expected)| self.check_events(conn, zxid, expected, in_any_order))
     }
 
-    /// That no event of a transaction before `zxid` is left.
-    pub(super) fn nothing_unasked(&self, line: usize, zxid: Zxid) -> Result<(), CheckError> {
-        match self.all.lines[line].events.get(self.told[line]) {
-            Some(told) if told.zxid < zxid => Err(self.unasked(line, told)),
+    /// Fails if an event of a transaction before `zxid` remains.
+    pub(super) fn no_unexpected_event(&self, conn: usize, zxid: Zxid) -> Result<(), CheckError> {
+        match self.all.conns[conn].events.get(self.received[conn]) {
+            Some(received) if received.zxid < zxid => Err(self.unexpected_event(conn, received)),
             _ => Ok(()),
         }
     }
 
-    fn unasked(&self, line: usize, told: &Told<'_>) -> CheckError {
-        let event = self.all.name_event(line, told.zxid, told.event);
-        broken(Rule::EventUnasked, event, None, "none of the kind on this connection", "it")
+    fn unexpected_event(&self, conn: usize, received: &ReceivedEvent<'_>) -> CheckError {
+        let event = self.all.name_event(conn, received.zxid, received.event);
+        broken(Rule::EventExpected, event, None, "no such event on this connection", "the event")
     }
 
-    fn account(
+    fn check_events(
         &mut self,
-        line: usize,
+        conn: usize,
         zxid: Zxid,
-        mut owed: Vec<Owed>,
+        mut expected: Vec<ExpectedEvent>,
         in_any_order: bool,
     ) -> Result<(), CheckError> {
-        self.nothing_unasked(line, zxid)?;
-        let Line { events, replied, told, .. } = &self.all.lines[line];
+        self.no_unexpected_event(conn, zxid)?;
+        let Connection { events, replied, notified, .. } = &self.all.conns[conn];
         let mut missing = Vec::new();
-        while let Some(event) = events.get(self.told[line]).filter(|event| event.zxid == zxid) {
-            let at = owed.iter().position(|owed| is_told(owed, event.event));
-            let at = at.ok_or_else(|| self.unasked(line, event))?;
+        while let Some(event) = events.get(self.received[conn]).filter(|event| event.zxid == zxid) {
+            let at = expected.iter().position(|expected| matches_event(expected, event.event));
+            let at = at.ok_or_else(|| self.unexpected_event(conn, event))?;
             if in_any_order {
-                owed.remove(at);
+                expected.remove(at);
             } else {
-                missing.extend(owed.drain(..=at).take(at));
+                missing.extend(expected.drain(..=at).take(at));
             }
-            self.told[line] += 1;
+            self.received[conn] += 1;
         }
-        // The rest may still be on its way, unless something came that can only stand behind it.
-        let shown = replied.filter(|sight| sight.zxid >= zxid).or(told.filter(|sight| sight.zxid > zxid));
+        // The rest may still be in flight, unless a message arrived that must follow it.
+        let shown = replied
+            .filter(|observed| observed.zxid >= zxid)
+            .or(notified.filter(|observed| observed.zxid > zxid));
         if shown.is_some() {
-            missing.append(&mut owed);
+            missing.append(&mut expected);
         }
-        match missing.iter().find(|owed| !owed.doubtful) {
-            Some(Owed { kind, path, by, .. }) => {
+        match missing.iter().find(|expected| !expected.uncertain) {
+            Some(ExpectedEvent { kind, path, by, .. }) => {
                 let event =
                     WatchedEvent { kind: *kind, state: KeeperState::SyncConnected, path: path.clone() };
-                let operation = self.all.name_event(line, zxid, &event);
+                let operation = self.all.name_event(conn, zxid, &event);
                 let seen = match shown {
-                    Some(sight) => format!("zxid {} without it", sight.zxid),
-                    None => "a later event of the same transaction without it".to_owned(),
+                    Some(observed) => format!("zxid {} without the event", observed.zxid),
+                    None => "a later event of the same transaction without the event".to_owned(),
                 };
-                let expected = "it, as this connection watches";
-                Err(broken(Rule::EventOwed, operation, Some(self.all.name(*by)), expected, &seen))
+                let expected = "the event, as this connection watches the change";
+                Err(broken(Rule::EventDelivered, operation, Some(self.all.name(*by)), expected, &seen))
             }
             None => Ok(()),
         }
     }
 
-    /// Deals with a request that is about watches alone; false if it is none.
-    pub(super) fn concerns_watches(&mut self, op: usize) -> Result<bool, CheckError> {
-        let Op { line, request, answer, .. } = &self.all.ops[op];
+    /// Checks a request about watches; returns false for any other request.
+    pub(super) fn check_watch_request(&mut self, op: usize) -> Result<bool, CheckError> {
+        let CheckedOp { conn, request, answer, .. } = &self.all.ops[op];
         let (Some(request), Some(answer)) = (request, answer) else { return Ok(false) };
         match request {
             Request::AddWatch(add) => {
@@ -92,7 +96,7 @@ impl Replay<'_, '_> {
                 let model = kind.map(|_| Reply::WatchAdded).ok_or(ErrorCode::MarshallingError);
                 self.compare(Rule::WatchResult, op, model, answer.outcome)?;
                 if let Some(kind) = kind {
-                    self.watches.add(*line, add.path.as_deref().unwrap_or_default(), kind, op, false);
+                    self.watches.add(*conn, add.path.as_deref().unwrap_or_default(), kind, op, false);
                 }
             }
             Request::CheckWatches(check) => {
@@ -103,7 +107,7 @@ impl Replay<'_, '_> {
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
                 self.compare(Rule::WatchResult, op, Ok(Reply::Empty), answer.outcome)?;
-                self.set_again(op)?;
+                self.restore_watches(op)?;
             }
             _ => return Ok(false),
         }
@@ -117,120 +121,130 @@ impl Replay<'_, '_> {
         kind: i32,
         remove: bool,
     ) -> Result<(), CheckError> {
-        let Op { line, answer: Some(answer), .. } = &self.all.ops[op] else { return Ok(()) };
+        let CheckedOp { conn, answer: Some(answer), .. } = &self.all.ops[op] else { return Ok(()) };
         let path = path.unwrap_or_default();
         let Some(kind) = WatcherType::from_code(kind) else {
             return self.compare(Rule::WatchResult, op, Err(ErrorCode::MarshallingError), answer.outcome);
         };
-        match self.watches.find(*line, path, kind) {
-            Found::Yes => self.compare(Rule::WatchResult, op, Ok(Reply::Empty), answer.outcome)?,
-            Found::No => self.compare(Rule::WatchResult, op, Err(ErrorCode::NoWatcher), answer.outcome)?,
-            Found::Perhaps => {}
+        match self.watches.find(*conn, path, kind) {
+            Presence::Present => self.compare(Rule::WatchResult, op, Ok(Reply::Empty), answer.outcome)?,
+            Presence::Absent => {
+                self.compare(Rule::WatchResult, op, Err(ErrorCode::NoWatcher), answer.outcome)?
+            }
+            Presence::Possible => {}
         }
         if remove {
-            self.watches.remove(*line, path, kind, false);
+            self.watches.remove(*conn, path, kind, false);
         }
         Ok(())
     }
 
-    /// Sets the watch that a read leaves.
-    pub(super) fn leave_watch(&mut self, op: usize, doubtful: bool) {
-        let Op { line, request: Some(request), answer, .. } = &self.all.ops[op] else { return };
+    /// Sets the watch of a read.
+    pub(super) fn set_watch(&mut self, op: usize, uncertain: bool) {
+        let CheckedOp { conn, request: Some(request), answer, .. } = &self.all.ops[op] else { return };
         let outcome = answer.as_ref().map(|answer| answer.outcome);
         let done = outcome.is_none_or(|outcome| outcome.is_ok());
         let (path, kind) = match request {
-            // The only read that leaves a watch where there is no znode.
+            // The only read that sets a watch if the znode does not exist.
             Request::Exists(get) if get.watch && (done || outcome == Some(Err(ErrorCode::NoNode))) => {
-                (&get.path, Kind::Data)
+                (&get.path, WatchMode::Data)
             }
-            Request::GetData(get) if get.watch && done => (&get.path, Kind::Data),
+            Request::GetData(get) if get.watch && done => (&get.path, WatchMode::Data),
             Request::GetChildren(get) | Request::GetChildren2(get) if get.watch && done => {
-                (&get.path, Kind::Child)
+                (&get.path, WatchMode::Child)
             }
             _ => return,
         };
-        self.watches.add(*line, path, kind, op, doubtful);
+        self.watches.add(*conn, path, kind, op, uncertain);
     }
 
-    /// Does what a request about watches may have done whose reply was lost, on a connection that has gone on.
-    pub(super) fn doubt(&mut self, op: usize) {
-        self.leave_watch(op, true);
-        let Op { line, request: Some(request), .. } = &self.all.ops[op] else { return };
+    /// Applies the possible effects on watches of a request whose reply was lost, on a connection that continued.
+    pub(super) fn assume_possible(&mut self, op: usize) {
+        self.set_watch(op, true);
+        let CheckedOp { conn, request: Some(request), .. } = &self.all.ops[op] else { return };
         match request {
             Request::AddWatch(add) => {
                 if let (Some(kind), Some(path)) = (add_watch(add.mode), &add.path) {
-                    self.watches.add(*line, path, kind, op, true);
+                    self.watches.add(*conn, path, kind, op, true);
                 }
             }
             Request::RemoveWatches(remove) => {
                 if let (Some(kind), Some(path)) = (WatcherType::from_code(remove.kind), &remove.path) {
-                    self.watches.remove(*line, path, kind, true);
+                    self.watches.remove(*conn, path, kind, true);
                 }
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
-                let set = all_five(request);
-                let kinds = [Kind::Data, Kind::Data, Kind::Child, Kind::Persistent, Kind::Recursive];
+                let set = as_set_watches2(request);
+                let kinds = [
+                    WatchMode::Data,
+                    WatchMode::Data,
+                    WatchMode::Child,
+                    WatchMode::Persistent,
+                    WatchMode::Recursive,
+                ];
                 for (paths, kind) in
                     [set.data, set.exist, set.child, set.persistent, set.recursive].iter().zip(kinds)
                 {
-                    paths.iter().for_each(|path| self.watches.add(*line, path, kind, op, true));
+                    paths.iter().for_each(|path| self.watches.add(*conn, path, kind, op, true));
                 }
             }
             _ => {}
         }
     }
 
-    /// Sets watches again. What has changed since must have been told at once, and is not watched.
-    fn set_again(&mut self, op: usize) -> Result<(), CheckError> {
-        let Op { line, request: Some(request), catch_up, .. } = &self.all.ops[op] else { return Ok(()) };
-        let set = all_five(request);
+    /// Restores watches. A watch whose znode has changed since fires at once instead.
+    fn restore_watches(&mut self, op: usize) -> Result<(), CheckError> {
+        let CheckedOp { conn, request: Some(request), catch_up, .. } = &self.all.ops[op] else {
+            return Ok(());
+        };
+        let set = as_set_watches2(request);
         let since = set.relative_zxid;
-        let mut owed: Vec<(EventType, &str)> = Vec::new();
-        let mut watch = |path, kind| self.watches.add(*line, path, kind, op, false);
+        let mut expected: Vec<(EventType, &str)> = Vec::new();
+        let mut watch = |path, kind| self.watches.add(*conn, path, kind, op, false);
         for path in &set.data {
             match self.model.last_changed(path) {
-                None => owed.push((EventType::NodeDeleted, path)),
-                Some((mzxid, _)) if mzxid > since => owed.push((EventType::NodeDataChanged, path)),
-                Some(_) => watch(path, Kind::Data),
+                None => expected.push((EventType::NodeDeleted, path)),
+                Some((mzxid, _)) if mzxid > since => expected.push((EventType::NodeDataChanged, path)),
+                Some(_) => watch(path, WatchMode::Data),
             }
         }
         for path in &set.exist {
             match self.model.last_changed(path) {
-                None => watch(path, Kind::Data),
-                Some(_) => owed.push((EventType::NodeCreated, path)),
+                None => watch(path, WatchMode::Data),
+                Some(_) => expected.push((EventType::NodeCreated, path)),
             }
         }
         for path in &set.child {
             match self.model.last_changed(path) {
-                None => owed.push((EventType::NodeDeleted, path)),
-                Some((_, pzxid)) if pzxid > since => owed.push((EventType::NodeChildrenChanged, path)),
-                Some(_) => watch(path, Kind::Child),
+                None => expected.push((EventType::NodeDeleted, path)),
+                Some((_, pzxid)) if pzxid > since => expected.push((EventType::NodeChildrenChanged, path)),
+                Some(_) => watch(path, WatchMode::Child),
             }
         }
-        set.persistent.iter().for_each(|path| watch(path, Kind::Persistent));
-        set.recursive.iter().for_each(|path| watch(path, Kind::Recursive));
-        let told: Vec<_> = catch_up.iter().map(|event| (event.kind, event.path.as_str())).collect();
-        if told == owed {
+        set.persistent.iter().for_each(|path| watch(path, WatchMode::Persistent));
+        set.recursive.iter().for_each(|path| watch(path, WatchMode::Recursive));
+        let received: Vec<_> = catch_up.iter().map(|event| (event.kind, event.path.as_str())).collect();
+        if received == expected {
             return Ok(());
         }
-        let (expected, seen) = (format!("{owed:?}"), format!("{told:?}"));
+        let (expected, seen) = (format!("{expected:?}"), format!("{received:?}"));
         Err(broken(Rule::CatchUp, self.all.name(op), None, &expected, &seen))
     }
 }
 
-fn is_told(owed: &Owed, event: &WatchedEvent) -> bool {
-    (owed.kind, KeeperState::SyncConnected, &owed.path) == (event.kind, event.state, &event.path)
+fn matches_event(expected: &ExpectedEvent, event: &WatchedEvent) -> bool {
+    (expected.kind, KeeperState::SyncConnected, &expected.path) == (event.kind, event.state, &event.path)
 }
 
-fn add_watch(mode: i32) -> Option<Kind> {
+fn add_watch(mode: i32) -> Option<WatchMode> {
     AddWatchMode::from_code(mode).map(|mode| match mode {
-        AddWatchMode::Persistent => Kind::Persistent,
-        AddWatchMode::PersistentRecursive => Kind::Recursive,
+        AddWatchMode::Persistent => WatchMode::Persistent,
+        AddWatchMode::PersistentRecursive => WatchMode::Recursive,
     })
 }
 
-/// Both kinds of setWatches as one.
-fn all_five(request: &Request) -> SetWatches2 {
+/// Either kind of setWatches as setWatches2.
+fn as_set_watches2(request: &Request) -> SetWatches2 {
     let (persistent, recursive) = (Vec::new(), Vec::new());
     match request.clone() {
         Request::SetWatches2(set) => set,

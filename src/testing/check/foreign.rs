@@ -1,13 +1,13 @@
-//! Transactions of others, as the requests that would have the same effect.
+//! Converts transactions of clients outside of the history to requests with the same effect.
 
 use zoolet_proto::records::{CheckVersion, Create, CreateTtl, Delete, Op, SetAcl, SetData};
 use zoolet_proto::{Acl, CreateMode, Request};
 use zoolet_server_core::{Owner, TxnOp};
 
-/// The version that fits every version.
+/// Matches any version.
 const ANY: i32 = -1;
 
-/// The request that has the effect of `op`; `None` if it has none on the tree.
+/// A request with the effect of `op`; `None` if it does not change the tree.
 pub(super) fn request(op: &TxnOp) -> Option<Request> {
     Some(match op {
         TxnOp::Multi(ops) => Request::Multi(ops.iter().filter_map(part).collect()),
@@ -15,7 +15,7 @@ pub(super) fn request(op: &TxnOp) -> Option<Request> {
             Request::SetAcl(SetAcl { path: path.to_string(), acl: Some(acl.to_vec()), version: ANY })
         }
         TxnOp::CloseSession { .. } => Request::CloseSession,
-        // A multi of one part takes parts that are none alone.
+        // A multi of one part also takes parts that are not requests of their own, such as a check.
         single => Request::Multi(vec![part(single)?]),
     })
 }

@@ -1,9 +1,9 @@
-//! The check of a history against the rules of ZooKeeper, in a time that is linear in its length.
+//! Checks a history against the rules of ZooKeeper, in time linear in its length.
 //!
-//! Every reply of a ZooKeeper server says which transaction it reflects. So the order of all operations need not be
-//! searched for, as in other checks of linearizability: writes stand in the order of their zxids, and a read stands
-//! behind the write of its zxid. What is left is to look whether that order agrees with real time and with the order of
-//! each connection, and whether a naive [`Model`] that does the writes in that order answers as the server did.
+//! Every reply of a ZooKeeper server carries the zxid of the state that it reflects. So the order of operations need not be
+//! searched for, as in other linearizability checkers: writes are ordered by zxid, and a read follows the write of its zxid.
+//! What remains is to check that this order agrees with real time and with the order of each connection, and that a naive
+//! [`Model`] that applies the writes in this order gives the same replies as the server.
 
 mod compare;
 mod events;
@@ -25,14 +25,31 @@ use replay::Replay;
 
 pub use violation::{CheckError, Operation, Rule, Undecided, Violation};
 
-/// The check of a history: whether what clients saw is what a ZooKeeper server may show them.
+/// Checks whether a history is one that a ZooKeeper server may produce.
 ///
-/// It must be the history of one server, standalone and of version 3.9 or later, from its empty start on, and of all
-/// its clients. Where replies were lost, or the server did something by itself or for others, the server's own
-/// [`transactions`](Checker::transactions) are needed besides.
+/// The history must cover all clients of one standalone server of version 3.9 or later, from its empty start. If replies were
+/// lost, or the server acted by itself or for other clients, the check needs the server's own
+/// [`transactions`](Checker::transactions) too.
 ///
-/// Time and memory grow with the length of the history. What else they grow with is the size of what was asked for: a
-/// listing costs as many steps as it has names, and a getAllChildrenNumber as many as it counts.
+/// Time and memory grow with the length of the history and the size of the replies: a listing costs one step per name, a
+/// getAllChildrenNumber one per znode that it counts.
+///
+/// ```
+/// use zoolet::testing::{Checker, TestServer};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let zk = TestServer::builder().record_history().start().await?;
+/// let client = zk.client().await;
+/// client.create("/a", "1").await?;
+/// zk.expire_session(client.session_id()).await?;     // a write of the server, not of a client
+///
+/// let history = zk.history().expect("it is recorded").entries();
+/// let verdict = Checker::new().transactions(&zk.transactions()).check(&history)?;
+/// assert_eq!(verdict.writes, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 #[must_use = "settings check nothing before `check`"]
 pub struct Checker<'t> {
@@ -41,15 +58,15 @@ pub struct Checker<'t> {
     lossy: bool,
 }
 
-/// A history that was found good.
+/// A history that passed the check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// Requests that took a zxid, granted or refused.
+    /// Requests that took a zxid, successful or refused.
     pub writes: usize,
-    /// Requests of other kinds that were answered.
+    /// Other requests that got a reply.
     pub reads: usize,
-    /// Requests without an answer of which nothing shows that they were executed.
+    /// Requests without a reply, unless a transaction shows that they were executed.
     pub unanswered: usize,
     /// Watch events.
     pub events: usize,
@@ -58,26 +75,26 @@ pub struct Verdict {
 }
 
 impl<'t> Checker<'t> {
-    /// A check of what the history alone tells.
+    /// A check of the history alone.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All transactions of the server, from the first on. They tell what became of requests without a reply, and what
-    /// the server did by itself; each of them must have a reason.
+    /// All transactions of the server, from the first one. They show the outcome of requests without a reply, and what the
+    /// server did by itself; each of them must have a cause.
     pub fn transactions(mut self, txns: &'t [Txn]) -> Self {
         self.txns = Some(txns);
         self
     }
 
-    /// Whether the server has extended types enabled, and so makes znodes with a time to live. Default: no.
+    /// Whether the server has extended types enabled, and so supports znodes with a time to live. Default: no.
     pub fn extended_types(mut self, enabled: bool) -> Self {
         self.extended_types = enabled;
         self
     }
 
-    /// Takes it for granted that replies are withheld on purpose while their connection goes on. Without this it breaks
-    /// the order of requests.
+    /// Accepts that replies are missing on a connection that continues, as a fault can cause it. Otherwise this breaks the
+    /// order of requests.
     pub fn replies_may_be_withheld(mut self) -> Self {
         self.lossy = true;
         self
@@ -86,7 +103,7 @@ impl<'t> Checker<'t> {
     /// Checks a history.
     ///
     /// # Errors
-    /// The first rule found broken, or why that cannot be told.
+    /// The first broken rule, or why the check is undecided.
     pub fn check(self, entries: &[HistoryEntry]) -> Result<Verdict, CheckError> {
         let mut all = Operations::of(entries, self.lossy)?;
         let steps = match self.txns {

@@ -1,5 +1,4 @@
-//! From entries to operations: which reply belongs to which request, and everything that the order of arrival alone
-//! tells about rules.
+//! Turns entries into operations: matches replies to requests, and checks the rules that depend only on the order of arrival.
 
 use std::collections::{HashSet, VecDeque};
 use std::mem;
@@ -16,10 +15,10 @@ use crate::testing::model::{Model, Outcome};
 /// All operations of a history.
 #[derive(Default)]
 pub(super) struct Operations<'h> {
-    pub(super) lines: Vec<Line<'h>>,
-    pub(super) ops: Vec<Op<'h>>,
-    /// The highest zxid that was seen.
-    latest: Option<Sight>,
+    pub(super) conns: Vec<Connection<'h>>,
+    pub(super) ops: Vec<CheckedOp<'h>>,
+    /// The highest zxid so far.
+    latest: Option<ObservedZxid>,
     /// Sessions that were opened.
     opened: HashSet<SessionId>,
     pub(super) lossy: bool,
@@ -27,38 +26,38 @@ pub(super) struct Operations<'h> {
 
 /// A connection.
 #[derive(Default)]
-pub(super) struct Line<'h> {
+pub(super) struct Connection<'h> {
     pub(super) session: Option<SessionId>,
-    /// Whether it opened a session, and took up none.
+    /// Whether it opened a session instead of resuming one.
     pub(super) opened: bool,
     pub(super) ended: bool,
     refused: bool,
     /// Its requests in order.
     pub(super) ops: Vec<usize>,
-    /// Its events in order, save those of watches set again.
-    pub(super) events: Vec<Told<'h>>,
-    /// The highest zxid of a reply, and of an event.
-    pub(super) replied: Option<Sight>,
-    pub(super) told: Option<Sight>,
-    hello: Option<SessionId>,
+    /// Its events in order, except those of restored watches.
+    pub(super) events: Vec<ReceivedEvent<'h>>,
+    /// The highest zxid of a reply and of an event.
+    pub(super) replied: Option<ObservedZxid>,
+    pub(super) notified: Option<ObservedZxid>,
+    requested_session: Option<SessionId>,
     pending: VecDeque<usize>,
     catch_up: Vec<&'h WatchedEvent>,
 }
 
-/// A request with what came of it.
-pub(super) struct Op<'h> {
-    pub(super) line: usize,
+/// A request and its outcome.
+pub(super) struct CheckedOp<'h> {
+    pub(super) conn: usize,
     pub(super) xid: Xid,
     pub(super) opcode: i32,
     pub(super) request: Option<&'h Request>,
-    /// The highest zxid anybody had seen when it began.
-    pub(super) floor: Option<Sight>,
+    /// The highest zxid that any client had seen when it began.
+    pub(super) floor: Option<ObservedZxid>,
     pub(super) answer: Option<Answer<'h>>,
-    /// The events of watches set again that came right before its reply.
+    /// The events of restored watches that came directly before its reply.
     pub(super) catch_up: Vec<&'h WatchedEvent>,
-    /// Whether it cannot have been executed, though it has no answer.
-    pub(super) void: bool,
-    /// Of a write: its zxid, from its answer or, where there is none, from the server's transactions.
+    /// Whether it cannot have been executed, although it has no reply.
+    pub(super) cannot_apply: bool,
+    /// The zxid of a write: from its reply or else from the server's transactions.
     pub(super) zxid: Option<Zxid>,
 }
 
@@ -67,40 +66,40 @@ pub(super) struct Answer<'h> {
     pub(super) outcome: Result<&'h Reply, ErrorCode>,
 }
 
-pub(super) struct Told<'h> {
+pub(super) struct ReceivedEvent<'h> {
     pub(super) zxid: Zxid,
     pub(super) event: &'h WatchedEvent,
 }
 
-/// A zxid, and where it was seen.
+/// A zxid and the message that shows it.
 #[derive(Clone, Copy)]
-pub(super) struct Sight {
+pub(super) struct ObservedZxid {
     pub(super) zxid: Zxid,
-    by: Witness,
+    by: Observation,
 }
 
 #[derive(Clone, Copy)]
-enum Witness {
+enum Observation {
     Reply { op: usize },
-    Event { line: usize, at: usize },
+    Event { conn: usize, at: usize },
 }
 
-impl Line<'_> {
-    /// The highest zxid that was seen on it.
+impl Connection<'_> {
+    /// The highest zxid seen on it.
     pub(super) fn latest(&self) -> Zxid {
-        let sights = self.replied.into_iter().chain(self.told);
-        sights.map(|sight| sight.zxid).max().unwrap_or_default()
+        let all_observed = self.replied.into_iter().chain(self.notified);
+        all_observed.map(|observed| observed.zxid).max().unwrap_or_default()
     }
 }
 
-impl Op<'_> {
-    /// Whether it has a zxid of its own.
+impl CheckedOp<'_> {
+    /// Whether it takes a zxid.
     pub(super) fn is_write(&self) -> bool {
         self.request.is_some_and(Model::takes_zxid)
     }
 
-    /// Whether a reply to it may stand out of turn and without a zxid.
-    fn is_apart(&self) -> bool {
+    /// Whether its reply may be out of order and without a zxid.
+    fn is_out_of_band(&self) -> bool {
         match OpCode::from_code(self.opcode) {
             Some(op) => matches!(op, OpCode::Auth | OpCode::Sasl | OpCode::Check),
             None => true,
@@ -108,7 +107,7 @@ impl Op<'_> {
     }
 
     fn is_answered_by(&self, xid: Xid) -> bool {
-        // A ping is answered under the number of pings, whatever its own.
+        // The reply to a ping has the xid of pings, whatever the request's.
         xid == if self.opcode == OpCode::Ping.code() { Xid::PING } else { self.xid }
     }
 
@@ -118,207 +117,217 @@ impl Op<'_> {
 }
 
 impl<'h> Operations<'h> {
-    /// Reads a history.
+    /// Builds the operations of a history.
     ///
     /// # Errors
     /// The first rule that the order of its entries breaks.
     pub(super) fn of(entries: &'h [HistoryEntry], lossy: bool) -> Result<Self, CheckError> {
         let mut all = Self { lossy, ..Self::default() };
-        for HistoryEntry { conn: Conn(line), what, .. } in entries {
-            if all.lines.len() <= *line {
-                all.lines.resize_with(line + 1, Line::default);
+        for HistoryEntry { conn: Conn(conn), event, .. } in entries {
+            if all.conns.len() <= *conn {
+                all.conns.resize_with(conn + 1, Connection::default);
             }
-            all.enter(*line, what)?;
+            all.enter(*conn, event)?;
         }
         all.finish()?;
         Ok(all)
     }
 
-    /// The highest zxid that was seen.
+    /// The highest zxid seen.
     pub(super) fn last_zxid(&self) -> Zxid {
-        self.latest.map_or(Zxid(0), |sight| sight.zxid)
+        self.latest.map_or(Zxid(0), |observed| observed.zxid)
     }
 
     pub(super) fn session_of(&self, op: usize) -> SessionId {
-        self.lines[self.ops[op].line].session.unwrap_or_default()
+        self.conns[self.ops[op].conn].session.unwrap_or_default()
     }
 
-    /// How a violation names an operation.
+    /// An operation as a violation names it.
     pub(super) fn name(&self, op: usize) -> Operation {
-        let Op { line, xid, opcode, request, answer, zxid, .. } = &self.ops[op];
-        let what = match request {
+        let CheckedOp { conn, xid, opcode, request, answer, zxid, .. } = &self.ops[op];
+        let description = match request {
             Some(request) => format!("{request:?}"),
             None => format!("opcode {opcode}, undecodable"),
         };
         Operation {
-            conn: Some(Conn(*line)),
-            session: self.lines[*line].session,
+            conn: Some(Conn(*conn)),
+            session: self.conns[*conn].session,
             xid: Some(*xid),
             zxid: answer.as_ref().map(|answer| answer.zxid).or(*zxid),
-            what,
+            description,
         }
     }
 
-    /// How a violation names an event.
-    pub(super) fn name_event(&self, line: usize, zxid: Zxid, event: &WatchedEvent) -> Operation {
-        let what = format!("event {:?} {}", event.kind, event.path);
-        let session = self.lines[line].session;
-        Operation { conn: Some(Conn(line)), session, xid: None, zxid: Some(zxid), what }
+    /// An event as a violation names it.
+    pub(super) fn name_event(&self, conn: usize, zxid: Zxid, event: &WatchedEvent) -> Operation {
+        let description = format!("event {:?} {}", event.kind, event.path);
+        let session = self.conns[conn].session;
+        Operation { conn: Some(Conn(conn)), session, xid: None, zxid: Some(zxid), description }
     }
 
-    pub(super) fn name_sight(&self, sight: Sight) -> Operation {
-        match sight.by {
-            Witness::Reply { op } => self.name(op),
-            Witness::Event { line, at } => {
-                let Told { zxid, event } = self.lines[line].events[at];
-                self.name_event(line, zxid, event)
+    pub(super) fn name_observed(&self, observed: ObservedZxid) -> Operation {
+        match observed.by {
+            Observation::Reply { op } => self.name(op),
+            Observation::Event { conn, at } => {
+                let ReceivedEvent { zxid, event } = self.conns[conn].events[at];
+                self.name_event(conn, zxid, event)
             }
         }
     }
 
-    fn enter(&mut self, line: usize, what: &'h HistoryEvent) -> Result<(), CheckError> {
-        match what {
+    fn enter(&mut self, conn: usize, event: &'h HistoryEvent) -> Result<(), CheckError> {
+        match event {
             HistoryEvent::Opened | HistoryEvent::Unreadable { from: Side::Client, .. } => Ok(()),
             HistoryEvent::Ended => {
-                self.lines[line].ended = true;
+                self.conns[conn].ended = true;
                 Ok(())
             }
-            HistoryEvent::Hello { session, .. } => {
-                self.lines[line].hello = Some(*session);
+            HistoryEvent::ConnectRequest { session, .. } => {
+                self.conns[conn].requested_session = Some(*session);
                 Ok(())
             }
-            HistoryEvent::Welcome { session } => self.welcome(line, *session),
+            HistoryEvent::ConnectResponse { session } => self.connect_response(conn, *session),
             HistoryEvent::Request(incoming) => {
-                self.request(line, incoming);
+                self.request(conn, incoming);
                 Ok(())
             }
-            HistoryEvent::Reply(header, body) => self.reply(line, *header, body),
-            HistoryEvent::Event(zxid, event) => self.event(line, *zxid, event),
+            HistoryEvent::Reply(header, body) => self.reply(conn, *header, body),
+            HistoryEvent::Event(zxid, event) => self.event(conn, *zxid, event),
             HistoryEvent::Unreadable { from: Side::Server, why } => {
-                let operation = self.name_line(line, "a message of the server");
-                Err(broken(Rule::ReadableFrames, operation, None, "a frame of the protocol", why))
+                let operation = self.name_conn(conn, "a message of the server");
+                Err(broken(Rule::ReadableFrames, operation, None, "a valid frame", why))
             }
         }
     }
 
-    fn name_line(&self, line: usize, what: &str) -> Operation {
-        let session = self.lines[line].session;
-        Operation { conn: Some(Conn(line)), session, xid: None, zxid: None, what: what.to_owned() }
+    fn name_conn(&self, conn: usize, description: &str) -> Operation {
+        let session = self.conns[conn].session;
+        Operation {
+            conn: Some(Conn(conn)),
+            session,
+            xid: None,
+            zxid: None,
+            description: description.to_owned(),
+        }
     }
 
-    fn welcome(&mut self, line: usize, session: SessionId) -> Result<(), CheckError> {
-        let asked = self.lines[line].hello.unwrap_or_default();
+    fn connect_response(&mut self, conn: usize, session: SessionId) -> Result<(), CheckError> {
+        let asked = self.conns[conn].requested_session.unwrap_or_default();
         let opened = asked == SessionId(0);
         if session == SessionId(0) {
-            self.lines[line].refused = true;
+            self.conns[conn].refused = true;
             return Ok(());
         }
         let expected = match opened {
             true if self.opened.insert(session) => None,
-            true => Some("a session of its own".to_owned()),
-            false => (asked != session).then(|| format!("session {asked}, or none")),
+            true => Some("a new session".to_owned()),
+            false => (asked != session).then(|| format!("session {asked} or a refusal")),
         };
         if let Some(expected) = expected {
-            let operation = self.name_line(line, "the answer to a connect request");
+            let operation = self.name_conn(conn, "the connect response");
             return Err(broken(Rule::Handshake, operation, None, &expected, &format!("session {session}")));
         }
-        let line = &mut self.lines[line];
-        (line.session, line.opened) = (Some(session), opened);
+        let conn = &mut self.conns[conn];
+        (conn.session, conn.opened) = (Some(session), opened);
         Ok(())
     }
 
-    fn request(&mut self, line: usize, incoming: &'h Incoming) {
+    fn request(&mut self, conn: usize, incoming: &'h Incoming) {
         let Incoming { xid, op, body } = incoming;
         let number = self.ops.len();
-        self.lines[line].ops.push(number);
-        self.lines[line].pending.push_back(number);
-        self.ops.push(Op {
-            line,
+        self.conns[conn].ops.push(number);
+        self.conns[conn].pending.push_back(number);
+        self.ops.push(CheckedOp {
+            conn,
             xid: *xid,
             opcode: *op,
             request: body.as_ref().ok(),
             floor: self.latest,
             answer: None,
             catch_up: Vec::new(),
-            void: false,
+            cannot_apply: false,
             zxid: None,
         });
     }
 
     fn reply(
         &mut self,
-        line: usize,
+        conn: usize,
         header: ReplyHeader,
         body: &'h Result<Reply, DecodeError>,
     ) -> Result<(), CheckError> {
-        let op = self.asked(line, header)?;
-        let body = body.as_ref().map_err(|flaw| {
-            let seen = format!("bytes that do not decode: {flaw:?}");
+        let op = self.request_of(conn, header)?;
+        let body = body.as_ref().map_err(|error| {
+            let seen = format!("bytes that do not decode: {error:?}");
             broken(Rule::ReadableFrames, self.name(op), None, "a reply", &seen)
         })?;
         let outcome = header.error_code().map_or(Ok(body), Err);
         self.ops[op].answer = Some(Answer { zxid: header.zxid, outcome });
-        self.ops[op].catch_up = mem::take(&mut self.lines[line].catch_up);
+        self.ops[op].catch_up = mem::take(&mut self.conns[conn].catch_up);
         if let (Some(event), false) = (self.ops[op].catch_up.first(), self.ops[op].sets_watches()) {
-            let event = self.name_event(line, Zxid(-1), event);
-            let expected = "no event without a zxid, as no watch was set again";
+            let event = self.name_event(conn, Zxid(-1), event);
+            let expected = "no event without a zxid, as no watch was restored";
             return Err(broken(Rule::CatchUp, event, Some(self.name(op)), expected, "one"));
         }
-        if header.zxid.0 <= 0 && self.ops[op].is_apart() {
+        if header.zxid.0 <= 0 && self.ops[op].is_out_of_band() {
             return Ok(());
         }
-        self.in_order(op, header.zxid)?;
-        let sight = Sight { zxid: header.zxid, by: Witness::Reply { op } };
-        self.lines[line].replied = Some(sight);
-        self.see(sight);
+        self.check_zxid(op, header.zxid)?;
+        let observed = ObservedZxid { zxid: header.zxid, by: Observation::Reply { op } };
+        self.conns[conn].replied = Some(observed);
+        self.observe(observed);
         Ok(())
     }
 
-    /// The request that a reply answers.
-    fn asked(&mut self, line: usize, header: ReplyHeader) -> Result<usize, CheckError> {
+    /// The request of a reply.
+    fn request_of(&mut self, conn: usize, header: ReplyHeader) -> Result<usize, CheckError> {
         let answered = |&op: &usize| self.ops[op].is_answered_by(header.xid);
-        let pending = &self.lines[line].pending;
+        let pending = &self.conns[conn].pending;
         let Some(at) = pending.iter().position(answered) else {
             let operation = Operation {
                 xid: Some(header.xid),
                 zxid: Some(header.zxid),
-                ..self.name_line(line, "a reply")
+                ..self.name_conn(conn, "a reply")
             };
             let other = pending.front().map(|op| self.name(*op));
-            let expected = "a request that it answers";
-            return Err(broken(Rule::RequestOrder, operation, other, expected, "none under way"));
+            let expected = "a request in flight";
+            return Err(broken(Rule::RequestOrder, operation, other, expected, "none"));
         };
         let op = pending[at];
-        if at > 0 && !self.ops[op].is_apart() {
+        if at > 0 && !self.ops[op].is_out_of_band() {
             if !self.lossy {
                 let first = self.name(pending[0]);
                 let expected = format!("the reply to xid {}", self.ops[pending[0]].xid);
                 let seen = format!("the reply to xid {}", self.ops[op].xid);
                 return Err(broken(Rule::RequestOrder, self.name(op), Some(first), &expected, &seen));
             }
-            let skipped: Vec<usize> = self.lines[line].pending.drain(..at).collect();
-            self.lines[line].pending.pop_front();
-            // The events of a setWatches arrive, though its reply does not.
+            let skipped: Vec<usize> = self.conns[conn].pending.drain(..at).collect();
+            self.conns[conn].pending.pop_front();
+            // The events of a setWatches arrive although its reply does not.
             for request in skipped.iter().filter_map(|op| self.ops[*op].request) {
-                self.lines[line].catch_up.retain(|event| !set_again(request).any(|path| *path == event.path));
+                self.conns[conn]
+                    .catch_up
+                    .retain(|event| !restored_paths(request).any(|path| *path == event.path));
             }
         } else {
-            self.lines[line].pending.remove(at);
+            self.conns[conn].pending.remove(at);
         }
         Ok(op)
     }
 
-    /// Holds the zxid of a reply against what was seen before on its connection, and by anybody before it was asked.
-    fn in_order(&self, op: usize, zxid: Zxid) -> Result<(), CheckError> {
-        let Op { line, floor, .. } = self.ops[op];
-        let Line { replied, told, .. } = &self.lines[line];
+    /// Checks that the zxid of a reply is no lower than those seen before on its connection, and by any client before the
+    /// request.
+    fn check_zxid(&self, op: usize, zxid: Zxid) -> Result<(), CheckError> {
+        let CheckedOp { conn, floor, .. } = self.ops[op];
+        let Connection { replied, notified, .. } = &self.conns[conn];
         let write = self.ops[op].is_write();
-        let new = |sight: &Sight| if write { zxid > sight.zxid } else { zxid >= sight.zxid };
+        let new = |observed: &ObservedZxid| if write { zxid > observed.zxid } else { zxid >= observed.zxid };
         // The event of a write has the zxid of its reply.
-        let fallen = replied.filter(|sight| !new(sight)).or(told.filter(|sight| zxid < sight.zxid));
-        if let Some(sight) = fallen.or(floor.filter(|sight| !new(sight))) {
+        let fallen =
+            replied.filter(|observed| !new(observed)).or(notified.filter(|observed| zxid < observed.zxid));
+        if let Some(observed) = fallen.or(floor.filter(|observed| !new(observed))) {
             let rule = if fallen.is_some() { Rule::ZxidsNeverFall } else { Rule::RealTime };
-            return Err(self.too_low(rule, op, zxid, sight));
+            return Err(self.too_low(rule, op, zxid, observed));
         }
         if zxid.0 <= 0 {
             let expected = "the zxid of a transaction";
@@ -327,80 +336,82 @@ impl<'h> Operations<'h> {
         Ok(())
     }
 
-    /// The violation of an operation whose zxid is too low beside what was seen before it.
-    pub(super) fn too_low(&self, rule: Rule, op: usize, zxid: Zxid, sight: Sight) -> CheckError {
+    /// The violation of an operation whose zxid is lower than one seen before it.
+    pub(super) fn too_low(&self, rule: Rule, op: usize, zxid: Zxid, observed: ObservedZxid) -> CheckError {
         let more = if self.ops[op].is_write() { "more than" } else { "at least" };
-        let expected = format!("zxid {more} {}", sight.zxid);
-        broken(rule, self.name(op), Some(self.name_sight(sight)), &expected, &format!("zxid {zxid}"))
+        let expected = format!("zxid {more} {}", observed.zxid);
+        broken(rule, self.name(op), Some(self.name_observed(observed)), &expected, &format!("zxid {zxid}"))
     }
 
-    /// Holds the zxids of writes without a reply against those around them, and against what was seen before them.
-    pub(super) fn in_request_order(&self) -> Result<(), CheckError> {
-        for line in &self.lines {
-            let mut before: Option<Sight> = None;
-            for op in &line.ops {
+    /// Checks the zxids of writes without a reply against their neighbours, and against those seen before them.
+    pub(super) fn check_request_order(&self) -> Result<(), CheckError> {
+        for conn in &self.conns {
+            let mut before: Option<ObservedZxid> = None;
+            for op in &conn.ops {
                 let it = &self.ops[*op];
                 let Some(zxid) = it.answer.as_ref().map(|answer| answer.zxid).or(it.zxid) else { continue };
                 if zxid.0 <= 0 {
                     continue;
                 }
-                let new = |sight: &Sight| if it.is_write() { zxid > sight.zxid } else { zxid >= sight.zxid };
-                if let Some(sight) = before.filter(|sight| !new(sight)) {
-                    return Err(self.too_low(Rule::ZxidsNeverFall, *op, zxid, sight));
+                let new = |observed: &ObservedZxid| {
+                    if it.is_write() { zxid > observed.zxid } else { zxid >= observed.zxid }
+                };
+                if let Some(observed) = before.filter(|observed| !new(observed)) {
+                    return Err(self.too_low(Rule::ZxidsNeverFall, *op, zxid, observed));
                 }
-                if let Some(sight) = it.floor.filter(|sight| !new(sight)) {
-                    return Err(self.too_low(Rule::RealTime, *op, zxid, sight));
+                if let Some(observed) = it.floor.filter(|observed| !new(observed)) {
+                    return Err(self.too_low(Rule::RealTime, *op, zxid, observed));
                 }
-                before = Some(Sight { zxid, by: Witness::Reply { op: *op } });
+                before = Some(ObservedZxid { zxid, by: Observation::Reply { op: *op } });
             }
         }
         Ok(())
     }
 
-    fn event(&mut self, line: usize, zxid: Zxid, event: &'h WatchedEvent) -> Result<(), CheckError> {
+    fn event(&mut self, conn: usize, zxid: Zxid, event: &'h WatchedEvent) -> Result<(), CheckError> {
         if zxid.0 <= 0 {
-            self.lines[line].catch_up.push(event);
+            self.conns[conn].catch_up.push(event);
             return Ok(());
         }
-        let Line { replied, told, .. } = &self.lines[line];
-        let late = replied.filter(|sight| sight.zxid >= zxid);
-        if let Some(sight) = late.or(told.filter(|sight| sight.zxid > zxid)) {
+        let Connection { replied, notified, .. } = &self.conns[conn];
+        let late = replied.filter(|observed| observed.zxid >= zxid);
+        if let Some(observed) = late.or(notified.filter(|observed| observed.zxid > zxid)) {
             let rule = if late.is_some() { Rule::EventBeforeReply } else { Rule::ZxidsNeverFall };
-            let (operation, other) = (self.name_event(line, zxid, event), Some(self.name_sight(sight)));
-            let expected = format!("it before anything of zxid {} and later", sight.zxid);
-            return Err(broken(rule, operation, other, &expected, "it behind that"));
+            let (operation, other) = (self.name_event(conn, zxid, event), Some(self.name_observed(observed)));
+            let expected = format!("it before any message of zxid {} or later", observed.zxid);
+            return Err(broken(rule, operation, other, &expected, "it after that message"));
         }
-        let at = self.lines[line].events.len();
-        self.lines[line].events.push(Told { zxid, event });
-        let sight = Sight { zxid, by: Witness::Event { line, at } };
-        self.lines[line].told = Some(sight);
-        self.see(sight);
+        let at = self.conns[conn].events.len();
+        self.conns[conn].events.push(ReceivedEvent { zxid, event });
+        let observed = ObservedZxid { zxid, by: Observation::Event { conn, at } };
+        self.conns[conn].notified = Some(observed);
+        self.observe(observed);
         Ok(())
     }
 
-    fn see(&mut self, sight: Sight) {
-        if sight.zxid > self.last_zxid() {
-            self.latest = Some(sight);
+    fn observe(&mut self, observed: ObservedZxid) {
+        if observed.zxid > self.last_zxid() {
+            self.latest = Some(observed);
         }
     }
 
-    /// What is left when a connection has said all that is recorded.
+    /// Checks what remains at the end of the history.
     fn finish(&mut self) -> Result<(), CheckError> {
-        for (number, line) in self.lines.iter().enumerate() {
+        for (number, conn) in self.conns.iter().enumerate() {
             let asked = |path: &String| {
-                let pending = line.pending.iter().filter_map(|op| self.ops[*op].request);
-                pending.into_iter().any(|request| set_again(request).any(|wanted| wanted == path))
+                let pending = conn.pending.iter().filter_map(|op| self.ops[*op].request);
+                pending.into_iter().any(|request| restored_paths(request).any(|wanted| wanted == path))
             };
-            if let Some(event) = line.catch_up.iter().find(|event| !asked(&event.path)) {
+            if let Some(event) = conn.catch_up.iter().find(|event| !asked(&event.path)) {
                 let event = self.name_event(number, Zxid(-1), event);
-                let expected = "no event without a zxid, as this watch was not set again";
+                let expected = "no event without a zxid, as this watch was not restored";
                 return Err(broken(Rule::CatchUp, event, None, expected, "one"));
             }
-            // What stands behind the end of a session is dropped, and what never had one.
-            let mut ended = line.refused;
-            for op in &line.ops {
+            // The server drops requests after the end of a session, and those that never had one.
+            let mut ended = conn.refused;
+            for op in &conn.ops {
                 let op = &mut self.ops[*op];
-                op.void = ended && op.answer.is_none();
+                op.cannot_apply = ended && op.answer.is_none();
                 ended |= op.opcode == OpCode::CloseSession.code() && op.answer.is_some();
             }
         }
@@ -409,7 +420,7 @@ impl<'h> Operations<'h> {
 }
 
 /// The paths of a setWatches.
-fn set_again(request: &Request) -> impl Iterator<Item = &String> {
+fn restored_paths(request: &Request) -> impl Iterator<Item = &String> {
     let (data, exist, child) = match request {
         Request::SetWatches(set) => (&set.data[..], &set.exist[..], &set.child[..]),
         Request::SetWatches2(set) => (&set.data[..], &set.exist[..], &set.child[..]),
@@ -418,7 +429,7 @@ fn set_again(request: &Request) -> impl Iterator<Item = &String> {
     data.iter().chain(exist).chain(child)
 }
 
-/// What the model and the server call the same must be: shown in a violation.
+/// An outcome as a violation shows it.
 pub(super) fn shown(outcome: &Outcome) -> String {
     match outcome {
         Ok(reply) => format!("{reply:?}"),

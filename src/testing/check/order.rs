@@ -1,4 +1,4 @@
-//! The one order: which transaction has which zxid, and what caused it.
+//! The order of transactions: the zxid and the cause of each.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -12,37 +12,37 @@ use super::violation::{CheckError, Operation, Rule, Undecided};
 #[derive(Clone, Copy)]
 pub(super) struct Step<'t> {
     pub(super) zxid: Zxid,
-    /// What the server says of it, if it was asked.
+    /// As the server reports it, if its transactions are given.
     pub(super) txn: Option<&'t Txn>,
     pub(super) cause: Cause<'t>,
 }
 
-/// What a transaction came of.
+/// The cause of a transaction.
 #[derive(Clone, Copy)]
 pub(super) enum Cause<'t> {
     /// A request of the history.
     Request(usize),
-    /// The end of a session that nobody asked for.
+    /// A session expired.
     Expiry(SessionId),
-    /// The server deletes a znode that nobody needs.
-    Sweep(&'t str),
-    /// Somebody whose requests are not in the history.
-    Other(&'t Txn),
-    /// Nothing that changes a znode: a session was opened, or something refused.
-    Nothing,
+    /// The server deleted an empty container or an expired TTL znode.
+    Cleanup(&'t str),
+    /// A client outside of the history.
+    Foreign(&'t Txn),
+    /// It changes no znode: a session was opened, or a request refused.
+    NoChange,
 }
 
-/// The zxids that replies show to be taken.
-struct Taken {
-    /// By which write.
+/// The zxids that replies show to be in use.
+struct TakenZxids {
+    /// The write of each.
     writes: HashMap<Zxid, usize>,
-    /// Perhaps by a request that does not decode: servers give some of those one.
-    perhaps: BTreeSet<Zxid>,
+    /// Zxids shown by requests that do not decode: some of these take one.
+    possible: BTreeSet<Zxid>,
 }
 
-impl Taken {
+impl TakenZxids {
     fn of(all: &Operations<'_>) -> Result<Self, CheckError> {
-        let (mut writes, mut perhaps) = (HashMap::new(), BTreeSet::new());
+        let (mut writes, mut possible) = (HashMap::new(), BTreeSet::new());
         for (op, answer) in all.ops.iter().enumerate().filter_map(|(op, it)| Some((op, it.answer.as_ref()?)))
         {
             if all.ops[op].is_write() {
@@ -52,82 +52,82 @@ impl Taken {
                     return Err(broken(Rule::OwnZxid, operation, other, "two zxids", seen));
                 }
             } else if all.ops[op].request.is_none() {
-                perhaps.insert(answer.zxid);
+                possible.insert(answer.zxid);
             }
         }
-        perhaps.retain(|zxid| zxid.0 > 0 && !writes.contains_key(zxid));
-        Ok(Self { writes, perhaps })
+        possible.retain(|zxid| zxid.0 > 0 && !writes.contains_key(zxid));
+        Ok(Self { writes, possible })
     }
 }
 
-/// Puts the writes of a history in the order of their zxids, as far as the history itself tells.
+/// Orders the writes of a history by their zxids, from the history alone.
 ///
 /// # Errors
-/// A broken rule; undecided if a write has no reply, or zxids were taken that nothing explains.
+/// A broken rule; undecided if a write has no reply, or nothing explains a zxid.
 pub(super) fn by_replies(all: &Operations<'_>) -> Result<Vec<Step<'static>>, CheckError> {
-    let Taken { writes, perhaps } = Taken::of(all)?;
+    let TakenZxids { writes, possible } = TakenZxids::of(all)?;
     let is_unknown = |op: &usize| {
         let op = &all.ops[*op];
-        op.answer.is_none() && op.is_write() && !op.void
+        op.answer.is_none() && op.is_write() && !op.cannot_apply
     };
     if let Some(op) = (0..all.ops.len()).find(is_unknown) {
         return Err(Undecided::UnknownOutcome(all.name(op)).into());
     }
-    // Every session was opened under a zxid that no reply shows. If it was served, that is one of those below.
+    // Opening a session takes a zxid that no reply shows. If the session got a reply, its zxid is at most the latest.
     let (mut served, mut opened) = (HashSet::new(), HashSet::new());
-    for line in &all.lines {
-        opened.extend(line.session.filter(|_| line.opened));
-        served.extend(line.session.filter(|_| line.opened && line.replied.is_some()));
+    for conn in &all.conns {
+        opened.extend(conn.session.filter(|_| conn.opened));
+        served.extend(conn.session.filter(|_| conn.opened && conn.replied.is_some()));
     }
     let last = all.last_zxid();
     let free = || (1..=last.0).map(Zxid).filter(|zxid| !writes.contains_key(zxid));
     let count = usize::try_from(last.0).unwrap_or(usize::MAX).saturating_sub(writes.len());
     if count < served.len() {
-        let operation = Operation::nameless("the sessions of this history");
-        let expected = format!("a zxid for each of the {} that were opened", served.len());
-        let seen = format!("{count} that no other request has, up to {last}");
+        let operation = Operation::unidentified("the sessions of this history");
+        let expected = format!("a zxid for each of {} opened sessions", served.len());
+        let seen = format!("{count} without a request, up to {last}");
         return Err(broken(Rule::DenseZxids, operation, None, &expected, &seen));
     }
-    // The others may be of sessions that were not served and the like, unless one may have expired instead.
-    let others = if may_have_expired(all) { 0 } else { opened.len() - served.len() + perhaps.len() };
+    // The rest may belong to sessions without a reply and to undecodable requests, unless a session may have expired.
+    let others = if may_have_expired(all) { 0 } else { opened.len() - served.len() + possible.len() };
     if count > served.len() + others {
         let first = free().next().unwrap_or(last);
         return Err(Undecided::UnknownTransactions { count: count - served.len(), first }.into());
     }
-    let cause = |zxid| writes.get(&zxid).map_or(Cause::Nothing, |op| Cause::Request(*op));
+    let cause = |zxid| writes.get(&zxid).map_or(Cause::NoChange, |op| Cause::Request(*op));
     Ok((1..=last.0).map(|zxid| Step { zxid: Zxid(zxid), txn: None, cause: cause(Zxid(zxid)) }).collect())
 }
 
-/// Whether the server may have ended a session by itself: its last connection is gone, and it was not closed.
+/// Whether a session may have expired: it lost its last connection without being closed.
 fn may_have_expired(all: &Operations<'_>) -> bool {
     let mut lost = HashMap::new();
-    for line in &all.lines {
+    for conn in &all.conns {
         let closed =
             |op: &usize| all.ops[*op].opcode == OpCode::CloseSession.code() && all.ops[*op].answer.is_some();
-        if let Some(session) = line.session {
-            lost.insert(session, line.ended && !line.ops.iter().any(closed));
+        if let Some(session) = conn.session {
+            lost.insert(session, conn.ended && !conn.ops.iter().any(closed));
         }
     }
     lost.into_values().any(|lost| lost)
 }
 
-/// Puts the writes of a history in the order of the server's transactions, those without a reply among them.
+/// Orders the writes of a history by the server's transactions, including those without a reply.
 ///
 /// # Errors
-/// A broken rule; undecided if the transactions do not begin at the first.
+/// A broken rule; undecided if the transactions do not begin at zxid 1.
 pub(super) fn by_transactions<'t>(
     all: &mut Operations<'_>,
     txns: &'t [Txn],
 ) -> Result<Vec<Step<'t>>, CheckError> {
-    let Taken { writes, perhaps } = Taken::of(all)?;
+    let TakenZxids { writes, possible } = TakenZxids::of(all)?;
     let mut unknown: HashMap<(SessionId, Xid), VecDeque<usize>> = HashMap::new();
     for (op, it) in all.ops.iter().enumerate() {
         let write = it.is_write() || it.request.is_none();
-        if write && it.answer.is_none() && !it.void {
+        if write && it.answer.is_none() && !it.cannot_apply {
             unknown.entry((all.session_of(op), it.xid)).or_default().push_back(op);
         }
     }
-    let known: HashSet<SessionId> = all.lines.iter().filter_map(|line| line.session).collect();
+    let known: HashSet<SessionId> = all.conns.iter().filter_map(|conn| conn.session).collect();
     let mut steps = Vec::with_capacity(txns.len());
     for txn in txns {
         let expected = Zxid(steps.len() as i64 + 1);
@@ -142,26 +142,32 @@ pub(super) fn by_transactions<'t>(
         if let Some(op) = asked.filter(|op| (all.session_of(*op), all.ops[*op].xid) != (txn.session, txn.xid))
         {
             let (operation, other) = (all.name(op), Some(name(txn)));
-            return Err(broken(Rule::Transactions, operation, other, "its own", "that of another request"));
+            return Err(broken(
+                Rule::Transactions,
+                operation,
+                other,
+                "its own transaction",
+                "that of another request",
+            ));
         }
         let mut unanswered = || unknown.get_mut(&(txn.session, txn.xid))?.pop_front();
         let cause = match (&txn.op, asked) {
             (_, Some(op)) => Cause::Request(op),
-            (TxnOp::CreateSession { .. }, _) => Cause::Nothing,
+            (TxnOp::CreateSession { .. }, _) => Cause::NoChange,
             (TxnOp::CloseSession { .. }, _) => {
                 unanswered().map_or(Cause::Expiry(txn.session), Cause::Request)
             }
-            (TxnOp::Delete { path }, _) if txn.session == SessionId(0) => Cause::Sweep(path),
-            (TxnOp::Error(_), _) if txn.session == SessionId(0) || perhaps.contains(&txn.zxid) => {
-                Cause::Nothing
+            (TxnOp::Delete { path }, _) if txn.session == SessionId(0) => Cause::Cleanup(path),
+            (TxnOp::Error(_), _) if txn.session == SessionId(0) || possible.contains(&txn.zxid) => {
+                Cause::NoChange
             }
             _ => match unanswered() {
                 Some(op) => Cause::Request(op),
                 None if known.contains(&txn.session) => {
-                    let expected = "a request of that session and that xid, once";
-                    return Err(broken(Rule::Transactions, name(txn), None, expected, "none is left"));
+                    let expected = "one request of that session with that xid";
+                    return Err(broken(Rule::Transactions, name(txn), None, expected, "none"));
                 }
-                None => Cause::Other(txn),
+                None => Cause::Foreign(txn),
             },
         };
         if let Cause::Request(op) = cause {
@@ -171,18 +177,24 @@ pub(super) fn by_transactions<'t>(
     }
     let last = Zxid(steps.len() as i64);
     if let Some((_, op)) = writes.into_iter().find(|(zxid, _)| *zxid > last) {
-        let expected = format!("a transaction, of which {last} is the last");
+        let expected = format!("a transaction, but the last one is {last}");
         return Err(broken(Rule::Transactions, all.name(op), None, &expected, "none"));
     }
-    all.in_request_order()?;
+    all.check_request_order()?;
     Ok(steps)
 }
 
-/// How a violation names a transaction.
+/// A transaction as a violation names it.
 pub(super) fn name(txn: &Txn) -> Operation {
-    let what = match &txn.op {
+    let description = match &txn.op {
         TxnOp::Error(code) => format!("transaction: {code:?}"),
         op => format!("transaction {op:?}"),
     };
-    Operation { conn: None, session: Some(txn.session), xid: Some(txn.xid), zxid: Some(txn.zxid), what }
+    Operation {
+        conn: None,
+        session: Some(txn.session),
+        xid: Some(txn.xid),
+        zxid: Some(txn.zxid),
+        description,
+    }
 }

@@ -1,4 +1,4 @@
-//! What a check can end with besides a verdict: a broken rule, or a question that cannot be answered.
+//! The errors of a check: a broken rule, or an undecided question.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use zoolet_proto::{SessionId, Xid, Zxid};
 use crate::testing::history::Conn;
 use crate::testing::model::Unmodelled;
 
-/// Why a history was not found good.
+/// Why a check did not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// A rule is broken.
     #[error("{0}")]
     Violation(Box<Violation>),
-    /// Whether all rules were kept cannot be told.
-    #[error("cannot tell: {0}")]
+    /// The history does not show whether every rule holds.
+    #[error("undecided: {0}")]
     Undecided(#[from] Undecided),
 }
 
 impl CheckError {
-    /// The rule that was broken, if one was.
+    /// The broken rule, if any.
     pub fn rule(&self) -> Option<Rule> {
         match self {
             Self::Violation(violation) => Some(violation.rule),
@@ -34,20 +34,19 @@ impl From<Violation> for CheckError {
     }
 }
 
-/// A rule of ZooKeeper that a history breaks.
-///
-/// The first operation is where it shows; the second, if there is one, is what it cannot stand beside.
+/// A rule of ZooKeeper that a history breaks: the operation that breaks it and, if there is one, the operation that it
+/// contradicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule.
+    /// The broken rule.
     pub rule: Rule,
-    /// Where it shows.
+    /// The operation that breaks it.
     pub operation: Operation,
-    /// What the operation contradicts.
+    /// The operation that this contradicts.
     pub other: Option<Operation>,
-    /// What should have been.
+    /// The expected outcome.
     pub expected: String,
-    /// What was.
+    /// The observed outcome.
     pub seen: String,
 }
 
@@ -58,7 +57,7 @@ impl fmt::Display for Violation {
         writeln!(f, "broken: {}", self.rule)?;
         writeln!(f, "  {}", self.operation)?;
         if let Some(other) = &self.other {
-            writeln!(f, "  beside {other}")?;
+            writeln!(f, "  contradicts {other}")?;
         }
         writeln!(f, "  expected: {}", self.expected)?;
         write!(f, "  seen:     {}", self.seen)
@@ -67,7 +66,7 @@ impl fmt::Display for Violation {
 
 macro_rules! rules {
     ($($row:ident = $text:literal;)*) => {
-        /// What must hold of every history.
+        /// A rule that every history keeps.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Rule { $(#[doc = $text] $row,)* }
@@ -81,49 +80,49 @@ macro_rules! rules {
 }
 
 rules! {
-    ReadableFrames = "what a server sends decodes";
-    RequestOrder = "replies come in the order of the requests, each request has one";
-    ZxidsNeverFall = "on a connection zxids never fall";
-    RealTime = "what was over before a request began is before it in the order of zxids";
+    ReadableFrames = "every message of a server decodes";
+    RequestOrder = "each request gets one reply, in request order";
+    ZxidsNeverFall = "zxids never decrease on a connection";
+    RealTime = "an operation that ended before a request began precedes it in the order of zxids";
     OwnZxid = "every write has a zxid of its own";
-    DenseZxids = "zxids are dense";
-    WriteResult = "a write answers what it does to the state of its zxid";
-    ReadResult = "a read answers from the state of its zxid";
-    Times = "a transaction has one time, not earlier than those before it";
-    Handshake = "a new session is nobody else's, one is taken up again as itself, or refused";
-    SessionEnd = "a session that has ended does and gets nothing more";
+    DenseZxids = "zxids have no gaps";
+    WriteResult = "the reply to a write is the result of applying it at its zxid";
+    ReadResult = "the reply to a read shows the state at its zxid";
+    Times = "a transaction has one time, no earlier than the transactions before it";
+    Handshake = "a new session has an id of its own; a session is resumed under its id, or refused";
+    SessionEnd = "a session has no effect and gets no reply after its end";
     EventBeforeReply = "an event comes before every reply that shows its change";
-    EventOwed = "a change is told to everybody who watches it";
-    EventUnasked = "an event tells a change to somebody who watches it";
-    CatchUp = "watches set again tell what has changed since, before their reply";
-    WatchResult = "a request about a watch answers from the watches of its connection";
-    Transactions = "every transaction of the server is a request's or the server's own, every write one of them";
+    EventDelivered = "every watcher of a change gets its event";
+    EventExpected = "only a watcher of a change gets its event";
+    CatchUp = "restored watches report missed changes before their reply";
+    WatchResult = "the reply to a request about watches shows the watches of its connection";
+    Transactions = "every write is one transaction, every other transaction is the server's own";
 }
 
 /// A request, an event or another step of a history, as a violation names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Its connection; `None` for what the server did by itself or for others.
+    /// Its connection; `None` for operations of the server or of clients outside of the history.
     pub conn: Option<Conn>,
-    /// Its session, as far as it is known.
+    /// Its session, if known.
     pub session: Option<SessionId>,
-    /// The number of the request.
+    /// The xid of the request.
     pub xid: Option<Xid>,
-    /// Where it stands in the order.
+    /// Its position in the order of zxids.
     pub zxid: Option<Zxid>,
-    /// What it is, in the words of the protocol.
-    pub what: String,
+    /// A description in the terms of the protocol.
+    pub description: String,
 }
 
 impl Operation {
-    pub(super) fn nameless(what: &str) -> Self {
-        Self { conn: None, session: None, xid: None, zxid: None, what: what.to_owned() }
+    pub(super) fn unidentified(description: &str) -> Self {
+        Self { conn: None, session: None, xid: None, zxid: None, description: description.to_owned() }
     }
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
+        f.write_str(&self.description)?;
         let mut separator = " (";
         let mut detail = |f: &mut fmt::Formatter<'_>, name: &str, value: Option<&dyn fmt::Display>| {
             let Some(value) = value else { return Ok(()) };
@@ -139,33 +138,33 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Why a check could not be made to its end.
+/// Why a check is undecided.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undecided {
-    /// A write was not answered, so it may have happened or not.
-    #[error("the outcome of {0} is unknown; the server's transactions would tell")]
+    /// A write has no reply, so its outcome is unknown.
+    #[error("the outcome of {0} is unknown; pass the server's transactions to decide it")]
     UnknownOutcome(Operation),
-    /// More zxids were taken than the history explains: by others, or by the server itself.
+    /// The history explains fewer zxids than were used: other clients or the server itself used the rest.
     #[error(
-        "{count} zxids, {first} among them, are of no known write and no known session; \
-         the server's transactions would tell"
+        "{count} zxids, {first} among them, belong to no known write or session; \
+         pass the server's transactions to decide it"
     )]
     UnknownTransactions {
-        /// How many, at least.
+        /// At least so many.
         count: usize,
         /// The first.
         first: Zxid,
     },
-    /// The given transactions do not go back to an empty database.
+    /// The given transactions do not begin at an empty database.
     #[error("the transactions begin at {0}, not at the first one")]
     LateStart(Zxid),
     /// The model of the tree has no answer.
-    #[error("{operation}: {what}")]
+    #[error("{operation}: {reason}")]
     Unmodelled {
-        /// To which operation.
+        /// The operation.
         operation: Operation,
-        /// Why not.
-        what: Unmodelled,
+        /// The reason.
+        reason: Unmodelled,
     },
 }

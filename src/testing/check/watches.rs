@@ -1,171 +1,179 @@
-//! Who watches what, and which events that owes them.
+//! The watches of all connections, and the events that a change triggers.
 
 use std::collections::{BTreeMap, HashMap};
 
 use zoolet_proto::{EventType, WatcherType};
 
-use crate::testing::model::Change;
+use crate::testing::model::TreeChange;
 
-/// A way of watching a path.
+/// What a watch reports, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// Once, changes of the znode: from getData and exists.
+pub(super) enum WatchMode {
+    /// One change of the znode: from getData and exists.
     Data,
-    /// Once, changes of its list of children: from getChildren.
+    /// One change of the list of children: from getChildren.
     Child,
-    /// Both, until it is removed.
+    /// All changes of both, until it is removed.
     Persistent,
-    /// Changes of the znode and of everything below, until it is removed.
+    /// All changes of the znode and its descendants, until it is removed.
     Recursive,
 }
 
-/// Every watch of every connection.
+/// The watches of all connections.
 #[derive(Default)]
 pub(super) struct Watches {
     by_path: HashMap<String, BTreeMap<Watcher, usize>>,
 }
 
-/// A watch on some path; with it is kept the request that set it.
+/// A watch on a path, stored with the request that set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Watcher {
-    line: usize,
-    kind: Kind,
-    /// Whether it may not be there: the reply that would tell was lost. Never used up then.
-    doubtful: bool,
+    conn: usize,
+    kind: WatchMode,
+    /// Whether it may not exist, as the reply was lost. Such a watch is never used up.
+    uncertain: bool,
 }
 
-/// An event that a connection must get.
+/// An event that a connection must receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owed {
-    pub(super) line: usize,
+pub(super) struct ExpectedEvent {
+    pub(super) conn: usize,
     pub(super) kind: EventType,
     pub(super) path: String,
     /// The request that set the watch.
     pub(super) by: usize,
-    /// Whether it may also not come.
-    pub(super) doubtful: bool,
+    /// Whether it may be absent.
+    pub(super) uncertain: bool,
 }
 
 /// Whether a connection has a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    Yes,
-    No,
-    Perhaps,
+pub(super) enum Presence {
+    Present,
+    Absent,
+    Possible,
 }
 
 impl Watches {
     /// Sets a watch. Setting it again changes nothing.
-    pub(super) fn add(&mut self, line: usize, path: &str, kind: Kind, by: usize, doubtful: bool) {
+    pub(super) fn add(&mut self, conn: usize, path: &str, kind: WatchMode, by: usize, uncertain: bool) {
         let watchers = self.by_path.entry(path.to_owned()).or_default();
-        watchers.entry(Watcher { line, kind, doubtful }).or_insert(by);
+        watchers.entry(Watcher { conn, kind, uncertain }).or_insert(by);
     }
 
-    /// Whether `line` has a watch of these kinds on exactly this path.
-    pub(super) fn find(&self, line: usize, path: &str, wanted: WatcherType) -> Found {
-        let has = |doubtful| {
+    /// Whether `conn` has a watch of these kinds on exactly this path.
+    pub(super) fn find(&self, conn: usize, path: &str, wanted: WatcherType) -> Presence {
+        let has = |uncertain| {
             let watchers = self.by_path.get(path);
             let mut wanted = kinds(wanted).iter();
             wanted.any(|kind| {
-                watchers.is_some_and(|set| set.contains_key(&Watcher { line, kind: *kind, doubtful }))
+                watchers.is_some_and(|set| set.contains_key(&Watcher { conn, kind: *kind, uncertain }))
             })
         };
         match (has(false), has(true)) {
-            (true, _) => Found::Yes,
-            (false, true) => Found::Perhaps,
-            (false, false) => Found::No,
+            (true, _) => Presence::Present,
+            (false, true) => Presence::Possible,
+            (false, false) => Presence::Absent,
         }
     }
 
-    /// Removes the watches of these kinds on exactly this path; with `perhaps` they may also stay.
-    pub(super) fn remove(&mut self, line: usize, path: &str, wanted: WatcherType, perhaps: bool) {
+    /// Removes the watches of these kinds on exactly this path. With `uncertain` they may also remain.
+    pub(super) fn remove(&mut self, conn: usize, path: &str, wanted: WatcherType, uncertain: bool) {
         let Some(watchers) = self.by_path.get_mut(path) else { return };
         for kind in kinds(wanted) {
-            let by = watchers.remove(&Watcher { line, kind: *kind, doubtful: false });
-            if perhaps {
-                by.map(|by| watchers.insert(Watcher { line, kind: *kind, doubtful: true }, by));
+            let by = watchers.remove(&Watcher { conn, kind: *kind, uncertain: false });
+            if uncertain {
+                by.map(|by| watchers.insert(Watcher { conn, kind: *kind, uncertain: true }, by));
             } else {
-                watchers.remove(&Watcher { line, kind: *kind, doubtful: true });
+                watchers.remove(&Watcher { conn, kind: *kind, uncertain: true });
             }
         }
     }
 
-    /// The events of one change, in order. One-shot watches are used up by it, and those of connections that are not
-    /// `alive` forgotten.
-    pub(super) fn trigger(&mut self, change: &Change, alive: &impl Fn(usize) -> bool) -> Vec<Owed> {
-        let Change { kind, path, readable, parent, parent_readable } = change;
-        let mut owed = Vec::new();
-        let mut owe = |told: BTreeMap<usize, (usize, bool)>, kind, path: &str, readable: bool| {
-            // Who may not read the znode learns nothing, though its watch is used up.
-            let told = told.into_iter().filter(|_| readable);
-            owed.extend(told.map(|(line, (by, doubtful))| Owed {
-                line,
+    /// The events of one change, in order. Removes one-shot watches that fire, and watches of connections that are not
+    /// `alive`.
+    pub(super) fn trigger(
+        &mut self,
+        change: &TreeChange,
+        alive: &impl Fn(usize) -> bool,
+    ) -> Vec<ExpectedEvent> {
+        let TreeChange { kind, path, readable, parent, parent_readable } = change;
+        let mut expected = Vec::new();
+        let mut add = |fired: BTreeMap<usize, (usize, bool)>, kind, path: &str, readable: bool| {
+            // Without read permission there is no event, though the watch is used up.
+            let fired = fired.into_iter().filter(|_| readable);
+            expected.extend(fired.map(|(conn, (by, uncertain))| ExpectedEvent {
+                conn,
                 kind,
                 path: path.to_owned(),
                 by,
-                doubtful,
+                uncertain,
             }));
         };
-        let told = self.fire(path, &[Kind::Data, Kind::Persistent, Kind::Recursive], alive);
+        let fired = self.fire(path, &[WatchMode::Data, WatchMode::Persistent, WatchMode::Recursive], alive);
         let mut children = match kind {
-            EventType::NodeDeleted => self.fire(path, &[Kind::Child, Kind::Persistent], alive),
+            EventType::NodeDeleted => self.fire(path, &[WatchMode::Child, WatchMode::Persistent], alive),
             _ => BTreeMap::new(),
         };
-        // One event for each connection, however many of its watches fit; a doubtful one may leave room for the other.
-        children.retain(|line, _| told.get(line).is_none_or(|(_, doubtful)| *doubtful));
-        owe(told, *kind, path, *readable);
-        owe(children, *kind, path, *readable);
+        // A connection gets one event, however many of its watches match. If one is uncertain, the other still counts.
+        children.retain(|conn, _| fired.get(conn).is_none_or(|(_, uncertain)| *uncertain));
+        add(fired, *kind, path, *readable);
+        add(children, *kind, path, *readable);
         if *kind != EventType::NodeDataChanged {
-            let told = self.fire(parent, &[Kind::Child, Kind::Persistent], alive);
-            owe(told, EventType::NodeChildrenChanged, parent, *parent_readable);
+            let fired = self.fire(parent, &[WatchMode::Child, WatchMode::Persistent], alive);
+            add(fired, EventType::NodeChildrenChanged, parent, *parent_readable);
         }
-        owed
+        expected
     }
 
-    /// The connections that watch `path` in one of these ways, each with the request that set the watch and whether that
-    /// is doubtful.
+    /// The connections with a watch of these kinds on `path`, each with the request that set it and whether that is
+    /// uncertain.
     fn fire(
         &mut self,
         path: &str,
-        kinds: &[Kind],
+        kinds: &[WatchMode],
         alive: &impl Fn(usize) -> bool,
     ) -> BTreeMap<usize, (usize, bool)> {
-        let mut told = BTreeMap::new();
+        let mut fired = BTreeMap::new();
         if let Some(watchers) = self.by_path.get_mut(path) {
             watchers.retain(|watcher, by| {
-                let fits = kinds.contains(&watcher.kind);
-                if fits && alive(watcher.line) {
-                    tell(&mut told, watcher, *by);
+                let matches = kinds.contains(&watcher.kind);
+                if matches && alive(watcher.conn) {
+                    add_watcher(&mut fired, watcher, *by);
                 }
-                let used_up = fits && !watcher.doubtful && matches!(watcher.kind, Kind::Data | Kind::Child);
-                alive(watcher.line) && !used_up
+                let used_up = matches
+                    && !watcher.uncertain
+                    && matches!(watcher.kind, WatchMode::Data | WatchMode::Child);
+                alive(watcher.conn) && !used_up
             });
         }
         let mut above = path;
-        while let Some(at) = above.rfind('/').filter(|_| kinds.contains(&Kind::Recursive) && above != "/") {
+        while let Some(at) =
+            above.rfind('/').filter(|_| kinds.contains(&WatchMode::Recursive) && above != "/")
+        {
             above = if at == 0 { "/" } else { &above[..at] };
             let Some(watchers) = self.by_path.get_mut(above) else { continue };
-            watchers.retain(|watcher, _| alive(watcher.line));
-            let recursive = watchers.iter().filter(|(watcher, _)| watcher.kind == Kind::Recursive);
-            recursive.for_each(|(watcher, by)| tell(&mut told, watcher, *by));
+            watchers.retain(|watcher, _| alive(watcher.conn));
+            let recursive = watchers.iter().filter(|(watcher, _)| watcher.kind == WatchMode::Recursive);
+            recursive.for_each(|(watcher, by)| add_watcher(&mut fired, watcher, *by));
         }
-        told
+        fired
     }
 }
 
-fn tell(told: &mut BTreeMap<usize, (usize, bool)>, watcher: &Watcher, by: usize) {
-    let entry = told.entry(watcher.line).or_insert((by, watcher.doubtful));
-    if entry.1 && !watcher.doubtful {
+fn add_watcher(watchers: &mut BTreeMap<usize, (usize, bool)>, watcher: &Watcher, by: usize) {
+    let entry = watchers.entry(watcher.conn).or_insert((by, watcher.uncertain));
+    if entry.1 && !watcher.uncertain {
         *entry = (by, false);
     }
 }
 
-fn kinds(wanted: WatcherType) -> &'static [Kind] {
+fn kinds(wanted: WatcherType) -> &'static [WatchMode] {
     match wanted {
-        WatcherType::Children => &[Kind::Child],
-        WatcherType::Data => &[Kind::Data],
-        WatcherType::Any => &[Kind::Data, Kind::Child, Kind::Persistent, Kind::Recursive],
-        WatcherType::Persistent => &[Kind::Persistent],
-        WatcherType::PersistentRecursive => &[Kind::Recursive],
+        WatcherType::Children => &[WatchMode::Child],
+        WatcherType::Data => &[WatchMode::Data],
+        WatcherType::Any => &[WatchMode::Data, WatchMode::Child, WatchMode::Persistent, WatchMode::Recursive],
+        WatcherType::Persistent => &[WatchMode::Persistent],
+        WatcherType::PersistentRecursive => &[WatchMode::Recursive],
     }
 }

@@ -1,5 +1,5 @@
-//! [`Model`]: ZooKeeper's tree, written to be obviously right. It shares nothing with the server but the records and
-//! the rules of paths.
+//! [`Model`]: ZooKeeper's tree, written to be obviously correct. It shares only the records and the rules of paths with the
+//! server.
 
 mod tree;
 
@@ -8,39 +8,40 @@ use zoolet_proto::{
     Acl, CreateMode, ErrorCode, EventType, OpCode, Perms, Reply, Request, SessionId, Stat, ZnodePath, Zxid,
 };
 
-use tree::{Node, Owner, SYSTEM, Tree, parent};
+use tree::{ModelNode, ModelOwner, ModelTree, SYSTEM, parent};
 
-/// The answer to a request: a body, or the error in the header.
+/// The reply to a request: a body, or the error in the header.
 pub type Outcome = Result<Reply, ErrorCode>;
 
-/// Something the [`Model`] does not know enough of to answer.
+/// A request that is beyond the [`Model`], and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unmodelled(&'static str);
 
-/// A naive tree of znodes: what a server of version 3.9 must have in it after the same writes.
+/// A naive tree of znodes: the state of a server of version 3.9 after the same writes.
 ///
-/// Unmodelled are ACLs of other schemes than `world`, quotas, and reconfig. It sweeps nothing by itself.
+/// It does not model ACLs of other schemes than `world`, quotas, and reconfig, and it deletes no container or TTL znode by
+/// itself.
 #[derive(Debug, Clone)]
 pub struct Model {
-    tree: Tree,
+    tree: ModelTree,
     extended_types: bool,
-    /// The transaction last written, and its time.
+    /// The latest transaction and its time.
     zxid: Zxid,
     time: i64,
-    /// What it has changed, oldest first.
-    changes: Vec<Change>,
+    /// The changes of the latest transaction, oldest first.
+    changes: Vec<TreeChange>,
 }
 
-/// A change that watches may tell of.
+/// A change that can trigger watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct TreeChange {
     /// `NodeCreated`, `NodeDeleted` or `NodeDataChanged`.
     pub(super) kind: EventType,
     pub(super) path: String,
-    /// Whether everybody may read the znode, and so learn of its change.
+    /// Whether every client may read the znode, and so is notified.
     pub(super) readable: bool,
-    /// The parent, and the same of it.
+    /// The parent, and whether every client may read it.
     pub(super) parent: String,
     pub(super) parent_readable: bool,
 }
@@ -59,9 +60,9 @@ impl From<ErrorCode> for Refusal {
 type Decided<T> = Result<T, Refusal>;
 
 impl Model {
-    /// The tree of an empty database. Znodes with a time to live may be created if `extended_types` are enabled.
+    /// The tree of an empty database. With `extended_types` it accepts znodes with a time to live.
     pub fn new(extended_types: bool) -> Self {
-        Self { tree: Tree::new(), extended_types, zxid: Zxid(0), time: 0, changes: Vec::new() }
+        Self { tree: ModelTree::new(), extended_types, zxid: Zxid(0), time: 0, changes: Vec::new() }
     }
 
     /// The paths of all znodes, sorted.
@@ -69,10 +70,10 @@ impl Model {
         self.tree.paths()
     }
 
-    /// Whether a server gives this request a zxid, be it granted or refused.
+    /// Whether this request takes a zxid, successful or refused.
     pub fn takes_zxid(request: &Request) -> bool {
         match request {
-            // Whether the whole is refused for the way a part is written is told by the first such part.
+            // The first malformed part decides how the whole multi is refused.
             Request::Multi(ops) => ops.iter().find_map(refused_whole).unwrap_or(true),
             Request::Create(_) | Request::Create2(_) | Request::CreateContainer(_) => true,
             Request::CreateTtl(_) | Request::Delete(_) | Request::DeleteContainer(_) => true,
@@ -82,7 +83,7 @@ impl Model {
         }
     }
 
-    /// Does what `request` of `session` asks for, as transaction `zxid` at `time`, or refuses it.
+    /// Applies `request` of `session` as transaction `zxid` at `time`, or refuses it.
     ///
     /// # Errors
     /// [`Unmodelled`]; a refusal is an [`Outcome`].
@@ -114,7 +115,7 @@ impl Model {
                 paths.iter().for_each(|path| self.remove(path));
                 return Ok(Ok(Reply::Empty));
             }
-            _ => return Err(Unmodelled("it is no write that the model knows")),
+            _ => return Err(Unmodelled("a write that the model does not know")),
         };
         outcome(self.step(session, &op, false).map(|result| match result {
             OpResult::Create(path) => Reply::Created(path),
@@ -124,17 +125,17 @@ impl Model {
         }))
     }
 
-    /// Deletes an empty container or a TTL znode whose time is over, as a server does by itself.
+    /// Deletes an empty container or an expired TTL znode, as a server does by itself.
     ///
     /// # Errors
-    /// What speaks against it.
-    pub fn sweep(&mut self, path: &str, zxid: Zxid, time: i64) -> Result<(), ErrorCode> {
+    /// Why the server may not delete it.
+    pub fn clean_up(&mut self, path: &str, zxid: Zxid, time: i64) -> Result<(), ErrorCode> {
         self.begin(zxid, time);
         let node = self.tree.node(path, Perms::NONE)?;
         match node.owner {
-            Owner::Container => {}
-            // Its time counts from the last setData, but data may be set between the look at it and the attempt.
-            Owner::Ttl(ttl) if time - node.ctime > ttl => {}
+            ModelOwner::Container => {}
+            // It expires relative to the last setData, but that can follow the server's check.
+            ModelOwner::Ttl(ttl) if time - node.ctime > ttl => {}
             _ => return Err(ErrorCode::BadArguments),
         }
         self.childless(path)?;
@@ -142,10 +143,10 @@ impl Model {
         Ok(())
     }
 
-    /// Answers a read of `session`, and leaves no watch.
+    /// Answers a read of `session`, without setting a watch.
     ///
     /// # Errors
-    /// [`Unmodelled`], for what depends on more than the tree.
+    /// [`Unmodelled`] for a request that depends on more than the tree.
     pub fn read(&self, session: SessionId, request: &Request) -> Result<Outcome, Unmodelled> {
         let tree = &self.tree;
         let found = |path: &str, perms| tree.node(path, perms).map(|node| (node, tree.stat(path, node)));
@@ -162,7 +163,7 @@ impl Model {
             Request::GetChildren2(get) => {
                 children(&get.path).map(|(names, stat)| Reply::Children2(names, stat))
             }
-            // Under the empty text, its alias, the root is counted as a znode below itself.
+            // With the empty path, its alias, the root counts itself.
             Request::GetAllChildrenNumber(get) if get.path.is_empty() => {
                 found("/", Perms::READ).map(|_| Reply::Count(tree.descendants("/") + 1))
             }
@@ -189,23 +190,23 @@ impl Model {
             Request::MultiRead(_) | Request::Multi(_) => Err(ErrorCode::MarshallingError),
             Request::Sync(sync) => Ok(Reply::Synced(sync.path.clone())),
             Request::Ping => Ok(Reply::Empty),
-            _ => return Err(Unmodelled("it asks for more than the tree")),
+            _ => return Err(Unmodelled("a request that depends on more than the tree")),
         })
     }
 
-    /// What the latest write has changed, in order.
-    pub(super) fn changes(&self) -> &[Change] {
+    /// The changes of the latest write, in order.
+    pub(super) fn changes(&self) -> &[TreeChange] {
         &self.changes
     }
 
-    /// When data and list of children of a znode were last changed, if there is such a znode.
+    /// The zxids of the last changes of a znode's data and list of children, if it exists.
     pub(super) fn last_changed(&self, path: &str) -> Option<(Zxid, Zxid)> {
         self.tree.node(path, Perms::NONE).ok().map(|node| (node.mzxid, node.pzxid))
     }
 
     fn begin(&mut self, zxid: Zxid, time: i64) {
         (self.zxid, self.time) = (zxid, time);
-        self.tree.settle();
+        self.tree.begin();
         self.changes.clear();
     }
 
@@ -231,7 +232,7 @@ impl Model {
         Ok(Ok(Reply::Multi(results)))
     }
 
-    /// One write, alone or as a part of a multi.
+    /// Applies one write, alone or as a part of a multi.
     fn step(&mut self, session: SessionId, op: &Op, in_multi: bool) -> Decided<OpResult> {
         match op {
             Op::Create(record) => self.create(session, OpCode::Create, record, 0, in_multi),
@@ -260,7 +261,7 @@ impl Model {
                 (node.mzxid, node.mtime) = (self.zxid, self.time);
                 let stat = self.tree.stat(&record.path, &node);
                 self.tree.put(&record.path, Some(node));
-                self.tell(EventType::NodeDataChanged, &record.path);
+                self.record_change(EventType::NodeDataChanged, &record.path);
                 Ok(OpResult::SetData(stat))
             }
             Op::Check(record) => {
@@ -281,41 +282,41 @@ impl Model {
         in_multi: bool,
     ) -> Decided<OpResult> {
         let mode = CreateMode::from_code(record.flags).ok_or(ErrorCode::BadArguments)?;
-        let plain = if mode.is_ephemeral() { Owner::Session(session) } else { Owner::Nobody };
+        let plain = if mode.is_ephemeral() { ModelOwner::Session(session) } else { ModelOwner::Nobody };
         let (owner, with_stat) = match op {
             _ if mode.is_ttl() && !self.extended_types => return Err(ErrorCode::Unimplemented.into()),
-            OpCode::CreateTtl if mode.is_ttl() && (1..1 << 40).contains(&ttl) => (Owner::Ttl(ttl), true),
+            OpCode::CreateTtl if mode.is_ttl() && (1..1 << 40).contains(&ttl) => (ModelOwner::Ttl(ttl), true),
             OpCode::CreateTtl if !in_multi => return Err(ErrorCode::BadArguments.into()),
             _ if mode.is_ttl() => return Err(ErrorCode::BadArguments.into()),
-            OpCode::CreateContainer => (Owner::Container, true),
-            _ if mode == CreateMode::Container && in_multi => (Owner::Container, true),
+            OpCode::CreateContainer => (ModelOwner::Container, true),
+            _ if mode == CreateMode::Container && in_multi => (ModelOwner::Container, true),
             _ => (plain, op == OpCode::Create2),
         };
         let mut path = record.path.clone();
         looks_like_a_path(&path)?;
         let acl = checked_acl(record.acl.as_deref().unwrap_or_default())?;
-        let above = parent(&path).to_owned();
-        let mut over = self.tree.node(&above, Perms::CREATE)?.clone();
+        let parent_path = parent(&path).to_owned();
+        let mut parent_node = self.tree.node(&parent_path, Perms::CREATE)?.clone();
         if mode.is_sequential() {
-            path += &format!("{:010}", over.creates);
+            path += &format!("{:010}", parent_node.creates);
         }
         valid(&path)?;
         if self.tree.node(&path, Perms::NONE).is_ok() {
             return Err(ErrorCode::NodeExists.into());
         }
-        if matches!(over.owner, Owner::Session(_)) {
+        if matches!(parent_node.owner, ModelOwner::Session(_)) {
             return Err(ErrorCode::NoChildrenForEphemerals.into());
         }
         if path.starts_with("/zookeeper/quota/") {
-            return Err(Refusal::Unmodelled(Unmodelled("it may set a quota")));
+            return Err(Refusal::Unmodelled(Unmodelled("it can set a quota")));
         }
-        over.creates += 1;
-        over.pzxid = self.zxid;
-        self.tree.put(&above, Some(over));
-        let node = Node::new(record.data.clone(), acl, owner, self.zxid, self.time);
+        parent_node.creates += 1;
+        parent_node.pzxid = self.zxid;
+        self.tree.put(&parent_path, Some(parent_node));
+        let node = ModelNode::new(record.data.clone(), acl, owner, self.zxid, self.time);
         let stat = self.tree.stat(&path, &node);
         self.tree.put(&path, Some(node));
-        self.tell(EventType::NodeCreated, &path);
+        self.record_change(EventType::NodeCreated, &path);
         Ok(if with_stat { OpResult::Create2(path, stat) } else { OpResult::Create(path) })
     }
 
@@ -324,7 +325,7 @@ impl Model {
         let node = self.tree.node(path, Perms::NONE)?;
         self.tree.node(parent(path), Perms::DELETE)?;
         self.childless(path)?;
-        if matches!(node.owner, Owner::Session(_)) {
+        if matches!(node.owner, ModelOwner::Session(_)) {
             return Err(ErrorCode::BadVersion.into());
         }
         self.remove(path);
@@ -344,19 +345,19 @@ impl Model {
     }
 
     fn remove(&mut self, path: &str) {
-        self.tell(EventType::NodeDeleted, path);
+        self.record_change(EventType::NodeDeleted, path);
         self.tree.put(path, None);
-        if let Ok(over) = self.tree.node(parent(path), Perms::NONE) {
-            let over = Node { pzxid: self.zxid, ..over.clone() };
-            self.tree.put(parent(path), Some(over));
+        if let Ok(parent_node) = self.tree.node(parent(path), Perms::NONE) {
+            let parent_node = ModelNode { pzxid: self.zxid, ..parent_node.clone() };
+            self.tree.put(parent(path), Some(parent_node));
         }
     }
 
-    fn tell(&mut self, kind: EventType, path: &str) {
+    fn record_change(&mut self, kind: EventType, path: &str) {
         let readable = |path| self.tree.node(path, Perms::READ).is_ok();
         let (path, parent) = (path.to_owned(), parent(path).to_owned());
         let (readable, parent_readable) = (readable(&path), readable(&parent));
-        self.changes.push(Change { kind, path, readable, parent, parent_readable });
+        self.changes.push(TreeChange { kind, path, readable, parent, parent_readable });
     }
 
     fn childless(&self, path: &str) -> Result<(), ErrorCode> {
@@ -372,7 +373,7 @@ fn outcome(decided: Decided<Reply>) -> Result<Outcome, Unmodelled> {
     }
 }
 
-/// Whether a part of a multi has the whole of it refused, and whether that takes a zxid.
+/// If this part makes a server refuse the whole multi: whether that takes a zxid.
 fn refused_whole(op: &Op) -> Option<bool> {
     match op {
         Op::Create(record) | Op::Create2(record) | Op::CreateContainer(record) => {
@@ -401,7 +402,7 @@ fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
     if expected == -1 || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
 }
 
-/// The list without duplicates; only what is true of everybody is modelled.
+/// The list without duplicates. The model knows only entries that apply to every client.
 fn checked_acl(acl: &[Acl]) -> Decided<Vec<Acl>> {
     let mut checked: Vec<Acl> = Vec::new();
     for entry in acl {
@@ -409,7 +410,7 @@ fn checked_acl(acl: &[Acl]) -> Decided<Vec<Acl>> {
             ("world", "anyone") if checked.contains(entry) => {}
             ("world", "anyone") => checked.push(entry.clone()),
             ("auth" | "digest" | "ip" | "sasl" | "x509", _) => {
-                return Err(Refusal::Unmodelled(Unmodelled("its ACL depends on who is who")));
+                return Err(Refusal::Unmodelled(Unmodelled("its ACL depends on the client's identity")));
             }
             _ => return Err(ErrorCode::InvalidAcl.into()),
         }

@@ -1,30 +1,30 @@
-//! The znodes of the model: where they are, who may do what with them, and how a change is taken back.
+//! The znodes of the model: positions, permissions and roll-back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Stat, Zxid};
 
-/// The znodes every tree has and none may lose.
+/// The znodes that always exist.
 pub(super) const SYSTEM: [&str; 4] = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
 const CONFIG: &str = SYSTEM[3];
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tree {
-    nodes: BTreeMap<String, Node>,
+pub(super) struct ModelTree {
+    nodes: BTreeMap<String, ModelNode>,
     /// Names by path of the parent.
     children: BTreeMap<String, BTreeSet<String>>,
     /// Paths of the ephemerals of each session.
     owned: BTreeMap<SessionId, BTreeSet<String>>,
-    /// What was replaced since [`Tree::settle`], oldest first.
-    undo: Vec<(String, Option<Node>)>,
+    /// Replaced znodes since [`ModelTree::begin`], oldest first.
+    undo: Vec<(String, Option<ModelNode>)>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(super) struct ModelNode {
     pub(super) data: Option<Bytes>,
     pub(super) acl: Vec<Acl>,
-    pub(super) owner: Owner,
+    pub(super) owner: ModelOwner,
     pub(super) czxid: Zxid,
     pub(super) mzxid: Zxid,
     pub(super) pzxid: Zxid,
@@ -32,20 +32,20 @@ pub(super) struct Node {
     pub(super) mtime: i64,
     pub(super) version: i32,
     pub(super) aversion: i32,
-    /// How many children it ever had.
+    /// How many children were ever created below it.
     pub(super) creates: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum ModelOwner {
     Nobody,
     Session(SessionId),
     Container,
     Ttl(i64),
 }
 
-impl Node {
-    pub(super) fn new(data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, zxid: Zxid, time: i64) -> Self {
+impl ModelNode {
+    pub(super) fn new(data: Option<Bytes>, acl: Vec<Acl>, owner: ModelOwner, zxid: Zxid, time: i64) -> Self {
         let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
         let (ctime, mtime) = (time, time);
         let (version, aversion, creates) = (0, 0, 0);
@@ -53,12 +53,12 @@ impl Node {
     }
 }
 
-impl Tree {
+impl ModelTree {
     /// The tree of an empty database.
     pub(super) fn new() -> Self {
         let mut tree = Self::default();
         for path in SYSTEM {
-            let mut node = Node::new(Some(Bytes::new()), Acl::open(), Owner::Nobody, Zxid(0), 0);
+            let mut node = ModelNode::new(Some(Bytes::new()), Acl::open(), ModelOwner::Nobody, Zxid(0), 0);
             if path == CONFIG {
                 (node.acl, node.aversion) = (Acl::read_only(), -1);
             }
@@ -71,8 +71,8 @@ impl Tree {
         self.nodes.keys().map(String::as_str)
     }
 
-    /// The znode at `path`, if everybody has one of `perms` on it.
-    pub(super) fn node(&self, path: &str, perms: Perms) -> Result<&Node, ErrorCode> {
+    /// The znode at `path`, if every client has one of `perms` on it.
+    pub(super) fn node(&self, path: &str, perms: Perms) -> Result<&ModelNode, ErrorCode> {
         let node = self.nodes.get(key(path)).ok_or(ErrorCode::NoNode)?;
         let allowed = perms == Perms::NONE || node.acl.iter().any(|entry| entry.perms.intersects(perms));
         if allowed { Ok(node) } else { Err(ErrorCode::NoAuth) }
@@ -92,7 +92,7 @@ impl Tree {
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
-    pub(super) fn stat(&self, path: &str, node: &Node) -> Stat {
+    pub(super) fn stat(&self, path: &str, node: &ModelNode) -> Stat {
         let children = self.children.get(key(path)).map_or(0, BTreeSet::len) as i64;
         Stat {
             czxid: node.czxid,
@@ -100,35 +100,35 @@ impl Tree {
             ctime: node.ctime,
             mtime: node.mtime,
             version: node.version,
-            // Creates and deletes. The system znodes were never created, and so bring it below zero.
+            // Creates plus deletes. System znodes were never created, so that it can be negative.
             cversion: (2 * node.creates - children) as i32,
             aversion: node.aversion,
-            ephemeral_owner: if let Owner::Session(id) = node.owner { id } else { SessionId(0) },
+            ephemeral_owner: if let ModelOwner::Session(id) = node.owner { id } else { SessionId(0) },
             data_length: node.data.as_ref().map_or(0, Bytes::len) as i32,
             num_children: children as i32,
             pzxid: node.pzxid,
         }
     }
 
-    /// Puts a znode in its place, or nothing.
-    pub(super) fn put(&mut self, path: &str, node: Option<Node>) {
-        let old = self.place(path, node);
+    /// Replaces or removes the znode at `path`.
+    pub(super) fn put(&mut self, path: &str, node: Option<ModelNode>) {
+        let old = self.replace(path, node);
         self.undo.push((path.to_owned(), old));
     }
 
-    /// From here on changes can be taken back.
-    pub(super) fn settle(&mut self) {
+    /// Begins a transaction: later changes can be rolled back.
+    pub(super) fn begin(&mut self) {
         self.undo.clear();
     }
 
-    /// Takes back what was changed.
+    /// Undoes all changes of the transaction.
     pub(super) fn roll_back(&mut self) {
         while let Some((path, node)) = self.undo.pop() {
-            self.place(&path, node);
+            self.replace(&path, node);
         }
     }
 
-    fn place(&mut self, path: &str, node: Option<Node>) -> Option<Node> {
+    fn replace(&mut self, path: &str, node: Option<ModelNode>) -> Option<ModelNode> {
         let name = path.rsplit('/').next().unwrap_or_default();
         if !name.is_empty() {
             let names = self.children.entry(parent(path).to_owned()).or_default();
@@ -143,17 +143,17 @@ impl Tree {
             Some(node) => self.nodes.insert(path.to_owned(), node),
             None => self.nodes.remove(path),
         };
-        if let Some(Owner::Session(session)) = old.as_ref().map(|node| node.owner) {
+        if let Some(ModelOwner::Session(session)) = old.as_ref().map(|node| node.owner) {
             self.owned.entry(session).or_default().remove(path);
         }
-        if let Some(Owner::Session(session)) = owner {
+        if let Some(ModelOwner::Session(session)) = owner {
             self.owned.entry(session).or_default().insert(path.to_owned());
         }
         old
     }
 }
 
-/// The empty text is an alias of the root.
+/// The empty path is an alias of the root.
 fn key(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }

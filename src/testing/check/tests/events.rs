@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_event_behind_the_reply_that_shows_its_change_is_found() {
+fn an_event_after_a_reply_that_shows_its_change_is_detected() {
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDataChanged, "/a");
         case.shift(at, case.reply_at(A, 3) + 1);
@@ -12,61 +12,61 @@ fn an_event_behind_the_reply_that_shows_its_change_is_found() {
 }
 
 #[test]
-fn an_event_that_does_not_come_is_found() {
-    let owed =
+fn a_missing_event_is_detected() {
+    let expected =
         [(EventType::NodeDataChanged, "/a"), (EventType::NodeCreated, "/w"), (EventType::NodeDeleted, "/e")];
-    for (kind, path) in owed {
+    for (kind, path) in expected {
         let rule = broken_by(|case| _ = case.entries.remove(case.event_at(A, kind, path)));
-        assert_eq!(rule, Rule::EventOwed, "{kind:?} {path}");
+        assert_eq!(rule, Rule::EventDelivered, "{kind:?} {path}");
     }
-    // The second of two that the watch sees, of a multi and of a single write.
+    // The second of two events of one watch: of a multi, and of a single write.
     for number in 0..2 {
         let rule = broken_by(|case| {
             let events = case.entries.iter().enumerate().filter(|(_, entry)| {
-                matches!(&entry.what, HistoryEvent::Event(_, event) if event.kind == EventType::NodeChildrenChanged && entry.conn == A)
+                matches!(&entry.event, HistoryEvent::Event(_, event) if event.kind == EventType::NodeChildrenChanged && entry.conn == A)
             });
             let at = events.map(|(at, _)| at).nth(number).expect("an event");
             case.entries.remove(at);
         });
-        assert_eq!(rule, Rule::EventOwed, "children of /w, {number}");
+        assert_eq!(rule, Rule::EventDelivered, "children of /w, {number}");
     }
 }
 
 #[test]
-fn an_event_that_nobody_asked_for_is_found() {
-    // For somebody else.
+fn an_event_without_a_watch_is_detected() {
+    // On another connection.
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeCreated, "/w");
         let event = HistoryEntry { conn: B, ..case.entries[at].clone() };
         case.entries.insert(case.request_at(B, 4) + 1, event);
     });
-    assert_eq!(rule, Rule::EventUnasked);
-    // Twice, of a watch that tells once.
+    assert_eq!(rule, Rule::EventExpected);
+    // A second event of a one-shot watch.
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDataChanged, "/a");
         case.entries.insert(at, case.entries[at].clone());
     });
-    assert_eq!(rule, Rule::EventUnasked);
-    // Of a later change, when the watch has told an earlier one.
+    assert_eq!(rule, Rule::EventExpected);
+    // An event of a later change, after the one-shot watch has fired.
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDataChanged, "/a");
-        let HistoryEvent::Event(_, event) = case.entries[at].what.clone() else { panic!("no event") };
+        let HistoryEvent::Event(_, event) = case.entries[at].event.clone() else { panic!("no event") };
         let at = case.event_at(A, EventType::NodeCreated, "/w");
-        let again = HistoryEntry { what: HistoryEvent::Event(Zxid(7), event), ..case.entries[at].clone() };
+        let again = HistoryEntry { event: HistoryEvent::Event(Zxid(7), event), ..case.entries[at].clone() };
         case.entries.insert(at, again);
     });
-    assert_eq!(rule, Rule::EventUnasked);
+    assert_eq!(rule, Rule::EventExpected);
 }
 
 #[test]
-fn an_event_that_tells_something_else_is_found() {
+fn an_event_of_the_wrong_type_is_detected() {
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDeleted, "/e");
-        if let HistoryEvent::Event(_, event) = &mut case.entries[at].what {
+        if let HistoryEvent::Event(_, event) = &mut case.entries[at].event {
             event.kind = EventType::NodeDataChanged;
         }
     });
-    assert_eq!(rule, Rule::EventUnasked);
+    assert_eq!(rule, Rule::EventExpected);
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn the_events_of_a_multi_come_in_the_order_of_its_parts() {
         let other = case.event_at(A, EventType::NodeChildrenChanged, "/w");
         case.entries.swap(one, other);
     });
-    assert!([Rule::EventOwed, Rule::EventUnasked].contains(&rule), "{rule}");
+    assert!([Rule::EventDelivered, Rule::EventExpected].contains(&rule), "{rule}");
 }
 
 #[test]
-fn an_event_before_the_reply_that_sets_its_watch_is_found() {
+fn an_event_before_the_reply_that_sets_its_watch_is_detected() {
     let rule = broken_by(|case| {
         let at = case.event_at(A, EventType::NodeDataChanged, "/a");
         case.shift(at, case.reply_at(A, 2));
@@ -89,25 +89,25 @@ fn an_event_before_the_reply_that_sets_its_watch_is_found() {
 }
 
 #[test]
-fn what_a_new_connection_has_missed_is_told_exactly() {
-    let missed = |case: &Case| case.event_at(AGAIN, EventType::NodeChildrenChanged, "/w");
-    // Not told.
+fn a_new_connection_gets_exactly_the_events_it_missed() {
+    let missed = |case: &Case| case.event_at(B_AGAIN, EventType::NodeChildrenChanged, "/w");
+    // A missing event.
     assert_eq!(broken_by(|case| _ = case.entries.remove(missed(case))), Rule::CatchUp);
-    // Told as something else.
+    // An event of the wrong type.
     let rule = broken_by(|case| {
         let at = missed(case);
-        if let HistoryEvent::Event(_, event) = &mut case.entries[at].what {
+        if let HistoryEvent::Event(_, event) = &mut case.entries[at].event {
             event.kind = EventType::NodeDeleted;
         }
     });
     assert_eq!(rule, Rule::CatchUp);
-    // Told behind the reply.
+    // An event after the reply.
     let rule = broken_by(|case| {
         let at = missed(case);
-        case.shift(at, case.reply_at(AGAIN, Xid::SET_WATCHES.0) + 1);
+        case.shift(at, case.reply_at(B_AGAIN, Xid::SET_WATCHES.0) + 1);
     });
     assert_eq!(rule, Rule::CatchUp);
-    // Told to whom nothing was set again.
+    // An event on a connection that restored no watch.
     let rule = broken_by(|case| {
         let event = case.entries[missed(case)].clone();
         let at = case.reply_at(A, 12);
@@ -117,14 +117,14 @@ fn what_a_new_connection_has_missed_is_told_exactly() {
 }
 
 #[test]
-fn an_event_that_was_on_its_way_at_the_end_is_not_missed() {
-    let mut case = good();
-    // The history ends before the last answers to A.
+fn an_event_in_flight_at_the_end_may_be_missing() {
+    let mut case = valid();
+    // The history ends before the last replies to A.
     let at = case.event_at(A, EventType::NodeDeleted, "/e");
     case.entries.truncate(at);
     assert_eq!(case.rules()[1], None);
     // Or between the two events of the multi.
-    let mut case = good();
+    let mut case = valid();
     let at = case.event_at(A, EventType::NodeChildrenChanged, "/w");
     case.entries.truncate(at);
     case.txns.truncate(7);

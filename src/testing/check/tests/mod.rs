@@ -1,4 +1,4 @@
-//! A good history, and every way to damage it: each must be found and named.
+//! A valid history and many ways to damage it: the checker must report the right rule for each.
 
 mod events;
 mod order;
@@ -16,13 +16,13 @@ use super::*;
 use crate::testing::{Conn, History, HistoryEvent};
 use crate::{AddWatchMode, Client, Server};
 
-/// Connections of the good history.
+/// The connections of the valid history.
 const A: Conn = Conn(0);
 const B: Conn = Conn(1);
-/// The connection with which B comes back.
-const AGAIN: Conn = Conn(2);
+/// The connection with which B reconnects.
+const B_AGAIN: Conn = Conn(2);
 
-/// A history with the transactions behind it.
+/// A history and the transactions of its server.
 #[derive(Clone)]
 struct Case {
     entries: Vec<HistoryEntry>,
@@ -43,7 +43,7 @@ async fn client(server: &Server, history: &History) -> Client {
     Client::connect(history.tap(server.in_process())).await.expect("a session")
 }
 
-/// What is recorded of a client that does `work`.
+/// The recording of a client that does `work`.
 fn recorded(work: impl AsyncFnOnce(&Server, &History, &Client)) -> Case {
     run(async {
         let (server, history) = (server().await, History::new());
@@ -53,8 +53,8 @@ fn recorded(work: impl AsyncFnOnce(&Server, &History, &Client)) -> Case {
     })
 }
 
-/// A bit of everything. The comments give the xid and, for writes and events, the zxid.
-fn good() -> Case {
+/// A history with some of everything. The comments give the xid and, for writes and events, the zxid.
+fn valid() -> Case {
     run(async {
         let (server, history) = (server().await, History::new());
         let a = client(&server, &history).await; // session, 1
@@ -87,13 +87,13 @@ fn good() -> Case {
         server.fixture().disconnect(b.session_id()).await.expect("a session");
         a.create("/w/y", "").await.expect("a11, b, an event for A");
         server.fixture().accept_connections();
-        b.get_ephemerals("/").await.expect("b9 behind the setWatches with the event that B has missed");
+        b.get_ephemerals("/").await.expect("b9 after the setWatches with the event that B has missed");
         children.changed().await.expect("an event");
         b.close().await.expect("b10, c, an event for A");
         watch.changed().await.expect("an event");
         a.sync("/").await.expect("a12");
         drop(stream);
-        a.close().await.expect("a13 behind the removeWatches, d");
+        a.close().await.expect("a13 after the removeWatches, d");
         Case { entries: history.entries(), txns: server.fixture().transactions() }
     })
 }
@@ -107,41 +107,41 @@ impl Case {
         Checker::new().transactions(&self.txns).check(&self.entries)
     }
 
-    /// The rule that is broken, to the history alone and with the transactions.
+    /// The broken rule, for the history alone and with the transactions.
     fn rules(&self) -> [Option<Rule>; 2] {
         let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());
         [rule(self.check()), rule(self.check_with_txns())]
     }
 
-    /// Whatever fits must be there.
-    fn find(&self, what: &str, fits: impl Fn(&HistoryEntry) -> bool) -> usize {
-        self.entries.iter().position(fits).unwrap_or_else(|| panic!("no {what} in the history"))
+    /// The index of the first match, which must exist.
+    fn find(&self, name: &str, matches: impl Fn(&HistoryEntry) -> bool) -> usize {
+        self.entries.iter().position(matches).unwrap_or_else(|| panic!("no {name} in the history"))
     }
 
     fn reply_at(&self, conn: Conn, xid: i32) -> usize {
         self.find("reply", |entry| {
             entry.conn == conn
-                && matches!(&entry.what, HistoryEvent::Reply(header, _) if header.xid == Xid(xid))
+                && matches!(&entry.event, HistoryEvent::Reply(header, _) if header.xid == Xid(xid))
         })
     }
 
     fn request_at(&self, conn: Conn, xid: i32) -> usize {
         self.find("request", |entry| {
             entry.conn == conn
-                && matches!(&entry.what, HistoryEvent::Request(incoming) if incoming.xid == Xid(xid))
+                && matches!(&entry.event, HistoryEvent::Request(incoming) if incoming.xid == Xid(xid))
         })
     }
 
     fn event_at(&self, conn: Conn, kind: EventType, path: &str) -> usize {
         self.find("event", |entry| {
-            let told = |event: &WatchedEvent| event.kind == kind && event.path == path;
-            entry.conn == conn && matches!(&entry.what, HistoryEvent::Event(_, event) if told(event))
+            let matches = |event: &WatchedEvent| event.kind == kind && event.path == path;
+            entry.conn == conn && matches!(&entry.event, HistoryEvent::Event(_, event) if matches(event))
         })
     }
 
     fn reply(&mut self, conn: Conn, xid: i32) -> (&mut ReplyHeader, &mut Reply) {
         let at = self.reply_at(conn, xid);
-        match &mut self.entries[at].what {
+        match &mut self.entries[at].event {
             HistoryEvent::Reply(header, Ok(reply)) => (header, reply),
             other => panic!("{other}"),
         }
@@ -154,7 +154,7 @@ impl Case {
         }
     }
 
-    /// Puts the entry at `from` in front of the one at `to`, at that time.
+    /// Moves the entry at `from` before the one at `to`, with its time.
     fn shift(&mut self, from: usize, to: usize) {
         let mut entry = self.entries.remove(from);
         let to = if from < to { to - 1 } else { to };
@@ -168,7 +168,7 @@ impl Case {
         let stat =
             |stat: &mut Stat| [&mut stat.czxid, &mut stat.mzxid, &mut stat.pzxid].into_iter().for_each(raise);
         for entry in &mut self.entries {
-            match &mut entry.what {
+            match &mut entry.event {
                 HistoryEvent::Reply(header, reply) => {
                     raise(&mut header.zxid);
                     match reply {
@@ -189,19 +189,19 @@ impl Case {
     }
 }
 
-/// The rule that both kinds of check name when a good history is damaged so.
+/// The rule that both kinds of check report after this damage to the valid history.
 #[track_caller]
 fn broken_by(damage: impl FnOnce(&mut Case)) -> Rule {
-    let mut case = good();
+    let mut case = valid();
     damage(&mut case);
     let [alone, with_txns] = case.rules();
-    assert_eq!(alone, with_txns, "what the transactions tell makes no difference");
-    alone.unwrap_or_else(|| panic!("the damage is not found: {:?}", case.check().err()))
+    assert_eq!(alone, with_txns, "the transactions make no difference");
+    alone.unwrap_or_else(|| panic!("the damage is not detected: {:?}", case.check().err()))
 }
 
 #[test]
-fn a_good_history_is_found_good() {
-    let case = good();
+fn a_valid_history_passes() {
+    let case = valid();
     for verdict in [case.check(), case.check_with_txns()] {
         let verdict = verdict.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((verdict.writes, verdict.events, verdict.unanswered), (11, 6, 0));
@@ -212,13 +212,13 @@ fn a_good_history_is_found_good() {
 
 #[test]
 fn a_violation_names_the_rule_and_both_operations() {
-    let mut case = good();
+    let mut case = valid();
     let at = case.event_at(A, EventType::NodeDataChanged, "/a");
     case.shift(at, case.reply_at(A, 4));
     let text = case.check().expect_err("a violation").to_string();
     let session = |conn: Conn| {
-        let found = case.entries.iter().find_map(|entry| match entry.what {
-            HistoryEvent::Welcome { session } if entry.conn == conn => Some(session),
+        let found = case.entries.iter().find_map(|entry| match entry.event {
+            HistoryEvent::ConnectResponse { session } if entry.conn == conn => Some(session),
             _ => None,
         });
         found.expect("a session")
@@ -226,9 +226,9 @@ fn a_violation_names_the_rule_and_both_operations() {
     let expected = format!(
         "broken: an event comes before every reply that shows its change\n  \
          event NodeDataChanged /a (session {0}, zxid 0x4, connection 0)\n  \
-         beside GetData(GetData {{ path: \"/a\", watch: false }}) (session {0}, xid 3, zxid 0x4, connection 0)\n  \
-         expected: it before anything of zxid 0x4 and later\n  \
-         seen:     it behind that",
+         contradicts GetData(GetData {{ path: \"/a\", watch: false }}) (session {0}, xid 3, zxid 0x4, connection 0)\n  \
+         expected: it before any message of zxid 0x4 or later\n  \
+         seen:     it after that message",
         session(A)
     );
     assert_eq!(text, expected);

@@ -1,12 +1,12 @@
-//! Damage to answers.
+//! Damage to the content of replies.
 
 use zoolet_proto::{ErrorCode, SessionId};
 
 use super::*;
 
 #[test]
-fn a_write_that_is_lost_shows_in_the_next_read() {
-    // The data and the Stat of before, under the zxid of after.
+fn a_lost_write_shows_in_the_next_read() {
+    // The data and the Stat from before the write, with the zxid after it.
     let rule = broken_by(|case| {
         let before = case.reply(A, 2).1.clone();
         *case.reply(B, 2).1 = before;
@@ -15,7 +15,7 @@ fn a_write_that_is_lost_shows_in_the_next_read() {
 }
 
 #[test]
-fn every_wrong_field_of_a_stat_is_found() {
+fn every_wrong_field_of_a_stat_is_detected() {
     let fields: [fn(&mut Stat); 11] = [
         |stat| stat.czxid.0 += 1,
         |stat| stat.mzxid.0 += 1,
@@ -36,7 +36,7 @@ fn every_wrong_field_of_a_stat_is_found() {
 }
 
 #[test]
-fn half_a_multi_is_found() {
+fn half_a_multi_is_detected() {
     // A reader sees one znode of the multi and not the other.
     let rule = broken_by(|case| {
         let (_, reply) = case.reply(A, 8);
@@ -44,7 +44,7 @@ fn half_a_multi_is_found() {
         (*names, stat.num_children) = (Default::default(), 0);
     });
     assert_eq!(rule, Rule::ReadResult);
-    // A refused one answers as if its first part had been done.
+    // The reply to a refused multi claims that its first part was done.
     let rule = broken_by(|case| {
         let done = case.reply(B, 4).1.clone();
         let (_, reply) = case.reply(B, 6);
@@ -55,7 +55,7 @@ fn half_a_multi_is_found() {
 }
 
 #[test]
-fn a_sequence_number_that_is_given_twice_is_found() {
+fn a_duplicate_sequence_number_is_detected() {
     let rule = broken_by(|case| {
         let (_, Reply::Created2(one, _)) = case.reply(A, 4) else { panic!("no create") };
         let one = one.clone();
@@ -66,14 +66,14 @@ fn a_sequence_number_that_is_given_twice_is_found() {
 }
 
 #[test]
-fn a_wrong_refusal_is_found() {
+fn a_wrong_error_code_is_detected() {
     let rule = broken_by(|case| case.reply(B, 5).0.err = ErrorCode::NoNode.code());
     assert_eq!(rule, Rule::WriteResult);
-    // Not refused at all.
+    // Success instead of an error.
     let rule = broken_by(|case| {
-        let made = case.reply(A, 1).1.clone();
+        let created = case.reply(A, 1).1.clone();
         let (header, reply) = case.reply(B, 5);
-        (header.err, *reply) = (0, made);
+        (header.err, *reply) = (0, created);
     });
     assert_eq!(rule, Rule::WriteResult);
     let rule = broken_by(|case| case.reply(A, 3).0.err = ErrorCode::NoNode.code());
@@ -81,9 +81,9 @@ fn a_wrong_refusal_is_found() {
 }
 
 #[test]
-fn an_ephemeral_that_is_not_its_owners_is_found() {
+fn a_missing_ephemeral_of_the_session_is_detected() {
     let rule = broken_by(|case| {
-        let (_, Reply::Ephemerals(paths)) = case.reply(AGAIN, 9) else { panic!("no ephemerals") };
+        let (_, Reply::Ephemerals(paths)) = case.reply(B_AGAIN, 9) else { panic!("no ephemerals") };
         assert_eq!(std::mem::take(paths), ["/e"]);
     });
     assert_eq!(rule, Rule::ReadResult);
@@ -91,22 +91,22 @@ fn an_ephemeral_that_is_not_its_owners_is_found() {
 
 #[test]
 fn lists_may_come_in_any_order() {
-    let mut case = good();
+    let mut case = valid();
     let (_, Reply::Children2(names, _)) = case.reply(A, 6) else { panic!("no children") };
-    let turned: Vec<String> = names.iter().collect();
-    *names = turned.iter().rev().map(String::as_str).collect();
-    assert_ne!(turned[0], names.iter().next().expect("a name"));
+    let original: Vec<String> = names.iter().collect();
+    *names = original.iter().rev().map(String::as_str).collect();
+    assert_ne!(original[0], names.iter().next().expect("a name"));
     assert_eq!(case.rules(), [None; 2]);
 }
 
 #[test]
-fn a_wrong_answer_about_a_watch_is_found() {
+fn a_wrong_reply_about_a_watch_is_detected() {
     let rule = broken_by(|case| case.reply(A, 9).0.err = ErrorCode::NoWatcher.code());
     assert_eq!(rule, Rule::WatchResult);
-    // Of a watch that nobody has set.
+    // Success for a watch that does not exist.
     let rule = broken_by(|case| {
         let at = case.request_at(A, 9);
-        let HistoryEvent::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
+        let HistoryEvent::Request(incoming) = &mut case.entries[at].event else { panic!("no request") };
         let Ok(zoolet_proto::Request::CheckWatches(check)) = &mut incoming.body else {
             panic!("{incoming:?}")
         };
@@ -116,14 +116,14 @@ fn a_wrong_answer_about_a_watch_is_found() {
 }
 
 #[test]
-fn what_does_not_decode_cannot_be_done() {
+fn a_request_that_does_not_decode_cannot_succeed() {
     let undecodable = |case: &mut Case| {
         let at = case.request_at(A, 3);
-        let HistoryEvent::Request(incoming) = &mut case.entries[at].what else { panic!("no request") };
+        let HistoryEvent::Request(incoming) = &mut case.entries[at].event else { panic!("no request") };
         incoming.body = Err(zoolet_proto::DecodeError::Malformed);
     };
     assert_eq!(broken_by(undecodable), Rule::ReadResult);
-    let mut refused = good();
+    let mut refused = valid();
     undecodable(&mut refused);
     refused.reply(A, 3).0.err = ErrorCode::MarshallingError.code();
     assert_eq!(refused.rules(), [None; 2]);
@@ -131,7 +131,7 @@ fn what_does_not_decode_cannot_be_done() {
 }
 
 #[test]
-fn a_transaction_with_two_times_is_found() {
+fn a_transaction_with_two_times_is_detected() {
     let rule = broken_by(|case| {
         let stat = case.stat(B, 2);
         stat.mtime += 1;

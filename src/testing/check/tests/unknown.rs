@@ -1,4 +1,4 @@
-//! Writes whose outcome nobody was told, and what the server does by itself.
+//! Writes whose outcome no client knows, and what the server does by itself.
 
 use zoolet_proto::{Acl, OpCode, Perms};
 
@@ -6,18 +6,18 @@ use super::*;
 use crate::server::fault::op;
 
 #[test]
-fn a_write_without_a_reply_is_undecided_until_the_transactions_tell() {
+fn a_write_without_a_reply_is_undecided_without_the_transactions() {
     let outcomes = [true, false].map(|happens| {
         let case = recorded(async |server, _, zk| {
             zk.create("/a", "one").await.expect("a znode");
             let fault = server.fixture().faults().on(op(OpCode::SetData).nth(1));
             let placed = if happens { fault.lose_reply() } else { fault.drop_request() };
             placed.expect("a fault");
-            zk.set_data("/a", "two").await.expect_err("nobody knows");
+            zk.set_data("/a", "two").await.expect_err("unknown outcome");
             zk.get_data("/a").await.expect("one or two");
             zk.close().await.expect("an end");
         });
-        let error = case.check().expect_err("an open question");
+        let error = case.check().expect_err("undecided");
         let unknown =
             matches!(&error, CheckError::Undecided(Undecided::UnknownOutcome(op)) if op.xid == Some(Xid(2)));
         assert!(unknown, "{error}");
@@ -28,29 +28,29 @@ fn a_write_without_a_reply_is_undecided_until_the_transactions_tell() {
 }
 
 #[test]
-fn a_write_of_a_session_that_has_moved_away_changes_nothing_whether_that_is_told_or_not() {
+fn a_write_of_a_moved_session_changes_nothing_with_or_without_a_reply() {
     let mut case = recorded(async |server, _, zk| {
         server.fixture().move_session(zk.session_id()).await.expect("a session");
         zk.create("/a", "one").await.expect_err("moved");
         assert_eq!(zk.exists("/a").await.expect("an answer"), None);
     });
-    let told = case.reply_at(A, 1);
-    assert!(matches!(&case.entries[told].what, HistoryEvent::Reply(header, _) if header.err == -118));
+    let reply = case.reply_at(A, 1);
+    assert!(matches!(&case.entries[reply].event, HistoryEvent::Reply(header, _) if header.err == -118));
     assert_eq!(case.rules()[1], None);
-    case.entries.remove(told);
+    case.entries.remove(reply);
     assert_eq!(case.rules()[1], None);
     assert!(case.check_with_txns().is_ok());
 }
 
 #[test]
-fn a_write_without_a_reply_stands_behind_what_was_seen_before_it() {
+fn a_write_without_a_reply_follows_what_its_client_saw_before() {
     let mut case = recorded(async |server, _, zk| {
         zk.create("/a", "one").await.expect("a znode");
         server.fixture().faults().on(op(OpCode::SetData).nth(1)).lose_reply().expect("a fault");
-        zk.set_data("/a", "two").await.expect_err("nobody knows");
+        zk.set_data("/a", "two").await.expect_err("unknown outcome");
     });
     assert_eq!(case.rules()[1], None);
-    // As if the write had come before the create.
+    // As if the write had been executed before the create.
     let (create, set) = (case.txns[1].clone(), case.txns[2].clone());
     case.txns[1] = Txn { zxid: create.zxid, ..set };
     case.txns[2] = Txn { zxid: set.zxid, ..create };
@@ -59,12 +59,12 @@ fn a_write_without_a_reply_stands_behind_what_was_seen_before_it() {
 }
 
 #[test]
-fn a_write_without_a_reply_stands_behind_what_others_had_seen_before_it() {
+fn a_write_without_a_reply_follows_what_other_clients_saw_before() {
     let mut case = recorded(async |server, history, zk| {
         let other = client(server, history).await;
         zk.create("/a", "one").await.expect("a znode");
         server.fixture().faults().on(op(OpCode::Create2).nth(1)).lose_reply().expect("a fault");
-        other.create("/b", "").await.expect_err("nobody knows");
+        other.create("/b", "").await.expect_err("unknown outcome");
     });
     assert_eq!(case.rules()[1], None);
     let (one, other) = (case.txns[2].clone(), case.txns[3].clone());
@@ -72,21 +72,21 @@ fn a_write_without_a_reply_stands_behind_what_others_had_seen_before_it() {
     case.txns[3] = Txn { zxid: other.zxid, ..one };
     let (header, Reply::Created2(_, stat)) = case.reply(A, 1) else { panic!("no create") };
     (header.zxid, stat.czxid, stat.mzxid, stat.pzxid) = (Zxid(4), Zxid(4), Zxid(4), Zxid(4));
-    // What was seen before: the create, which is now the later one.
+    // The create was seen before, and is now the later one.
     assert_eq!(case.rules()[1], Some(Rule::RealTime));
 }
 
 #[test]
-fn what_is_sent_behind_a_close_was_never_executed() {
-    let mut case = good();
-    let behind = HistoryEntry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
+fn a_request_after_a_close_is_never_executed() {
+    let mut case = valid();
+    let late = HistoryEntry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
     let at = case.entries.len() - 1;
-    case.entries.insert(at, HistoryEntry { at: case.entries[at].at, ..behind });
+    case.entries.insert(at, HistoryEntry { at: case.entries[at].at, ..late });
     assert_eq!(case.check().map(|verdict| verdict.unanswered), Ok(1));
 }
 
 #[test]
-fn a_session_that_nobody_saw_served_may_hide_an_expiry() {
+fn a_session_without_a_reply_may_hide_an_expiry() {
     let case = recorded(async |server, history, zk| {
         let other = client(server, history).await;
         other.create("/e", "").ephemeral().await.expect("a znode");
@@ -94,13 +94,13 @@ fn a_session_that_nobody_saw_served_may_hide_an_expiry() {
         assert_eq!(zk.exists("/e").await.expect("an answer"), None);
         client(server, history).await;
     });
-    let error = case.check().expect_err("an open question");
+    let error = case.check().expect_err("undecided");
     assert!(matches!(error, CheckError::Undecided(Undecided::UnknownTransactions { .. })), "{error}");
     assert_eq!(case.rules()[1], None);
 }
 
 #[test]
-fn the_ephemerals_of_a_session_may_go_in_any_order() {
+fn the_ephemerals_of_a_session_are_deleted_in_any_order() {
     let mut case = recorded(async |server, history, zk| {
         let other = client(server, history).await;
         let stream = zk.add_watch("/", AddWatchMode::PersistentRecursive).await.expect("a watch");
@@ -118,7 +118,7 @@ fn the_ephemerals_of_a_session_may_go_in_any_order() {
 }
 
 #[test]
-fn an_expiry_takes_the_ephemerals_and_tells_the_watchers() {
+fn an_expiry_deletes_the_ephemerals_and_notifies_watchers() {
     let mut case = recorded(async |server, history, zk| {
         let other = client(server, history).await;
         other.create("/e", "").ephemeral().await.expect("a znode");
@@ -127,18 +127,18 @@ fn an_expiry_takes_the_ephemerals_and_tells_the_watchers() {
         watch.changed().await.expect("an event");
         zk.exists("/e").await.expect("none");
     });
-    let error = case.check().expect_err("an open question");
+    let error = case.check().expect_err("undecided");
     assert!(
         matches!(error, CheckError::Undecided(Undecided::UnknownTransactions { count: 1, .. })),
         "{error}"
     );
     assert_eq!(case.rules()[1], None);
     case.entries.remove(case.event_at(A, EventType::NodeDeleted, "/e"));
-    assert_eq!(case.rules()[1], Some(Rule::EventOwed));
+    assert_eq!(case.rules()[1], Some(Rule::EventDelivered));
 }
 
 #[test]
-fn the_writes_of_those_who_are_not_recorded_count_with_the_transactions() {
+fn writes_of_unrecorded_clients_count_with_the_transactions() {
     let case = recorded(async |server, _, zk| {
         server.fixture().set("/a/b", "direct").await.expect("a write");
         zk.get_data("/a/b").await.expect("a znode");
@@ -146,12 +146,12 @@ fn the_writes_of_those_who_are_not_recorded_count_with_the_transactions() {
         zk.get_children("/").await.expect("a list");
     });
     assert_eq!(case.rules()[1], None);
-    assert_eq!(case.rules()[0], None, "undecided, and so no violation");
+    assert_eq!(case.rules()[0], None, "undecided is not a violation");
     assert!(case.check().is_err());
 }
 
 #[test]
-fn containers_and_znodes_with_a_time_to_live_may_go_by_themselves() {
+fn the_server_may_delete_containers_and_ttl_znodes() {
     let case = run(async {
         let settings =
             Server::builder().extended_types(true).container_check_interval(Duration::from_secs(5));
@@ -167,12 +167,12 @@ fn containers_and_znodes_with_a_time_to_live_may_go_by_themselves() {
     });
     let checker = Checker::new().transactions(&case.txns).extended_types(true);
     checker.check(&case.entries).unwrap_or_else(|error| panic!("{error}"));
-    // A server without extended types makes none.
+    // A server without extended types creates none.
     assert_eq!(case.rules()[1], Some(Rule::WriteResult));
 }
 
 #[test]
-fn replies_that_are_withheld_must_be_taken_for_granted() {
+fn withheld_replies_must_be_declared() {
     let case = recorded(async |server, history, zk| {
         zk.create("/a", "one").await.expect("a znode");
         server.fixture().faults().on(op(OpCode::GetData)).withhold_reply().expect("a fault");
@@ -185,9 +185,9 @@ fn replies_that_are_withheld_must_be_taken_for_granted() {
         _ = zk.exists("/a").timeout(Duration::from_secs(1)).await;
         other.close().await.expect("an end");
     });
-    let told =
-        case.entries.iter().any(|entry| entry.conn == A && matches!(entry.what, HistoryEvent::Event(..)));
-    assert!(told, "the watch was set, though nobody was told");
+    let notified =
+        case.entries.iter().any(|entry| entry.conn == A && matches!(entry.event, HistoryEvent::Event(..)));
+    assert!(notified, "the watch is set although its reply is missing");
     let checker = Checker::new().transactions(&case.txns);
     let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());
     assert_eq!(rule(checker.check(&case.entries)), Some(Rule::RequestOrder));
@@ -195,17 +195,17 @@ fn replies_that_are_withheld_must_be_taken_for_granted() {
 }
 
 #[test]
-fn what_the_model_does_not_know_is_undecided() {
+fn an_unmodelled_request_is_undecided() {
     let case = recorded(async |_, _, zk| {
         zk.add_auth("digest", "bob:pw").await.expect("an identity");
         zk.create("/a", "").acl(Acl::creator_all()).await.expect("a znode");
     });
-    let error = case.check().expect_err("an open question");
+    let error = case.check().expect_err("undecided");
     assert!(matches!(error, CheckError::Undecided(Undecided::Unmodelled { .. })), "{error}");
 }
 
 #[test]
-fn acls_of_everybody_are_known() {
+fn acls_for_every_client_are_modelled() {
     let case = recorded(async |_, _, zk| {
         let (_, _, watch) = {
             zk.create("/a", "").await.expect("a znode");
@@ -214,7 +214,7 @@ fn acls_of_everybody_are_known() {
         let acl = vec![Acl::new(Perms::WRITE | Perms::ADMIN, "world", "anyone")];
         zk.set_acl("/a", acl).await.expect("a write");
         zk.get_data("/a").await.expect_err("no permission");
-        zk.set_data("/a", "unseen").await.expect("a write that tells nobody");
+        zk.set_data("/a", "unseen").await.expect("a write without an event");
         zk.create("/a/b", "").await.expect_err("no permission");
         drop(watch);
         zk.close().await.expect("an end");
