@@ -1,9 +1,5 @@
-//! A ZooKeeper you embed: a server in your process, an async client, and locks that run unchanged on it and on a real
-//! ensemble.
-//!
-//! - [`Server`]: a standalone server that existing clients cannot tell from Apache ZooKeeper 3.9.
-//! - [`Client`]: pipelined, cancel-safe, resumes its session over reconnects.
-//! - [`Lock`]: the fair lock, with a fencing token and a notice of loss.
+//! A ZooKeeper that you embed: a server in your process, an async client, and locks that run unchanged on it and on an
+//! Apache ensemble.
 //!
 //! ```
 //! use zoolet::{Client, Lock, Server};
@@ -25,19 +21,36 @@
 //! # }
 //! ```
 //!
-//! The three crates behind it can be used on their own: [`server`], [`client`], [`recipes`].
+//! # Map
+//!
+//! | to | use | in |
+//! | --- | --- | --- |
+//! | run a server | [`Server`], [`ServerBuilder`] | [`server`] |
+//! | connect, read, write, watch | [`Client`], [`ConnectOptions`](client::ConnectOptions), [`Create`](client::Create), [`Multi`](client::Multi), [`Watch`](client::Watch) | [`client`] |
+//! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
+//! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
+//! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
+//! | inject faults | [`Faults`](testing::Faults), [`Matcher`](testing::Matcher), [`Action`](testing::Action) | [`testing`] |
+//! | inspect a server | [`Fixture`](testing::Fixture) | [`testing::fixture`] |
+//! | check a history of requests | [`History`](testing::History), [`Checker`](testing::Checker), [`Model`](testing::Model) | [`testing`] |
+//!
+//! # Features
+//!
+//! `server`, `client` and `recipes` are on by default, `testing` is not. Without default features each works alone; `recipes`
+//! includes `client`, and `testing` includes `server` and `client`. The module of a feature has all its public items; the
+//! most common ones are here as well.
 
 #[cfg(feature = "testing")]
 pub mod testing;
 
 #[cfg(feature = "client")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use zoolet_client as client;
 #[cfg(feature = "recipes")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use zoolet_recipes as recipes;
 #[cfg(feature = "server")]
-#[doc(no_inline)]
+#[doc(inline)]
 pub use zoolet_server as server;
 
 #[cfg(feature = "client")]
@@ -54,3 +67,7 @@ pub use zoolet_recipes::{
 pub use zoolet_server::Clock;
 #[cfg(feature = "server")]
 pub use zoolet_server::{Server, ServerBuilder, StartError};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

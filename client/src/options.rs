@@ -155,9 +155,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Seeds everything that is random here, so that a test repeats: the choice of hosts, the jitter of pauses, and
-    /// [`Client::random_u128`], from which locks draw their names. With the same calls, answers and times a client of
-    /// the same seed sends the same bytes.
+    /// Seeds all random choices, so that a test repeats: the order of hosts, the jitter of back-off, and the names of locks.
+    /// With the same calls, replies and times, a client with the same seed sends the same bytes.
     ///
     /// Default: from the system.
     pub fn seed(mut self, seed: u64) -> Self {
