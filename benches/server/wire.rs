@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_proto::frame::{self, PREFIX};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
-use zoolet_proto::{ErrorCode, Jute, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid, jute};
 
 const READ_AHEAD: usize = 16 * 1024;
 const SESSION_TIMEOUT_MS: i32 = 30_000;
@@ -69,8 +69,8 @@ impl Wire {
         request.encode_frame(&mut wire.outbox);
         wire.flush().await?;
         let frame = wire.frame().await?;
-        match ConnectResponse::parse(&frame) {
-            Ok((_, response)) if !response.is_refusal() => Ok(wire),
+        match jute::parse::<ConnectResponse>(&frame) {
+            Ok(response) if !response.is_refusal() => Ok(wire),
             _ => Err(io::Error::other("the server refused a session")),
         }
     }

@@ -6,9 +6,11 @@ use std::ops::BitOr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::BytesMut;
+use nom::Parser;
 use sha1::{Digest, Sha1};
 
-use crate::jute::{DecodeError, Jute, Parsed, put_str, refuse};
+use crate::codec::{Codec, Parsed};
+use crate::jute::DecodeError;
 
 /// A set of permissions. Bits without a meaning are kept as they came.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,27 +138,24 @@ impl fmt::Debug for Acl {
     }
 }
 
-impl Jute for Acl {
+impl Codec for Acl {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        let (i, perms) = i32::parse(i)?;
-        let (i, scheme) = Option::<String>::parse(i)?;
-        let (i, id) = Option::<String>::parse(i)?;
-        // A null scheme is refused like an unknown one, so it need not survive as null.
-        let scheme = scheme.unwrap_or_default();
-        let id = match id {
-            Some(id) => id,
-            None if ["world", "digest", "ip"].contains(&scheme.as_str()) => {
-                return refuse(DecodeError::NullId);
-            }
-            None => String::new(),
-        };
-        Ok((i, Self { perms: Perms(perms), scheme, id }))
+        (i32::parse, Option::<String>::parse, Option::<String>::parse)
+            .map_res(|(perms, scheme, id)| {
+                // A null scheme is refused like an unknown one, so it need not survive as null.
+                let scheme = scheme.unwrap_or_default();
+                if id.is_none() && ["world", "digest", "ip"].contains(&scheme.as_str()) {
+                    return Err(DecodeError::NullId);
+                }
+                Ok(Self { perms: Perms(perms), scheme, id: id.unwrap_or_default() })
+            })
+            .parse(i)
     }
 
-    fn encode(&self, out: &mut BytesMut) {
-        self.perms.0.encode(out);
-        put_str(&self.scheme, out);
-        put_str(&self.id, out);
+    fn put(&self, out: &mut BytesMut) {
+        self.perms.0.put(out);
+        self.scheme.put(out);
+        self.id.put(out);
     }
 }
 

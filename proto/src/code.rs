@@ -2,10 +2,6 @@
 
 use std::fmt;
 
-use bytes::BytesMut;
-
-use crate::jute::{DecodeError, Jute, Parsed, refuse};
-
 /// An enumeration of wire numbers in which each has a name and nothing else is legal.
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$row_meta:meta])* $row:ident = $code:literal,)* }) => {
@@ -32,89 +28,18 @@ macro_rules! closed {
             }
         }
 
-        impl Jute for $name {
-            fn parse(i: &[u8]) -> Parsed<'_, Self> {
-                let (i, code) = i32::parse(i)?;
-                match Self::from_code(code) {
-                    Some(value) => Ok((i, value)),
-                    None => refuse(DecodeError::Malformed),
-                }
+        impl $crate::codec::Codec for $name {
+            fn parse(i: &[u8]) -> $crate::codec::Parsed<'_, Self> {
+                nom::Parser::parse(&mut nom::combinator::map_opt(<i32 as $crate::codec::Codec>::parse, Self::from_code), i)
             }
 
-            fn encode(&self, out: &mut BytesMut) {
-                self.code().encode(out);
+            fn put(&self, out: &mut bytes::BytesMut) {
+                self.code().put(out);
             }
         }
     };
 }
-
-closed! {
-    /// What a request asks for (`ZooDefs.OpCode`).
-    OpCode {
-        /// Creates a znode; the reply has its path.
-        Create = 1,
-        /// Deletes a znode.
-        Delete = 2,
-        /// Asks for the [`Stat`](crate::Stat) of a znode.
-        Exists = 3,
-        /// Reads a znode.
-        GetData = 4,
-        /// Replaces the data of a znode.
-        SetData = 5,
-        /// Reads an ACL.
-        GetAcl = 6,
-        /// Replaces an ACL.
-        SetAcl = 7,
-        /// Lists children.
-        GetChildren = 8,
-        /// Waits until what was sent before has been executed.
-        Sync = 9,
-        /// Keeps the session alive.
-        Ping = 11,
-        /// Lists children and reads the [`Stat`](crate::Stat) of their parent.
-        GetChildren2 = 12,
-        /// Compares a version; inside a multi only.
-        Check = 13,
-        /// Several writes, all or nothing.
-        Multi = 14,
-        /// Creates a znode; the reply has its path and [`Stat`](crate::Stat).
-        Create2 = 15,
-        /// Changes an ensemble.
-        Reconfig = 16,
-        /// Asks whether a watch is set.
-        CheckWatches = 17,
-        /// Takes watches away.
-        RemoveWatches = 18,
-        /// Creates a container.
-        CreateContainer = 19,
-        /// Deletes an empty container; meant for servers, open to clients.
-        DeleteContainer = 20,
-        /// Creates a znode with a time to live.
-        CreateTtl = 21,
-        /// Several reads.
-        MultiRead = 22,
-        /// Adds an identity to the connection.
-        Auth = 100,
-        /// Sets the watches of an earlier connection again.
-        SetWatches = 101,
-        /// A step of a SASL negotiation.
-        Sasl = 102,
-        /// Lists the ephemerals of the session.
-        GetEphemerals = 103,
-        /// Counts all descendants.
-        GetAllChildrenNumber = 104,
-        /// As [`OpCode::SetWatches`], persistent watches included.
-        SetWatches2 = 105,
-        /// Sets a persistent watch.
-        AddWatch = 106,
-        /// Lists the identities of the connection.
-        WhoAmI = 107,
-        /// Opens a session; internal, but reachable.
-        CreateSession = -10,
-        /// Ends the session.
-        CloseSession = -11,
-    }
-}
+pub(crate) use closed;
 
 closed! {
     /// What kind of znode a create makes (`CreateMode`).
@@ -217,6 +142,54 @@ closed! {
     }
 }
 
+/// What a watch waits for, and whether it stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WatchKind {
+    /// The next change of the znode itself; set by getData and exists.
+    Data,
+    /// The next change of its list of children; set by getChildren.
+    Child,
+    /// Every change of the znode and of its list of children.
+    Persistent,
+    /// Every change of the znode and of its descendants, but not of lists of children.
+    Recursive,
+}
+
+impl WatchKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Data, Self::Child, Self::Persistent, Self::Recursive];
+
+    /// Its name in checkWatches and removeWatches.
+    pub fn watcher_type(self) -> WatcherType {
+        match self {
+            Self::Data => WatcherType::Data,
+            Self::Child => WatcherType::Children,
+            Self::Persistent => WatcherType::Persistent,
+            Self::Recursive => WatcherType::PersistentRecursive,
+        }
+    }
+}
+
+impl From<AddWatchMode> for WatchKind {
+    fn from(mode: AddWatchMode) -> Self {
+        match mode {
+            AddWatchMode::Persistent => Self::Persistent,
+            AddWatchMode::PersistentRecursive => Self::Recursive,
+        }
+    }
+}
+
+impl fmt::Display for WatchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Data => "data",
+            Self::Child => "child",
+            Self::Persistent => "persistent",
+            Self::Recursive => "recursive",
+        })
+    }
+}
+
 macro_rules! error_codes {
     ($($row:ident = $code:literal, $text:literal;)*) => {
         /// An error code of the protocol (`KeeperException.Code`). A code without a name survives as
@@ -299,6 +272,7 @@ error_codes! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::OpCode;
 
     #[test]
     fn every_code_is_found_again_by_its_number() {

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use bytes::BytesMut;
+use nom::Parser;
 
-use crate::jute::{Jute, Parsed};
+use crate::codec::{Codec, Parsed};
 
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident($kind:ty)) => {
@@ -12,14 +13,13 @@ macro_rules! id {
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $kind);
 
-        impl Jute for $name {
+        impl Codec for $name {
             fn parse(i: &[u8]) -> Parsed<'_, Self> {
-                let (i, value) = <$kind>::parse(i)?;
-                Ok((i, Self(value)))
+                <$kind>::parse.map(Self).parse(i)
             }
 
-            fn encode(&self, out: &mut BytesMut) {
-                self.0.encode(out);
+            fn put(&self, out: &mut BytesMut) {
+                self.0.put(out);
             }
         }
 

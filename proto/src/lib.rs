@@ -20,9 +20,12 @@
 
 mod acl;
 mod code;
+mod codec;
+mod four_letter_word;
 pub mod frame;
 mod id;
 pub mod jute;
+mod operation;
 mod path;
 pub mod records;
 mod reply;
@@ -30,10 +33,12 @@ mod request;
 mod stat;
 
 pub use acl::{Acl, Perms, digest_id, is_digest_id};
-pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, OpCode, WatcherType};
+pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, WatchKind, WatcherType};
+pub use four_letter_word::FourLetterWord;
 pub use id::{SessionId, Xid, Zxid};
 pub use jute::{DecodeError, Jute, NameList};
+pub use operation::{OpCode, OpKind, Request};
 pub use path::{PathError, ZnodePath, parent_of};
 pub use reply::{Reply, ReplyHeader};
-pub use request::{Incoming, Request};
+pub use request::Incoming;
 pub use stat::Stat;

@@ -3,11 +3,12 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::acl::Acl;
-use crate::code::{ErrorCode, OpCode};
+use crate::code::ErrorCode;
+use crate::codec::{Codec, record};
 use crate::frame;
 use crate::id::{Xid, Zxid};
-use crate::jute::{self, DecodeError, Jute, NameList, Parsed, put_str, record};
-use crate::records::{ClientInfo, OpResult, WatchedEvent, decode_results, encode_results};
+use crate::jute::NameList;
+use crate::records::{ClientInfo, OpResult, WatchedEvent};
 use crate::stat::Stat;
 
 record! {
@@ -81,92 +82,41 @@ impl Reply {
     /// Appends the reply as a frame.
     pub fn encode_frame(&self, header: ReplyHeader, out: &mut BytesMut) {
         frame::put(out, |out| {
-            header.encode(out);
-            self.encode(out);
+            header.put(out);
+            self.put(out);
         });
     }
 
-    fn encode(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut BytesMut) {
         match self {
             Self::Empty => {}
-            Self::Created(path) => put_str(path, out),
+            Self::Created(path) => path.put(out),
             Self::Created2(path, stat) => {
-                put_str(path, out);
-                stat.encode(out);
+                path.put(out);
+                stat.put(out);
             }
-            Self::Stat(stat) => stat.encode(out),
+            Self::Stat(stat) => stat.put(out),
             Self::Data(data, stat) => {
-                data.encode(out);
-                stat.encode(out);
+                data.put(out);
+                stat.put(out);
             }
             Self::Acl(acl, stat) => {
-                acl.encode(out);
-                stat.encode(out);
+                acl.put(out);
+                stat.put(out);
             }
-            Self::Children(names) => names.encode(out),
+            Self::Children(names) => names.put(out),
             Self::Children2(names, stat) => {
-                names.encode(out);
-                stat.encode(out);
+                names.put(out);
+                stat.put(out);
             }
-            Self::Count(count) => count.encode(out),
-            Self::Ephemerals(paths) => paths.encode(out),
-            Self::Synced(path) => path.encode(out),
-            Self::WhoAmI(ids) => ids.encode(out),
-            Self::Sasl(token) => token.encode(out),
-            Self::WatchAdded => 0i32.encode(out),
-            Self::Multi(results) => encode_results(results, out),
-            Self::Event(event) => event.encode(out),
+            Self::Count(count) => count.put(out),
+            Self::Ephemerals(paths) => paths.put(out),
+            Self::Synced(path) => path.put(out),
+            Self::WhoAmI(ids) => ids.put(out),
+            Self::Sasl(token) => token.put(out),
+            Self::WatchAdded => 0i32.put(out),
+            Self::Multi(results) => results.put(out),
+            Self::Event(event) => event.put(out),
         }
-    }
-
-    /// The body of a reply without error to a request of kind `op`; bytes behind it are ignored.
-    ///
-    /// # Errors
-    /// What is wrong with the bytes.
-    pub fn parse(op: OpCode, body: &[u8]) -> Result<Self, DecodeError> {
-        fn two<A: Jute, B: Jute>(i: &[u8]) -> Parsed<'_, (A, B)> {
-            let (i, a) = A::parse(i)?;
-            let (i, b) = B::parse(i)?;
-            Ok((i, (a, b)))
-        }
-        Ok(match op {
-            OpCode::Create => Self::Created(jute::parse(body)?),
-            OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
-                let (path, stat) = jute::whole(two(body))?;
-                Self::Created2(path, stat)
-            }
-            OpCode::Exists | OpCode::SetData | OpCode::SetAcl => Self::Stat(jute::parse(body)?),
-            OpCode::GetData | OpCode::Reconfig => {
-                let (data, stat) = jute::whole(two(body))?;
-                Self::Data(data, stat)
-            }
-            OpCode::GetAcl => {
-                let (acl, stat) = jute::whole(two(body))?;
-                Self::Acl(acl, stat)
-            }
-            OpCode::GetChildren => Self::Children(jute::parse(body)?),
-            OpCode::GetChildren2 => {
-                let (names, stat) = jute::whole(two(body))?;
-                Self::Children2(names, stat)
-            }
-            OpCode::GetAllChildrenNumber => Self::Count(jute::parse(body)?),
-            OpCode::GetEphemerals => Self::Ephemerals(jute::parse(body)?),
-            OpCode::Sync => Self::Synced(jute::parse(body)?),
-            OpCode::WhoAmI => Self::WhoAmI(jute::parse(body)?),
-            OpCode::Sasl => Self::Sasl(jute::parse(body)?),
-            OpCode::AddWatch => Self::WatchAdded,
-            OpCode::Multi | OpCode::MultiRead => Self::Multi(jute::whole(decode_results(body))?),
-            OpCode::Delete
-            | OpCode::DeleteContainer
-            | OpCode::Ping
-            | OpCode::Check
-            | OpCode::CheckWatches
-            | OpCode::RemoveWatches
-            | OpCode::Auth
-            | OpCode::SetWatches
-            | OpCode::SetWatches2
-            | OpCode::CreateSession
-            | OpCode::CloseSession => Self::Empty,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! [`Stat`], what the server tells of a znode besides its data.
 
+use crate::codec::record;
 use crate::id::{SessionId, Zxid};
-use crate::jute::record;
 
 record! {
     /// The metadata of a znode: 68 bytes on the wire.

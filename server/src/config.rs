@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use zoolet_clock::Clock;
-use zoolet_proto::frame::{DEFAULT_MAX_FRAME, FourLetterWord};
+use zoolet_proto::FourLetterWord;
+use zoolet_proto::frame::DEFAULT_MAX_FRAME;
 use zoolet_proto::is_digest_id;
 use zoolet_server_core::CoreConfig;
 

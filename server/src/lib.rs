@@ -34,5 +34,5 @@ pub use fixture::Fixture;
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use server::Server;
 pub use zoolet_clock::Clock;
-pub use zoolet_proto::frame::FourLetterWord;
+pub use zoolet_proto::FourLetterWord;
 pub use zoolet_server_core::{ConnId, Txn, TxnOp};

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
-use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
+use zoolet_proto::{FourLetterWord, frame};
 use zoolet_proto::{Incoming, OpCode, Reply, ReplyHeader, Xid, jute};
 
 use super::history::{Conn, History, HistoryEvent, Side};

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 
 use crate::call::Submission;
-use crate::context::is_write;
 
 /// How many connections may be lost under a read before its caller is told: one that kills connections must not be
 /// sent for ever.
@@ -139,8 +138,8 @@ impl Calls {
             call.losses += 1;
             let op = call.request.op();
             let awaited = call.reply_to.is_awaited();
-            self.owes_sync |= is_write(op) || (op == OpCode::Sync && !awaited);
-            if is_write(op) || call.losses >= MAX_LOSSES {
+            self.owes_sync |= op.takes_zxid() || (op == OpCode::Sync && !awaited);
+            if op.takes_zxid() || call.losses >= MAX_LOSSES {
                 lost.push(call);
             } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.is_a_callers()) {
                 again.push_back(Waiting { call, until });

@@ -1,7 +1,7 @@
 //! What a server sends on a connection that serves: replies, events, and what cannot be read.
 
 use tokio::time::Instant;
-use zoolet_proto::records::{RemoveWatches, WatchedEvent};
+use zoolet_proto::records::{RemoveWatches, SetWatches2, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
@@ -13,7 +13,8 @@ use crate::watch::WatchEvent;
 
 impl Session {
     pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
-        let (body, header) = ReplyHeader::parse(frame).map_err(|_| Broken("a frame without a header"))?;
+        let mut body = frame;
+        let header = ReplyHeader::decode(&mut body).map_err(|_| Broken("a frame without a header"))?;
         match header.xid {
             Xid::EVENT => return self.handle_event(header.zxid, body),
             Xid::PING => {
@@ -135,18 +136,18 @@ impl Session {
     /// If `request` was to set watches again it does not: their users learn that they are gone, instead of waiting for what
     /// is never told.
     pub(super) fn abandon(&mut self, request: &Request) {
-        let (data, exist, child, persistent, recursive): (_, _, _, &[String], &[String]) = match request {
-            Request::SetWatches(all) => (&all.data, &all.exist, &all.child, &[], &[]),
-            Request::SetWatches2(all) => (&all.data, &all.exist, &all.child, &all.persistent, &all.recursive),
+        let lost: SetWatches2 = match request {
+            Request::SetWatches(all) => all.clone().into(),
+            Request::SetWatches2(all) => all.clone(),
             _ => return,
         };
         tracing::warn!("the server does not set watches again; whoever waits for them is told so");
         for (kind, paths) in [
-            (WatcherType::Data, &**data),
-            (WatcherType::Data, exist),
-            (WatcherType::Children, child),
-            (WatcherType::Persistent, persistent),
-            (WatcherType::PersistentRecursive, recursive),
+            (WatcherType::Data, lost.data),
+            (WatcherType::Data, lost.exist),
+            (WatcherType::Children, lost.child),
+            (WatcherType::Persistent, lost.persistent),
+            (WatcherType::PersistentRecursive, lost.recursive),
         ] {
             paths.iter().for_each(|path| self.watches.removed(path, kind, self.shared.chroot.strip(path)));
         }

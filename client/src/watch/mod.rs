@@ -15,7 +15,8 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::sync::{mpsc, oneshot};
-use zoolet_proto::{EventType, WatcherType, Zxid};
+pub(crate) use zoolet_proto::WatchKind;
+use zoolet_proto::{EventType, Zxid};
 
 use crate::call::Command;
 use crate::context::ErrorContext;
@@ -51,26 +52,6 @@ pub enum WatchUpdate {
     Missed,
     /// The watch is at its end, for this reason: the session is over, or the watch was removed. The last item.
     Ended(Error),
-}
-
-/// The four kinds of watches a server keeps per path and connection; before 3.9 the one of them that was set last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum WatchKind {
-    Data,
-    Child,
-    Persistent,
-    Recursive,
-}
-
-impl WatchKind {
-    pub(crate) fn watcher_type(self) -> WatcherType {
-        match self {
-            Self::Data => WatcherType::Data,
-            Self::Child => WatcherType::Children,
-            Self::Persistent => WatcherType::Persistent,
-            Self::Recursive => WatcherType::PersistentRecursive,
-        }
-    }
 }
 
 /// One local user of a watch. Dropped, it tells the driver that this user is gone.

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
+use nom::Parser;
 
 use crate::acl::Acl;
-use crate::jute::{Jute, Parsed, record};
+use crate::codec::{Codec, Parsed, fields, record};
 
 record! {
     /// Reads an ACL.
@@ -48,20 +49,7 @@ pub struct AuthPacket {
     pub auth: Option<Bytes>,
 }
 
-impl Jute for AuthPacket {
-    fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        let (i, kind) = i32::parse(i)?;
-        let (i, scheme) = Option::<String>::parse(i)?;
-        let (i, auth) = Option::<Bytes>::parse(i)?;
-        Ok((i, Self { kind, scheme, auth }))
-    }
-
-    fn encode(&self, out: &mut BytesMut) {
-        self.kind.encode(out);
-        self.scheme.encode(out);
-        self.auth.encode(out);
-    }
-}
+fields!(AuthPacket { kind, scheme, auth });
 
 // Credentials stay out of logs, so `Debug` is written by hand.
 impl fmt::Debug for AuthPacket {
@@ -74,14 +62,13 @@ impl fmt::Debug for AuthPacket {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SaslToken(pub Option<Bytes>);
 
-impl Jute for SaslToken {
+impl Codec for SaslToken {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        let (i, token) = Option::<Bytes>::parse(i)?;
-        Ok((i, Self(token)))
+        Option::<Bytes>::parse.map(Self).parse(i)
     }
 
-    fn encode(&self, out: &mut BytesMut) {
-        self.0.encode(out);
+    fn put(&self, out: &mut BytesMut) {
+        self.0.put(out);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use nom::Parser;
 
+use crate::codec::{Codec, Parsed, put_field};
 use crate::frame;
 use crate::id::{SessionId, Zxid};
-use crate::jute::{DecodeError, Jute, Parsed};
 
 /// Length of a session password.
 pub const PASSWORD_LEN: usize = 16;
@@ -47,7 +48,7 @@ pub struct ConnectResponse {
 impl ConnectRequest {
     /// Appends the request as a frame.
     pub fn encode_frame(&self, out: &mut BytesMut) {
-        frame::put(out, |out| self.encode(out));
+        frame::put(out, |out| self.put(out));
     }
 }
 
@@ -65,63 +66,63 @@ impl ConnectResponse {
 
     /// Appends the response as a frame.
     pub fn encode_frame(&self, out: &mut BytesMut) {
-        frame::put(out, |out| self.encode(out));
+        frame::put(out, |out| self.put(out));
     }
 }
 
-/// The byte that old clients and servers leave out: there if there is one more byte.
+/// The byte that old clients and servers leave out.
 fn read_only(i: &[u8]) -> Parsed<'_, Option<bool>> {
-    if i.is_empty() {
-        return Ok((i, None));
-    }
-    let (i, value) = bool::parse(i)?;
-    Ok((i, Some(value)))
+    if i.is_empty() { Ok((i, None)) } else { bool::parse.map(Some).parse(i) }
 }
 
 fn put_read_only(value: Option<bool>, out: &mut BytesMut) {
-    if let Some(value) = value {
-        value.encode(out);
-    }
+    value.into_iter().for_each(|value| value.put(out));
 }
 
-impl Jute for ConnectRequest {
+impl Codec for ConnectRequest {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        let (i, protocol_version) = i32::parse(i)?;
-        let (i, last_zxid_seen) = Zxid::parse(i)?;
-        let (i, timeout) = i32::parse(i)?;
-        let (i, session) = SessionId::parse(i)?;
-        let (i, password) = Option::<Bytes>::parse(i)?;
-        let (i, read_only) = read_only(i)?;
-        Ok((i, Self { protocol_version, last_zxid_seen, timeout, session, password, read_only }))
+        (i32::parse, Zxid::parse, i32::parse, SessionId::parse, Option::<Bytes>::parse, read_only)
+            .map(|(protocol_version, last_zxid_seen, timeout, session, password, read_only)| Self {
+                protocol_version,
+                last_zxid_seen,
+                timeout,
+                session,
+                password,
+                read_only,
+            })
+            .parse(i)
     }
 
-    fn encode(&self, out: &mut BytesMut) {
-        self.protocol_version.encode(out);
-        self.last_zxid_seen.encode(out);
-        self.timeout.encode(out);
-        self.session.encode(out);
-        self.password.encode(out);
+    fn put(&self, out: &mut BytesMut) {
+        self.protocol_version.put(out);
+        self.last_zxid_seen.put(out);
+        self.timeout.put(out);
+        self.session.put(out);
+        self.password.put(out);
         put_read_only(self.read_only, out);
     }
 }
 
-impl Jute for ConnectResponse {
+impl Codec for ConnectResponse {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        let (i, protocol_version) = i32::parse(i)?;
-        let (i, timeout) = i32::parse(i)?;
-        let (i, session) = SessionId::parse(i)?;
-        let (i, password) = Option::<Bytes>::parse(i)?;
-        let Some(password) = password else { return crate::jute::refuse(DecodeError::Malformed) };
-        let (i, read_only) = read_only(i)?;
-        Ok((i, Self { protocol_version, timeout, session, password, read_only }))
+        // Without a password it is malformed.
+        let password = Option::<Bytes>::parse.map_opt(|password| password);
+        (i32::parse, i32::parse, SessionId::parse, password, read_only)
+            .map(|(protocol_version, timeout, session, password, read_only)| Self {
+                protocol_version,
+                timeout,
+                session,
+                password,
+                read_only,
+            })
+            .parse(i)
     }
 
-    fn encode(&self, out: &mut BytesMut) {
-        self.protocol_version.encode(out);
-        self.timeout.encode(out);
-        self.session.encode(out);
-        out.put_i32(i32::try_from(self.password.len()).unwrap_or(i32::MAX));
-        out.put_slice(&self.password);
+    fn put(&self, out: &mut BytesMut) {
+        self.protocol_version.put(out);
+        self.timeout.put(out);
+        self.session.put(out);
+        put_field(&self.password, out);
         put_read_only(self.read_only, out);
     }
 }
@@ -173,8 +174,8 @@ mod tests {
                 read_only,
             };
             let (mut one, mut other) = (BytesMut::new(), BytesMut::new());
-            request.encode(&mut one);
-            response.encode(&mut other);
+            request.put(&mut one);
+            response.put(&mut other);
             assert_eq!((one.len(), other.len()), (request_len, response_len));
             assert_eq!((parse(&one), parse(&other)), (Ok(request), Ok(response)));
         }

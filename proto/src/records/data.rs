@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::acl::Acl;
-use crate::jute::record;
+use crate::codec::record;
 
 record! {
     /// Creates a znode. The body of create, create2 and createContainer.

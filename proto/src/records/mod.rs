@@ -13,5 +13,5 @@ pub use data::{
     CheckVersion, Create, CreateTtl, Delete, DeleteContainer, Exists, GetAllChildrenNumber, GetChildren,
     GetData, GetEphemerals, Reconfig, SetData, Sync,
 };
-pub use multi::{MultiHeader, Op, OpResult, decode_ops, decode_results, encode_ops, encode_results};
+pub use multi::{MultiHeader, Op, OpResult};
 pub use watch::{AddWatch, CheckWatches, RemoveWatches, SetWatches, SetWatches2, WatchedEvent};

@@ -1,8 +1,8 @@
 //! Watches and their events.
 
 use crate::code::{EventType, KeeperState};
+use crate::codec::record;
 use crate::id::Zxid;
-use crate::jute::record;
 
 record! {
     /// Sets a persistent watch.
@@ -75,5 +75,12 @@ record! {
         pub state: KeeperState,
         /// The znode it happened to.
         pub path: String,
+    }
+}
+
+impl From<SetWatches> for SetWatches2 {
+    fn from(set: SetWatches) -> Self {
+        let SetWatches { relative_zxid, data, exist, child } = set;
+        Self { relative_zxid, data, exist, child, persistent: Vec::new(), recursive: Vec::new() }
     }
 }

@@ -6,7 +6,6 @@ use crate::machine::{Call, Core};
 use crate::message::{ConnId, Millis};
 use crate::sweep::Sweep;
 use crate::watch::WatchTable;
-use crate::write::is_write;
 
 impl Core {
     /// What a stop and a start leave of a server that keeps its state.
@@ -70,7 +69,7 @@ impl Core {
     /// Answers a request on the connection that a session has moved away from.
     pub(crate) fn refuse_moved(&mut self, call: Call, op: Option<OpCode>) {
         match op {
-            Some(op) if is_write(op) => self.refuse_write(call, ErrorCode::SessionMoved),
+            Some(op) if op.takes_zxid() => self.refuse_write(call, ErrorCode::SessionMoved),
             Some(OpCode::Ping) => {
                 let ping = Call { xid: Xid::PING, ..call };
                 self.refuse(ping, self.tree.last_zxid(), ErrorCode::SessionMoved);

@@ -62,5 +62,5 @@ pub use message::{ConnId, Effects, Input, Message, Millis};
 pub use session::{SessionTable, SessionView};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};
-pub use watch::{WatchKind, WatchTable, WatchView};
+pub use watch::{WatchTable, WatchView};
 pub use znode::{Owner, Znode};

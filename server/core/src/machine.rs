@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hashbrown::HashMap;
-use zoolet_proto::records::{AuthPacket, SaslToken, SetWatches2};
+use zoolet_proto::records::{AuthPacket, SaslToken};
 use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
@@ -255,14 +255,7 @@ impl Core {
                 self.find_watch(call, record.path.as_deref(), record.kind, true)
             }
             Request::SetWatches2(record) => self.set_watches(call, record),
-            Request::SetWatches(record) => {
-                let zoolet_proto::records::SetWatches { relative_zxid, data, exist, child } = record;
-                let (persistent, recursive) = (Vec::new(), Vec::new());
-                self.set_watches(
-                    call,
-                    SetWatches2 { relative_zxid, data, exist, child, persistent, recursive },
-                );
-            }
+            Request::SetWatches(record) => self.set_watches(call, record.into()),
 
             Request::CloseSession => {
                 self.end_session(call.now, call.session, call.xid);
@@ -311,21 +304,18 @@ impl Core {
         self.close(call.conn);
     }
 
-    /// A body that is not what its opcode says. Only some of these take a zxid.
-    fn undecodable(&mut self, call: Call, op: OpCode, flaw: DecodeError) {
-        use OpCode::{
-            Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, Multi, SetAcl, SetData,
+    /// A body that does not decode. A write takes a zxid if only a null is wrong, and a few always or never do.
+    fn undecodable(&mut self, call: Call, op: OpCode, error: DecodeError) {
+        let takes_zxid = match op {
+            OpCode::Multi | OpCode::CreateSession => true,
+            OpCode::DeleteContainer | OpCode::Reconfig => false,
+            _ => op.takes_zxid() && error != DecodeError::Malformed,
         };
-        match (op, flaw) {
-            (SetData | SetAcl, DecodeError::NullPath) => self.refuse_write(call, ErrorCode::BadArguments),
-            (Multi | CreateSession, _)
-            | (SetAcl, DecodeError::NullId)
-            | (
-                Create | Create2 | CreateContainer | CreateTtl | Delete,
-                DecodeError::NullPath | DecodeError::NullId,
-            ) => {
-                self.refuse_write(call, ErrorCode::MarshallingError);
+        match (op, error) {
+            (OpCode::SetData | OpCode::SetAcl, DecodeError::NullPath) => {
+                self.refuse_write(call, ErrorCode::BadArguments);
             }
+            _ if takes_zxid => self.refuse_write(call, ErrorCode::MarshallingError),
             _ => self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
         }
     }

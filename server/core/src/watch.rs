@@ -1,11 +1,10 @@
 //! The watch table: who waits on what, by path and by connection. A watch belongs to a connection and goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use zoolet_proto::{WatcherType, parent_of};
+use zoolet_proto::{WatchKind, WatcherType, parent_of};
 
 use crate::message::ConnId;
 
@@ -48,39 +47,6 @@ impl Modes {
             WatcherType::Persistent => Self::PERSISTENT,
             WatcherType::PersistentRecursive => Self::RECURSIVE,
         }
-    }
-}
-
-/// What a watch waits for, and whether it stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WatchKind {
-    /// The next change of the znode itself; left by getData and exists.
-    Data,
-    /// The next change of its list of children; left by getChildren.
-    Child,
-    /// Every change of the znode and of its list of children.
-    Persistent,
-    /// Every change of the znode and of all below it, but not of lists of children.
-    Recursive,
-}
-
-impl WatchKind {
-    const ALL: [(Self, Modes); 4] = [
-        (Self::Data, Modes::DATA),
-        (Self::Child, Modes::CHILD),
-        (Self::Persistent, Modes::PERSISTENT),
-        (Self::Recursive, Modes::RECURSIVE),
-    ];
-}
-
-impl fmt::Display for WatchKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Data => "data",
-            Self::Child => "child",
-            Self::Persistent => "persistent",
-            Self::Recursive => "recursive",
-        })
     }
 }
 
@@ -147,8 +113,9 @@ impl WatchTable {
             .iter()
             .flat_map(|(path, watchers)| watchers.iter().map(move |(conn, modes)| (path, conn, modes)))
             .flat_map(|(path, conn, modes)| {
-                let kinds = WatchKind::ALL.into_iter().filter(|(_, mode)| modes.has(*mode));
-                kinds.map(move |(kind, _)| WatchView { path, conn: *conn, kind })
+                let kinds =
+                    WatchKind::ALL.into_iter().filter(|kind| modes.has(Modes::of(kind.watcher_type())));
+                kinds.map(move |kind| WatchView { path, conn: *conn, kind })
             })
             .collect();
         watches.sort_unstable();

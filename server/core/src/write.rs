@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{Acl, CreateMode, ErrorCode, OpCode, Reply, SessionId, Xid, Zxid};
+use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
 use crate::machine::{Call, Core};
 use crate::pending::Pending;
@@ -225,29 +225,6 @@ impl Core {
             crate::watching::tell(tree, watches, links, config.skip_acl, zxid, &change, outbound);
         });
     }
-}
-
-/// Whether a request is a write: the leader of an ensemble decides it, whoever was asked, and it takes a zxid. So does
-/// closeSession, which is not counted here: it is no change that a client asks for but its leave.
-pub(crate) fn is_write(op: OpCode) -> bool {
-    use OpCode::{
-        Create, Create2, CreateContainer, CreateSession, CreateTtl, Delete, DeleteContainer, Multi, Reconfig,
-        SetAcl, SetData,
-    };
-    matches!(
-        op,
-        Create
-            | Create2
-            | CreateContainer
-            | CreateSession
-            | CreateTtl
-            | Delete
-            | DeleteContainer
-            | Multi
-            | Reconfig
-            | SetAcl
-            | SetData
-    )
 }
 
 fn create(path: String, data: Option<Bytes>, acl: Option<Vec<Acl>>, owner: Owner, sequential: bool) -> Write {

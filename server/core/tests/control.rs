@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
+use zoolet_proto::WatchKind;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
-use zoolet_server_core::{Core, Effects, Millis, WatchKind};
+use zoolet_server_core::{Core, Effects, Millis};
 
 fn restart(world: &mut World) {
     let now = Millis(world.now());

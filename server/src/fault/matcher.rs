@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use zoolet_proto::{OpCode, SessionId};
+use zoolet_proto::{OpCode, OpKind, SessionId};
 use zoolet_server_core::Input;
 
 use crate::fault::error::FaultError;
@@ -86,20 +86,7 @@ impl Matcher {
         let has_path = match self.what {
             Target::Connection | Target::Handshake => false,
             Target::Create => true,
-            Target::Request(op) => !matches!(
-                op,
-                Some(
-                    OpCode::Ping
-                        | OpCode::CloseSession
-                        | OpCode::CreateSession
-                        | OpCode::Auth
-                        | OpCode::Sasl
-                        | OpCode::WhoAmI
-                        | OpCode::Reconfig
-                        | OpCode::SetWatches
-                        | OpCode::SetWatches2
-                )
-            ),
+            Target::Request(op) => op.is_none_or(OpCode::has_path),
         };
         if !has_path {
             self.note(FaultError::NoPath { what: self.what.to_string() });
@@ -228,7 +215,7 @@ impl Matcher {
 }
 
 fn is_create(op: OpCode) -> bool {
-    matches!(op, OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl)
+    op.kind() == OpKind::Create
 }
 
 /// What a matcher is held against.

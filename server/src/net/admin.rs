@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use zoolet_proto::FourLetterWord as Word;
 use zoolet_proto::SessionId;
-use zoolet_proto::frame::FourLetterWord as Word;
 use zoolet_server_core::{ConnId, Core};
 
 use crate::engine::Engine;

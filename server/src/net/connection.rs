@@ -14,8 +14,8 @@ use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
-use zoolet_proto::frame::{self, FourLetterWord};
 use zoolet_proto::records::ConnectRequest;
+use zoolet_proto::{FourLetterWord, frame};
 use zoolet_proto::{Incoming, jute};
 use zoolet_server_core::{Input, Millis};
 

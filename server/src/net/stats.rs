@@ -196,33 +196,7 @@ impl LastRequest {
     }
 }
 
-/// The name of an opcode in the output of `cons` (`Request.op2String`, cut to four letters and more).
+/// The name of an opcode in the output of `cons`.
 pub(crate) fn short_name(op: i32) -> &'static str {
-    match OpCode::from_code(op) {
-        Some(OpCode::Ping) => "PING",
-        Some(OpCode::CreateSession) => "SESS",
-        Some(OpCode::Multi) => "MULT",
-        Some(OpCode::MultiRead) => "MLTR",
-        Some(OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl) => "CREA",
-        Some(OpCode::Delete | OpCode::DeleteContainer) => "DELE",
-        Some(OpCode::SetData) => "SETD",
-        Some(OpCode::Reconfig) => "RECO",
-        Some(OpCode::SetAcl) => "SETA",
-        Some(OpCode::CloseSession) => "CLOS",
-        Some(OpCode::Sync) => "SYNC",
-        Some(OpCode::Check) => "CHEC",
-        Some(OpCode::Exists) => "EXIS",
-        Some(OpCode::GetData) => "GETD",
-        Some(OpCode::SetWatches) => "SETW",
-        Some(OpCode::SetWatches2) => "STW2",
-        Some(OpCode::AddWatch) => "ADDW",
-        Some(OpCode::GetAcl) => "GETA",
-        Some(OpCode::GetChildren | OpCode::GetChildren2) => "GETC",
-        Some(OpCode::GetAllChildrenNumber) => "GETACN",
-        Some(OpCode::CheckWatches) => "CHKW",
-        Some(OpCode::RemoveWatches) => "REMW",
-        Some(OpCode::WhoAmI) => "HOMI",
-        Some(OpCode::GetEphemerals) => "GETE",
-        Some(OpCode::Auth | OpCode::Sasl) | None => "NA",
-    }
+    OpCode::from_code(op).map_or("NA", OpCode::short_name)
 }

@@ -174,7 +174,7 @@ impl Replay<'_, '_> {
                 }
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
-                let set = as_set_watches2(request);
+                let Some(set) = as_set_watches2(request) else { return };
                 let kinds = [
                     WatchMode::Data,
                     WatchMode::Data,
@@ -197,7 +197,7 @@ impl Replay<'_, '_> {
         let CheckedOp { conn, request: Some(request), catch_up, .. } = &self.all.ops[op] else {
             return Ok(());
         };
-        let set = as_set_watches2(request);
+        let Some(set) = as_set_watches2(request) else { return Ok(()) };
         let since = set.relative_zxid;
         let mut expected: Vec<(EventType, &str)> = Vec::new();
         let mut watch = |path, kind| self.watches.add(*conn, path, kind, op, false);
@@ -244,25 +244,10 @@ fn add_watch(mode: i32) -> Option<WatchMode> {
 }
 
 /// Either kind of setWatches as setWatches2.
-fn as_set_watches2(request: &Request) -> SetWatches2 {
-    let (persistent, recursive) = (Vec::new(), Vec::new());
+fn as_set_watches2(request: &Request) -> Option<SetWatches2> {
     match request.clone() {
-        Request::SetWatches2(set) => set,
-        Request::SetWatches(set) => SetWatches2 {
-            relative_zxid: set.relative_zxid,
-            data: set.data,
-            exist: set.exist,
-            child: set.child,
-            persistent,
-            recursive,
-        },
-        _ => SetWatches2 {
-            relative_zxid: Zxid(0),
-            data: Vec::new(),
-            exist: Vec::new(),
-            child: Vec::new(),
-            persistent,
-            recursive,
-        },
+        Request::SetWatches2(set) => Some(set),
+        Request::SetWatches(set) => Some(set.into()),
+        _ => None,
     }
 }

@@ -75,11 +75,7 @@ impl Model {
         match request {
             // The first malformed part decides how the whole multi is refused.
             Request::Multi(ops) => ops.iter().find_map(refused_whole).unwrap_or(true),
-            Request::Create(_) | Request::Create2(_) | Request::CreateContainer(_) => true,
-            Request::CreateTtl(_) | Request::Delete(_) | Request::DeleteContainer(_) => true,
-            Request::SetData(_) | Request::SetAcl(_) | Request::Reconfig(_) => true,
-            Request::CreateSession(_) | Request::CloseSession => true,
-            _ => false,
+            _ => request.op().takes_zxid(),
         }
     }
 

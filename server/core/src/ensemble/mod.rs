@@ -17,7 +17,6 @@ use crate::config::CoreConfig;
 use crate::ensemble::endpoint::{Endpoint, Step};
 use crate::machine::Core;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
-use crate::write::is_write;
 
 /// A simulated ensemble: several servers on one tree, without a network between them and without an election.
 ///
@@ -176,7 +175,7 @@ impl Ensemble {
         let Some(session) = *session else { return self.end(conn) };
         let op = OpCode::from_code(incoming.op);
         match op {
-            Some(op) if is_write(op) || op == OpCode::CloseSession => {
+            Some(op) if op.takes_zxid() => {
                 return self.forward(conn, session, incoming);
             }
             Some(OpCode::Auth | OpCode::Sasl) => {

@@ -8,7 +8,6 @@ use crate::ensemble::endpoint::Endpoint;
 use crate::handshake::welcome;
 use crate::message::{ConnId, Input, Message};
 use crate::session::password_matches;
-use crate::write::is_write;
 
 impl Ensemble {
     /// Answers a connect request at an endpoint that is cut off. The order of the checks is the same as elsewhere.
@@ -56,15 +55,15 @@ impl Ensemble {
             local.touch(session, now);
         }
         match op {
-            Some(op) if is_write(op) || op == OpCode::Sync => {
-                let header = ReplyHeader::error(incoming.xid, zxid, ErrorCode::NotReadOnly);
-                self.send(conn, Message::Reply(header, Reply::Empty));
-            }
             Some(OpCode::CloseSession) => {
                 local.remove(session);
                 self.send(conn, Message::Reply(ReplyHeader::ok(incoming.xid, zxid), Reply::Empty));
                 self.send(conn, Message::Close { asked: true });
                 self.forget(conn);
+            }
+            Some(op) if op.takes_zxid() || op == OpCode::Sync => {
+                let header = ReplyHeader::error(incoming.xid, zxid, ErrorCode::NotReadOnly);
+                self.send(conn, Message::Reply(header, Reply::Empty));
             }
             _ => {
                 core.handle(now, conn, Input::Request(incoming));
