@@ -1,20 +1,20 @@
-//! Identities of connections, and whether an ACL lets them do something.
+//! The identities of connections, and what an ACL lets them do.
 
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
 use zoolet_proto::{Acl, ErrorCode, Perms, digest_id};
 
 use crate::address::{ip_matches, ip_text, is_subnet};
 
-/// Who a connection is: one of the identities it has shown.
+/// An identity that a connection has authenticated.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Identity {
-    /// Where it comes from. Every connection has this one.
+    /// Its peer address. Every connection has this one.
     Ip(IpAddr),
     /// `user:base64(sha1(user:password))`.
     Digest(String),
@@ -23,7 +23,7 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// What whoAmI tells of it: nothing secret.
+    /// Its entry in the reply to whoAmI, without secrets.
     pub(crate) fn info(&self) -> ClientInfo {
         let (scheme, user) = match self {
             Self::Ip(addr) => ("ip", ip_text(*addr)),
@@ -42,7 +42,7 @@ impl Identity {
     }
 }
 
-/// The identities that an addauth adds; `None` refuses it.
+/// The identities that an addauth adds; `None` if authentication fails.
 pub(crate) fn authenticate(
     scheme: Option<&str>,
     auth: Option<&[u8]>,
@@ -73,31 +73,23 @@ pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
         || ids.contains(&Identity::Super)
 }
 
-/// What was found of long lists while one request is executed: a multi or a multiRead can ask tens of thousands of times
-/// for one of tens of thousands of entries.
+/// The results of checking long ACLs during one request: a multi or multiRead can check one list of tens of thousands of
+/// entries tens of thousands of times.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
-    /// By where a list lies, which is kept there meanwhile.
-    known: RefCell<HashMap<(usize, Perms), Verdict>>,
+pub(crate) struct AclCheckCache {
+    /// By the address of the list, which is kept alive here.
+    results: HashMap<(usize, Perms), (Arc<[Acl]>, bool)>,
 }
 
-type Verdict = (Arc<[Acl]>, bool);
-
-impl Verdicts {
-    /// As [`allows`], for the identities that send the request.
-    pub(crate) fn allows(&self, acl: &Arc<[Acl]>, perms: Perms, ids: &[Identity]) -> bool {
+impl AclCheckCache {
+    /// As [`allows`], for the identities of the request.
+    pub(crate) fn allows(&mut self, acl: &Arc<[Acl]>, perms: Perms, ids: &[Identity]) -> bool {
         const LONG: usize = 16;
         if acl.len() <= LONG {
             return allows(acl, perms, ids);
         }
-        let mut known = self.known.borrow_mut();
         let key = (acl.as_ptr().addr(), perms);
-        known.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
-    }
-
-    /// Before the next request: others may send it.
-    pub(crate) fn forget(&mut self) {
-        self.known.get_mut().clear();
+        self.results.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
     }
 }
 
@@ -105,7 +97,7 @@ fn is_anyone(entry: &Acl) -> bool {
     entry.scheme == "world" && entry.id == "anyone"
 }
 
-/// The list as it is stored: without duplicates, `auth` replaced by who is asking
+/// The list as it is stored: without duplicates, `auth` replaced by the identities of the connection
 /// (`PrepRequestProcessor.fixupACL`).
 ///
 /// # Errors
@@ -115,9 +107,9 @@ pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCod
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
     let mut seen = HashSet::new();
     for (at, entry) in acl.iter().enumerate() {
-        // Equal entries as they were sent; what `auth` becomes may repeat them.
-        let again = if acl.len() <= FEW { acl[..at].contains(entry) } else { !seen.insert(entry) };
-        if again {
+        // Duplicates among the entries as sent; the expansion of `auth` may repeat them.
+        let duplicate = if acl.len() <= FEW { acl[..at].contains(entry) } else { !seen.insert(entry) };
+        if duplicate {
             continue;
         }
         if entry.scheme == "auth" {
@@ -149,7 +141,7 @@ fn is_valid(entry: &Acl) -> bool {
     }
 }
 
-/// The list as a reader without ADMIN sees it: digests cut behind the user name.
+/// The list as a reader without ADMIN sees it: digests cut after the user name.
 pub(crate) fn masked(acl: &[Acl]) -> Vec<Acl> {
     acl.iter()
         .map(|entry| match entry.scheme.as_str() {
@@ -159,7 +151,7 @@ pub(crate) fn masked(acl: &[Acl]) -> Vec<Acl> {
         .collect()
 }
 
-/// Everything from a colon to the end of its line is cut (`replaceAll(":.*", ":x")`).
+/// The id with everything from a colon to the end of its line cut (`replaceAll(":.*", ":x")`).
 fn masked_id(id: &str) -> String {
     const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
     let mask = |line: &str| match line.split_once(':') {
@@ -173,8 +165,8 @@ fn user_of(digest: &str) -> &str {
     digest.split(':').next().unwrap_or_default()
 }
 
-/// The ACLs in use, each stored once, with how many znodes have it. Counted here and not by the owners of the shared
-/// list, as transactions and the trees of other servers may hold it too.
+/// The ACLs in use, each stored once, with the number of znodes that have it. The count is not that of the `Arc`, which
+/// transactions and the trees of other servers may hold too.
 #[derive(Debug)]
 pub(crate) struct AclCache {
     open: Arc<[Acl]>,
@@ -188,7 +180,7 @@ impl Default for AclCache {
 }
 
 impl AclCache {
-    /// The stored list equal to `acl`, or `acl` itself if none is.
+    /// The stored list equal to `acl`, or else `acl` itself.
     pub(crate) fn shared(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
         if acl == *self.open {
             return Arc::clone(&self.open);
@@ -199,8 +191,8 @@ impl AclCache {
         }
     }
 
-    /// Stores the list of a znode that has come, and gives the one that equal ones share: several of a multi were none
-    /// of them stored when it was decided.
+    /// Stores the list of a new znode and returns the one that equal lists share. Equal lists of one multi are distinct until
+    /// then: none was stored when it was decided.
     #[must_use]
     pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) -> Arc<[Acl]> {
         if self.is_open(acl) {
@@ -212,7 +204,7 @@ impl AclCache {
         stored
     }
 
-    /// Forgets the list of a znode that is gone, if no other has it.
+    /// Removes the list of a deleted znode if no other znode has it.
     pub(crate) fn release(&mut self, acl: &[Acl]) {
         if self.is_open(acl) {
             return;
@@ -225,7 +217,7 @@ impl AclCache {
         }
     }
 
-    /// Whether it is the usual list, which is not counted.
+    /// Whether it is the open list, which is not counted.
     fn is_open(&self, acl: &[Acl]) -> bool {
         std::ptr::eq(acl, &*self.open) || *acl == *self.open
     }

@@ -2,9 +2,9 @@
 
 use zoolet_proto::{ErrorCode, OpCode, SessionId, Xid};
 
-use crate::machine::{Call, Core};
+use crate::container_cleaner::ContainerCleaner;
+use crate::core::{Call, Core};
 use crate::message::{ConnId, Millis};
-use crate::sweep::Sweep;
 use crate::watch::WatchTable;
 
 impl Core {
@@ -15,11 +15,11 @@ impl Core {
     /// forgotten with its watches and identities, and with what was queued for it: nobody is told, since the sockets
     /// are gone.
     pub fn restart(&mut self, now: Millis) {
-        self.links.clear();
-        self.unattached.clear();
+        self.conns.clear();
+        self.sessionless.clear();
         self.watches = WatchTable::default();
         self.sessions.restart(now);
-        self.sweep = Sweep::new(&self.config, now);
+        self.cleaner = ContainerCleaner::new(&self.config, now);
         self.effects.outbound.clear();
     }
 
@@ -61,8 +61,8 @@ impl Core {
 
     /// Refuses the next request on a connection because its session has moved away.
     pub(crate) fn move_away(&mut self, conn: ConnId) {
-        if let Some(link) = self.links.get_mut(&conn) {
-            link.moved = true;
+        if let Some(state) = self.conns.get_mut(&conn) {
+            state.moved = true;
         }
     }
 

@@ -1,9 +1,9 @@
-//! How sessions begin, move and end.
+//! How sessions are opened, resumed and ended.
 
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{SessionId, Xid};
 
-use crate::machine::Core;
+use crate::core::Core;
 use crate::message::{ConnId, Message, Millis};
 use crate::session::{password, password_matches};
 use crate::txn::TxnOp;
@@ -11,13 +11,13 @@ use crate::txn::TxnOp;
 impl Core {
     /// Answers a connect request; the order of the checks is `ZooKeeperServer.processConnectRequest`'s.
     pub(crate) fn connect(&mut self, now: Millis, conn: ConnId, request: &ConnectRequest) {
-        let Some(link) = self.links.get_mut(&conn) else { return };
-        if link.session.is_some() || request.last_zxid_seen > self.tree.last_zxid() {
-            // A client that has seen more than this server: it must look elsewhere, and gets no answer.
-            tracing::debug!(%conn, seen = %request.last_zxid_seen, "connection is ahead of the server");
+        let Some(state) = self.conns.get_mut(&conn) else { return };
+        if state.session.is_some() || request.last_zxid_seen > self.tree.last_zxid() {
+            // The client has seen more than this server has: it must try another one, and gets no answer.
+            tracing::debug!(%conn, seen = %request.last_zxid_seen, "client is ahead of the server; closing connection");
             return self.close(conn);
         }
-        link.read_only = request.read_only;
+        state.read_only = request.read_only;
         let timeout = self.config.negotiate(request.timeout);
         if request.session == SessionId(0) {
             self.open_session(now, conn, timeout);
@@ -28,26 +28,26 @@ impl Core {
 
     fn open_session(&mut self, now: Millis, conn: ConnId, timeout: i32) {
         if self.config.max_sessions.is_some_and(|max| self.sessions.len() >= max) {
-            tracing::debug!(%conn, "no room for another session");
+            tracing::debug!(%conn, "session limit reached; closing connection");
             return self.close(conn);
         }
-        let id = self.sessions.draw_id();
+        let id = self.sessions.allocate_id();
         self.sessions.insert(id, timeout, Some(conn), now);
         self.commit(now, id, Xid(0), TxnOp::CreateSession { timeout }, |_| {});
         tracing::debug!(session = %id, %conn, timeout, "session opened");
-        self.welcome(conn, id, timeout);
+        self.send_connect_response(conn, id, timeout);
     }
 
     fn resume_session(&mut self, now: Millis, conn: ConnId, timeout: i32, request: &ConnectRequest) {
         let id = request.session;
-        // Before the password is looked at, as in a real server: whoever has it can come back at once.
+        // Before the password is checked, as in a real server. The rightful client can resume the session at once.
         if let Some(old) = self.sessions.get(id).and_then(|session| session.conn) {
             self.close(old);
         }
         if self.sessions.get(id).is_some() && password_matches(id, request.password.as_ref()) {
             self.sessions.attach(id, timeout, conn, now);
             tracing::debug!(session = %id, %conn, timeout, "session resumed");
-            self.welcome(conn, id, timeout);
+            self.send_connect_response(conn, id, timeout);
         } else {
             tracing::debug!(session = %id, %conn, "session refused");
             let refusal = ConnectResponse::refusal(request.read_only.map(|_| false));
@@ -56,20 +56,20 @@ impl Core {
         }
     }
 
-    /// Attaches `conn` to its session and tells it so.
-    pub(crate) fn welcome(&mut self, conn: ConnId, id: SessionId, timeout: i32) {
-        let Some(asked) = self.link(conn, id) else { return };
-        // A standalone server is never read-only; the byte is there if the client knows it.
-        let response = welcome(id, timeout, asked.map(|_| false));
+    /// Attaches `conn` to its session and answers the connect request.
+    pub(crate) fn send_connect_response(&mut self, conn: ConnId, id: SessionId, timeout: i32) {
+        let Some(read_only) = self.bind_session(conn, id) else { return };
+        // A standalone server is never read-only; the byte is present if the request had it.
+        let response = connect_response(id, timeout, read_only.map(|_| false));
         self.send(conn, Message::Connected(response));
     }
 
-    /// Attaches `conn` to its session. Gives the read-only byte of the connect request, if the connection is there.
-    pub(crate) fn link(&mut self, conn: ConnId, id: SessionId) -> Option<Option<bool>> {
-        let link = self.links.get_mut(&conn)?;
-        link.session = Some(id);
-        self.unattached.remove(&(link.idle_until, conn));
-        Some(link.read_only)
+    /// Attaches an open connection to its session. Returns the read-only byte of its connect request.
+    pub(crate) fn bind_session(&mut self, conn: ConnId, id: SessionId) -> Option<Option<bool>> {
+        let state = self.conns.get_mut(&conn)?;
+        state.session = Some(id);
+        self.sessionless.remove(&(state.idle_until, conn));
+        Some(state.read_only)
     }
 
     /// Ends a session and deletes its ephemerals, all under one zxid.
@@ -79,7 +79,7 @@ impl Core {
         self.commit(now, id, xid, TxnOp::CloseSession { ephemerals }, |_| {});
     }
 
-    /// Expires a session, whether its time is over or not; false if it does not live.
+    /// Expires a session, whether or not its timeout has elapsed. Returns false if there is no such session.
     pub fn expire(&mut self, now: Millis, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return false };
         tracing::debug!(session = %id, "session expired");
@@ -91,7 +91,7 @@ impl Core {
     }
 }
 
-/// What a connection is told that has got its session.
-pub(crate) fn welcome(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
+/// The response that grants a session.
+pub(crate) fn connect_response(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
     ConnectResponse { protocol_version: 0, timeout, session, password: password(session), read_only }
 }

@@ -1,19 +1,19 @@
-//! Decides writes: every check in the order of `PrepRequestProcessor`, then every open value, so that what comes out
-//! is a step that cannot fail.
+//! Decides writes: makes every check in the order of `PrepRequestProcessor`, then chooses every open value. The result is
+//! an operation that cannot fail.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, ZnodePath, parent_of};
 
-use crate::access::{Identity, Verdicts, fix_up};
+use crate::access::{AclCheckCache, Identity, fix_up};
 use crate::config::CoreConfig;
-use crate::pending::{Facts, Pending, signed};
+use crate::pending::{Pending, PendingNode, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM};
 use crate::txn::TxnOp;
 use crate::znode::Owner;
 
-/// A write to decide. What opcode and flags mean has been sorted out.
+/// A write to decide, after its opcode and flags are resolved.
 #[derive(Debug)]
 pub(crate) enum Write {
     Create { path: String, data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, sequential: bool },
@@ -24,19 +24,28 @@ pub(crate) enum Write {
     Check { path: String, version: i32 },
 }
 
-/// Who writes, and under which rules.
-#[derive(Clone, Copy)]
+/// The author of a request of writes, and the rules for it.
 pub(crate) struct Actor<'a> {
-    pub(crate) ids: &'a [Identity],
-    pub(crate) verdicts: &'a Verdicts,
-    pub(crate) config: &'a CoreConfig,
-    /// The server itself: no ACL holds it.
-    pub(crate) internal: bool,
+    ids: &'a [Identity],
+    config: &'a CoreConfig,
+    /// The server itself, which no ACL restricts.
+    internal: bool,
+    acl_checks: AclCheckCache,
 }
 
-impl Actor<'_> {
-    fn needs(self, perms: Perms, acl: &Arc<[Acl]>) -> Result<(), ErrorCode> {
-        let allowed = self.internal || self.config.skip_acl || self.verdicts.allows(acl, perms, self.ids);
+impl<'a> Actor<'a> {
+    /// A client with these identities.
+    pub(crate) fn client(ids: &'a [Identity], config: &'a CoreConfig) -> Self {
+        Self { ids, config, internal: false, acl_checks: AclCheckCache::default() }
+    }
+
+    /// The server itself.
+    pub(crate) fn server(config: &'a CoreConfig) -> Self {
+        Self { internal: true, ..Self::client(&[], config) }
+    }
+
+    fn needs(&mut self, perms: Perms, acl: &Arc<[Acl]>) -> Result<(), ErrorCode> {
+        let allowed = self.internal || self.config.skip_acl || self.acl_checks.allows(acl, perms, self.ids);
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 }
@@ -45,7 +54,7 @@ impl Actor<'_> {
 ///
 /// # Errors
 /// The first check that fails; their order is what clients of a real server see.
-pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Result<TxnOp, ErrorCode> {
+pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) -> Result<TxnOp, ErrorCode> {
     match write {
         Write::Create { path, data, acl, owner, sequential } => {
             create(view, actor, path, data, &acl, owner, sequential)
@@ -53,19 +62,19 @@ pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Resu
         Write::Delete { path, version } => {
             not_a_system_path(&path)?;
             let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::DELETE, parent.acl)?;
+            actor.needs(Perms::DELETE, &parent.acl)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             expect_version(version, node.version)?;
-            has_no_children(node)?;
+            has_no_children(&node)?;
             Ok(TxnOp::Delete { path: path.into() })
         }
         Write::DeleteContainer { path } => {
             not_a_system_path(&path)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            // A real server asks nobody here, and so lets any client delete any leaf.
+            // A real server checks no ACL here, and so lets any client delete any leaf.
             let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::DELETE, parent.acl)?;
-            has_no_children(node)?;
+            actor.needs(Perms::DELETE, &parent.acl)?;
+            has_no_children(&node)?;
             if node.owner.as_session().is_some() {
                 return Err(ErrorCode::BadVersion);
             }
@@ -74,9 +83,9 @@ pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Resu
         Write::SetData { path, data, version } => {
             ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::WRITE, node.acl)?;
+            actor.needs(Perms::WRITE, &node.acl)?;
             let len = data.as_ref().map_or(0, Bytes::len);
-            within_quota(view, actor, &path, 0, signed(len) - signed(node.data_len))?;
+            within_quota(view, actor.config, &path, 0, signed(len) - signed(node.data_len))?;
             expect_version(version, node.version)?;
             Ok(TxnOp::SetData { path: path.into(), data, version: node.version.wrapping_add(1) })
         }
@@ -84,7 +93,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Resu
             ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
             let acl = fix_up(&acl, actor.ids)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::ADMIN, node.acl)?;
+            actor.needs(Perms::ADMIN, &node.acl)?;
             expect_version(version, node.aversion)?;
             let acl = view.tree().share_acl(acl);
             Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
@@ -92,7 +101,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Resu
         Write::Check { path, version } => {
             ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::READ, node.acl)?;
+            actor.needs(Perms::READ, &node.acl)?;
             expect_version(version, node.version)?;
             Ok(TxnOp::Check { path: path.into() })
         }
@@ -101,7 +110,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: Actor<'_>, write: Write) -> Resu
 
 fn create(
     view: &Pending<'_>,
-    actor: Actor<'_>,
+    actor: &mut Actor<'_>,
     mut path: String,
     data: Option<Bytes>,
     acl: &[Acl],
@@ -111,7 +120,7 @@ fn create(
     looks_like_a_path(&path)?;
     let acl = fix_up(acl, actor.ids)?;
     let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
-    actor.needs(Perms::CREATE, parent.acl)?;
+    actor.needs(Perms::CREATE, &parent.acl)?;
     if sequential {
         path.push_str(&format!("{:010}", parent.creates));
     }
@@ -122,13 +131,13 @@ fn create(
     if parent.owner.as_session().is_some() {
         return Err(ErrorCode::NoChildrenForEphemerals);
     }
-    within_quota(view, actor, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
+    within_quota(view, actor.config, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
     let parent_creates = parent.creates + 1;
     let path: Arc<str> = path.into();
     Ok(TxnOp::Create { path, data, acl: view.tree().share_acl(acl), owner, parent_creates })
 }
 
-/// The weak check that stands first (`PrepRequestProcessor.validatePathForCreate`).
+/// The weak check that comes first (`PrepRequestProcessor.validatePathForCreate`).
 fn looks_like_a_path(path: &str) -> Result<(), ErrorCode> {
     if path.contains('/') && !path.contains('\0') { Ok(()) } else { Err(ErrorCode::BadArguments) }
 }
@@ -142,18 +151,18 @@ fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
     if expected == -1 || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
 }
 
-fn has_no_children(node: Facts<'_>) -> Result<(), ErrorCode> {
+fn has_no_children(node: &PendingNode) -> Result<(), ErrorCode> {
     if node.children == 0 { Ok(()) } else { Err(ErrorCode::NotEmpty) }
 }
 
 fn within_quota(
     view: &Pending<'_>,
-    actor: Actor<'_>,
+    config: &CoreConfig,
     path: &str,
     count: i64,
     bytes: i64,
 ) -> Result<(), ErrorCode> {
-    if !actor.config.enforce_quota {
+    if !config.enforce_quota {
         return Ok(());
     }
     let Some((usage, limits)) = view.quota(path) else { return Ok(()) };
@@ -163,7 +172,7 @@ fn within_quota(
     if too_many || too_big { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
 }
 
-/// The owner that a create of an ordinary mode gives.
+/// The owner of a znode created by an ordinary mode.
 pub(crate) fn owner_of(ephemeral: bool, session: SessionId) -> Owner {
     if ephemeral { Owner::session(session) } else { Owner::PERSISTENT }
 }
@@ -185,10 +194,10 @@ mod tests {
     /// The next sequential name below the root, created.
     fn next_name(tree: &mut Tree) -> Arc<str> {
         let config = CoreConfig::default();
-        let actor = Actor { ids: &[], verdicts: &Verdicts::default(), config: &config, internal: false };
+        let mut actor = Actor::client(&[], &config);
         let (path, data, acl) = ("/n-".to_owned(), None, Acl::open());
         let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
-        let op = decide(&Pending::new(tree), actor, write).unwrap();
+        let op = decide(&Pending::new(tree), &mut actor, write).unwrap();
         let TxnOp::Create { path, .. } = &op else { panic!("{op:?}") };
         let name = Arc::clone(path);
         apply(tree, op);

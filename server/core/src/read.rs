@@ -1,12 +1,12 @@
-//! The reads. One that leaves a watch leaves it in the same call that takes the value.
+//! The reads. One that sets a watch sets it in the same call that reads the value.
 
 use std::collections::HashMap;
 
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, SessionId};
 
-use crate::access::{Identity, masked};
-use crate::machine::{Call, Core};
+use crate::access::{AclCheckCache, Identity, allows, masked};
+use crate::core::{Call, Core};
 use crate::message::ConnId;
 use crate::watch::Modes;
 use crate::znode::Znode;
@@ -16,14 +16,14 @@ impl Core {
         let found = if record.path.contains('\0') {
             Err(ErrorCode::BadArguments)
         } else {
-            self.room_for(call, &record.path, record.watch).map(|()| self.tree.get(&record.path))
+            self.check_read_limit(call, &record.path, record.watch).map(|()| self.tree.get(&record.path))
         };
         let outcome = match found {
             Ok(Some(node)) => self.may_read(call.conn, node).map(|()| Reply::Stat(node.stat())),
             Ok(None) => Err(ErrorCode::NoNode),
             Err(code) => Err(code),
         };
-        // The only read that leaves a watch where there is no znode.
+        // The only read that sets a watch on a missing znode.
         if record.watch && matches!(outcome, Ok(_) | Err(ErrorCode::NoNode)) {
             self.watches.add(call.conn, &record.path, Modes::DATA);
         }
@@ -32,7 +32,7 @@ impl Core {
 
     pub(crate) fn get_data(&mut self, call: Call, record: &GetData) {
         let outcome = self
-            .room_for(call, &record.path, record.watch)
+            .check_read_limit(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
             .map(|node| Reply::Data(node.data().cloned(), node.stat()));
         if record.watch && outcome.is_ok() {
@@ -43,7 +43,7 @@ impl Core {
 
     pub(crate) fn get_children(&mut self, call: Call, record: &GetChildren, with_stat: bool) {
         let outcome = self
-            .room_for(call, &record.path, record.watch)
+            .check_read_limit(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
             .map(|node| {
                 let names = names(node);
@@ -71,7 +71,7 @@ impl Core {
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
     pub(crate) fn get_all_children_number(&mut self, call: Call, path: &str) {
         let outcome = self.readable(call.conn, path).map(|_| {
-            // Under its alias the root is counted as a znode below itself.
+            // The root counts as its own descendant under its alias.
             let count = self.tree.descendants(path) + usize::from(path.is_empty());
             Reply::Count(count as i32)
         });
@@ -79,7 +79,7 @@ impl Core {
     }
 
     pub(crate) fn get_ephemerals(&mut self, call: Call, prefix: Option<&str>) {
-        // As Java's `trim` sees it: spaces of other scripts are characters like any other.
+        // As Java's `trim`, which keeps the spaces of other scripts.
         let means_all = |prefix: &str| ["", "/"].contains(&prefix.trim_matches(|c| c <= ' '));
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or_default();
         let paths = ephemerals(self, call.session, prefix);
@@ -93,30 +93,39 @@ impl Core {
 
     pub(crate) fn multi_read(&mut self, call: Call, ops: &[Op]) {
         let mut results = Vec::with_capacity(ops.len());
-        // A request of a megabyte may ask tens of thousands of times for one long list: all get the same one.
+        // A request of a megabyte can read one long list tens of thousands of times: all results share it.
         let mut lists: HashMap<&str, NameList> = HashMap::new();
+        let (ids, mut acl_checks) = (self.ids(call.conn), AclCheckCache::default());
+        let mut readable = |path: &str| {
+            let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
+            let allowed = self.config.skip_acl || acl_checks.allows(node.shared_acl(), Perms::READ, ids);
+            if allowed { Ok(node) } else { Err(ErrorCode::NoAuth) }
+        };
         for op in ops {
-            results.push(match op {
-                Op::GetData(record) => match self.readable(call.conn, &record.path) {
-                    Ok(node) => OpResult::GetData(node.data().cloned(), node.stat()),
-                    Err(code) => OpResult::Error(Some(code)),
-                },
-                Op::GetChildren(record) => match self.readable(call.conn, &record.path) {
-                    Ok(node) => {
-                        let list = lists.entry(&record.path).or_insert_with(|| names(node));
-                        OpResult::GetChildren(list.clone())
-                    }
-                    Err(code) => OpResult::Error(Some(code)),
-                },
-                _ => return self.refuse_multi_read(call, ops),
-            });
+            let result = match op {
+                Op::GetData(record) => {
+                    readable(&record.path).map(|node| OpResult::GetData(node.data().cloned(), node.stat()))
+                }
+                Op::GetChildren(record) => readable(&record.path).map(|node| {
+                    let list = lists.entry(&record.path).or_insert_with(|| names(node));
+                    OpResult::GetChildren(list.clone())
+                }),
+                Op::Create(_)
+                | Op::Create2(_)
+                | Op::CreateContainer(_)
+                | Op::CreateTtl(_)
+                | Op::Delete(_)
+                | Op::SetData(_)
+                | Op::Check(_) => return self.refuse_multi_read(call, ops),
+            };
+            results.push(result.unwrap_or_else(|code| OpResult::Error(Some(code))));
         }
         self.reply(call, self.tree.last_zxid(), Reply::Multi(results));
     }
 
-    /// Refuses a multiRead of writes. A real server then sends an error in the header and the results so far behind it,
-    /// which are none: a list that mixes reads and writes does not decode, nor does one with parts that a multi would
-    /// refuse as a whole, and for those the header is all.
+    /// Refuses a multiRead of writes. A real server sends an error in the header and then the results so far, which are none.
+    /// It sends only the header if the list mixes reads and writes, which does not decode, or has an operation for which a
+    /// multi would be refused as a whole.
     fn refuse_multi_read(&mut self, call: Call, ops: &[Op]) {
         if ops.iter().all(|op| self.multi_write(call.session, op.clone()).is_ok()) {
             self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
@@ -125,7 +134,7 @@ impl Core {
         }
     }
 
-    /// The znode at `path`, if it is there and `conn` may read it.
+    /// The znode at `path`, if it exists and `conn` may read it.
     fn readable(&self, conn: ConnId, path: &str) -> Result<&Znode, ErrorCode> {
         let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         self.may_read(conn, node)?;
@@ -137,15 +146,15 @@ impl Core {
     }
 
     fn may(&self, conn: ConnId, node: &Znode, perms: Perms) -> bool {
-        self.config.skip_acl || self.verdicts.allows(node.shared_acl(), perms, self.ids(conn))
+        self.config.skip_acl || allows(node.acl(), perms, self.ids(conn))
     }
 
-    fn ids(&self, conn: ConnId) -> &[Identity] {
-        self.links.get(&conn).map_or(&[], |link| &link.ids)
+    pub(crate) fn ids(&self, conn: ConnId) -> &[Identity] {
+        self.conns.get(&conn).map_or(&[], |state| &state.ids)
     }
 
-    fn room_for(&self, call: Call, path: &str, watch: bool) -> Result<(), ErrorCode> {
-        self.room_for_watches(call.conn, watch.then_some(path).into_iter())
+    fn check_read_limit(&self, call: Call, path: &str, watch: bool) -> Result<(), ErrorCode> {
+        self.check_watch_limit(call.conn, watch.then_some(path).into_iter())
     }
 
     fn answer(&mut self, call: Call, outcome: Result<Reply, ErrorCode>) {
@@ -157,8 +166,8 @@ impl Core {
     }
 }
 
-/// The names of the children of a znode, sorted: what follows the last slash of their paths, which is at the same place
-/// in all.
+/// The names of the children of a znode, sorted: what follows the last slash of their paths, whose position is the same in
+/// all.
 fn names(node: &Znode) -> NameList {
     let above = node.children().next().and_then(|path| path.rfind('/')).map_or(0, |slash| slash + 1);
     node.children().map(|path| path.get(above..).unwrap_or_default()).collect()

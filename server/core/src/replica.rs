@@ -2,7 +2,7 @@
 
 use zoolet_proto::SessionId;
 
-use crate::machine::Core;
+use crate::core::Core;
 use crate::message::ConnId;
 use crate::txn::{Txn, TxnOp};
 
@@ -34,7 +34,7 @@ impl Core {
 
     /// Attaches a connection to a session that another server has opened or resumed for it.
     pub(crate) fn attach(&mut self, now: crate::Millis, conn: ConnId, session: SessionId, timeout: i32) {
-        if self.link(conn, session).is_none() {
+        if self.bind_session(conn, session).is_none() {
             return;
         }
         match self.sessions.get(session) {

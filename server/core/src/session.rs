@@ -75,7 +75,7 @@ impl SessionTable {
     }
 
     /// The id of the next session.
-    pub(crate) fn draw_id(&mut self) -> SessionId {
+    pub(crate) fn allocate_id(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.next_id);
             self.next_id = self.next_id.wrapping_add(1);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn a_session_expires_at_the_first_tick_after_its_timeout() {
         let mut table = SessionTable::new(1000, Millis(0));
-        let id = table.draw_id();
+        let id = table.allocate_id();
         table.insert(id, 3000, None, Millis(1500));
         assert_eq!(table.next_deadline(), Some(Millis(5000)));
         assert_eq!(table.expired(Millis(4999)), None);
@@ -219,13 +219,13 @@ mod tests {
         let mut table = SessionTable::new(1000, Millis(0));
         let taken = SessionId(table.next_id);
         table.insert(taken, 3000, None, Millis(0));
-        assert_eq!(table.draw_id(), SessionId(taken.0 + 1));
+        assert_eq!(table.allocate_id(), SessionId(taken.0 + 1));
     }
 
     #[test]
     fn session_ids_carry_the_server_id_and_rise() {
         let mut table = SessionTable::new(1000, Millis(1_763_600_000_000));
-        let (one, two) = (table.draw_id(), table.draw_id());
+        let (one, two) = (table.allocate_id(), table.allocate_id());
         assert_eq!(one.0 >> 56, SERVER_ID);
         assert_eq!(two.0, one.0 + 1);
     }

@@ -1,17 +1,19 @@
-//! The writes of a session: what opcode and flags mean, and the way from a decided change to its reply.
+//! The writes of a session: the meaning of opcode and flags, and the path from a decided change to its reply.
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
 use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
-use crate::machine::{Call, Core};
+use crate::core::{Call, Core};
+use crate::message::Millis;
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide, owner_of};
 use crate::tree::Change;
 use crate::txn::{Txn, TxnOp};
+use crate::watch_events::{EventSender, notify_watchers};
 use crate::znode::Owner;
 
-/// Which create opcode asked.
+/// The opcode of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CreateOp {
     Create,
@@ -19,7 +21,7 @@ pub(crate) enum CreateOp {
     Container,
 }
 
-/// A multi that is refused as a whole because of how one operation is written.
+/// A multi that is refused as a whole because one operation is malformed.
 pub(crate) struct Refused {
     takes_zxid: bool,
 }
@@ -43,7 +45,7 @@ impl Core {
 
     /// Decides, applies and answers one write. `with_stat` matters for creates only.
     pub(crate) fn write(&mut self, call: Call, write: Result<Write, ErrorCode>, with_stat: bool) {
-        let decided = write.and_then(|write| decide(&Pending::new(&self.tree), self.actor(call), write));
+        let decided = write.and_then(|write| decide(&Pending::new(&self.tree), &mut self.actor(call), write));
         match decided {
             Ok(op) => {
                 let mut outcome = None;
@@ -56,7 +58,7 @@ impl Core {
         }
     }
 
-    /// Refuses a write, which takes a zxid all the same.
+    /// Refuses a write, which still takes a zxid.
     pub(crate) fn refuse_write(&mut self, call: Call, code: ErrorCode) {
         let zxid = self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {});
         self.refuse(call, zxid, code);
@@ -79,9 +81,9 @@ impl Core {
         let mut with_stat = Vec::with_capacity(count);
         let mut steps = Vec::with_capacity(count);
         let mut failure = None;
-        let mut view = Pending::new(&self.tree);
+        let (mut view, mut actor) = (Pending::new(&self.tree), self.actor(call));
         for (at, (write, stat)) in writes.into_iter().enumerate() {
-            match write.and_then(|write| decide(&view, self.actor(call), write)) {
+            match write.and_then(|write| decide(&view, &mut actor, write)) {
                 Ok(step) => {
                     view.record(&step);
                     steps.push(step);
@@ -93,7 +95,7 @@ impl Core {
                 }
             }
         }
-        drop(view);
+        drop((view, actor));
         let mut results = Vec::with_capacity(count);
         let zxid = match failure {
             None => self.commit(call.now, call.session, call.xid, TxnOp::Multi(steps), |change| {
@@ -109,24 +111,24 @@ impl Core {
                 self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {})
             }
         };
-        // Also a failed multi has a header without error: clients look for the codes in the results.
+        // The header of a failed multi has no error either: the codes are in the results.
         self.reply(call, zxid, Reply::Multi(results));
     }
 
-    /// What the flags of a top-level create mean: a mode, and whether it makes a container.
+    /// Resolves the flags of a top-level create: a mode, and whether it creates a container.
     fn create_mode(&self, op: CreateOp, flags: i32) -> Result<(CreateMode, bool), ErrorCode> {
         let mode = CreateMode::from_code(flags).ok_or(ErrorCode::BadArguments)?;
         if mode.is_ttl() {
             let extended = self.config.extended_types;
             return Err(if extended { ErrorCode::BadArguments } else { ErrorCode::Unimplemented });
         }
-        // The opcode makes the container; flags that ask for one elsewhere are ignored.
+        // Only the opcode creates a container; the flag for one is ignored.
         Ok((mode, op == CreateOp::Container))
     }
 
-    /// What flags and ttl of a createTTL mean: an owner, and whether the name is sequential.
+    /// Resolves flags and ttl of a createTTL: an owner, and whether the name is sequential.
     ///
-    /// Flags without a ttl are refused whatever the ttl: a negative one kills a real server.
+    /// Flags without a ttl are refused, whatever the ttl: a negative one crashes a real server.
     fn ttl_mode(&self, flags: i32, ttl: i64) -> Result<(Owner, bool), ErrorCode> {
         let mode = CreateMode::from_code(flags).ok_or(ErrorCode::BadArguments)?;
         if !mode.is_ttl() {
@@ -139,7 +141,7 @@ impl Core {
         Ok((owner, mode.is_sequential()))
     }
 
-    /// What an operation of a multi means, which is not always what it means outside (`Op.create`); with it, whether
+    /// Resolves an operation of a multi, whose meaning may differ from the same request outside (`Op.create`), and whether
     /// its result has a Stat. The inner error fails the operation, the outer one the whole multi.
     #[allow(clippy::type_complexity, reason = "two failures of different reach")]
     pub(crate) fn multi_write(
@@ -196,14 +198,13 @@ impl Core {
     }
 
     fn actor(&self, call: Call) -> Actor<'_> {
-        let ids = self.links.get(&call.conn).map_or(&[][..], |link| &link.ids);
-        Actor { ids, verdicts: &self.verdicts, config: &self.config, internal: false }
+        Actor::client(self.ids(call.conn), &self.config)
     }
 
-    /// Gives `op` the next zxid, applies it, tells the watchers and then `seen`.
+    /// Gives `op` the next zxid and applies it. For each change, notifies the watchers and calls `seen`.
     pub(crate) fn commit(
         &mut self,
-        now: crate::Millis,
+        now: Millis,
         session: SessionId,
         xid: Xid,
         op: TxnOp,
@@ -216,13 +217,14 @@ impl Core {
         zxid
     }
 
-    /// Applies a transaction and tells the watchers of each step, and then `seen`.
+    /// Applies a transaction. For each change, calls `seen` and notifies the watchers.
     pub(crate) fn apply(&mut self, txn: &Txn, mut seen: impl FnMut(&Change)) {
-        let Self { tree, watches, links, effects, config, .. } = self;
+        let Self { tree, watches, conns, effects, config, .. } = self;
+        let (zxid, skip_acl, outbound) = (txn.zxid, config.skip_acl, &mut effects.outbound);
+        let mut events = EventSender { conns, skip_acl, zxid, outbound };
         tree.apply(txn, &mut |tree, change| {
             seen(&change);
-            let (zxid, outbound) = (txn.zxid, &mut effects.outbound);
-            crate::watching::tell(tree, watches, links, config.skip_acl, zxid, &change, outbound);
+            notify_watchers(tree, watches, &change, &mut events);
         });
     }
 }

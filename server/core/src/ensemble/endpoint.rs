@@ -6,8 +6,8 @@ use std::sync::Arc;
 use zoolet_proto::{Incoming, Zxid};
 
 use crate::config::CoreConfig;
+use crate::core::Core;
 use crate::ensemble::Ensemble;
-use crate::machine::Core;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
 use crate::session::SessionTable;
 use crate::txn::Txn;
@@ -76,7 +76,7 @@ impl Endpoint {
 
     /// When a session or a connection that only this endpoint knows is due.
     pub(super) fn next_timeout(&self) -> Option<Millis> {
-        let due = [self.local.next_deadline(), self.core.next_unattached()];
+        let due = [self.local.next_deadline(), self.core.next_sessionless()];
         due.into_iter().flatten().min().filter(|_| self.read_only)
     }
 

@@ -14,8 +14,8 @@ use zoolet_proto::{Incoming, OpCode, SessionId, Zxid};
 pub use endpoint::EndpointView;
 
 use crate::config::CoreConfig;
+use crate::core::Core;
 use crate::ensemble::endpoint::{Endpoint, Step};
-use crate::machine::Core;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
 
 /// A simulated ensemble: several servers on one tree, without a network between them and without an election.

@@ -5,7 +5,7 @@ use zoolet_proto::{ErrorCode, Incoming, OpCode, Reply, ReplyHeader, SessionId};
 
 use crate::ensemble::Ensemble;
 use crate::ensemble::endpoint::Endpoint;
-use crate::handshake::welcome;
+use crate::handshake::connect_response;
 use crate::message::{ConnId, Input, Message};
 use crate::session::password_matches;
 
@@ -24,7 +24,7 @@ impl Ensemble {
         }
         let timeout = core.config().negotiate(request.timeout);
         let id = if request.session == SessionId(0) {
-            let id = local.draw_id();
+            let id = local.allocate_id();
             local.insert(id, timeout, Some(conn), now);
             id
         } else {
@@ -37,8 +37,8 @@ impl Ensemble {
             self.endpoints[at].local.attach(request.session, timeout, conn, now);
             request.session
         };
-        self.endpoints[at].core.link(conn, id);
-        self.send(conn, Message::Connected(welcome(id, timeout, Some(true))));
+        self.endpoints[at].core.bind_session(conn, id);
+        self.send(conn, Message::Connected(connect_response(id, timeout, Some(true))));
     }
 
     fn replace(&mut self, old: Option<ConnId>) {
@@ -82,7 +82,7 @@ impl Ensemble {
             self.endpoints[at].local.remove(id);
             self.replace(conn);
         }
-        self.endpoints[at].core.close_unattached(self.now);
+        self.endpoints[at].core.close_sessionless(self.now);
         self.collect(at);
     }
 }

@@ -1,4 +1,4 @@
-//! [`Core`]: routes inputs to what answers them, and keeps the timers.
+//! [`Core`]: routes each input to the code that answers it, and keeps the timers.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
 
-use crate::access::{Identity, Verdicts, authenticate};
+use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
+use crate::container_cleaner::ContainerCleaner;
 use crate::message::{ConnId, Effects, Input, Message, Millis};
 use crate::prepare::Write;
 use crate::session::SessionTable;
-use crate::sweep::Sweep;
 use crate::tree::Tree;
 use crate::watch::WatchTable;
 use crate::write::CreateOp;
 
-/// Lists with room for more than this are not kept for the next effects: most turns are short.
-const KEEP: usize = 1024;
+/// The largest capacity of a list that the next effects reuse: most turns are short.
+const REUSE: usize = 1024;
 
 /// The state machine of a server.
 pub struct Core {
@@ -28,34 +28,34 @@ pub struct Core {
     pub(crate) tree: Tree,
     pub(crate) sessions: SessionTable,
     pub(crate) watches: WatchTable,
-    pub(crate) links: HashMap<ConnId, Link>,
-    /// Connections without a session, by when they are closed for it.
-    pub(crate) unattached: BTreeSet<(Millis, ConnId)>,
-    pub(crate) sweep: Sweep,
+    pub(crate) conns: HashMap<ConnId, ConnState>,
+    /// Connections without a session, by when they are closed.
+    pub(crate) sessionless: BTreeSet<(Millis, ConnId)>,
+    pub(crate) cleaner: ContainerCleaner,
     pub(crate) effects: Effects,
-    pub(crate) verdicts: Verdicts,
 }
 
 /// A connection as the core knows it.
-pub(crate) struct Link {
+pub(crate) struct ConnState {
     peer: IpAddr,
     pub(crate) ids: Vec<Identity>,
     pub(crate) session: Option<SessionId>,
     pub(crate) read_only: Option<bool>,
     pub(crate) idle_until: Millis,
-    /// Whether its session is taken to live at another server by now.
+    /// Whether its session counts as moved to another server.
     pub(crate) moved: bool,
 }
 
-impl Link {
-    /// Whether that many identities may be one connection's: an ACL of `auth` entries stands for all of them, each.
-    fn has_room_for(&self, ids: &[Identity]) -> bool {
+impl ConnState {
+    /// Whether the connection may have these identities too. Their number is bounded, as each `auth` entry of an ACL stands
+    /// for all of them.
+    fn can_add(&self, ids: &[Identity]) -> bool {
         const MAX: usize = 32;
         self.ids.len() + ids.iter().filter(|id| !self.ids.contains(id)).count() <= MAX
     }
 }
 
-/// A request on its way: who asked, under which number, and when.
+/// A request being executed: its connection, session, number and time.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) now: Millis,
@@ -65,26 +65,24 @@ pub(crate) struct Call {
 }
 
 impl Core {
-    /// A server with an empty tree that starts `now`.
+    /// Creates a server with an empty tree that starts `now`.
     pub fn new(config: CoreConfig, now: Millis) -> Self {
         Self {
             tree: Tree::new(),
             sessions: SessionTable::new(config.tick_time, now),
             watches: WatchTable::default(),
-            links: HashMap::new(),
-            unattached: BTreeSet::new(),
-            sweep: Sweep::new(&config, now),
+            conns: HashMap::new(),
+            sessionless: BTreeSet::new(),
+            cleaner: ContainerCleaner::new(&config, now),
             effects: Effects::default(),
-            verdicts: Verdicts::default(),
             config,
         }
     }
 
-    /// Takes one input. Inputs of connections that were never opened, or were closed, are ignored.
+    /// Executes one input. Inputs of connections that were never opened, or are closed, are ignored.
     ///
-    /// `now` must not go back between calls.
+    /// `now` must not decrease between calls.
     pub fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
-        self.verdicts.forget();
         match input {
             Input::Open { peer } => self.open(now, conn, peer),
             Input::Connect(request) => self.connect(now, conn, &request),
@@ -93,52 +91,52 @@ impl Core {
         }
     }
 
-    /// Does everything that is due at `now`: expires sessions, closes connections that never opened one, sweeps.
-    /// Call it after the inputs of a turn, so that a ping that had to wait still counts.
+    /// Does everything that is due at `now`: expires sessions, closes connections that did not open one, deletes containers
+    /// and TTL znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
     pub fn handle_timeout(&mut self, now: Millis) {
         while let Some(id) = self.sessions.expired(now) {
             self.expire(now, id);
         }
-        self.close_unattached(now);
-        self.sweep(now);
+        self.close_sessionless(now);
+        self.clean_containers(now);
     }
 
-    /// Closes the connections that have opened no session in time.
-    pub(crate) fn close_unattached(&mut self, now: Millis) {
-        while let Some((until, conn)) = self.unattached.first().copied() {
+    /// Closes the connections that did not open a session in time.
+    pub(crate) fn close_sessionless(&mut self, now: Millis) {
+        while let Some((until, conn)) = self.sessionless.first().copied() {
             if until > now {
                 break;
             }
-            tracing::debug!(%conn, "no session was opened in time");
+            tracing::debug!(%conn, "no session opened in time; closing connection");
             self.close(conn);
         }
     }
 
-    /// When [`Core::handle_timeout`] has something to do next.
+    /// When [`Core::handle_timeout`] must be called next.
     pub fn next_timeout(&self) -> Millis {
-        let due = [self.sessions.next_deadline(), self.next_unattached()];
-        due.into_iter().flatten().fold(self.sweep.next_timeout(), Millis::min)
+        let due = [self.sessions.next_deadline(), self.next_sessionless()];
+        due.into_iter().flatten().fold(self.cleaner.next_timeout(), Millis::min)
     }
 
-    /// When [`Core::close_unattached`] has something to do next.
-    pub(crate) fn next_unattached(&self) -> Option<Millis> {
-        self.unattached.first().map(|(until, _)| *until)
+    /// When [`Core::close_sessionless`] must be called next.
+    pub(crate) fn next_sessionless(&self) -> Option<Millis> {
+        self.sessionless.first().map(|(until, _)| *until)
     }
 
-    /// What the inputs since the last call came to.
+    /// Takes the effects of the inputs since the last call.
     pub fn take_effects(&mut self) -> Effects {
         std::mem::take(&mut self.effects)
     }
 
-    /// The last message since that call.
+    /// The last message of the effects not taken yet.
     pub fn last_message(&self) -> Option<&Message> {
         self.effects.outbound.last().map(|(_, message)| message)
     }
 
-    /// Takes back effects that are dealt with, for their memory: the next ones are then written where these were.
+    /// Takes back effects that are done with: the next ones reuse their memory.
     pub fn reuse(&mut self, effects: Effects) {
-        keep(&mut self.effects.txns, effects.txns);
-        keep(&mut self.effects.outbound, effects.outbound);
+        reuse(&mut self.effects.txns, effects.txns);
+        reuse(&mut self.effects.outbound, effects.outbound);
     }
 
     /// The settings.
@@ -161,34 +159,33 @@ impl Core {
         &self.watches
     }
 
-    /// Whether a connection was opened and is neither gone nor closed.
+    /// Whether a connection is open.
     pub fn is_open(&self, conn: ConnId) -> bool {
-        self.links.contains_key(&conn)
+        self.conns.contains_key(&conn)
     }
 
     /// The session a connection is attached to.
     pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        self.links.get(&conn)?.session
+        self.conns.get(&conn)?.session
     }
 
     fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr) {
         let interval = self.config.sessionless_timeout.max(1);
         let idle_until = now.plus(interval).next_multiple_of(interval);
-        self.unattached.insert((idle_until, conn));
+        self.sessionless.insert((idle_until, conn));
         let ids = vec![Identity::Ip(peer)];
-        let link = Link { peer, ids, session: None, read_only: None, idle_until, moved: false };
-        self.links.insert(conn, link);
+        let state = ConnState { peer, ids, session: None, read_only: None, idle_until, moved: false };
+        self.conns.insert(conn, state);
     }
 
     fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
-        let Some(link) = self.links.get(&conn) else { return };
-        let Some(session) = link.session else { return self.close(conn) };
-        let moved = link.moved;
+        let Some(ConnState { session, moved, .. }) = self.conns.get(&conn) else { return };
+        let (Some(session), moved) = (*session, *moved) else { return self.close(conn) };
         let Incoming { xid, op, body } = incoming;
         let call = Call { now, conn, session, xid };
         let op = OpCode::from_code(op);
         if matches!(op, Some(OpCode::Auth | OpCode::Sasl)) {
-            // The only packets that do not keep the session alive.
+            // The only requests that do not keep the session alive.
             return self.identify(call, body);
         }
         self.sessions.touch(session, now);
@@ -196,7 +193,7 @@ impl Core {
             (None | Some(OpCode::Check), _) => self.unimplemented(call),
             (op, _) if moved && op != Some(OpCode::CloseSession) => self.refuse_moved(call, op),
             (_, Ok(request)) => self.route(call, request),
-            (Some(op), Err(flaw)) => self.undecodable(call, op, flaw),
+            (Some(op), Err(error)) => self.undecodable(call, op, error),
         }
     }
 
@@ -263,30 +260,30 @@ impl Core {
                 self.send(call.conn, Message::Close { asked: true });
                 self.forget(call.conn);
             }
-            Request::CreateSession(_) => self.announce_again(call),
+            Request::CreateSession(_) => self.repeat_connect_response(call),
             Request::Check(_) => self.unimplemented(call),
             Request::Auth(_) | Request::Sasl(_) => self.identify(call, Ok(request)),
         }
     }
 
-    /// Adds identities to the connection. Whoever shows false ones is cut off; the session survives that.
+    /// Adds identities to the connection. A failure closes the connection; the session survives.
     fn identify(&mut self, call: Call, body: Result<Request, DecodeError>) {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
-            // SASL is not configured: the client is told so by a null token, and goes on without.
+            // SASL is not configured: a null token says so, and the client continues without it.
             Ok(Request::Sasl(SaslToken(Some(_)))) => self.reply(call, Zxid(0), Reply::Sasl(None)),
             _ => self.close(call.conn),
         }
     }
 
     fn add_auth(&mut self, call: Call, packet: &AuthPacket) {
-        let Some(link) = self.links.get_mut(&call.conn) else { return };
+        let Some(state) = self.conns.get_mut(&call.conn) else { return };
         let super_digest = self.config.super_digest.as_deref();
-        match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), link.peer, super_digest) {
-            Some(ids) if link.has_room_for(&ids) => {
+        match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), state.peer, super_digest) {
+            Some(ids) if state.can_add(&ids) => {
                 for id in ids {
-                    if !link.ids.contains(&id) {
-                        link.ids.push(id);
+                    if !state.ids.contains(&id) {
+                        state.ids.push(id);
                     }
                 }
                 self.reply(call, Zxid(0), Reply::Empty);
@@ -298,13 +295,13 @@ impl Core {
         }
     }
 
-    /// An opcode that is none: told so, then cut off. The session survives it.
+    /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
     fn unimplemented(&mut self, call: Call) {
         self.refuse(call, Zxid(-1), ErrorCode::Unimplemented);
         self.close(call.conn);
     }
 
-    /// A body that does not decode. A write takes a zxid if only a null is wrong, and a few always or never do.
+    /// A body that does not decode. A write takes a zxid if the only fault is a null; a few operations always or never do.
     fn undecodable(&mut self, call: Call, op: OpCode, error: DecodeError) {
         let takes_zxid = match op {
             OpCode::Multi | OpCode::CreateSession => true,
@@ -320,12 +317,12 @@ impl Core {
         }
     }
 
-    /// createSession from a client: internal, but reachable. A real server answers with the handshake once more.
-    fn announce_again(&mut self, call: Call) {
+    /// createSession from a client: internal, but reachable. As a real server does, repeats the connect response.
+    fn repeat_connect_response(&mut self, call: Call) {
         let Some(session) = self.sessions.get(call.session) else { return };
         let op = crate::TxnOp::CreateSession { timeout: session.timeout };
         self.commit(call.now, call.session, call.xid, op, |_| {});
-        self.welcome(call.conn, call.session, session.timeout);
+        self.send_connect_response(call.conn, call.session, session.timeout);
     }
 
     pub(crate) fn reply(&mut self, call: Call, zxid: Zxid, reply: Reply) {
@@ -336,7 +333,7 @@ impl Core {
         self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
     }
 
-    /// The one refusal that has a body.
+    /// Sends the only kind of error reply that has a body.
     pub(crate) fn refuse_with_body(&mut self, call: Call, code: ErrorCode, reply: Reply) {
         let header = ReplyHeader::error(call.xid, self.tree.last_zxid(), code);
         self.send(call.conn, Message::Reply(header, reply));
@@ -346,24 +343,24 @@ impl Core {
         self.effects.outbound.push((conn, message));
     }
 
-    /// Closes a connection behind what is queued for it. Its session lives on.
+    /// Closes a connection after what is queued for it. Its session stays.
     pub(crate) fn close(&mut self, conn: ConnId) {
         self.send(conn, Message::Close { asked: false });
         self.forget(conn);
     }
 
     pub(crate) fn forget(&mut self, conn: ConnId) {
-        let Some(link) = self.links.remove(&conn) else { return };
-        self.unattached.remove(&(link.idle_until, conn));
+        let Some(state) = self.conns.remove(&conn) else { return };
+        self.sessionless.remove(&(state.idle_until, conn));
         self.watches.drop_connection(conn);
-        if let Some(session) = link.session {
+        if let Some(session) = state.session {
             self.sessions.detach(session, conn);
         }
     }
 }
 
-fn keep<T>(list: &mut Vec<T>, mut other: Vec<T>) {
-    if list.is_empty() && other.capacity() <= KEEP {
+fn reuse<T>(list: &mut Vec<T>, mut other: Vec<T>) {
+    if list.is_empty() && other.capacity() <= REUSE {
         other.clear();
         *list = other;
     }

@@ -1,14 +1,14 @@
-//! The requests about watches, and the events that changes make.
+//! The requests about watches, and the events of changes.
 
 use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2, WatchedEvent};
 use zoolet_proto::{
-    AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,
+    Acl, AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,
     parent_of,
 };
 
 use crate::access::allows;
-use crate::machine::{Call, Core, Link};
+use crate::core::{Call, ConnState, Core};
 use crate::message::{ConnId, Message};
 use crate::tree::{Change, Tree};
 use crate::watch::{Aspect, Modes, WatchTable};
@@ -21,9 +21,9 @@ impl Core {
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
             None => return self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
         };
-        // A null path can be watched too, and nothing will ever happen to it.
+        // A null path can be watched too; no event ever has it.
         let path = record.path.as_deref().unwrap_or_default();
-        if let Err(code) = self.room_for_watches(call.conn, [path].into_iter()) {
+        if let Err(code) = self.check_watch_limit(call.conn, [path].into_iter()) {
             return self.refuse(call, self.tree.last_zxid(), code);
         }
         self.watches.add(call.conn, path, mode);
@@ -50,13 +50,13 @@ impl Core {
         }
     }
 
-    /// Sets the watches of an earlier connection again (`DataTree.setWatches`). What has changed since the client
-    /// last looked is told at once, and its watch is not set.
+    /// Sets the watches of an earlier connection again (`DataTree.setWatches`). A watch whose znode has changed since the
+    /// client last saw it is not set: its event is sent at once.
     pub(crate) fn set_watches(&mut self, call: Call, record: SetWatches2) {
         let SetWatches2 { relative_zxid, data, exist, child, persistent, recursive } = record;
         let wanted =
             [&data, &exist, &child, &persistent, &recursive].into_iter().flatten().map(String::as_str);
-        if let Err(code) = self.room_for_watches(call.conn, wanted) {
+        if let Err(code) = self.check_watch_limit(call.conn, wanted) {
             return self.refuse(call, self.tree.last_zxid(), code);
         }
         for path in data {
@@ -88,9 +88,9 @@ impl Core {
         self.reply(call, self.tree.last_zxid(), Reply::Empty);
     }
 
-    /// Whether `conn` may watch these paths as well. A path counts once, however it is watched: what was let in one by
-    /// one is let in again behind a lost connection.
-    pub(crate) fn room_for_watches<'p>(
+    /// Checks that `conn` may watch these paths as well. A path counts once, whatever its watches are, so that watches that were
+    /// set one by one can be set again after a lost connection.
+    pub(crate) fn check_watch_limit<'p>(
         &self,
         conn: ConnId,
         paths: impl Iterator<Item = &'p str>,
@@ -105,50 +105,61 @@ impl Core {
     }
 }
 
+/// Queues events for connections.
+pub(crate) struct EventSender<'c> {
+    pub(crate) conns: &'c HashMap<ConnId, ConnState>,
+    pub(crate) skip_acl: bool,
+    /// The transaction that causes the events.
+    pub(crate) zxid: Zxid,
+    pub(crate) outbound: &'c mut Vec<(ConnId, Message)>,
+}
+
+impl EventSender<'_> {
+    /// Queues an event for those `watchers` that may read the znode. One that may not learns nothing, although its one-shot
+    /// watch is used up.
+    fn send(&mut self, watchers: &[ConnId], kind: EventType, path: &str, acl: Option<&[Acl]>) {
+        for conn in watchers {
+            let Some(state) = self.conns.get(conn) else { continue };
+            if self.skip_acl || acl.is_some_and(|acl| allows(acl, Perms::READ, &state.ids)) {
+                self.outbound.push((*conn, event(self.zxid, kind, path.to_owned())));
+            }
+        }
+    }
+}
+
 /// Queues the events of one change, in the order of `DataTree`: the znode's own watchers, then its parent's.
-pub(crate) fn tell(
+pub(crate) fn notify_watchers(
     tree: &Tree,
     watches: &mut WatchTable,
-    links: &HashMap<ConnId, Link>,
-    skip_acl: bool,
-    zxid: Zxid,
     change: &Change,
-    outbound: &mut Vec<(ConnId, Message)>,
+    events: &mut EventSender<'_>,
 ) {
     if watches.is_empty() {
         return;
     }
-    let mut send = |conns: &[ConnId], kind: EventType, path: &str, acl: Option<&[zoolet_proto::Acl]>| {
-        for conn in conns {
-            let Some(link) = links.get(conn) else { continue };
-            // Who may not read the znode learns nothing of it, though a one-shot watch is used up.
-            if skip_acl || acl.is_some_and(|acl| allows(acl, Perms::READ, &link.ids)) {
-                outbound.push((*conn, event(zxid, kind, path.to_owned())));
-            }
-        }
-    };
     let acl_of = |path: &str| tree.get(path).map(Znode::acl);
     let path = match change {
         Change::Created { path, .. } => {
-            send(&watches.trigger(path, Aspect::Data), EventType::NodeCreated, path, acl_of(path));
+            events.send(&watches.trigger(path, Aspect::Data), EventType::NodeCreated, path, acl_of(path));
             path
         }
         Change::Deleted { path, acl } => {
-            let told = watches.trigger(path, Aspect::Data);
-            send(&told, EventType::NodeDeleted, path, Some(acl));
-            let mut rest = watches.trigger(path, Aspect::Children);
-            rest.retain(|conn| !told.contains(conn));
-            send(&rest, EventType::NodeDeleted, path, Some(acl));
+            let notified = watches.trigger(path, Aspect::Data);
+            events.send(&notified, EventType::NodeDeleted, path, Some(acl));
+            let mut others = watches.trigger(path, Aspect::Children);
+            others.retain(|conn| !notified.contains(conn));
+            events.send(&others, EventType::NodeDeleted, path, Some(acl));
             path
         }
         Change::DataSet { path, .. } => {
-            send(&watches.trigger(path, Aspect::Data), EventType::NodeDataChanged, path, acl_of(path));
+            events.send(&watches.trigger(path, Aspect::Data), EventType::NodeDataChanged, path, acl_of(path));
             return;
         }
         Change::AclSet { .. } | Change::Checked => return,
     };
     let parent = parent_of(path);
-    send(&watches.trigger(parent, Aspect::Children), EventType::NodeChildrenChanged, parent, acl_of(parent));
+    let watchers = watches.trigger(parent, Aspect::Children);
+    events.send(&watchers, EventType::NodeChildrenChanged, parent, acl_of(parent));
 }
 
 fn event(zxid: Zxid, kind: EventType, path: String) -> Message {
