@@ -1,6 +1,6 @@
 //! The part of every path that the caller does not see.
 
-use zoolet_proto::{PathError, ZnodePath};
+use zoolet_proto::{PathError, path};
 
 /// A prefix that goes before every path on the way out and off it on the way in. Empty for none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ impl Chroot {
         if path.is_empty() || path == "/" {
             return Ok(Self::default());
         }
-        ZnodePath::check(path)?;
+        path::validate(path)?;
         Ok(Self(path.to_owned()))
     }
 

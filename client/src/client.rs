@@ -9,8 +9,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{
-    Acl, AddWatchMode, ErrorCode, OpCode, Reply as Body, Request, SessionId, Stat, WatcherType, ZnodePath,
-    Zxid,
+    Acl, AddWatchMode, ErrorCode, OpCode, Reply as Body, Request, SessionId, Stat, WatcherType, Zxid, path,
 };
 
 use crate::call::{Answer, Call, Command, Reply, Submission, Waiting};
@@ -404,8 +403,8 @@ impl Client {
     ) -> Result<String, Error> {
         let check = match sequential {
             // What counts is the path with a number behind it.
-            true => ZnodePath::check(&format!("{path}1")),
-            false => ZnodePath::check(&path),
+            true => path::validate(&format!("{path}1")),
+            false => path::validate(&path),
         };
         match check {
             Ok(()) if sequential => Ok(self.shared.chroot.join_prefix(path)),

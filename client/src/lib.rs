@@ -58,6 +58,6 @@ pub use watch::{Watch, WatchEvent, WatchStream, WatchUpdate};
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::records::ClientInfo;
 pub use zoolet_proto::{
-    Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, ZnodePath, Zxid,
-    digest_id, parent_of,
+    Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, Zxid, digest_id,
+    path, path::parent as parent_of,
 };

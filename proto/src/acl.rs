@@ -12,14 +12,14 @@ use sha1::{Digest, Sha1};
 use crate::codec::{Codec, Parsed};
 use crate::jute::DecodeError;
 
-/// A set of permissions. Bits without a meaning are kept as they came.
+/// A set of permissions. Unknown bits are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Perms(pub i32);
 
 impl Perms {
     /// No permission.
     pub const NONE: Self = Self(0);
-    /// Read the data and the children of the znode, and learn of its changes.
+    /// Read the data and the children of the znode, and get its watch events.
     pub const READ: Self = Self(1);
     /// Set the data of the znode.
     pub const WRITE: Self = Self(2);
@@ -64,26 +64,26 @@ impl fmt::Debug for Perms {
     }
 }
 
-/// One entry of an access control list: who, by scheme and id, may do what.
+/// One entry of an access control list: permissions for an identity, which is a scheme and an id.
 ///
-/// The id of a digest entry is a secret of sorts, so `Debug` cuts it behind the user name.
+/// The hash in the id of a digest entry is sensitive, so `Debug` omits it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Acl {
-    /// What is allowed.
+    /// The permissions granted.
     pub perms: Perms,
-    /// How the id is to be read: `world`, `auth`, `digest`, `ip` and whatever a server has configured.
+    /// The authentication scheme: `world`, `auth`, `digest`, `ip`, or another that a server has configured.
     pub scheme: String,
-    /// Who it is, in the form of the scheme.
+    /// The identity, in the form of the scheme.
     pub id: String,
 }
 
 impl Acl {
-    /// An entry from its parts.
+    /// Creates an entry from its parts.
     pub fn new(perms: Perms, scheme: impl Into<String>, id: impl Into<String>) -> Self {
         Self { perms, scheme: scheme.into(), id: id.into() }
     }
 
-    /// An entry for who authenticates with the scheme `digest` by this name and password.
+    /// Creates an entry for a user who authenticates by the scheme `digest` with this name and password.
     ///
     /// ```
     /// # use zoolet_proto::{Acl, Perms};
@@ -94,33 +94,33 @@ impl Acl {
         Self::new(perms, "digest", digest_id(format!("{user}:{password}").as_bytes()))
     }
 
-    /// Everything for everybody, the usual ACL: `world:anyone:cdrwa`.
+    /// All permissions for everyone, the usual ACL: `world:anyone:cdrwa`.
     pub fn open() -> Vec<Self> {
         vec![Self::new(Perms::ALL, "world", "anyone")]
     }
 
-    /// Everything for the ids the connection has authenticated: `auth::cdrwa`.
+    /// All permissions for the identities of the connection: `auth::cdrwa`.
     pub fn creator_all() -> Vec<Self> {
         vec![Self::new(Perms::ALL, "auth", "")]
     }
 
-    /// Reading for everybody: `world:anyone:r`.
+    /// Reading for everyone: `world:anyone:r`.
     pub fn read_only() -> Vec<Self> {
         vec![Self::new(Perms::READ, "world", "anyone")]
     }
 }
 
-/// The id of the scheme `digest` for credentials, which are `user:password`: `user:base64(sha1(user:password))`. What is no
-/// text in them is read as replacement characters (`DigestAuthenticationProvider.generateDigest`).
+/// The id of the scheme `digest` for credentials of the form `user:password`: `user:base64(sha1(user:password))`. Invalid
+/// UTF-8 in them becomes replacement characters (`DigestAuthenticationProvider.generateDigest`).
 ///
-/// So stand the ids in an ACL, and who may do everything in the settings of a server.
+/// ACL entries have ids of this form, and so has the super user in the settings of a server.
 pub fn digest_id(credentials: &[u8]) -> String {
     let credentials = String::from_utf8_lossy(credentials);
     let user = credentials.split(':').next().unwrap_or_default();
     format!("{user}:{}", BASE64.encode(Sha1::digest(credentials.as_bytes())))
 }
 
-/// Whether that could be the id of anybody: a user, and a SHA-1 behind the last colon.
+/// Whether `id` has the form of a digest id: a user name, and a SHA-1 after the last colon.
 pub fn is_digest_id(id: &str) -> bool {
     let base64 = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '/';
     let sha1 =
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_digest_is_the_hash_of_user_and_password() {
         assert_eq!(digest_id(b"bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
-        // What is no UTF-8 is replaced before, as a real server showed.
+        // As on a real server, invalid UTF-8 is replaced before it is hashed.
         assert_eq!(digest_id(b"u\xe4:p\xe4"), "u\u{fffd}:XPvHYIDhEttyoBuJYS5s2SXk1ZY=");
         assert!(is_digest_id(&digest_id(b"bob:pw")) && is_digest_id(&digest_id(b"bob:p:w")));
         for text in ["", "bob", "bob:pw", ":ikIaKsbtGweaHnb/jKn7OHqbunM=", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM"]

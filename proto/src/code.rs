@@ -1,8 +1,8 @@
-//! The tables of the protocol: opcodes, error codes, create modes, event types, states and watch kinds.
+//! The small tables of the protocol: error codes, create modes, event types, session states and watch kinds.
 
 use std::fmt;
 
-/// An enumeration of wire numbers in which each has a name and nothing else is legal.
+/// Defines an enumeration of wire numbers. Other numbers are invalid.
 macro_rules! closed {
     ($(#[$meta:meta])* $name:ident { $($(#[$row_meta:meta])* $row:ident = $code:literal,)* }) => {
         $(#[$meta])*
@@ -14,7 +14,7 @@ macro_rules! closed {
             /// Every value, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$row,)*];
 
-            /// The value behind a wire number, if it is one.
+            /// The value of a wire number, if it is valid.
             pub fn from_code(code: i32) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$row),)*
@@ -42,19 +42,20 @@ macro_rules! closed {
 pub(crate) use closed;
 
 closed! {
-    /// What kind of znode a create makes (`CreateMode`).
+    /// The kind of znode that a create request creates (`CreateMode`).
+    #[non_exhaustive]
     CreateMode {
-        /// Stays until it is deleted.
+        /// Stays until a client deletes it.
         Persistent = 0,
-        /// Goes with the session that made it.
+        /// Is deleted with the session that created it.
         Ephemeral = 1,
         /// Persistent, with the counter of the parent appended to its name.
         PersistentSequential = 2,
         /// Ephemeral, with the counter of the parent appended to its name.
         EphemeralSequential = 3,
-        /// Goes some time after its last child.
+        /// Is deleted some time after its last child.
         Container = 4,
-        /// Goes when it has no child and its data was not set for the given time.
+        /// Is deleted when it has no children and its data was not set for the given time.
         PersistentWithTtl = 5,
         /// As [`CreateMode::PersistentWithTtl`], with the counter of the parent appended to its name.
         PersistentSequentialWithTtl = 6,
@@ -70,7 +71,7 @@ impl CreateMode {
         )
     }
 
-    /// Whether the znode goes with its session.
+    /// Whether the znode is deleted with its session.
     pub fn is_ephemeral(self) -> bool {
         matches!(self, Self::Ephemeral | Self::EphemeralSequential)
     }
@@ -82,7 +83,8 @@ impl CreateMode {
 }
 
 closed! {
-    /// What a watch event tells of a znode (`Watcher.Event.EventType`, the ones a server sends).
+    /// What happened to a znode (`Watcher.Event.EventType`, the values that a server sends).
+    #[non_exhaustive]
     EventType {
         /// The znode was created.
         NodeCreated = 1,
@@ -98,10 +100,11 @@ closed! {
 closed! {
     /// The state of a session as clients know it (`Watcher.Event.KeeperState`). A server only ever sends
     /// [`KeeperState::SyncConnected`].
+    #[non_exhaustive]
     KeeperState {
         /// The session has expired.
         Expired = -112,
-        /// There is no connection at the moment.
+        /// Not connected.
         Disconnected = 0,
         /// Connected.
         SyncConnected = 3,
@@ -117,11 +120,11 @@ closed! {
 }
 
 closed! {
-    /// Which watches checkWatches and removeWatches mean (`Watcher.WatcherType`).
+    /// The watches that checkWatches and removeWatches refer to (`Watcher.WatcherType`).
     WatcherType {
-        /// One-shot watches left by getChildren.
+        /// One-shot watches set by getChildren.
         Children = 1,
-        /// One-shot watches left by getData and exists.
+        /// One-shot watches set by getData and exists.
         Data = 2,
         /// Every watch on the path.
         Any = 3,
@@ -133,11 +136,11 @@ closed! {
 }
 
 closed! {
-    /// What addWatch sets (`AddWatchMode`).
+    /// The kind of watch that addWatch sets (`AddWatchMode`).
     AddWatchMode {
-        /// Tells every change of one znode, until it is removed.
+        /// Reports every change of one znode, until it is removed.
         Persistent = 0,
-        /// Tells every creation, deletion and data change of a znode and all its descendants.
+        /// Reports every creation, deletion and data change of a znode and its descendants, until it is removed.
         PersistentRecursive = 1,
     }
 }
@@ -192,7 +195,7 @@ impl fmt::Display for WatchKind {
 
 macro_rules! error_codes {
     ($($row:ident = $code:literal, $text:literal;)*) => {
-        /// An error code of the protocol (`KeeperException.Code`). A code without a name survives as
+        /// An error code of the protocol (`KeeperException.Code`). A code without a name is kept as
         /// [`ErrorCode::Unknown`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -206,7 +209,7 @@ macro_rules! error_codes {
             /// Every named code.
             pub const NAMED: &'static [Self] = &[$(Self::$row,)*];
 
-            /// The code behind a wire number; `None` for 0, which is no error.
+            /// The code of a wire number; `None` for 0, which means success.
             pub fn from_code(code: i32) -> Option<Self> {
                 match code {
                     0 => None,
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_code_without_a_name_survives() {
+    fn an_unknown_error_code_is_kept() {
         assert_eq!(ErrorCode::from_code(-999).map(ErrorCode::code), Some(-999));
         assert_eq!(ErrorCode::from_code(0), None);
     }

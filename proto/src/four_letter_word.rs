@@ -1,9 +1,9 @@
-//! The four-letter words, which a server must tell apart from the length of a frame.
+//! The four-letter words, which a server must distinguish from the length of a frame.
 
 macro_rules! words {
     ($($(#[$meta:meta])* $row:ident = $name:literal $text:literal,)*) => {
         /// A four-letter word: an operator's command, sent instead of a connect request
-        /// (`FourLetterCommands`). All are larger than any legal length when read as one.
+        /// (`FourLetterCommands`). As a length, each is above every limit.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum FourLetterWord { $($(#[$meta])* $row,)* }
 
@@ -11,7 +11,7 @@ macro_rules! words {
             /// Every word.
             pub const ALL: &'static [Self] = &[$(Self::$row,)*];
 
-            /// The word that the first bytes of a connection are, if they are one.
+            /// The word of the first bytes of a connection, if they are one.
             pub fn from_bytes(bytes: [u8; 4]) -> Option<Self> {
                 $(if bytes == *$text { return Some(Self::$row); })*
                 None
@@ -22,7 +22,7 @@ macro_rules! words {
                 match self { $(Self::$row => *$text,)* }
             }
 
-            /// The word as text; the telnet interrupt, which is no text, is `telnet close`.
+            /// The word as text; `telnet close` for the telnet interrupt, which is not text.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$row => $name,)* }
             }

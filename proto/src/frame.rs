@@ -1,29 +1,29 @@
-//! Frames: a length, then as many bytes. And the four-letter words, which a server must tell apart from lengths.
+//! Frames: a length, then as many bytes.
 
 use bytes::{BufMut, BytesMut};
 
-/// Longest frame a server takes and the Java client reads: the default of `jute.maxbuffer`, inclusive.
+/// The longest frame that a server and the Java client accept: the default of `jute.maxbuffer`, inclusive.
 pub const DEFAULT_MAX_FRAME: usize = 0xf_ffff;
 
 /// Bytes of the length prefix.
 pub const PREFIX: usize = 4;
 
-/// A length prefix that no frame can have. The connection is beyond repair.
+/// An invalid length prefix. The stream has no further frames: close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {length} bytes, where 1 to {max} are legal")]
+#[error("invalid frame length {length}: must be between 1 and {max}")]
 pub struct BadLength {
-    /// The length as it stood on the wire.
+    /// The length as sent.
     pub length: i32,
-    /// The limit it was held against.
+    /// The limit.
     pub max: usize,
 }
 
-/// The first frame in `bytes` without its prefix; `None` while it is not whole.
+/// The first frame in `bytes` without its prefix; `None` while it is incomplete.
 ///
-/// Its bytes in the buffer are `PREFIX + frame.len()`; what stands behind is the next frame.
+/// The frame takes `PREFIX + frame.len()` bytes of the buffer; the next frame follows.
 ///
 /// # Errors
-/// [`BadLength`], told as soon as the prefix is there: for zero, a negative length, and one past `max`.
+/// [`BadLength`] as soon as the prefix is complete, if it is zero, negative, or above `max`.
 pub fn split(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, BadLength> {
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else { return Ok(None) };
     let length = i32::from_be_bytes(*prefix);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_given_when_it_is_whole() {
+    fn a_frame_is_returned_once_it_is_complete() {
         let wire = [0, 0, 0, 2, 7, 8, 9];
         for cut in 0..6 {
             assert_eq!(split(&wire[..cut], 10), Ok(None), "{cut} bytes");
@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn zero_negative_and_oversize_lengths_are_refused_at_the_prefix() {
         for length in [0, -1, i32::MIN, DEFAULT_MAX_FRAME as i32 + 1, i32::MAX] {
-            let refusal = BadLength { length, max: DEFAULT_MAX_FRAME };
-            assert_eq!(split(&length.to_be_bytes(), DEFAULT_MAX_FRAME), Err(refusal));
+            let error = BadLength { length, max: DEFAULT_MAX_FRAME };
+            assert_eq!(split(&length.to_be_bytes(), DEFAULT_MAX_FRAME), Err(error));
         }
         assert_eq!(split(&(DEFAULT_MAX_FRAME as i32).to_be_bytes(), DEFAULT_MAX_FRAME), Ok(None));
     }

@@ -1,4 +1,4 @@
-//! The numbers of the protocol, each a type of its own so that none is taken for another.
+//! The ids of the protocol. Each has its own type, so that they cannot be confused.
 
 use std::fmt;
 
@@ -32,17 +32,17 @@ macro_rules! id {
 }
 
 id! {
-    /// A transaction id: the place of a change in the one total order. Printed in hex, as ZooKeeper does.
+    /// A transaction id: the position of a change in the total order. Printed in hex, as in ZooKeeper.
     Zxid(i64)
 }
 
 id! {
-    /// A session id. Printed in hex, as ZooKeeper does; 0 asks for a new session or refuses one.
+    /// A session id. Printed in hex, as in ZooKeeper; 0 requests a new session, or refuses one.
     SessionId(i64)
 }
 
 id! {
-    /// The number a client gives a request, echoed by its reply.
+    /// The number that a client gives a request and its reply echoes.
     Xid(i32)
 }
 
@@ -59,9 +59,9 @@ impl Xid {
     pub const EVENT: Self = Self(-1);
     /// Marks a ping and its reply.
     pub const PING: Self = Self(-2);
-    /// What most clients number an auth packet; a server echoes whatever it got.
+    /// The number that most clients give an auth packet; a server echoes any.
     pub const AUTH: Self = Self(-4);
-    /// What most clients number setWatches; a server echoes whatever it got.
+    /// The number that most clients give setWatches; a server echoes any.
     pub const SET_WATCHES: Self = Self(-8);
 }
 

@@ -38,6 +38,7 @@ pub fn parse<T: Jute>(mut input: &[u8]) -> Result<T, DecodeError> {
 ///
 /// A server answers these errors differently: a write with a null path still takes a zxid, a malformed one does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// Too short, a wrong length, or a value outside its enumeration.
     #[error("malformed record")]

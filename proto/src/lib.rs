@@ -1,9 +1,13 @@
 //! The ZooKeeper wire protocol as data: frames, jute primitives, every request and reply record, opcodes and
-//! error codes. Server and client share it, so each record is parsed and encoded side by side.
+//! error codes. Server and client share it, so the parser and the encoder of each record are next to each other.
 //!
-//! No I/O, no state, no clock. Parsers work on whole frames: what a frame holds is either a record or it is
-//! not, never "more bytes needed". What may be null on the wire and still be legal is an [`Option`]; a null where
-//! the protocol has no use for it is a [`DecodeError`].
+//! No I/O, no state, no clock. Parsers work on whole frames: a frame holds a record or it does not, and never needs more
+//! bytes. A value that may legally be null on the wire is an [`Option`]; any other null is a [`DecodeError`].
+//!
+//! One table, in `operation.rs`, defines the operations: opcode, names, path, [kind](OpKind), request and reply. The enums
+//! that servers and clients must handle in full ([`OpCode`], [`Request`], [`records::Op`], [`records::OpResult`],
+//! [`WatcherType`], [`AddWatchMode`], [`FourLetterWord`]) are not `#[non_exhaustive]`: an operation that one of them forgets
+//! is a compile error.
 //!
 //! ```
 //! use bytes::BytesMut;
@@ -26,7 +30,7 @@ pub mod frame;
 mod id;
 pub mod jute;
 mod operation;
-mod path;
+pub mod path;
 pub mod records;
 mod reply;
 mod request;
@@ -38,7 +42,7 @@ pub use four_letter_word::FourLetterWord;
 pub use id::{SessionId, Xid, Zxid};
 pub use jute::{DecodeError, Jute, NameList};
 pub use operation::{OpCode, OpKind, Request};
-pub use path::{PathError, ZnodePath, parent_of};
+pub use path::PathError;
 pub use reply::{Reply, ReplyHeader};
 pub use request::Incoming;
 pub use stat::Stat;

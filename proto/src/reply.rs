@@ -12,14 +12,14 @@ use crate::records::{ClientInfo, OpResult, WatchedEvent};
 use crate::stat::Stat;
 
 record! {
-    /// Stands before every frame of a server but the first.
+    /// Precedes the body of every frame of a server but the first.
     #[derive(Copy)]
     pub struct ReplyHeader {
         /// The number of the request, or [`Xid::EVENT`].
         pub xid: Xid,
-        /// The transaction the frame reflects.
+        /// The last transaction that the frame reflects.
         pub zxid: Zxid,
-        /// 0, or an [`ErrorCode`] by number.
+        /// 0, or the number of an [`ErrorCode`].
         pub err: i32,
     }
 }
@@ -35,7 +35,7 @@ impl ReplyHeader {
         Self { xid, zxid, err: code.code() }
     }
 
-    /// The error, if it is one.
+    /// The error, if the reply failed.
     pub fn error_code(&self) -> Option<ErrorCode> {
         ErrorCode::from_code(self.err)
     }
@@ -43,8 +43,9 @@ impl ReplyHeader {
 
 /// The body of a frame of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reply {
-    /// Nothing behind the header: errors, and the success of delete, ping, setWatches and the like.
+    /// No body: errors, and the success of delete, ping, setWatches and the like.
     Empty,
     /// create.
     Created(String),
@@ -70,7 +71,7 @@ pub enum Reply {
     WhoAmI(Vec<ClientInfo>),
     /// sasl.
     Sasl(Option<Bytes>),
-    /// addWatch, which answers with an error record that says 0.
+    /// addWatch, whose reply is an error record with code 0.
     WatchAdded,
     /// multi, multiRead.
     Multi(Vec<OpResult>),

@@ -1,4 +1,4 @@
-//! [`Stat`], what the server tells of a znode besides its data.
+//! [`Stat`], the metadata of a znode.
 
 use crate::codec::record;
 use crate::id::{SessionId, Zxid};
@@ -11,21 +11,21 @@ record! {
         pub czxid: Zxid,
         /// The transaction that last set its data.
         pub mzxid: Zxid,
-        /// When it was created, in milliseconds since the Unix epoch.
+        /// Its creation time, in milliseconds since the Unix epoch.
         pub ctime: i64,
-        /// When its data was last set, in milliseconds since the Unix epoch.
+        /// The time its data was last set, in milliseconds since the Unix epoch.
         pub mtime: i64,
-        /// How often its data was set; wraps.
+        /// The number of times its data was set; wraps.
         pub version: i32,
-        /// How often its list of children changed; wraps.
+        /// The number of times its list of children changed; wraps.
         pub cversion: i32,
-        /// How often its ACL was set; wraps.
+        /// The number of times its ACL was set; wraps.
         pub aversion: i32,
-        /// The session whose end deletes it; 0 for every other kind, containers and TTL znodes included.
+        /// The session that owns an ephemeral; 0 for every other kind, containers and TTL znodes included.
         pub ephemeral_owner: SessionId,
         /// Length of its data in bytes; 0 for null data as well.
         pub data_length: i32,
-        /// How many direct children it has.
+        /// The number of its children.
         pub num_children: i32,
         /// The transaction that last changed its list of children.
         pub pzxid: Zxid,

@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, ErrorCode, parent_of};
+use zoolet_proto::{Acl, ErrorCode, path};
 
 use super::create::{Create, Created};
 use crate::call::Reply;
@@ -60,7 +60,7 @@ impl<'c> CreateWithParents<'c> {
 
     async fn retry(self, mut reply: Reply<Created>) -> Result<Created, Error> {
         let Self { create, parent } = self;
-        let path = parent_of(create.path()).to_owned();
+        let path = path::parent(create.path()).to_owned();
         let mut parents = MissingParents::new(parent);
         loop {
             match reply.await {

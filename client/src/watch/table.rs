@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use zoolet_proto::{EventType, WatcherType, parent_of};
+use zoolet_proto::{EventType, WatcherType, path};
 
 use super::{Handle, Registration, STREAM_CAPACITY, Watch, WatchEvent, WatchKind, WatchStream, WatchUpdate};
 use crate::call::Command;
@@ -173,7 +173,7 @@ impl WatchTable {
                 if above == "/" {
                     break;
                 }
-                above = parent_of(above);
+                above = path::parent(above);
             }
         }
     }

@@ -23,17 +23,17 @@ record! {
         pub path: String,
         /// The new list.
         pub acl: Option<Vec<Acl>>,
-        /// The aversion the znode must have; −1 for any.
+        /// The expected aversion; −1 for any.
         pub version: i32,
     }
 }
 
 record! {
-    /// An identity of a connection, as whoAmI tells it.
+    /// An identity of a connection, in the reply to whoAmI.
     pub struct ClientInfo {
         /// Scheme.
         pub scheme: String,
-        /// User, without anything secret.
+        /// User, without secrets.
         pub user: String,
     }
 }
@@ -51,7 +51,7 @@ pub struct AuthPacket {
 
 fields!(AuthPacket { kind, scheme, auth });
 
-// Credentials stay out of logs, so `Debug` is written by hand.
+// Hand-written, to keep credentials out of logs.
 impl fmt::Debug for AuthPacket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthPacket").field("scheme", &self.scheme).finish_non_exhaustive()
@@ -72,7 +72,7 @@ impl Codec for SaslToken {
     }
 }
 
-// A token may prove a password, so `Debug` is written by hand.
+// Hand-written: a token may contain a secret.
 impl fmt::Debug for SaslToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaslToken").finish_non_exhaustive()

@@ -17,16 +17,16 @@ pub const PASSWORD_LEN: usize = 16;
 pub struct ConnectRequest {
     /// Ignored by servers; clients send 0.
     pub protocol_version: i32,
-    /// The highest zxid the client has seen: a server that is behind closes the connection.
+    /// The highest zxid the client has seen. A server that has not reached it closes the connection.
     pub last_zxid_seen: Zxid,
-    /// The session timeout asked for, in milliseconds.
+    /// The requested session timeout, in milliseconds.
     pub timeout: i32,
-    /// The session to take up again; 0 for a new one.
+    /// The session to resume; 0 for a new one.
     pub session: SessionId,
     /// The password of that session; ignored for a new one.
     pub password: Option<Bytes>,
-    /// Whether a read-only server will do; `None` where the client does not send the byte, which then must not be
-    /// in the response either.
+    /// Whether the client accepts a read-only server; `None` if it does not send the byte, which the response must then not
+    /// have either.
     pub read_only: Option<bool>,
 }
 
@@ -35,13 +35,13 @@ pub struct ConnectRequest {
 pub struct ConnectResponse {
     /// Always 0.
     pub protocol_version: i32,
-    /// The session timeout granted, in milliseconds; 0 refuses the session.
+    /// The negotiated session timeout, in milliseconds; 0 refuses the session.
     pub timeout: i32,
     /// The session; 0 refuses it.
     pub session: SessionId,
     /// Proves ownership of the session on a later connection.
     pub password: Bytes,
-    /// Whether the server is read-only; present if the request had the byte.
+    /// Whether the server is read-only; present only if the request had the byte.
     pub read_only: Option<bool>,
 }
 
@@ -53,13 +53,13 @@ impl ConnectRequest {
 }
 
 impl ConnectResponse {
-    /// The answer that refuses a session: no timeout, no id, a password of zeros.
+    /// The response that refuses a session: no timeout, no id, a password of zeros.
     pub fn refusal(read_only: Option<bool>) -> Self {
         let password = Bytes::from_static(&[0; PASSWORD_LEN]);
         Self { protocol_version: 0, timeout: 0, session: SessionId(0), password, read_only }
     }
 
-    /// Whether the session was refused. Clients look at either field, so both count.
+    /// Whether the session was refused. Some clients check the timeout and others the id, so either counts.
     pub fn is_refusal(&self) -> bool {
         self.timeout <= 0 || self.session == SessionId(0)
     }
@@ -127,7 +127,7 @@ impl Codec for ConnectResponse {
     }
 }
 
-// Passwords stay out of logs, so `Debug` is written by hand.
+// Hand-written, to keep passwords out of logs.
 impl fmt::Debug for ConnectRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectRequest")
@@ -155,7 +155,7 @@ mod tests {
     use crate::jute::parse;
 
     #[test]
-    fn the_read_only_byte_is_there_only_if_it_was_sent() {
+    fn the_read_only_byte_is_present_only_if_it_was_sent() {
         for (read_only, request_len, response_len) in [(None, 44, 36), (Some(false), 45, 37)] {
             let password = Bytes::from_static(&[7; PASSWORD_LEN]);
             let request = ConnectRequest {

@@ -12,7 +12,7 @@ record! {
         pub path: String,
         /// Data; null stays null.
         pub data: Option<Bytes>,
-        /// Who may do what. Null and empty are refused by servers, differently inside a multi.
+        /// The ACL. Servers refuse null and empty ones, in another way inside a multi.
         pub acl: Option<Vec<Acl>>,
         /// A [`CreateMode`](crate::CreateMode) by number.
         pub flags: i32,
@@ -26,7 +26,7 @@ record! {
         pub path: String,
         /// Data; null stays null.
         pub data: Option<Bytes>,
-        /// Who may do what.
+        /// The ACL.
         pub acl: Option<Vec<Acl>>,
         /// A [`CreateMode`](crate::CreateMode) by number.
         pub flags: i32,
@@ -40,7 +40,7 @@ record! {
     pub struct Delete {
         /// Path.
         pub path: String,
-        /// The version it must have; −1 for any.
+        /// The expected version; −1 for any.
         pub version: i32,
     }
 }
@@ -54,11 +54,11 @@ record! {
 }
 
 record! {
-    /// Asks for the `Stat` of a znode.
+    /// Reads the `Stat` of a znode.
     pub struct Exists {
         /// Path.
         pub path: String,
-        /// Whether to leave a data watch, also where there is no znode.
+        /// Whether to set a data watch, even if the znode does not exist.
         pub watch: bool,
     }
 }
@@ -68,7 +68,7 @@ record! {
     pub struct GetData {
         /// Path.
         pub path: String,
-        /// Whether to leave a data watch.
+        /// Whether to set a data watch.
         pub watch: bool,
     }
 }
@@ -80,7 +80,7 @@ record! {
         pub path: String,
         /// Data; null stays null.
         pub data: Option<Bytes>,
-        /// The version the znode must have; −1 for any.
+        /// The expected version; −1 for any.
         pub version: i32,
     }
 }
@@ -90,7 +90,7 @@ record! {
     pub struct GetChildren {
         /// Path.
         pub path: String,
-        /// Whether to leave a child watch.
+        /// Whether to set a child watch.
         pub watch: bool,
     }
 }
@@ -106,15 +106,15 @@ record! {
 record! {
     /// Lists the ephemerals of the session.
     pub struct GetEphemerals {
-        /// What their paths must start with; null and blank for all.
+        /// The prefix of their paths; all if null or blank.
         pub prefix: Option<String>,
     }
 }
 
 record! {
-    /// Waits for everything before it. The body of its reply as well.
+    /// Waits for everything before it. Also the body of its reply.
     pub struct Sync {
-        /// Echoed, whatever it is.
+        /// Echoed without validation.
         pub path: Option<String>,
     }
 }
@@ -124,7 +124,7 @@ record! {
     pub struct CheckVersion {
         /// Path.
         pub path: String,
-        /// The version the znode must have; −1 asks only whether it exists.
+        /// The expected version; −1 checks only that the znode exists.
         pub version: i32,
     }
 }
@@ -138,7 +138,7 @@ record! {
         pub leaving: Option<String>,
         /// The whole new membership.
         pub new_members: Option<String>,
-        /// The configuration it must replace; −1 for any.
+        /// The version of the configuration to replace; −1 for any.
         pub config: i64,
     }
 }

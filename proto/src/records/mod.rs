@@ -1,5 +1,4 @@
-//! Every record of the protocol, a family a file. Each implements [`Jute`](crate::Jute), so that parsing and
-//! encoding are the same list of fields.
+//! The records of the protocol, one file for each family. Each implements [`Jute`](crate::Jute).
 
 mod auth;
 mod connect;

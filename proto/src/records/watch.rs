@@ -7,7 +7,7 @@ use crate::id::Zxid;
 record! {
     /// Sets a persistent watch.
     pub struct AddWatch {
-        /// Path, which need not exist.
+        /// Path; the znode need not exist.
         pub path: Option<String>,
         /// An [`AddWatchMode`](crate::AddWatchMode) by number.
         pub mode: i32,
@@ -25,7 +25,7 @@ record! {
 }
 
 record! {
-    /// Takes watches away.
+    /// Removes watches.
     pub struct RemoveWatches {
         /// Path.
         pub path: Option<String>,
@@ -35,13 +35,13 @@ record! {
 }
 
 record! {
-    /// Sets one-shot watches again after a reconnect. What changed since `relative_zxid` is told at once.
+    /// Sets one-shot watches again after a reconnect. Events since `relative_zxid` are sent at once.
     pub struct SetWatches {
         /// The last zxid the client has seen.
         pub relative_zxid: Zxid,
         /// Paths of getData watches.
         pub data: Vec<String>,
-        /// Paths of exists watches on znodes that were missing.
+        /// Paths of exists watches on znodes that did not exist.
         pub exist: Vec<String>,
         /// Paths of getChildren watches.
         pub child: Vec<String>,
@@ -55,7 +55,7 @@ record! {
         pub relative_zxid: Zxid,
         /// Paths of getData watches.
         pub data: Vec<String>,
-        /// Paths of exists watches on znodes that were missing.
+        /// Paths of exists watches on znodes that did not exist.
         pub exist: Vec<String>,
         /// Paths of getChildren watches.
         pub child: Vec<String>,
@@ -67,13 +67,13 @@ record! {
 }
 
 record! {
-    /// What a watch tells.
+    /// A watch event.
     pub struct WatchedEvent {
         /// What happened.
         pub kind: EventType,
         /// The state of the session; [`KeeperState::SyncConnected`] from a server.
         pub state: KeeperState,
-        /// The znode it happened to.
+        /// The path of the znode.
         pub path: String,
     }
 }

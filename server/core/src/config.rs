@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The settings of a [`Core`](crate::Core). Times are in milliseconds, as they are in the protocol.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct CoreConfig {
     /// The unit in which sessions expire; also the default bounds of session timeouts are multiples of it. At least 1.
     pub tick_time: i32,

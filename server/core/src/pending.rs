@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, parent_of};
+use zoolet_proto::{Acl, path};
 
 use crate::quota::{HardLimits, Quota, Usage};
 use crate::tree::Tree;
@@ -69,7 +69,7 @@ impl<'t> Pending<'t> {
         match op {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
                 let data_len = data.as_ref().map_or(0, Bytes::len);
-                self.change(parent_of(path), |parent| {
+                self.change(path::parent(path), |parent| {
                     parent.creates = *parent_creates;
                     parent.children += 1;
                 });
@@ -81,7 +81,7 @@ impl<'t> Pending<'t> {
             }
             TxnOp::Delete { path } => {
                 let data_len = self.get(path).map_or(0, |node| node.data_len);
-                self.change(parent_of(path), |parent| parent.children = parent.children.saturating_sub(1));
+                self.change(path::parent(path), |parent| parent.children = parent.children.saturating_sub(1));
                 self.overlay.insert(Arc::clone(path), None);
                 self.change_usage(path, -1, -signed(data_len));
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, ZnodePath, parent_of};
+use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up};
 use crate::config::CoreConfig;
@@ -61,7 +61,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         }
         Write::Delete { path, version } => {
             not_a_system_path(&path)?;
-            let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+            let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::DELETE, &parent.acl)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             expect_version(version, node.version)?;
@@ -72,7 +72,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             not_a_system_path(&path)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             // A real server checks no ACL here, and so lets any client delete any leaf.
-            let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+            let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::DELETE, &parent.acl)?;
             has_no_children(&node)?;
             if node.owner.as_session().is_some() {
@@ -81,7 +81,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             Ok(TxnOp::Delete { path: path.into() })
         }
         Write::SetData { path, data, version } => {
-            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::WRITE, &node.acl)?;
             let len = data.as_ref().map_or(0, Bytes::len);
@@ -90,7 +90,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             Ok(TxnOp::SetData { path: path.into(), data, version: node.version.wrapping_add(1) })
         }
         Write::SetAcl { path, acl, version } => {
-            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let acl = fix_up(&acl, actor.ids)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, &node.acl)?;
@@ -99,7 +99,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
         }
         Write::Check { path, version } => {
-            ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+            path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::READ, &node.acl)?;
             expect_version(version, node.version)?;
@@ -119,12 +119,12 @@ fn create(
 ) -> Result<TxnOp, ErrorCode> {
     looks_like_a_path(&path)?;
     let acl = fix_up(acl, actor.ids)?;
-    let parent = view.get(parent_of(&path)).ok_or(ErrorCode::NoNode)?;
+    let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
     actor.needs(Perms::CREATE, &parent.acl)?;
     if sequential {
         path.push_str(&format!("{:010}", parent.creates));
     }
-    ZnodePath::check(&path).map_err(|_| ErrorCode::BadArguments)?;
+    path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
     if view.get(&path).is_some() {
         return Err(ErrorCode::NodeExists);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use zoolet_proto::parent_of;
+use zoolet_proto::path;
 
 use crate::tree::QUOTA;
 
@@ -54,7 +54,7 @@ impl Quotas {
             if self.tops.contains(top) {
                 return Some(Quota { top });
             }
-            top = parent_of(top);
+            top = path::parent(top);
         }
         None
     }

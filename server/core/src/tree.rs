@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use zoolet_proto::{Acl, SessionId, Stat, Zxid, parent_of};
+use zoolet_proto::{Acl, SessionId, Stat, Zxid, path};
 
 use crate::access::AclCache;
 use crate::message::Millis;
@@ -35,6 +35,7 @@ pub struct Tree {
 
 /// One step of an applied transaction, told while the tree is in the state right after it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Change {
     /// A znode came.
     Created {
@@ -231,7 +232,7 @@ impl Tree {
 
     fn create(&mut self, node: Znode, parent_creates: i64) {
         let path = Arc::clone(&node.path);
-        if let Some(parent) = self.nodes.get_mut(parent_of(&path)) {
+        if let Some(parent) = self.nodes.get_mut(path::parent(&path)) {
             parent.pzxid = parent.pzxid.max(node.czxid);
             parent.creates = parent.creates.max(parent_creates);
         }
@@ -245,7 +246,7 @@ impl Tree {
     fn insert(&mut self, mut node: Znode) {
         let path = &node.path;
         if **path != *ROOT {
-            if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
+            if let Some(parent) = self.nodes.get_mut(path::parent(path)) {
                 parent.children.get_or_insert_default().insert(Arc::clone(path));
             }
         }
@@ -263,7 +264,7 @@ impl Tree {
 
     fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
         let Some(node) = self.nodes.remove(path) else { return };
-        if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
+        if let Some(parent) = self.nodes.get_mut(path::parent(path)) {
             parent.pzxid = parent.pzxid.max(zxid);
             if let Some(children) = &mut parent.children {
                 children.remove(path);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use zoolet_proto::{WatchKind, WatcherType, parent_of};
+use zoolet_proto::{WatchKind, WatcherType, path};
 
 use crate::message::ConnId;
 
@@ -206,7 +206,7 @@ impl WatchTable {
         if aspect == Aspect::Data && self.recursive > 0 {
             let mut above = path;
             while above.len() > 1 {
-                above = parent_of(above);
+                above = path::parent(above);
                 let watchers = self.by_path.get(above).into_iter().flatten();
                 told.extend(watchers.filter(|(_, modes)| modes.has(Modes::RECURSIVE)).map(|(conn, _)| *conn));
             }

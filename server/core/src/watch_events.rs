@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2, WatchedEvent};
 use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,
-    parent_of,
+    path,
 };
 
 use crate::access::allows;
@@ -157,7 +157,7 @@ pub(crate) fn notify_watchers(
         }
         Change::AclSet { .. } | Change::Checked => return,
     };
-    let parent = parent_of(path);
+    let parent = path::parent(path);
     let watchers = watches.trigger(parent, Aspect::Children);
     events.send(&watchers, EventType::NodeChildrenChanged, parent, acl_of(parent));
 }

@@ -22,7 +22,9 @@ fn encoded(effects: &Effects) -> Vec<u8> {
 
 /// Runs a script on a core of its own, a session each for four connections, and gives the bytes it put out.
 fn outputs(steps: &[Step]) -> Vec<u8> {
-    let mut core = Core::new(CoreConfig { extended_types: true, ..CoreConfig::default() }, Millis(START));
+    let mut config = CoreConfig::default();
+    config.extended_types = true;
+    let mut core = Core::new(config, Millis(START));
     let mut out = Vec::new();
     for conn in 0..4 {
         core.handle(Millis(START), ConnId(conn), Input::Open { peer: [127, 0, 0, 1].into() });

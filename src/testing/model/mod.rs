@@ -5,7 +5,7 @@ mod tree;
 
 use zoolet_proto::records::{Create, Op, OpResult};
 use zoolet_proto::{
-    Acl, CreateMode, ErrorCode, EventType, OpCode, Perms, Reply, Request, SessionId, Stat, ZnodePath, Zxid,
+    Acl, CreateMode, ErrorCode, EventType, OpCode, Perms, Reply, Request, SessionId, Stat, Zxid, path,
 };
 
 use tree::{ModelNode, ModelOwner, ModelTree, SYSTEM, parent};
@@ -391,7 +391,7 @@ fn not_a_system_path(path: &str) -> Result<(), ErrorCode> {
 }
 
 fn valid(path: &str) -> Result<(), ErrorCode> {
-    ZnodePath::check(path).map_err(|_| ErrorCode::BadArguments)
+    path::validate(path).map_err(|_| ErrorCode::BadArguments)
 }
 
 fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {

@@ -101,7 +101,8 @@ impl World<Ensemble> {
 }
 
 fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
-    let mut config = CoreConfig { tick_time: TICK as i32, ..CoreConfig::default() };
+    let mut config = CoreConfig::default();
+    config.tick_time = TICK as i32;
     change(&mut config);
     config
 }
@@ -390,6 +391,7 @@ impl From<Message> for Told {
                     EventType::NodeDeleted => "deleted",
                     EventType::NodeDataChanged => "data",
                     EventType::NodeChildrenChanged => "children",
+                    other => panic!("a server sends no {other:?}"),
                 };
                 Self::Event(Event { zxid: header.zxid.0, text: format!("{what} {}", event.path) })
             }

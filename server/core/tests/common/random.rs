@@ -201,7 +201,7 @@ impl<M: Machine> Script<M> {
                 );
             }
             for child in node.children() {
-                assert_eq!(zoolet_proto::parent_of(child), path);
+                assert_eq!(zoolet_proto::path::parent(child), path);
                 below.push(child.to_string());
             }
         }
