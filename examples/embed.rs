@@ -1,16 +1,16 @@
-//! A ZooKeeper inside this program: `cargo run --example embed`
+//! A ZooKeeper server inside this program: `cargo run --example embed`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use zoolet::{Client, Server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The port is for other programs; without `bind` there is no socket at all. Port 0 takes a free one.
+    // The port is for other programs; without `bind` there is no socket at all. Port 0 picks a free port.
     let server = Server::builder().bind("127.0.0.1:0").start().await?;
-    println!("any client may connect to {}", server.connect_string());
+    println!("listening on {}", server.connect_string());
 
-    // This program needs no socket to talk to its own server, but could as well connect by one.
+    // This program can connect to its own server without a socket, or by TCP like any other.
     let inside = Client::connect(server.in_process()).await?;
     let outside = Client::connect(server.connect_string()).await?;
 
@@ -20,14 +20,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("queued {payload} as {}", created.path);
     }
 
-    // All of them at once or none of them, in the order in which they came.
+    // One transaction: all deletes or none, in the order of the queue.
     let mut jobs = inside.get_children("/jobs").await?.0;
     jobs.sort();
-    let done = jobs.iter().fold(inside.multi(), |multi, job| multi.delete(format!("/jobs/{job}")));
-    done.commit().await?;
-    println!("did {} jobs", jobs.len());
+    let finished = jobs.iter().fold(inside.multi(), |multi, job| multi.delete(format!("/jobs/{job}")));
+    finished.commit().await?;
+    println!("finished {} jobs", jobs.len());
 
-    // Sessions end first, then the server; afterwards nothing of it is left.
+    // Close the sessions, then the server. No task, port or thread remains.
     inside.close().await?;
     outside.close().await?;
     server.shutdown().await;

@@ -1,5 +1,5 @@
-//! What a test prints that fails: this one does, on purpose. The lock under test was made by hand, and forgets what a lost
-//! reply can mean; the report shows it. `cargo run --example failing`
+//! The report of a failed test. This one fails on purpose: its hand-written lock ignores that a create can succeed although its
+//! reply is lost, and the report shows it. `cargo run --example failing`
 
 use zoolet::client::{Client, Error};
 use zoolet::testing::{TestServer, create};
@@ -14,11 +14,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place_of_b = queue_up(&b).await?;
     assert!(holds(&a, &place_of_a).await?, "a came first");
     a.delete(&place_of_a).await?;
-    assert!(holds(&b, &place_of_b).await?, "a has let go, so it is b's turn");
+    assert!(holds(&b, &place_of_b).await?, "a has released, so b is next");
     Ok(())
 }
 
-/// Tries again until it is in the queue.
+/// Retries until it is in the queue.
 async fn queue_up(zk: &Client) -> Result<String, Error> {
     loop {
         match zk.create("/locks/job/lock-", "").ephemeral().sequential().await {
@@ -28,7 +28,7 @@ async fn queue_up(zk: &Client) -> Result<String, Error> {
     }
 }
 
-/// Whether nobody is in front; a watch tells when that one has gone.
+/// Whether no other znode precedes `place`; otherwise sets a watch on the predecessor.
 async fn holds(zk: &Client, place: &str) -> Result<bool, Error> {
     let (mut queue, _) = zk.get_children("/locks/job").await?;
     queue.sort();

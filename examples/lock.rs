@@ -1,6 +1,6 @@
 //! Eight contenders for one lock, and the fencing tokens that order them: `cargo run --example lock`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn contend(name: u32, zk: Client) -> Result<(), LockError> {
     let guard = Lock::new(&zk, "/locks/ledger").acquire().timeout(Duration::from_secs(5)).await?;
-    // A store that refuses a token lower than one it has seen is safe even from a holder that was paused for so long
-    // that it lost the lock without noticing.
+    // A store that rejects tokens lower than the highest one is safe even from a holder that lost the lock without
+    // noticing, as it was paused for too long.
     println!("contender {name} holds the lock with token {}", guard.token());
-    // The work ends early if the lock is lost.
+    // Cancelled if the lock is lost.
     if let Err(reason) = guard.run(tokio::time::sleep(Duration::from_millis(10))).await {
-        println!("contender {name} has lost it: {reason:?}");
+        println!("contender {name} has lost the lock: {reason:?}");
     }
     guard.release().await?;
     Ok(())

@@ -1,7 +1,7 @@
-//! A server and two clients on a simulated network that is cut, in a time of its own, the same on every run:
+//! A server and two clients on a simulated network with a partition, in simulated time, the same in every run:
 //! `cargo run --example simulation`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use zoolet::client::Clock;
 use zoolet::{Client, Lock, Server};
 
 fn main() -> turmoil::Result {
-    // The seed decides how long each message takes. The epoch is fixed as well: znodes and session ids show the time.
+    // The seed determines all latencies. The epoch is fixed too, as znodes and session ids contain the time.
     let mut network = turmoil::Builder::new();
     network.rng_seed(7).epoch(UNIX_EPOCH).simulation_duration(Duration::from_secs(60));
     let mut sim = network.build();
@@ -20,7 +20,7 @@ fn main() -> turmoil::Result {
     sim.run()
 }
 
-/// The server takes streams from anywhere, and the time from the simulation.
+/// The server gets its streams and its time from the simulation.
 async fn serve() -> turmoil::Result {
     let clock = Clock::tokio().starting_at(turmoil::since_epoch().ok_or("no simulation")?);
     let server = Server::builder().clock(clock).start().await?;
@@ -31,7 +31,7 @@ async fn serve() -> turmoil::Result {
     }
 }
 
-/// Takes the lock. Whoever has it first is cut off while it does.
+/// Acquires the lock. The first holder is cut off while it holds it.
 async fn contend(number: u64) -> turmoil::Result {
     let connect = || TcpStream::connect("server:2181");
     let zk = Client::options().seed(number).connect(connect).await?;
@@ -45,7 +45,7 @@ async fn contend(number: u64) -> turmoil::Result {
         tokio::time::sleep(Duration::from_secs(5)).await;
         turmoil::repair("first", "server");
         let end = zk.ended().await;
-        println!("{:7.3} s: client 1 reaches the server again; its session: {end:?}", seconds());
+        println!("{:7.3} s: client 1 is reconnected; its session: {end:?}", seconds());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! A test's own ZooKeeper: its clock, its faults and its state. `cargo run --example test_server`
+//! A ZooKeeper server for one test: its clock, its faults and its state. `cargo run --example test_server`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let zk = TestServer::builder().znode("/config", "v1").znode("/lock", "").start().await?;
     let (a, b) = (zk.client().await, zk.client().await);
 
-    // The create of the lock's znode happens, but its reply is lost with the connection.
+    // The create of the lock's znode is executed, but its reply is lost with the connection.
     zk.faults().on(create().path("/lock/**").nth(1)).lose_reply()?;
     let guard = Lock::new(&a, "/lock").acquire().await?;
-    println!("held under {} in spite of {}", guard.token(), zk.faults().fired()[0].what);
+    println!("held with token {} in spite of {}", guard.token(), zk.faults().fired()[0].what);
     println!("znodes:\n{}", zk.tree());
 
     let waiting = tokio::spawn({
@@ -27,6 +27,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     zk.expire_session(a.session_id()).await?;
     assert_eq!(a.state(), SessionState::Expired);
-    println!("a has expired, b holds under {}", waiting.await??.token());
+    println!("a has expired, b holds the lock with token {}", waiting.await??.token());
     Ok(())
 }

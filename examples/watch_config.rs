@@ -1,6 +1,6 @@
-//! Following a znode with configuration, missing no value that stays: `cargo run --example watch_config`
+//! Follows a configuration in a znode without missing its latest value: `cargo run --example watch_config`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use zoolet::client::Error;
 use zoolet::{Client, Server};
@@ -20,17 +20,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Uses each value until it is out of date.
+/// Prints each value, then waits for the next.
 async fn follow(zk: Client) -> Result<(), Error> {
     loop {
-        // The value and the watch come in one reply, so no change can slip through between them. Changes that come
-        // faster than they are read are seen as one: the latest.
+        // One request reads the value and sets the watch, so that no change is missed in between. Faster changes
+        // coalesce to the latest value.
         let (data, stat, watch) = zk.get_data("/config").watch().await?;
         println!("version {}: {}", stat.version, String::from_utf8_lossy(&data));
         if data == "stop" {
             return Ok(());
         }
-        // Outlives lost connections: what changed meanwhile is told when the session is back.
+        // The watch survives lost connections: missed changes fire it when the session is resumed.
         watch.changed().await?;
     }
 }

@@ -1,12 +1,12 @@
-//! A withdrawal that is done once, however often it is asked for: `cargo run --example withdraw`
+//! A withdrawal that is executed once, however often it is requested: `cargo run --example withdraw`
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use zoolet::Client;
 use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{OpCode, TestServer, op};
 
-/// Reads, decides, and says what is to be written; it may be run more than once, and has no other effect.
+/// Reads, decides, and returns the writes. It has no other effect, as it may run more than once.
 async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
     let Some((data, _)) = txn.get_data("/accounts/ann").await? else {
         return Ok(txn.refuse("no such account"));
@@ -28,18 +28,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = TestServer::builder().znode("/accounts/ann", "100").start().await?;
     let zk = server.client().await;
 
-    // Drawn before the first attempt, and kept with the order.
+    // Created before the first attempt, and stored with the order.
     let ticket = Tickets::new(&zk, "/idem/withdrawals").draw();
     println!("ticket {ticket}: {:?}", Tickets::new(&zk, "/idem/withdrawals").outcome(&ticket).await?);
 
-    // It is done, but the reply is lost with the connection. It is asked again, by itself. The second multi, as the first
-    // finds out that there is no bucket yet for the tickets of these ten minutes.
+    // The withdrawal is executed, but its reply is lost with the connection, so it is retried automatically. This is the second
+    // multi: the first one found that the partition for the tickets of these ten minutes does not exist yet.
     server.faults().on(op(OpCode::Multi).path("/accounts/ann").nth(2)).lose_reply()?;
     let outcome = server.pass_time_until(withdraw(&zk, &ticket, 30)).await??;
     println!("first attempt, {}: {:?}", server.faults().fired()[0], outcome);
     assert_eq!((outcome.first_time, outcome.value), (true, Ok("70".into())));
 
-    // The program crashes before it has noted that; another goes on with the order.
+    // The program crashes before it stores the outcome, and another one continues with the order.
     let other = server.client().await;
     let ticket: Ticket = ticket.to_string().parse()?;
     let again = withdraw(&other, &ticket, 30).await?;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((again.first_time, again.value), (false, Ok("70".into())));
     assert_eq!(server.get("/accounts/ann").expect("an account").text(), "70");
 
-    // With another amount it is somebody's mistake.
+    // The same ticket with another amount is an error.
     let error = withdraw(&other, &ticket, 40).await.expect_err("other parameters");
     println!("the same ticket for 40: {error}");
     assert_eq!(server.get("/accounts/ann").expect("an account").text(), "70");
