@@ -1,4 +1,4 @@
-//! The wire alone: bytes to requests and replies, and back.
+//! The codec alone: decodes and encodes requests and replies.
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
 use std::hint::black_box;
@@ -105,7 +105,7 @@ fn bench_replies(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a pipelining client sends in one write, cut into its frames.
+/// Splits the bytes of one write of a pipelining client into frames.
 fn bench_frames(c: &mut Criterion) {
     const FRAMES: u64 = 16;
     let mut wire = BytesMut::new();

@@ -1,4 +1,4 @@
-//! The state machine alone: requests in, replies out, no socket and no encoding.
+//! The state machine alone: requests in, replies out, without sockets or encoding.
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis};
 
 const NOW: Millis = Millis(1_000);
 
-/// A core with sessions on connections that are numbered from 0.
+/// A core with a session on each connection, numbered from 0.
 struct Machine {
     core: Core,
     xid: i32,
@@ -37,14 +37,14 @@ impl Machine {
         Self { core, xid: 0 }
     }
 
-    /// A request; what comes of it waits for [`Machine::turn`].
+    /// Executes a request; [`Machine::turn`] collects the messages.
     fn request(&mut self, conn: u64, request: Request) {
         self.xid = self.xid.wrapping_add(1).max(1);
         let incoming = Incoming { xid: Xid(self.xid), op: request.op().code(), body: Ok(request) };
         self.core.handle(NOW, ConnId(conn), Input::Request(incoming));
     }
 
-    /// Ends the turn; how many messages there are to send.
+    /// Ends the turn and returns the number of messages to send.
     fn turn(&mut self) -> usize {
         black_box(self.core.take_effects()).outbound.len()
     }
@@ -116,7 +116,7 @@ fn many_at_a_time(c: &mut Criterion) {
     group.finish();
 }
 
-/// How much of a large tree is felt.
+/// The effect of a large tree.
 fn large(c: &mut Criterion) {
     const CHILDREN: u64 = 100_000;
     let mut machine = Machine::with_sessions(1);
@@ -129,7 +129,7 @@ fn large(c: &mut Criterion) {
     group.bench_function("getData", |b| {
         let mut n = 0;
         b.iter(|| {
-            // A stride that visits all, so that not one znode alone stays in the caches.
+            // A stride that visits all znodes, so that they do not stay in the caches.
             n = (n + 7_919) % CHILDREN;
             machine.request(0, get(&format!("/all/n{n}"), false));
             machine.turn()
@@ -169,7 +169,7 @@ fn watches(c: &mut Criterion) {
     group.finish();
 }
 
-/// A lock as recipes make it: eight znodes in a row, of which the first goes and comes back as the last.
+/// The requests of a lock: a queue of eight znodes, of which the first is deleted and created again as the last.
 fn lock(c: &mut Criterion) {
     const CONTENDERS: u64 = 8;
     let mut machine = Machine::with_sessions(CONTENDERS);

@@ -1,7 +1,8 @@
-//! What a lock costs where server and clients share one thread, as in a test: alone, passed on among eight, and passed
-//! on with a long queue behind it.
+//! The cost of a lock with server and clients on one thread, as in a test: uncontended, among eight contenders, and with a
+//! long queue.
 //!
-//! `cargo bench --bench locks`; beside other clients: `benches/locks/run`. How to read it: `benches/README.md`.
+//! `cargo bench --bench locks`; for a comparison with other clients see `benches/locks/run`, for an explanation
+//! `benches/README.md`.
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use std::cell::{Cell, RefCell};
@@ -17,20 +18,20 @@ use zoolet::testing::TestServer;
 use zoolet::{Client, Guard, Lock, LockError, Server};
 
 const DIR: &str = "/locks/bench";
-/// How often each part is measured; the median counts.
+/// Rounds of each measurement; the median is reported.
 const ROUNDS: usize = 5;
-/// Of each part in each round.
+/// Operations per measurement and round.
 const TIME: Duration = Duration::from_millis(400);
 const CONTENDERS: usize = 8;
-/// Lengths of the queue.
+/// Queue lengths.
 const QUEUES: [usize; 4] = [10, 100, 1_000, 3_000];
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome {
-    // `cargo test` runs benches as well, to see that they start.
+    // `cargo test` also runs benches, to check that they start.
     if !std::env::args().any(|arg| arg == "--bench") {
-        println!("nothing measured: run it by `cargo bench --bench locks`");
+        println!("nothing measured; run `cargo bench --bench locks`");
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -59,7 +60,7 @@ fn main() -> Outcome {
     })
 }
 
-/// Where the lock is, and how clients come to it.
+/// The server of the lock, and how clients connect to it.
 struct Place {
     server: Server,
     tcp: bool,
@@ -80,13 +81,13 @@ impl Place {
     }
 }
 
-/// What a round gave.
+/// The measurements of a round.
 struct Round {
     took: Vec<Duration>,
     elapsed: Duration,
 }
 
-/// Micros at p50 and p99, and how many per second.
+/// p50 and p99 in microseconds, and operations per second.
 type Figures = (f64, f64, f64);
 
 impl Round {
@@ -123,7 +124,7 @@ fn report(name: &str, goal: Option<f64>, (p50, p99, rate): Figures) {
     println!("{name:<52} {p50:>8.1} {p99:>8.1} {rate:>9.0}{goal}");
 }
 
-/// One client takes the lock and gives it back, over and over.
+/// One client acquires and releases the lock repeatedly.
 async fn alone(tcp: bool, awaited: bool) -> Outcome<Round> {
     const LEAD_IN: usize = 500;
     let place = Place::new(tcp).await?;
@@ -149,7 +150,7 @@ async fn alone(tcp: bool, awaited: bool) -> Outcome<Round> {
     Ok(Round { took, elapsed: began.elapsed() })
 }
 
-/// Eight clients take it from each other. What is timed is from the call that releases it to the next one's grant.
+/// Eight clients contend for the lock. Measures the time from the call that releases it to the next grant.
 async fn passed_on(tcp: bool) -> Outcome<Round> {
     let place = Place::new(tcp).await?;
     let released = Rc::new(Cell::new(None::<Instant>));
@@ -178,8 +179,8 @@ async fn passed_on(tcp: bool) -> Outcome<Round> {
     Ok(Round { took: took.take(), elapsed: began.elapsed() })
 }
 
-/// How the cost of a hand-off depends on how many wait: the next holder lists the queue once more, and what is left
-/// beside that should not grow with it.
+/// How the cost of a hand-off depends on the queue length: the next holder lists the queue, and the rest should not depend
+/// on its length.
 async fn queues() -> Outcome {
     println!(
         "\n{:<10} {:>12} {:>9} {:>13} {:>12} {:>16} {:>9} {:>7}",
@@ -200,13 +201,13 @@ async fn queues() -> Outcome {
             clients.push(place.client().await?);
         }
         let mut queue = Queue::new(clients).await?;
-        // In turns, so that what else happens on the machine hits both alike.
+        // Alternate, so that other load on the machine affects both.
         let (mut hand_offs, mut lists) = (Vec::new(), Vec::new());
         for _ in 0..(400_000 / (waiting + 100)).clamp(100, 1_000) {
             let (took, last) = queue.pass_on().await?;
             hand_offs.push(took);
             queue.enter(last).await?;
-            // By a client that has not done so for as long as the next holder has not.
+            // By a client that has not listed for as long as the next holder.
             let (lister, _) = queue.waiting.get(waiting / 2).ok_or("nobody waits")?;
             let began = Instant::now();
             let (names, _) = lister.get_children(DIR).await?;
@@ -230,7 +231,7 @@ async fn queues() -> Outcome {
     Ok(())
 }
 
-/// What a server does for a hand-off with so many waiting: requests and events, by its own count.
+/// Requests and events of the server per hand-off at this queue length.
 async fn counted(waiting: usize) -> Outcome<(f64, f64)> {
     const TIMES: u32 = 20;
     let zk = TestServer::start().await;
@@ -255,7 +256,7 @@ async fn counted(waiting: usize) -> Outcome<(f64, f64)> {
     Ok((each(requests), each(events)))
 }
 
-/// A holder, and those who wait behind it, each a client of its own.
+/// A holder and its waiting contenders, each with a client of its own.
 struct Queue {
     holder: Option<(Client, Guard)>,
     waiting: VecDeque<(Client, JoinHandle<Result<Guard, LockError>>)>,
@@ -273,19 +274,19 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Puts one more behind all others, and waits until it stands there with its watch set.
+    /// Adds a contender, and waits until it is in the queue with its watch set.
     async fn enter(&mut self, client: Client) -> Outcome {
         let (queued, told) = oneshot::channel();
         let acquire = Lock::new(&client, DIR).acquire().on_queued(move |_| _ = queued.send(()));
         let waiter = spawn_local(acquire.into_future());
         told.await?;
-        // The watch is asked for right behind the notice, so its reply comes before this one.
+        // The request for the watch follows the notification directly, so its reply comes before this one.
         client.exists(DIR).await?;
         self.waiting.push_back((client, waiter));
         Ok(())
     }
 
-    /// Hands the lock to the next one. Gives the time from the call that releases it to the grant, and who had it.
+    /// Hands the lock over. Returns the time from the call that releases it to the next grant, and the former holder.
     async fn pass_on(&mut self) -> Outcome<(Duration, Client)> {
         let (last, guard) = self.holder.take().ok_or("nobody holds it")?;
         let (next, waiter) = self.waiting.pop_front().ok_or("nobody waits")?;

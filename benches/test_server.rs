@@ -1,4 +1,4 @@
-//! What a test pays for its own ZooKeeper: starting one, expiring a session, letting time pass.
+//! The cost of a server per test: its start, the expiry of a session, and the passing of time.
 //!
 //! `cargo bench --bench test_server`; for Apache ZooKeeper see `benches/apache/Start.java`.
 
@@ -43,7 +43,7 @@ async fn starts<F: Future<Output = TestServer>>(start: impl Fn() -> F) -> Vec<Du
         let client = zk.client().await;
         took.push(began.elapsed());
         drop((client, zk));
-        // What is left of it ends.
+        // Its tasks end.
         tokio::task::yield_now().await;
     }
     took

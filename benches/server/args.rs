@@ -8,52 +8,52 @@ use clap::{Parser, Subcommand};
 use crate::echo::Flavor;
 use crate::peer::Kind;
 
-/// Measures our server beside a bare echo and beside Apache ZooKeeper, on the same machine in the same run.
+/// Compares our server with a bare echo server and with Apache ZooKeeper, on the same machine in the same run.
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench server --")]
 pub(crate) struct Args {
     /// Servers to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Echo, Kind::Zoolet, Kind::InProcess, Kind::Apache])]
     pub(crate) peers: Vec<Kind>,
-    /// Workloads and figures whose name begins with one of these; all if not given.
+    /// Run only workloads and figures whose names begin with one of these.
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// One short round, for a look.
+    /// Run one short round.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How often each workload is run on each server; the median counts.
+    /// Rounds of each workload on each server; the median is reported.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Milliseconds that a workload is run at a time.
+    /// Milliseconds per run of a workload.
     #[arg(long)]
     time: Option<u64>,
-    /// Seconds that Apache ZooKeeper is warmed up with the chosen workloads.
+    /// Seconds of warm-up for Apache ZooKeeper, with the chosen workloads.
     #[arg(long)]
     warm_up: Option<u64>,
-    /// Keeps the cores from sleeping, so that wake-ups cost the same in every run.
+    /// Keep the cores from sleeping, so that wake-ups cost the same in every run.
     #[arg(long)]
     pub(crate) busy: bool,
-    /// The runtime of the echo; it should be that of the server.
+    /// The runtime of the echo server; it should be that of our server.
     #[arg(long, value_enum, default_value_t = Flavor::CurrentThread)]
     pub(crate) runtime: Flavor,
-    /// The server's binary, if not the one that lies beside this bench.
+    /// Our server's binary, if not the one in the target folder of this bench.
     #[arg(long)]
     pub(crate) zoolet: Option<PathBuf>,
-    /// Prints the names of workloads and figures.
+    /// Print the names of workloads and figures.
     #[arg(long)]
     pub(crate) list: bool,
-    /// What Cargo adds to tell a bench from a test.
+    /// Added by Cargo to distinguish a bench from a test.
     #[arg(long, hide = true)]
     pub(crate) bench: bool,
     #[command(subcommand)]
     pub(crate) role: Option<Role>,
 }
 
-/// What the program is when it starts itself again as another process.
+/// The role of the program if it starts itself as another process.
 #[derive(Debug, Subcommand)]
 #[command(hide = true)]
 pub(crate) enum Role {
-    /// What keeps a core from sleeping.
+    /// Keeps a core from sleeping.
     Spin,
     /// The echo server.
     Echo {
@@ -65,7 +65,7 @@ pub(crate) enum Role {
 }
 
 impl Args {
-    /// Whether a workload or figure of this name was asked for.
+    /// Whether a workload or figure of this name is selected.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|prefix| name.starts_with(prefix.as_str()))
     }
@@ -78,7 +78,7 @@ impl Args {
         Duration::from_millis(self.time.unwrap_or(if self.quick { 500 } else { 1200 }))
     }
 
-    /// How long a server is used before it is measured. Only a JVM needs long.
+    /// The warm-up of a server. Only a JVM needs a long one.
     pub(crate) fn warm_up(&self, kind: Kind) -> Duration {
         let seconds = match kind {
             Kind::Apache => self.warm_up.unwrap_or(20),

@@ -1,8 +1,8 @@
-//! Cores that never sleep.
+//! Keeps cores from sleeping.
 //!
-//! Waking a core that sleeps costs the one that wakes it up to 10 µs in a virtual machine, more than a tokio server
-//! needs for a request, and whether cores sleep depends on what else runs. With `--busy` a process of the lowest
-//! priority spins on each, so that the figures at depth 1 are those of the server and repeat from run to run.
+//! In a virtual machine, waking a sleeping core costs the waker up to 10 µs, more than a tokio server needs for a request, and
+//! whether cores sleep depends on other load. With `--busy` a process of the lowest priority spins on each core, so that the
+//! figures at depth 1 are those of the server and repeatable.
 
 use std::env;
 use std::fs;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Processes that spin until this value is dropped, or the process that holds it is gone.
+/// Processes that spin until this value is dropped or its process exits.
 pub(crate) struct Busy(Vec<Child>);
 
 impl Busy {
-    /// One for each core.
+    /// Starts one per core.
     pub(crate) fn start(cores: usize) -> io::Result<Self> {
         let program = env::current_exe()?;
         let mut busy = Self(Vec::new());
@@ -30,7 +30,7 @@ impl Busy {
     }
 }
 
-/// What becomes of a core with nothing to do, as far as the kernel tells.
+/// How the kernel treats idle cores.
 pub(crate) fn when_idle() -> String {
     const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
     const POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
@@ -52,7 +52,7 @@ impl Drop for Busy {
     }
 }
 
-/// Spins until standard input ends.
+/// Spins until the end of standard input.
 pub(crate) fn spin() -> io::Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&ended);

@@ -1,4 +1,4 @@
-//! The same work on several servers, turn by turn.
+//! Runs the same work on several servers, in alternation.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,8 +38,8 @@ pub(crate) async fn run(
     Ok(rows)
 }
 
-/// One run on each server. They take turns in slices, and each round another begins, so that what else happens on the
-/// machine hits all alike.
+/// One run on each server, in alternating slices. Each round begins with another server, so that other load on the machine
+/// affects all alike.
 async fn one_round(
     workload: &Workload,
     peers: &[Peer],
@@ -59,7 +59,7 @@ async fn one_round(
     Ok(measured.map(|(at, sample)| (Figures::of(sample), at)).collect())
 }
 
-/// Starts the servers that can be started, and says of the others why not.
+/// Starts the servers that are available, and prints why others are not.
 async fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
     let mut peers = Vec::new();
     for kind in &args.peers {
@@ -68,13 +68,13 @@ async fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
                 println!("{kind:<10} {}", peer.about);
                 peers.push(peer);
             }
-            Err(error) => println!("{kind:<10} left out: {error}"),
+            Err(error) => println!("{kind:<10} skipped: {error}"),
         }
     }
     peers
 }
 
-/// Uses a server until it has compiled and allocated what it is going to.
+/// Warms up a server: compilation and allocation.
 async fn warm_up(peer: &Peer, workloads: &[&Workload], time: Duration) -> io::Result<()> {
     const TURN: Duration = Duration::from_millis(400);
     eprint!("\rwarming up {:<20}", peer.kind);
@@ -88,7 +88,7 @@ async fn warm_up(peer: &Peer, workloads: &[&Workload], time: Duration) -> io::Re
     Ok(())
 }
 
-/// One run; `None` if the server cannot do this.
+/// One run; `None` if the server does not support the workload.
 async fn run_one(workload: &Workload, peer: &Peer, time: Duration) -> io::Result<Option<Sample>> {
     if peer.kind == Kind::Echo && !workload.suits_echo() {
         return Ok(None);

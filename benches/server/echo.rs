@@ -1,5 +1,5 @@
-//! The limit of the machine: a bare tokio server that knows nothing and answers each request at once with a frame
-//! as long as the real reply would be, and each watch with an event.
+//! The limit of the machine: a bare tokio server without state. It answers each request at once with a frame as long as the
+//! real reply, and each watch with an event.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,9 +28,9 @@ static ZEROS: [u8; 512] = [0; 512];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Flavor {
-    /// One thread for everything.
+    /// One thread.
     CurrentThread,
-    /// A worker thread for each core.
+    /// A worker thread per core.
     MultiThread,
 }
 
@@ -50,7 +50,7 @@ impl Flavor {
     }
 }
 
-/// Serves until the process is ended.
+/// Serves until the process is killed.
 pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
     flavor.runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -65,20 +65,20 @@ pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
                 outbox: BytesMut::new(),
                 events: Vec::new(),
             };
-            // An error here is a client that went away.
+            // An error means that the client disconnected.
             tokio::spawn(async move { drop(connection.serve(read).await) });
         }
     })
 }
 
-/// Whom to tell when a path is set. It is all the echo remembers: without it there would be no event to send.
+/// The watchers of each path: the only state of the echo server, as it could send no event without it.
 type Watches = Arc<Mutex<HashMap<Vec<u8>, Vec<Arc<OwnedWriteHalf>>>>>;
 
 struct Connection {
     write: Arc<OwnedWriteHalf>,
     watches: Watches,
     outbox: BytesMut,
-    /// Events for others, that leave with the replies to what was read at once.
+    /// Events for other connections, sent together with the replies to one read.
     events: Vec<(Arc<OwnedWriteHalf>, BytesMut)>,
 }
 
@@ -111,7 +111,7 @@ impl Connection {
 
     async fn flush(&mut self) -> io::Result<()> {
         for (write, events) in self.events.drain(..) {
-            // They fit: the socket of one who waits for events is all but empty. If it is closed, nobody waits.
+            // They fit: the send buffer of a connection that waits for events is almost empty. If it is closed, ignore it.
             drop(write.try_write(&events));
         }
         while !self.outbox.is_empty() {
@@ -124,12 +124,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a request and appends its reply; whether it was the last.
+    /// Handles a request and appends its reply; returns whether it was the last.
     fn answer(&mut self, frame: &[u8]) -> bool {
         let (Some((xid, rest)), Some(op)) = (frame.split_first_chunk::<4>(), int(frame, 4)) else {
             return true;
         };
-        // Every record used here begins with a path.
+        // All records used here begin with a path.
         let len = int(rest, 4).and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
         let (path, rest) = rest.get(8..).and_then(|record| record.split_at_checked(len)).unwrap_or_default();
         let op = OpCode::from_code(op);
@@ -156,14 +156,14 @@ impl Connection {
         watches.entry(path.to_vec()).or_default().push(Arc::clone(&self.write));
     }
 
-    /// Appends an event for whoever watches the path, and forgets them.
+    /// Appends an event for each watcher of the path, and removes the watchers.
     fn tell(&mut self, path: &[u8]) {
         let told = {
             let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
             if watches.is_empty() { None } else { watches.remove(path) }
         };
         for write in told.into_iter().flatten() {
-            // Type, state and path stand behind the header.
+            // Type, state and path follow the header.
             let len = HEADER + 12 + path.len();
             if Arc::ptr_eq(&write, &self.write) {
                 put_frame(EVENT, len, &mut self.outbox);
@@ -179,7 +179,7 @@ impl Connection {
     }
 }
 
-/// Appends a frame that has a number and is otherwise zeros.
+/// Appends a frame with an xid and zeros.
 fn put_frame(xid: [u8; 4], len: usize, out: &mut BytesMut) {
     let len = len.min(ZEROS.len());
     out.reserve(PREFIX + len);

@@ -1,4 +1,4 @@
-//! The single operations of the load: what is sent, and when it is done.
+//! The operations of the load: their requests, and when they are complete.
 
 use std::io;
 
@@ -8,15 +8,15 @@ use zoolet_proto::{Acl, CreateMode, OpCode, Reply, Request, Xid};
 
 use crate::wire::HEADER;
 
-/// Length of the data of every znode here.
+/// The length of each znode's data.
 pub(crate) const DATA_LEN: usize = 100;
 
-/// The data of every znode here.
+/// The data of each znode.
 pub(crate) fn data() -> Option<Bytes> {
     Some(Bytes::from_static(&[b'x'; DATA_LEN]))
 }
 
-/// A create request for a znode that anyone may do anything with.
+/// A create request with an open ACL.
 pub(crate) fn create(path: impl Into<String>, mode: CreateMode) -> Request {
     Request::Create(Create { path: path.into(), data: data(), acl: Some(Acl::open()), flags: mode.code() })
 }
@@ -36,28 +36,28 @@ pub(crate) fn delete(path: impl Into<String>) -> Request {
     Request::Delete(Delete { path: path.into(), version: -1 })
 }
 
-/// One operation repeated on a connection, of one request or of several in turn.
+/// An operation to repeat on a connection: one request or a sequence of requests.
 pub(crate) trait Exchange: Send + 'static {
     /// Appends the first request of an operation.
     fn begin(&mut self, xid: Xid, out: &mut BytesMut);
 
-    /// Takes a reply without error. Appends the request that follows it, or says that the operation is done.
+    /// Handles a successful reply. Appends the next request, or reports the end of the operation.
     fn reply(&mut self, frame: &[u8], xid: Xid, out: &mut BytesMut) -> io::Result<Step>;
 }
 
-/// Where an operation stands after a reply.
+/// The state of an operation after a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is done; the xid was not used.
+    /// It is complete; the xid is unused.
     Done,
-    /// Another request was appended under the xid.
+    /// Another request with the xid was appended.
     More,
 }
 
-/// A request sent over and over. It is encoded once, as encoding is not what is measured here.
+/// A request that is sent repeatedly. It is encoded once, as encoding is not measured.
 pub(crate) struct Repeat {
     frame: BytesMut,
-    /// Where a number in the path stands that each request counts up, so that no two create the same znode.
+    /// The position of a number in the path that each request increments, so that every path is new.
     counter: Option<Counter>,
 }
 
@@ -66,7 +66,7 @@ struct Counter {
     next: u64,
 }
 
-/// Digits of a counter, as in the names of sequential znodes.
+/// The digits of a counter, as in the names of sequential znodes.
 const DIGITS: usize = 10;
 
 impl Repeat {
@@ -77,12 +77,11 @@ impl Repeat {
         Self { frame, counter: None }
     }
 
-    /// A request on `prefix` followed by a number that counts up from 0.
+    /// A request on `prefix` followed by a number, from 0.
     pub(crate) fn counting(prefix: &str, request: impl FnOnce(String) -> Request) -> Self {
         let path = format!("{prefix}{:0DIGITS$}", 0);
         let mut repeat = Self::same(&request(path));
-        // Frame length, xid, opcode and the length of the path stand before the path, which is the first field of
-        // every record used here.
+        // The path is the first field of all records used here, after frame length, xid, opcode and its own length.
         repeat.counter = Some(Counter { at: 4 + 4 + 4 + 4 + prefix.len(), next: 0 });
         repeat
     }

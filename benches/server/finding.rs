@@ -1,18 +1,18 @@
-//! Single figures that stand for themselves, with the bound they should keep.
+//! Single figures with their goals.
 
 use std::io::{self, Write};
 
-/// What a figure should not go past.
+/// The goal of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
-    /// Less is better.
+    /// At most this.
     AtMost(f64),
-    /// More is better.
+    /// At least this.
     AtLeast(f64),
 }
 
 impl Bound {
-    /// The bound in words, and whether the value keeps it.
+    /// The goal as text, and whether the value meets it.
     pub(crate) fn judge(self, value: f64) -> String {
         let (sign, bound, met) = match self {
             Self::AtMost(bound) => ("<=", bound, value <= bound),
@@ -25,16 +25,16 @@ impl Bound {
 /// A measured figure.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
-    /// As reports and the command line name it.
+    /// Its name in reports and on the command line.
     pub(crate) name: &'static str,
-    /// What was measured.
+    /// What it measures.
     pub(crate) about: String,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
     pub(crate) goal: Option<Bound>,
 }
 
-/// Writes figures as a table.
+/// Prints figures as a table.
 pub(crate) fn table(findings: &[Finding], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n{:<22} {:>12} {:<9} {:<20} measured", "figure", "value", "unit", "goal")?;
     for Finding { name, about, value, unit, goal } in findings {

@@ -1,15 +1,15 @@
-//! What the project wants to reach, workload by workload.
+//! The goals of the project, by workload.
 
 use crate::workload::Workload;
 
-/// Bounds on how a workload on our server compares with the others.
+/// Goals of a comparison of our server with the others.
 #[derive(Default)]
 pub(crate) struct Goal {
-    /// At most so many times the CPU of the echo.
+    /// At most this multiple of the echo's CPU time.
     pub(crate) of_echo: Option<f64>,
-    /// Apache's CPU is at least so many times ours.
+    /// Apache's CPU time is at least this multiple of ours.
     pub(crate) below_apache: Option<f64>,
-    /// Apache's median latency is at least so many times ours.
+    /// Apache's median latency is at least this multiple of ours.
     pub(crate) faster_than_apache: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Server and client in one process, with no socket between them: how a test, or a program that embeds the server,
-//! meets both. All runs on one thread, as in a `#[tokio::test]`.
+//! Server and client in one process, without a socket, as in a test or a program that embeds the server. Everything runs on
+//! one thread, as in a `#[tokio::test]`.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -15,10 +15,10 @@ use crate::exchange::data;
 use crate::finding::{Bound, Finding};
 use crate::load::Latencies;
 
-/// What there is, with a word on each.
+/// The figures, each with a description.
 pub(crate) const ALL: [(&str, &str); 3] = [
     (GET, "getData one after another, in process"),
-    (PIPELINED, "getData with many on the way, in process"),
+    (PIPELINED, "getData with many in flight, in process"),
     (START, "from Server::builder to a connected client, in process"),
 ];
 const GET: &str = "in-process-get";
@@ -26,12 +26,12 @@ const PIPELINED: &str = "in-process-pipelined";
 const START: &str = "in-process-start";
 
 const PATH: &str = "/bench";
-/// Requests on the way in the pipelined case.
+/// Requests in flight in the pipelined case.
 const DEPTH: usize = 256;
-/// How often a server is started.
+/// Number of server starts.
 const STARTS: usize = 2000;
 
-/// Measures what was asked for.
+/// Runs the selected measurements.
 pub(crate) async fn run(args: &Args) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let measured = async {
@@ -101,7 +101,7 @@ async fn pipelined(time: Duration) -> Result<Finding, Box<dyn Error>> {
     let began = Instant::now();
     let end = began + time;
     loop {
-        // A clock reading for each batch, not for each request.
+        // One clock reading per batch, not per request.
         let more = Instant::now() < end;
         while more && waiting.len() < DEPTH {
             waiting.push_back(client.get_data(PATH).send());
@@ -119,11 +119,11 @@ async fn pipelined(time: Duration) -> Result<Finding, Box<dyn Error>> {
     let elapsed = began.elapsed();
     let cpu = CpuTime::of(process::id())?.since(&cpu).time;
     server.shutdown().await;
-    // All is one thread, so this is the rate it has on a core of its own; by the clock it falls with what else runs.
+    // The rate by CPU time is that of a whole core; the rate by the clock depends on other load.
     let rate = done as f64 / elapsed.as_secs_f64();
     Ok(Finding {
         name: PIPELINED,
-        about: format!("getData with up to {DEPTH} on the way, by CPU time ({rate:.0} by the clock)"),
+        about: format!("getData with up to {DEPTH} in flight, by CPU time ({rate:.0} by the clock)"),
         value: done as f64 / cpu.as_secs_f64(),
         unit: "ops/s",
         goal: Some(Bound::AtLeast(1e6)),

@@ -1,4 +1,4 @@
-//! The closed loop: connections that each keep the same number of operations on the way.
+//! The closed loop: connections that each keep the same number of operations in flight.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use zoolet_proto::Xid;
 use crate::exchange::{Exchange, Step};
 use crate::wire::{Head, Wire};
 
-/// How long each of a number of operations took.
+/// The latencies of operations.
 pub(crate) struct Latencies {
     nanos: Histogram<u64>,
 }
@@ -33,26 +33,26 @@ impl Latencies {
         self.nanos.len()
     }
 
-    /// The time within which this share of them was done, in microseconds.
+    /// The latency at this quantile, in microseconds.
     pub(crate) fn micros(&self, quantile: f64) -> f64 {
         self.nanos.value_at_quantile(quantile) as f64 / 1000.0
     }
 }
 
-/// A connection and what is done on it.
+/// A connection and its operations.
 pub(crate) struct Lane<E> {
     pub(crate) wire: Wire,
     exchange: E,
-    /// Operations it may begin.
+    /// The limit of operations.
     quota: u64,
-    /// Operations it has begun.
+    /// Operations begun so far.
     pub(crate) begun: u64,
-    /// For each request that has no reply yet: its number, and when its operation began.
+    /// The xid of each request in flight, and when its operation began.
     waiting: VecDeque<(Xid, Instant)>,
     latencies: Latencies,
 }
 
-/// Runs the lanes beside each other until `end`; operations that are on the way by then are finished.
+/// Runs the lanes concurrently until `end`, and finishes operations in flight.
 pub(crate) async fn run<E: Exchange>(
     lanes: Vec<Lane<E>>,
     depth: usize,
@@ -70,13 +70,13 @@ pub(crate) async fn run<E: Exchange>(
 }
 
 impl<E: Exchange> Lane<E> {
-    /// A lane without a limit but time.
+    /// A lane that is limited only by time.
     pub(crate) fn new(wire: Wire, exchange: E) -> Self {
         let waiting = VecDeque::new();
         Self { wire, exchange, quota: u64::MAX, begun: 0, waiting, latencies: Latencies::new() }
     }
 
-    /// Limits the number of operations as well.
+    /// Also limits the number of operations.
     pub(crate) fn at_most(self, quota: u64) -> Self {
         Self { quota, ..self }
     }
@@ -88,8 +88,7 @@ impl<E: Exchange> Lane<E> {
         self.wire.flush().await?;
         while !self.waiting.is_empty() {
             self.wire.read().await?;
-            // One reading of the clock serves every frame a read has brought, and one write every answer to them, as
-            // it would with a client that pipelines.
+            // All frames of one read share a clock reading, and their next requests one write, as in a pipelining client.
             let now = Instant::now();
             while self.take_reply(now, end)? {}
             self.wire.flush().await?;
@@ -106,7 +105,7 @@ impl<E: Exchange> Lane<E> {
         }
     }
 
-    /// Takes one reply out of the inbox and goes on with the next request; false if no reply is whole.
+    /// Handles one reply of the inbox and appends the next request; returns false if no reply is complete.
     fn take_reply(&mut self, now: Instant, end: Instant) -> io::Result<bool> {
         let Some(len) = self.wire.peek()?.map(<[u8]>::len) else { return Ok(false) };
         let next = self.wire.next_xid();
@@ -114,7 +113,7 @@ impl<E: Exchange> Lane<E> {
         let head = Head::of(frame)?;
         head.succeeded()?;
         let Some((_, began)) = self.waiting.pop_front().filter(|(xid, _)| *xid == head.xid) else {
-            return Err(io::Error::other(format!("a reply to request {} out of turn", head.xid)));
+            return Err(io::Error::other(format!("a reply to request {} out of order", head.xid)));
         };
         let step = self.exchange.reply(frame, next, out)?;
         self.wire.consume(len);

@@ -1,5 +1,5 @@
-//! The system bench: servers in processes of their own, one light load generator, and what an operation costs each
-//! server in CPU time. `benches/README.md` tells how to run it and how to read it.
+//! The system bench: servers in their own processes, one lightweight load generator, and the CPU time of each server per
+//! operation. See `benches/README.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is its purpose")]
 
 mod args;
@@ -38,9 +38,9 @@ fn main() -> ExitCode {
             list();
             Ok(())
         }
-        // `cargo test` runs benches as well, to see that they start.
+        // `cargo test` also runs benches, to check that they start.
         None if !args.bench => {
-            println!("nothing measured: run it by `cargo bench --bench server`");
+            println!("nothing measured; run `cargo bench --bench server`");
             Ok(())
         }
         None => run(&args),
@@ -67,7 +67,7 @@ fn list() {
 fn run(args: &Args) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        // Interrupted, it returns, so that servers are stopped and their folders removed.
+        // Return on an interrupt, so that servers are stopped and their folders removed.
         tokio::select! {
             done = measure(args) => done,
             _ = tokio::signal::ctrl_c() => Err(io::Error::from(io::ErrorKind::Interrupted)),
@@ -99,8 +99,8 @@ async fn measure(args: &Args) -> io::Result<()> {
         findings.iter().try_for_each(|finding| lines.add_finding(finding))?;
     }
     if workloads.is_empty() && findings.is_empty() {
-        return Err(io::Error::other("nothing measured; --list prints the names that --only takes"));
+        return Err(io::Error::other("nothing measured; --list prints the names for --only"));
     }
-    println!("\nfor programs: {}", lines.path.display());
+    println!("\nJSON: {}", lines.path.display());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The servers under load, each a process of its own but for the one that is embedded.
+//! The servers under load, each in a process of its own, except for the embedded one.
 
 use std::env;
 use std::fmt;
@@ -21,17 +21,17 @@ use crate::workload::Target;
 
 /// Apache ZooKeeper may have to be downloaded first.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long a starting server is given to open a session.
+/// The timeout for a starting server to open a session.
 const TRIAL: Duration = Duration::from_millis(200);
 
-/// A server that can be put under load.
+/// A kind of server to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// A bare tokio server that answers frames with frames of the same size.
     Echo,
-    /// Ours: the release binary.
+    /// Our release binary.
     Zoolet,
-    /// Ours, embedded in the bench: no sockets, and the load in its CPU time.
+    /// Our server embedded in the bench, without sockets; its CPU time includes the load.
     InProcess,
     /// Apache ZooKeeper 3.9, in memory.
     Apache,
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A running server; it ends with this value.
+/// A running server; stopped on drop.
 pub(crate) struct Peer {
     pub(crate) kind: Kind,
     pub(crate) target: Target,
@@ -63,12 +63,12 @@ pub(crate) struct Peer {
     life: Life,
 }
 
-/// What a server ends with.
+/// How to stop a server.
 enum Life {
     Process {
         child: Child,
         log: PathBuf,
-        /// What the server writes, in memory; removed with this value.
+        /// The server's data, in memory; removed on drop.
         _dir: TempDir,
     },
     Embedded {
@@ -76,11 +76,11 @@ enum Life {
     },
 }
 
-/// What is needed to start servers.
+/// The configuration to start servers.
 pub(crate) struct Starter {
-    /// The release binary; by default the one that Cargo builds beside this bench.
+    /// The release binary; by default the one in the target folder of this bench.
     pub(crate) zoolet: Option<PathBuf>,
-    /// What the echo runs on.
+    /// The runtime of the echo server.
     pub(crate) flavor: Flavor,
 }
 
@@ -88,7 +88,7 @@ impl Starter {
     /// Starts a server and waits until it answers.
     ///
     /// # Errors
-    /// Says what is missing and how to get it.
+    /// What is missing, with a hint.
     pub(crate) async fn start(&self, kind: Kind) -> io::Result<Peer> {
         let addr = free_address()?;
         let dir = in_memory()?;
@@ -140,7 +140,7 @@ async fn embed() -> io::Result<Peer> {
     let connect = server.in_process();
     let connect = move || Ok(Box::new(connect().into_inner()?) as Box<dyn Stream>);
     let target = Target { door: Door::InProcess(Arc::new(connect)), pid: process::id() };
-    let about = "the same embedded in this bench, without sockets, the load included".into();
+    let about = "the same embedded in this bench, without sockets, including the load".into();
     Ok(Peer { kind: Kind::InProcess, target, about, life: Life::Embedded { _server: server } })
 }
 
@@ -153,7 +153,7 @@ fn apache(addr: SocketAddr, dir: &Path) -> (Command, String) {
     (command, about)
 }
 
-/// A folder that is in memory where the system offers one.
+/// A folder in memory, if the system has one.
 fn in_memory() -> io::Result<TempDir> {
     TempDir::with_prefix_in("zoolet-bench-", "/dev/shm").or_else(|_| TempDir::with_prefix("zoolet-bench-"))
 }
@@ -163,7 +163,7 @@ fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// Cargo's target folder, in which this program lies as `release/deps/server-…`.
+/// Cargo's target folder, which contains this program as `release/deps/server-…`.
 pub(crate) fn target_dir() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let target = program.ancestors().nth(3).ok_or_else(|| io::Error::other("not run by Cargo"))?;
@@ -171,7 +171,7 @@ pub(crate) fn target_dir() -> io::Result<PathBuf> {
 }
 
 impl Peer {
-    /// The error with the last that the server has said.
+    /// The error with the end of the server's log.
     pub(crate) fn explain(&self, error: io::Error) -> io::Error {
         const LINES: usize = 10;
         let Life::Process { log, .. } = &self.life else { return error };
@@ -184,13 +184,13 @@ impl Peer {
     async fn until_it_serves(&mut self) -> io::Result<()> {
         let limit = Instant::now() + START_LIMIT;
         loop {
-            // A starting server may accept connections, so only a session shows that it has started.
+            // A starting server may accept connections; only a session shows that it is ready.
             if let Ok(Ok(wire)) = timeout(TRIAL, Wire::open(&self.target.door)).await {
                 return wire.close().await;
             }
             if let Life::Process { child, .. } = &mut self.life {
                 if let Some(status) = child.try_wait()? {
-                    return Err(io::Error::other(format!("it ended with {status}")));
+                    return Err(io::Error::other(format!("it exited with {status}")));
                 }
             }
             if Instant::now() > limit {

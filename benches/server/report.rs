@@ -1,4 +1,4 @@
-//! From samples to what is read: medians, ratios, and lines for programs.
+//! Turns samples into medians, ratios and JSON lines.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,12 +10,12 @@ use crate::goal::Goal;
 use crate::peer::Kind;
 use crate::workload::{Sample, Workload};
 
-/// The figures of one run of a workload, or the median of each over several runs.
+/// The figures of one run of a workload, or their medians over several runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
-    /// CPU time of the server for one operation, in microseconds.
+    /// The server's CPU time per operation, in microseconds.
     pub(crate) cpu: f64,
-    /// The share of the kernel in it.
+    /// The kernel's share of it.
     pub(crate) in_kernel: f64,
     /// Operations per second.
     pub(crate) rate: f64,
@@ -38,7 +38,7 @@ impl Figures {
         }
     }
 
-    /// The median of each figure; `None` of nothing.
+    /// The median of each figure; `None` without samples.
     pub(crate) fn median(rounds: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| median(rounds.iter().map(figure).collect());
         Some(Self {
@@ -52,7 +52,7 @@ impl Figures {
     }
 }
 
-/// The value in the middle, or the mean of the two there.
+/// The median.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let above = *values.get(values.len() / 2)?;
@@ -60,15 +60,15 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(above, below))
 }
 
-/// What was measured of each server.
+/// The samples of each server.
 pub(crate) struct Row {
     pub(crate) workload: &'static Workload,
     pub(crate) peers: Vec<(Kind, Vec<Figures>)>,
 }
 
 impl Row {
-    /// How many times the figure of `below` that of `above` is: the median of the rounds' own ratios, as the servers
-    /// of one round ran closest together.
+    /// The ratio of the figures of `above` and `below`: the median of the ratios of each round, as servers of one round ran
+    /// closest together.
     fn ratio(&self, above: Kind, below: Kind, figure: fn(&Figures) -> f64) -> Option<f64> {
         let rounds = |kind| self.peers.iter().find(|(peer, _)| *peer == kind).map(|(_, rounds)| rounds);
         let pairs = rounds(above)?.iter().zip(rounds(below)?);
@@ -76,7 +76,7 @@ impl Row {
     }
 }
 
-/// Writes the measured figures as a table.
+/// Prints the figures as a table.
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
@@ -100,11 +100,11 @@ pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes how our server compares, beside what is wanted.
+/// Prints the comparison of our server with the goals.
 pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nServer CPU per operation compared (goal in parentheses; `-` where there is nothing to compare)\n"
+        "\nServer CPU per operation compared (goal in parentheses; `-` if there is nothing to compare)\n"
     )?;
     writeln!(
         out,
@@ -131,7 +131,7 @@ pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A ratio beside the bound it should keep.
+/// A ratio with its goal.
 fn judged(ratio: Option<f64>, goal: Option<Bound>) -> String {
     match (ratio, goal) {
         (None, _) => "-".into(),
@@ -140,7 +140,7 @@ fn judged(ratio: Option<f64>, goal: Option<Bound>) -> String {
     }
 }
 
-/// A number with about three digits, however large.
+/// A number with about three significant digits.
 struct Short(f64);
 
 impl fmt::Display for Short {
@@ -154,14 +154,14 @@ impl fmt::Display for Short {
     }
 }
 
-/// A file with a line of JSON for each sample.
+/// A file with one line of JSON per sample.
 pub(crate) struct Lines {
     pub(crate) path: PathBuf,
     file: File,
 }
 
 impl Lines {
-    /// An empty file in the folder.
+    /// Creates an empty file in the folder.
     pub(crate) fn create(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join("server.jsonl");
@@ -177,7 +177,7 @@ impl Lines {
         )
     }
 
-    /// Adds a line for a figure that is not a server's under load.
+    /// Adds a line for a single figure.
     pub(crate) fn add_finding(&mut self, Finding { name, value, unit, .. }: &Finding) -> io::Result<()> {
         writeln!(self.file, r#"{{"figure":"{name}","value":{value:.3},"unit":"{unit}"}}"#)
     }

@@ -1,4 +1,4 @@
-//! What our server's memory holds: bytes for an idle session and for a znode, from how the process grows.
+//! The memory of an idle session and of a znode, from the growth of the server process.
 
 use std::fs;
 use std::io;
@@ -14,28 +14,28 @@ use crate::load::{self, Lane};
 use crate::peer::{Kind, Peer, Starter};
 use crate::wire::Wire;
 
-/// What there is, with a word on each.
+/// The figures, each with a description.
 pub(crate) const ALL: [(&str, &str); 2] =
     [(SESSION, "memory of an idle session over TCP"), (ZNODE, "memory of a znode with 100 bytes of data")];
 const SESSION: &str = "size-session";
 const ZNODE: &str = "size-znode";
 
-/// How much is put into the server; the more, the less what it allocates ahead counts.
+/// Numbers large enough to make pre-allocation negligible.
 const SESSIONS: u64 = 10_000;
 const ZNODES: u64 = 1_000_000;
-/// Descriptors this process and the server use besides those of sessions.
+/// Descriptors of this process and the server that are not sessions.
 const SPARE_DESCRIPTORS: u64 = 100;
-/// Time for the server to finish what it does after its last reply.
+/// Time for the server's work after its last reply.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Measures what was asked for, each on a server of its own.
+/// Runs the selected measurements, each on a new server.
 pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, _) in ALL.into_iter().filter(|(name, _)| args.wants(name)) {
         let server = match starter.start(Kind::Zoolet).await {
             Ok(server) => server,
             Err(error) => {
-                println!("{name} left out: {error}");
+                println!("{name} skipped: {error}");
                 continue;
             }
         };
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Findin
     Ok(findings)
 }
 
-/// Memory of a session over TCP that has been used once and idles.
+/// The memory of an idle session over TCP that has been used once.
 async fn session(server: &Peer) -> io::Result<Finding> {
     let count = SESSIONS.min(open_files()?.saturating_sub(SPARE_DESCRIPTORS));
     let mut wires = Vec::new();
@@ -66,7 +66,7 @@ async fn session(server: &Peer) -> io::Result<Finding> {
     })
 }
 
-/// Memory of a znode with 100 bytes of data, with its place in the tree.
+/// The memory of a znode with 100 bytes of data, including its entry in the tree.
 async fn znode(server: &Peer) -> io::Result<Finding> {
     const LANES: u64 = 16;
     const DEPTH: usize = 16;
@@ -91,7 +91,7 @@ async fn znode(server: &Peer) -> io::Result<Finding> {
     })
 }
 
-/// How many files this process, and so the server it starts, may have open.
+/// The limit of open files of this process, which the server inherits.
 fn open_files() -> io::Result<u64> {
     let limits = fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));

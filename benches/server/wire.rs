@@ -1,5 +1,5 @@
-//! A session as the load generator holds it: a stream, and frames on both sides. No client library, so that the
-//! generator costs little and costs the same whatever it talks to.
+//! A session of the load generator: a stream of frames. It uses no client library, so that the load costs little, and the same
+//! for every server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid, jute};
 
 const READ_AHEAD: usize = 16 * 1024;
 const SESSION_TIMEOUT_MS: i32 = 30_000;
-/// Bytes of a reply's header: xid, zxid, err.
+/// The length of a reply header: xid, zxid, err.
 pub(crate) const HEADER: usize = 16;
 
 /// Bytes to a server and from it.
@@ -25,9 +25,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// How to connect to a server.
 #[derive(Clone)]
 pub(crate) enum Door {
-    /// Where it listens.
+    /// By TCP.
     Tcp(SocketAddr),
-    /// It is in this process, and needs no socket.
+    /// In this process, without a socket.
     InProcess(Arc<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>),
 }
 
@@ -44,11 +44,11 @@ impl Door {
     }
 }
 
-/// A connection with a session on it.
+/// A connection with a session.
 pub(crate) struct Wire {
     stream: Box<dyn Stream>,
     inbox: BytesMut,
-    /// Frames that leave with the next [`Wire::flush`].
+    /// Frames to send at the next [`Wire::flush`].
     pub(crate) outbox: BytesMut,
     last_xid: i32,
 }
@@ -75,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// As many sessions as asked for, one after another.
+    /// Opens this number of sessions, one after another.
     pub(crate) async fn open_many(door: &Door, count: usize) -> io::Result<Vec<Self>> {
         let mut wires = Vec::with_capacity(count);
         for _ in 0..count {
@@ -84,7 +84,7 @@ impl Wire {
         Ok(wires)
     }
 
-    /// Ends the session and waits until the server has closed the connection.
+    /// Closes the session and waits until the server closes the connection.
     pub(crate) async fn close(mut self) -> io::Result<()> {
         self.call(&Request::CloseSession).await?;
         match self.read().await {
@@ -93,7 +93,7 @@ impl Wire {
         }
     }
 
-    /// Ends many sessions, without waiting for one before the next.
+    /// Closes many sessions concurrently.
     pub(crate) async fn close_many(mut wires: Vec<Self>) -> io::Result<()> {
         for wire in &mut wires {
             wire.send(&Request::CloseSession);
@@ -105,19 +105,19 @@ impl Wire {
         Ok(())
     }
 
-    /// The number of the next request.
+    /// The next xid.
     pub(crate) fn next_xid(&mut self) -> Xid {
         self.last_xid += 1;
         Xid(self.last_xid)
     }
 
-    /// Puts a request into the outbox.
+    /// Appends a request to the outbox.
     pub(crate) fn send(&mut self, request: &Request) {
         let xid = self.next_xid();
         request.encode_frame(xid, &mut self.outbox);
     }
 
-    /// Sends what the outbox holds, in one write if the socket takes it.
+    /// Sends the outbox, if possible in one write.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if !self.outbox.is_empty() {
             self.stream.write_all(&self.outbox).await?;
@@ -126,19 +126,19 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends a request and takes its reply, which must be the next frame and without error.
+    /// Sends a request and returns its reply, which must be the next frame and successful.
     pub(crate) async fn call(&mut self, request: &Request) -> io::Result<Bytes> {
         self.send(request);
         self.flush().await?;
         self.reply().await
     }
 
-    /// The body of the next frame, which must be a reply without error.
+    /// The body of the next frame, which must be a successful reply.
     pub(crate) async fn reply(&mut self) -> io::Result<Bytes> {
         let frame = self.frame().await?;
         let head = Head::of(&frame)?;
         if head.xid == Xid::EVENT {
-            return Err(io::Error::other("a watch event where a reply was expected"));
+            return Err(io::Error::other("a watch event instead of a reply"));
         }
         head.succeeded()?;
         Ok(frame.slice(HEADER..))
@@ -149,13 +149,11 @@ impl Wire {
         let frame = self.frame().await?;
         match Head::of(&frame)?.xid {
             Xid::EVENT => Ok(()),
-            xid => {
-                Err(io::Error::other(format!("the reply to request {xid} where a watch event was expected")))
-            }
+            xid => Err(io::Error::other(format!("the reply to request {xid} instead of a watch event"))),
         }
     }
 
-    /// The next frame, whatever it is.
+    /// The next frame of any kind.
     pub(crate) async fn frame(&mut self) -> io::Result<Bytes> {
         loop {
             if let Some(len) = self.peek()?.map(<[u8]>::len) {
@@ -166,17 +164,17 @@ impl Wire {
         }
     }
 
-    /// The first frame of the inbox if it is whole. It stays until [`Wire::consume`].
+    /// The first frame of the inbox, if complete. It remains until [`Wire::consume`].
     pub(crate) fn peek(&self) -> io::Result<Option<&[u8]>> {
         frame::split(&self.inbox, frame::DEFAULT_MAX_FRAME).map_err(io::Error::other)
     }
 
-    /// The first frame of the inbox, of the length that [`Wire::peek`] gave, and the outbox beside it.
+    /// The first frame of the inbox, with the length from [`Wire::peek`], and the outbox.
     pub(crate) fn halves(&mut self, len: usize) -> (&[u8], &mut BytesMut) {
         (&self.inbox[PREFIX..PREFIX + len], &mut self.outbox)
     }
 
-    /// Takes the first frame, of `len` bytes, away.
+    /// Removes the first frame, of `len` bytes.
     pub(crate) fn consume(&mut self, len: usize) {
         self.inbox.advance(PREFIX + len);
     }
@@ -191,7 +189,7 @@ impl Wire {
     }
 }
 
-/// What the load generator looks at in the header of a frame.
+/// The fields of a frame header that the load generator uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) xid: Xid,
@@ -215,7 +213,7 @@ impl Head {
         }
     }
 
-    /// The error of the reply, if it has one.
+    /// The error of the reply, if any.
     pub(crate) fn error(self) -> Option<ErrorCode> {
         ErrorCode::from_code(self.err)
     }

@@ -1,4 +1,4 @@
-//! get, set and create: each connection on znodes of its own.
+//! get, set and create, with separate znodes for each connection.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::exchange::{CreateDelete, Exchange, Repeat, create, delete, get, set};
 use crate::load::{self, Lane};
 use crate::wire::Wire;
 
-/// What is done in the loop.
+/// The operation of the loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     Get,
@@ -19,11 +19,11 @@ pub(crate) enum Op {
     CreateDelete,
 }
 
-/// Creates are limited in number as well as in time, or a fast server would be measured on a larger tree.
+/// The limit of creates: otherwise a fast server would be measured with a larger tree.
 const MAX_CREATES: u64 = 200_000;
-/// How many deletes are on the way at once when created znodes are taken away again.
+/// Deletes in flight during the clean-up of created znodes.
 const CLEANING_DEPTH: usize = 64;
-/// More than any server needs for that.
+/// A timeout that no server needs.
 const CLEANING_TIME: Duration = Duration::from_secs(60);
 
 /// Runs the loop and measures it.
@@ -53,7 +53,7 @@ fn home(lane: usize) -> String {
     format!("/bench/lane-{lane:02}")
 }
 
-/// What the paths of the znodes that a connection creates begin with. They all have one parent.
+/// The path prefix of the znodes that a connection creates. They share one parent.
 fn prefix(lane: usize) -> String {
     format!("/bench/c-{lane:02}-")
 }
@@ -73,7 +73,7 @@ async fn repeat<E: Exchange>(
     Ok(sample)
 }
 
-/// As `repeat`, but takes away what was created, so that every run starts on the same tree.
+/// Like `repeat`, but deletes the created znodes, so that every run starts with the same tree.
 async fn create_and_clean(
     target: &Target,
     wires: Vec<Wire>,

@@ -1,5 +1,5 @@
-//! A lock as every recipe makes it, at the level of the protocol: an ephemeral sequential znode each, a watch on the
-//! predecessor's, and the lowest holds.
+//! The lock recipe at the level of the protocol: each contender has an ephemeral sequential znode and watches its
+//! predecessor; the lowest one holds the lock.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,8 @@ use crate::wire::{Head, Wire};
 
 const LOCK: &str = "/bench/lock";
 
-/// Sessions acquire the lock and release it at once, over and over. The latency is that from the request that
-/// releases it to the reply that tells the next one it holds.
+/// Sessions acquire and release the lock repeatedly. The latency is the time from the request that releases it to the reply
+/// that shows the next holder that it holds.
 pub(super) async fn run(target: &Target, contenders: usize, time: Duration) -> io::Result<Sample> {
     let mut wires = Wire::open_many(&target.door, contenders).await?;
     ensure(&mut wires[0], "/bench").await?;
@@ -66,7 +66,7 @@ impl Contender {
         what(&mut self.passed_on.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits for the lock; returns the path of the znode that stands for holding it.
+    /// Waits for the lock and returns the path of its znode.
     async fn acquire(&mut self) -> io::Result<String> {
         let body = self.wire.call(&create(format!("{LOCK}/n-"), CreateMode::EphemeralSequential)).await?;
         let Ok(Reply::Created(path)) = Reply::parse(OpCode::Create, &body) else { return Err(undecodable()) };
@@ -77,7 +77,7 @@ impl Contender {
         }
     }
 
-    /// The name that comes right before `own`; `None` if there is none.
+    /// The predecessor of `own`, if any.
     async fn predecessor(&mut self, own: &str) -> io::Result<Option<String>> {
         let list = Request::GetChildren(GetChildren { path: LOCK.into(), watch: false });
         let body = self.wire.call(&list).await?;
@@ -98,7 +98,7 @@ impl Contender {
                 Err(io::Error::other("an event before the reply that set its watch"))
             }
             None => self.wire.event().await,
-            // Too late; and unlike exists, getData leaves no watch then.
+            // Already deleted. Unlike exists, getData sets no watch then.
             Some(ErrorCode::NoNode) => Ok(()),
             Some(code) => Err(io::Error::other(format!("getData: {code}"))),
         }

@@ -1,4 +1,4 @@
-//! The work that is measured, by name.
+//! The workloads, by name.
 
 mod closed_loop;
 mod lock;
@@ -20,9 +20,9 @@ use crate::wire::{Door, Head, Wire};
 
 /// A kind of work and its size.
 pub(crate) struct Workload {
-    /// As reports and the command line name it.
+    /// Its name in reports and on the command line.
     pub(crate) name: &'static str,
-    /// What one operation is.
+    /// A description of one operation.
     pub(crate) about: &'static str,
     work: Work,
 }
@@ -49,7 +49,7 @@ const fn hand_off(name: &'static str, about: &'static str, watchers: usize, dept
     Workload { name, about, work: Work::WatchHandOff { setter: Setter::Another, watchers, depth } }
 }
 
-/// Everything there is, in the order it is run and reported.
+/// All workloads, in the order of runs and reports.
 pub(crate) static ALL: &[Workload] = &[
     closed_loop("get-1x1", "getData of 100 bytes, 1 connection, depth 1", Op::Get, 1, 1),
     closed_loop("set-1x1", "setData of 100 bytes, 1 connection, depth 1", Op::Set, 1, 1),
@@ -68,17 +68,22 @@ pub(crate) static ALL: &[Workload] = &[
         16,
         4,
     ),
-    hand_off("watch-1x1", "setData, its event to another session, and that one's getData with watch", 1, 1),
+    hand_off(
+        "watch-1x1",
+        "setData, its event to another session, and getData with watch by that session",
+        1,
+        1,
+    ),
     hand_off("watch-16x1", "the same, 16 such pairs of sessions", 16, 1),
     hand_off("watch-16x16", "the same, 16 pairs with 16 znodes each", 16, 16),
     Workload {
         name: "watch-own-16x1",
-        about: "the same, by 16 sessions that each set what they watch",
+        about: "the same, by 16 sessions that each watch znodes that they set themselves",
         work: Work::WatchHandOff { setter: Setter::Itself, watchers: 16, depth: 1 },
     },
     Workload {
         name: "fanout-1000",
-        about: "1,000 sessions told of one setData and setting their watch again, per session",
+        about: "1,000 sessions that get the event of one setData and set their watch again, per session",
         work: Work::FanOut { watchers: 1000 },
     },
     Workload {
@@ -88,7 +93,7 @@ pub(crate) static ALL: &[Workload] = &[
     },
     Workload {
         name: "lock",
-        about: "a lock of ephemeral sequential znodes passed on among 8 sessions",
+        about: "hand-off of a lock of ephemeral sequential znodes among 8 sessions",
         work: Work::LockHandOff { contenders: 8 },
     },
 ];
@@ -101,25 +106,25 @@ pub(crate) struct Target {
     pub(crate) pid: u32,
 }
 
-/// What a run of a workload gave, or several together.
+/// The measurements of one or more runs of a workload.
 pub(crate) struct Sample {
     /// CPU time of the server's process.
     pub(crate) cpu: Used,
-    /// Time from the first request to the last reply.
+    /// The time from the first request to the last reply.
     pub(crate) elapsed: Duration,
-    /// What was done.
+    /// The number of operations.
     pub(crate) ops: u64,
-    /// How long each took, or in a fan-out how long until the last session had been told.
+    /// The latency of each operation; in a fan-out, until the last session has its event.
     pub(crate) latencies: Latencies,
 }
 
 impl Sample {
-    /// Nothing measured yet.
+    /// An empty measurement.
     pub(crate) fn empty() -> Self {
         Self { cpu: Used::default(), elapsed: Duration::ZERO, ops: 0, latencies: Latencies::new() }
     }
 
-    /// Takes another run in.
+    /// Adds another run.
     pub(crate) fn add(&mut self, other: &Self) {
         self.cpu.add(other.cpu);
         self.elapsed += other.elapsed;
@@ -129,11 +134,10 @@ impl Sample {
 }
 
 impl Workload {
-    /// In how many slices a run is cut, so that the servers can take turns in it.
+    /// The number of slices of a run, between which servers alternate.
     ///
-    /// Where it is cheap, often: what a wake-up costs changes from one second to the next with what else the machine
-    /// does. Creates run in one go, since holding what was created is part of their price; so does what takes long
-    /// to set up.
+    /// Many if that is cheap, as the cost of a wake-up changes every second with other load. Creates run in one piece, as
+    /// holding the created znodes is part of their cost; so do workloads with a long setup.
     pub(crate) fn slices(&self) -> u32 {
         match self.work {
             Work::ClosedLoop { op: Op::Create, .. } | Work::FanOut { .. } => 1,
@@ -141,7 +145,7 @@ impl Workload {
         }
     }
 
-    /// Whether an echo can stand in for the server: not where a client acts on what is in a reply.
+    /// Whether the echo server supports it: not if a client depends on the content of replies.
     pub(crate) fn suits_echo(&self) -> bool {
         match self.work {
             Work::ClosedLoop { op, .. } => op != Op::CreateDelete,
@@ -150,7 +154,7 @@ impl Workload {
         }
     }
 
-    /// Runs it for about this long. Sessions and znodes are made before and taken away after what is measured.
+    /// Runs it for about this time. Sessions and znodes are created before and removed after the measurement.
     pub(crate) async fn run(&self, target: &Target, time: Duration) -> io::Result<Sample> {
         match self.work {
             Work::ClosedLoop { op, connections, depth } => {
@@ -166,7 +170,7 @@ impl Workload {
     }
 }
 
-/// A span of time over which the server's CPU is counted.
+/// An interval over which the server's CPU time is measured.
 struct Span {
     pid: u32,
     began: Instant,
@@ -185,7 +189,7 @@ impl Span {
     }
 }
 
-/// Creates a znode unless it is there.
+/// Creates a znode unless it exists.
 async fn ensure(wire: &mut Wire, path: &str) -> io::Result<()> {
     wire.send(&create(path, CreateMode::Persistent));
     wire.flush().await?;

@@ -1,4 +1,4 @@
-//! Sessions opened and closed.
+//! Opening and closing sessions.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::{Sample, Span, Target};
 use crate::load::Latencies;
 use crate::wire::{Door, Wire};
 
-/// Opens and closes sessions, each on a connection of its own, so many at a time.
+/// Opens and closes sessions, each on a new connection, with a fixed number at a time.
 pub(super) async fn run(target: &Target, at_once: usize, time: Duration) -> io::Result<Sample> {
     let end = Instant::now() + time;
     let span = Span::begin(target)?;

@@ -1,4 +1,4 @@
-//! Watches: a session told of what another did, or it did itself, and many told at once.
+//! Watches: events of another session's changes or of one's own, and events to many sessions at once.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,17 +11,17 @@ use crate::exchange::{get, set};
 use crate::load::Latencies;
 use crate::wire::{Head, Wire};
 
-/// Who sets a znode that is watched.
+/// Which session sets the watched znodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setter {
-    /// The session that watches it.
+    /// The session that watches.
     Itself,
-    /// A session of its own for each that watches.
+    /// Another session for each watcher.
     Another,
 }
 
-/// Each watcher has `depth` znodes. One is set, its watcher gets the event and sets its watch again by reading; when
-/// both are answered the next round of that znode begins. The latency is that from the request to the event.
+/// Each watcher has `depth` znodes. A znode is set, and its watcher gets the event and reads it with a new watch. After both
+/// replies its next round begins. The latency is the time from the request to the event.
 pub(super) async fn hand_off(
     target: &Target,
     setter: Setter,
@@ -49,20 +49,20 @@ pub(super) async fn hand_off(
     Ok(sample)
 }
 
-/// A session that watches, and the one that sets.
+/// A watching session and a setting one.
 struct Team {
     watcher: Seat,
-    /// `None` where the watcher sets the znodes itself.
+    /// `None` if the watcher sets the znodes itself.
     setter: Option<Seat>,
     znodes: Vec<Znode>,
-    /// The znodes whose event is to come. Sets of one session are done in order, and so are their events.
+    /// The znodes whose events are outstanding, in order: sets of one session are executed in order.
     set: VecDeque<usize>,
     told: Latencies,
 }
 
 struct Seat {
     wire: Wire,
-    /// For each reply that is to come, the znode it is about.
+    /// The znode of each outstanding reply.
     asked: VecDeque<usize>,
 }
 
@@ -70,7 +70,7 @@ struct Znode {
     set: Request,
     get: Request,
     began: Instant,
-    /// Whether one of the two requests of this round is answered.
+    /// Whether one of the two requests of this round has its reply.
     half_done: bool,
 }
 
@@ -84,7 +84,7 @@ impl Seat {
         self.asked.push_back(znode);
     }
 
-    /// What the next whole frame is: the reply about a znode, or an event.
+    /// The next complete frame: the reply for a znode, or an event.
     fn next(&mut self) -> io::Result<Option<Got>> {
         let Some(len) = self.wire.peek()?.map(<[u8]>::len) else { return Ok(None) };
         let head = Head::of(self.wire.halves(len).0)?;
@@ -165,7 +165,7 @@ impl Team {
         self.set.push_back(znode);
     }
 
-    /// Takes frames until a round is done; `None` if there are no more.
+    /// Handles frames until a round is complete; `None` if there are no more.
     fn next_done(&mut self, now: Instant) -> io::Result<Option<usize>> {
         loop {
             let mut got = self.watcher.next()?;
@@ -175,7 +175,8 @@ impl Team {
             match got {
                 None => return Ok(None),
                 Some(Got::Event) => {
-                    let znode = self.set.pop_front().ok_or_else(|| io::Error::other("an event too many"))?;
+                    let znode =
+                        self.set.pop_front().ok_or_else(|| io::Error::other("an unexpected event"))?;
                     self.told.record(now - self.znodes[znode].began);
                     self.watcher.send(&self.znodes[znode].get, znode);
                 }
@@ -191,8 +192,8 @@ impl Team {
     }
 }
 
-/// Many sessions watch one znode. It is set, all get the event, then all set their watch again by reading. The
-/// latency is that from the request until the last has the event.
+/// Many sessions watch one znode. It is set, all get the event, then all read it with a new watch. The latency is the time
+/// from the request until the last session has the event.
 pub(super) async fn fan_out(target: &Target, watchers: usize, time: Duration) -> io::Result<Sample> {
     const PATH: &str = "/bench/watched-by-all";
     let mut writer = Wire::open(&target.door).await?;
