@@ -24,7 +24,7 @@ public class Start {
         for (int n = 0; n < times; n++) {
             nanos[n] = start(Files.createTempDirectory(Path.of(args[1]), "zoolet-start"));
         }
-        // The JVM is cold in the first ones; tests in one JVM are warm after those.
+        // The JVM is cold at first; later tests in the same JVM are warm.
         long[] warm = Arrays.copyOfRange(nanos, times / 2, times);
         Arrays.sort(warm);
         System.out.printf("Apache ZooKeeper in the JVM: start to a connected client, p50 %.2f ms over %d starts"

@@ -1,4 +1,4 @@
-"""The processes that are measured: contenders by client library, the servers, and the CPU time of each."""
+"""The measured processes: contenders by client library, servers, and their CPU time."""
 
 import json
 import os
@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def rust(kind):
-    """Ours, or the crate zookeeper-client: one program, `benches/clients/src/locks`."""
+    """Our client or the crate zookeeper-client: both in `benches/clients/src/locks`."""
     def command():
         [cargo] = toolchain.need("cargo")
         manifest, build = HERE.parent / "clients" / "Cargo.toml", toolchain.TARGET / "bench-rust"
@@ -39,7 +39,7 @@ def kazoo():
 
 
 def apache():
-    servers.apache()  # fetches it
+    servers.apache()  # downloads it
 
     def command(folder, port):
         return [toolchain.HERE / "apache", "start", "--port", str(port), "--dir", folder,
@@ -48,21 +48,21 @@ def apache():
 
 
 def zoolet(binary):
-    servers.zoolet(binary)  # builds it if need be
+    servers.zoolet(binary)  # builds it if necessary
     binary = pathlib.Path(binary or toolchain.TARGET.parent / "release" / "zoolet").resolve()
     return lambda _folder, port: [binary, "serve", "--bind", f"127.0.0.1:{port}"]
 
 
 @dataclass
 class Figures:
-    """What one span gave, or the median of each figure over several."""
+    """The figures of one interval, or their medians over several."""
 
-    rate: float  # turns, or hand-offs, per second
+    rate: float  # turns or hand-offs per second
     p50: float  # microseconds
     p99: float
-    client_cpu: float  # microseconds for each
+    client_cpu: float  # microseconds per turn
     server_cpu: float
-    fewest: int  # turns of the contender who had fewest
+    fewest: int  # the lowest number of turns of a contender
     most: int
 
     @classmethod
@@ -71,7 +71,7 @@ class Figures:
 
 
 class Contenders:
-    """A process in which contenders of one client library take a lock from each other."""
+    """A process with contenders of one client library for a lock."""
 
     def __init__(self, command, log):
         self.log = log
@@ -86,7 +86,7 @@ class Contenders:
         raise RuntimeError(f"contenders have ended in the middle; {self.log} says:\n{self.log.read_text()[-2000:]}")
 
     def span(self, server, directory, contenders, release, millis):
-        """Contends for that long, after a lead-in, by sessions opened and closed outside of what is measured."""
+        """Contends for this time after a warm-up. Opening and closing sessions is not measured."""
         self.ask(f"open 127.0.0.1:{server.port} {directory} {contenders} {release}")
         before = cpu_times(server.pid)
         found = json.loads(self.ask(f"go {millis}"))
@@ -98,13 +98,13 @@ class Contenders:
 
 
 def cpu_times(pid):
-    """The CPU time of each thread of a server so far, in microseconds, by the scheduler's own account."""
+    """The CPU time of each thread of a server so far, in microseconds, from the scheduler's statistics."""
     times = {}
     for task in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{task}/schedstat") as account:
                 times[task] = int(account.read().split()[0]) / 1e3
-        except FileNotFoundError:  # a thread that ended since the folder was read
+        except FileNotFoundError:  # a thread that ended after the folder was read
             pass
     return times
 

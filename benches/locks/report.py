@@ -1,4 +1,4 @@
-"""What is read in the end: medians, ratios, and what the project wants of them."""
+"""Reports medians, ratios and goals."""
 
 import statistics
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from measure import Figures
 
 CONTENDERS = 8
-# Of the clients in the tables.
+# The order of clients in the tables.
 ORDER = ["zoolet", "zookeeper-client", "zookeeper-client-shared", "curator", "kazoo"]
 
 
@@ -28,8 +28,7 @@ WORKLOADS = [
 
 @dataclass(frozen=True)
 class Goal:
-    """The rate of our lock is at least so many times another's: of another client on the same server, or of ours on
-    another server."""
+    """A goal: the ratio of our lock's rate to that of another client on the same server, or to ours on another server."""
 
     workload: str
     times: float
@@ -49,8 +48,8 @@ GOALS = [
 ]
 
 
-def tell(spans, rounds, millis):
-    """Prints tables of `spans`, which are lists of figures by (workload, client, server); the number of goals missed."""
+def print_report(spans, rounds, millis):
+    """Prints tables of `spans`, which are lists of figures by (workload, client, server); returns the number of missed goals."""
     print(f"medians of {rounds} rounds of {millis} ms; CPU in us for each acquisition; "
           "`turns` are those of the contender with fewest and with most\n")
     print(f"{'workload':<17} {'server':<7} {'client':<24} {'per s':>8} {'spread':>15} {'p50 us':>8} {'p99 us':>8} "
@@ -63,18 +62,18 @@ def tell(spans, rounds, millis):
         turns = f"{f.fewest:.0f}-{f.most:.0f}" if shared[workload] else ""
         print(f"{workload:<17} {server:<7} {client:<24} {f.rate:>8.0f} {spread:>15} {f.p50:>8.1f} {f.p99:>8.1f} "
               f"{f.client_cpu:>11.1f} {f.server_cpu:>11.1f} {turns:>13}")
-    print("\nOur lock's rate is so many times (the median of the rounds' own ratios):\n")
+    print("\nThe ratio of our lock's rate to (median of the ratios of each round):\n")
     return sum(judge(goal, spans) for goal in GOALS)
 
 
 def place(item):
-    """Tables have the order of the workloads; in each, that of the servers, ours first, then of the clients."""
+    """Sorts by workload, then by server, ours first, then by client."""
     (workload, client, server), _ = item
     return [each.name for each in WORKLOADS].index(workload), server != "zoolet", ORDER.index(client)
 
 
 def judge(goal, spans):
-    """Prints how a goal is kept on each server; how often it is not."""
+    """Prints the result of a goal on each server; returns how often it is missed."""
     missed = 0
     for server in ["zoolet"] if goal.server else ["zoolet", "apache"]:
         ours = spans.get((goal.workload, "zoolet", server))

@@ -1,4 +1,4 @@
-//! The two clients behind one face.
+//! A common interface to the two clients.
 
 use std::error::Error;
 
@@ -12,13 +12,13 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// Which client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
-    /// Ours.
+    /// Our client.
     Zoolet,
-    /// The crate of that name.
+    /// The crate zookeeper-client.
     ZookeeperClient,
 }
 
-/// What it does, over and over.
+/// The operation to repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Op {
     Get,
@@ -40,7 +40,7 @@ impl Client {
         })
     }
 
-    /// Creates the znode that is read and set, unless it is there.
+    /// Creates the znode of the operations unless it exists.
     pub(crate) async fn prepare(&self) -> Outcome<()> {
         match self {
             Self::Zoolet(client) => match client.create(PATH, &DATA[..]).await {

@@ -1,8 +1,7 @@
-//! What an operation costs the process of a client in CPU time: ours beside the crate zookeeper-client, on one server.
-//! `benches/README.md` tells how to run it.
+//! Compares the CPU time per operation of our client and of the crate zookeeper-client, on one server. See
+//! `benches/README.md`.
 //!
-//! Each measurement is a process of its own, this program started again, so that nothing of one client is in the
-//! figures of the other.
+//! Each measurement runs in a new process of this program, so that one client does not affect the figures of the other.
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 mod client;
@@ -22,19 +21,19 @@ use tokio::task::JoinSet;
 use crate::client::{Client, Kind, Op, Outcome};
 use crate::cpu::CpuTime;
 
-/// Measures two clients by their CPU time for an operation.
+/// Compares the CPU time per operation of two clients.
 #[derive(Debug, Parser)]
 struct Args {
     /// The server's binary.
     #[arg(long, default_value = "target/release/zoolet")]
     zoolet: PathBuf,
-    /// A server that runs already, instead.
+    /// The address of a running server to use instead.
     #[arg(long)]
     server: Option<String>,
-    /// How often each client is measured; the median counts.
+    /// Rounds; the median is reported.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Milliseconds of each measurement.
+    /// Milliseconds per measurement.
     #[arg(long, default_value_t = 800)]
     time: u64,
     #[command(subcommand)]
@@ -44,11 +43,11 @@ struct Args {
 #[derive(Debug, Subcommand)]
 #[command(hide = true)]
 enum Role {
-    /// One measurement; prints the CPU time of an operation and operations per second.
+    /// Run one measurement; prints the CPU time per operation and operations per second.
     Measure { kind: Kind, op: Op, depth: usize, addr: String, millis: u64 },
 }
 
-/// How many times the CPU of zookeeper-client ours may take, by depth.
+/// The goal for the ratio of CPU times, by depth.
 const GOALS: [(usize, f64); 2] = [(1, 1.0), (16, 0.7)];
 
 fn main() -> Outcome<()> {
@@ -62,7 +61,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// Tasks that share a client and each have one operation on the way, for a while.
+/// Runs tasks that share a client, each with one operation in flight.
 async fn measure(kind: Kind, op: Op, depth: usize, addr: &str, time: Duration) -> Outcome<()> {
     const LEAD_IN: Duration = Duration::from_millis(100);
     let client = Client::connect(kind, addr).await?;
@@ -130,7 +129,7 @@ fn compare(args: &Args) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs one measurement in a process of its own.
+/// Runs one measurement in a new process.
 fn child(kind: Kind, op: Op, depth: usize, addr: &str, millis: u64) -> Outcome<(f64, f64)> {
     let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
         value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -155,7 +154,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A server that ends with this value.
+/// A server, stopped on drop.
 struct Server(Child);
 
 impl Drop for Server {
@@ -177,7 +176,7 @@ fn start(binary: &PathBuf) -> Outcome<(Server, String)> {
         })?;
     let server = Server(child);
     for _ in 0..100 {
-        // Its port is open when it is ready.
+        // The port is open when it is ready.
         if std::net::TcpStream::connect(&addr).is_ok() {
             return Ok((server, addr));
         }

@@ -1,4 +1,4 @@
-"""kazoo's Lock under the orders of ../run: a session and a thread for each contender, in one process.
+"""kazoo's Lock, controlled by ../run: a session and a thread for each contender, in one process.
 
 Orders and answers are those of benches/clients/src/locks/main.rs. A release is always awaited: kazoo has no other.
 """
@@ -35,9 +35,9 @@ def main():
 
 
 def contend(clients, directory, seconds):
-    """Every client takes the lock and gives it back, over and over, until the time is up."""
+    """Every client acquires and releases the lock repeatedly until the deadline."""
     took, alone = [], len(clients) == 1
-    # When the last holder began to give it back; None while somebody holds it.
+    # When the last holder called release; None while the lock is held.
     released = [time.perf_counter_ns()]
     began, cpu = time.perf_counter_ns(), time.process_time_ns()
     end = began + seconds * 1e9

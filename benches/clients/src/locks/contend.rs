@@ -1,4 +1,4 @@
-//! Contenders that take the lock from each other, and what is seen of it.
+//! Contenders for one lock, and their measurements.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,15 +9,15 @@ use tokio::task::spawn_local;
 use crate::cpu::CpuTime;
 use crate::locker::{Locker, Outcome, Release};
 
-/// What was seen.
+/// The measurements.
 pub(crate) struct Found {
     elapsed: Duration,
-    /// Of this process.
+    /// The CPU time of this process.
     cpu: Duration,
-    /// How often each contender has held it.
+    /// The number of turns of each contender.
     turns: Vec<u64>,
-    /// One contender: a turn, from the call that acquires it to the end of the release. Several: from the call that
-    /// releases it to the next one's grant.
+    /// With one contender, the time from acquire to the end of the release. With several, the time from the call that
+    /// releases to the next grant.
     took: Vec<Duration>,
 }
 
@@ -37,11 +37,11 @@ impl Found {
     }
 }
 
-/// Every locker takes the lock and gives it back, over and over, until the time is up.
+/// Every locker acquires and releases the lock repeatedly until the deadline.
 pub(crate) async fn contend(lockers: &[Locker], release: Release, time: Duration) -> Outcome<Found> {
     let alone = lockers.len() == 1;
     let took = Rc::new(RefCell::new(Vec::new()));
-    // When the last holder began to give it back; none while somebody holds it.
+    // When the last holder called release; none while the lock is held.
     let released = Rc::new(Cell::new(Some(Instant::now())));
     let (began, cpu) = (Instant::now(), CpuTime::of(std::process::id())?);
     let mut tasks = Vec::with_capacity(lockers.len());

@@ -1,4 +1,4 @@
-//! The two locks behind one face.
+//! A common interface to the two locks.
 
 use std::error::Error;
 use std::mem;
@@ -11,22 +11,22 @@ use zoolet_recipes::Lock;
 
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Whose lock.
+/// The lock's implementation.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Kind {
-    /// Ours.
+    /// Our lock.
     Zoolet,
-    /// That of the crate zookeeper-client, by Curator's names.
+    /// That of the crate zookeeper-client, with Curator's names.
     ZookeeperClient,
-    /// The same without a name of its own for each contender.
+    /// The same, with names without a guid.
     ZookeeperClientShared,
 }
 
-/// How the lock is given back.
+/// How the lock is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Release {
-    /// The next step waits until the znode is gone. The crate zookeeper-client has no such thing: its lock is left without
-    /// being dropped, and its znode deleted by its client.
+    /// Awaited: until the znode is deleted. The crate zookeeper-client has no such release: its guard is forgotten, and the
+    /// znode deleted by its client.
     Awaited,
     /// The guard is dropped.
     Dropped,
@@ -44,14 +44,14 @@ impl std::str::FromStr for Release {
     }
 }
 
-/// A session, and a lock by it. Clones share both.
+/// A session and its lock. Clones share both.
 #[derive(Clone)]
 pub(crate) enum Locker {
     Zoolet { client: zoolet_client::Client, lock: Lock },
     ZookeeperClient { client: zookeeper_client::Client, prefix: Prefix },
 }
 
-/// What a name in the directory begins with.
+/// The prefix of names in the directory.
 #[derive(Clone)]
 pub(crate) enum Prefix {
     Curator(Rc<str>),
@@ -68,7 +68,7 @@ impl Prefix {
 }
 
 impl Locker {
-    /// Opens a session; the directory is there afterwards, and stays.
+    /// Opens a session and creates the directory, which remains.
     pub(crate) async fn open(kind: Kind, addr: &str, dir: &str) -> Outcome<Self> {
         let prefix = match kind {
             Kind::Zoolet => {
@@ -90,7 +90,7 @@ impl Locker {
         }
     }
 
-    /// Takes the lock, calls `held`, and gives it back.
+    /// Acquires the lock, calls `held`, and releases it.
     pub(crate) async fn turn(&self, release: Release, held: impl FnOnce()) -> Outcome {
         match self {
             Self::Zoolet { lock, .. } => {
@@ -105,7 +105,7 @@ impl Locker {
                 held();
                 if release == Release::Awaited {
                     client.delete(lock.lock_path(), None).await?;
-                    // Dropped, it would delete the znode again.
+                    // A drop would delete the znode again.
                     mem::forget(lock);
                 }
             }

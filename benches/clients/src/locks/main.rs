@@ -1,7 +1,7 @@
-//! The lock of our client or of the crate zookeeper-client, under the orders of `benches/locks/run`, on one thread.
+//! The lock of our client or of the crate zookeeper-client, on one thread, controlled by `benches/locks/run`.
 //!
-//! Orders are lines: `open HOST:PORT DIRECTORY CONTENDERS RELEASE` is answered by `ready`, and then `go MILLISECONDS` by
-//! a line of JSON. The end of the input is the end.
+//! Commands are lines: the reply to `open HOST:PORT DIRECTORY CONTENDERS RELEASE` is `ready`, and the reply to
+//! `go MILLISECONDS` a line of JSON. The process exits at the end of the input.
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 mod contend;
@@ -19,12 +19,12 @@ use tokio::task::LocalSet;
 use crate::contend::contend;
 use crate::locker::{Kind, Locker, Outcome, Release};
 
-/// How long contenders are at it before what is measured.
+/// The warm-up before a measurement.
 const LEAD_IN: Duration = Duration::from_millis(150);
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Whose lock.
+    /// The lock's implementation.
     kind: Kind,
 }
 
