@@ -1,5 +1,5 @@
-//! One request from its caller to the driver and back: what is sent over, what comes back, and the two types a
-//! caller holds, [`Call`] before it is sent and [`Reply`] after.
+//! One request from its caller to the driver and back, and the two types that a caller holds: [`Call`] before it is sent
+//! and [`Reply`] after.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -15,48 +15,48 @@ use zoolet_proto::{OpCode, Request};
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::watch::{Handle, WatchKind};
+use crate::watch::{WatchHandle, WatchKind};
 
-/// What handles tell the driver. The order of these is the order of everything.
+/// A message from a handle to the driver. Their order is the order of everything.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Send a request.
     Submit(Submission),
-    /// The user of a watch has gone.
+    /// The user of a watch is gone.
     Unwatch { kind: WatchKind, path: String, id: u64 },
     /// Close the session.
     Close(ReplyTo),
 }
 
-/// A request with everything it needs on its way.
+/// A request on its way to the driver.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) request: Request,
     pub(crate) reply_to: ReplyTo,
     pub(crate) deadline: Option<Instant>,
-    /// How many connections were lost under it.
+    /// The number of connections that were lost while it was in flight.
     pub(crate) losses: u8,
-    /// Keeps a manual clock from being moved on before the driver has it.
+    /// Keeps a manual clock from advancing before the driver has it.
     pub(crate) hold: Hold,
 }
 
 impl Submission {
-    /// A request of the client's own, whose outcome nobody awaits.
+    /// A request of the session itself, whose outcome nobody awaits.
     pub(crate) fn internal(request: Request) -> Self {
         Self { request, reply_to: ReplyTo::nobody(), deadline: None, losses: 0, hold: Hold::default() }
     }
 }
 
-/// What a server answered.
+/// A reply, with the watch that it brings.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) reply: zoolet_proto::Reply,
-    pub(crate) watch: Option<Box<Handle>>,
+    pub(crate) watch: Option<Box<WatchHandle>>,
 }
 
 pub(crate) type Outcome = Result<Answer, Error>;
 
-/// Where an outcome goes.
+/// The driver's end of a call.
 #[derive(Debug)]
 pub(crate) struct ReplyTo(Option<oneshot::Sender<Outcome>>);
 
@@ -65,15 +65,15 @@ impl ReplyTo {
         Self(None)
     }
 
-    /// Hands over the outcome. If nobody waits any more it is dropped, and with it the watch it may hold.
+    /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
     pub(crate) fn send(&mut self, outcome: Outcome) {
         if let Some(caller) = self.0.take() {
             let _ = caller.send(outcome);
         }
     }
 
-    /// Whether a caller has asked, who may have gone since.
-    pub(crate) fn is_a_callers(&self) -> bool {
+    /// Whether this is a caller's request. The caller may be gone.
+    pub(crate) fn has_caller(&self) -> bool {
         self.0.is_some()
     }
 
@@ -84,7 +84,19 @@ impl ReplyTo {
 
 pub(crate) type Decode<T> = fn(Outcome) -> Result<T, Error>;
 
-/// A request that is not sent yet: `.await` sends it and waits, [`send`](Call::send) sends it now.
+/// A request that is not sent yet. `.await` sends it and waits for the reply; [`send`](Call::send) sends it now, without
+/// waiting.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let (acl, _stat) = zk.get_acl("/a").timeout(Duration::from_secs(1)).await?;
+/// let pipelined = [zk.get_acl("/b").send(), zk.get_acl("/c").send()];
+/// for reply in pipelined {
+///     println!("{:?}", reply.await?);
+/// }
+/// # Ok(()) }
+/// ```
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct Call<'c, T> {
     client: &'c Client,
@@ -98,8 +110,8 @@ impl<'c, T> Call<'c, T> {
         Self { client, request, timeout: None, decode }
     }
 
-    /// Gives up after `timeout`, counted from the sending, with [`Error::Timeout`]. A request that has left is not
-    /// recalled by that.
+    /// Fails with [`Error::Timeout`] if there is no reply within `timeout` of sending. The server may execute the request
+    /// nevertheless.
     ///
     /// Default: [`request_timeout`](crate::ConnectOptions::request_timeout).
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -107,18 +119,18 @@ impl<'c, T> Call<'c, T> {
         self
     }
 
-    /// Sends the request now, without waiting, and gives the future of its reply.
+    /// Sends the request now, without waiting, and returns the future of its reply.
     ///
     /// # Ordering and cancel safety
-    /// Requests leave in the order of these calls, not of the polls. Dropping the future does not recall the request;
-    /// a watch that its reply would have brought is taken back.
+    /// Requests are sent in the order of these calls, not of the polls. Dropping the future does not cancel the request; a
+    /// watch that its reply brings is removed.
     pub fn send(self) -> Reply<T> {
         let Self { client, request, timeout, decode } = self;
-        let reply = match request {
+        let pending = match request {
             Ok(request) => client.submit(request, timeout),
-            Err(error) => Waiting::Failed(Some(error)),
+            Err(error) => PendingReply::Failed(Some(error)),
         };
-        Reply { waiting: reply, decode }
+        Reply { pending, decode }
     }
 
     pub(crate) fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -142,22 +154,22 @@ impl<T> fmt::Debug for Call<'_, T> {
     }
 }
 
-/// The reply to a request that has been sent: a future that borrows nothing.
+/// The reply to a request that has been sent: a `'static` future, from [`Call::send`].
 #[must_use = "the outcome of a request may be an error"]
 pub struct Reply<T> {
-    waiting: Waiting,
+    pending: PendingReply,
     decode: Decode<T>,
 }
 
-pub(crate) enum Waiting {
-    /// For the driver.
+pub(crate) enum PendingReply {
+    /// Waiting for the driver.
     Sent { outcome: oneshot::Receiver<Outcome>, op: OpCode },
-    /// For the first poll, to say what stopped the request on this side.
+    /// The request was not sent, for this reason; taken by the first poll.
     Failed(Option<Error>),
 }
 
-impl Waiting {
-    /// A pair of ends, for a request of this kind.
+impl PendingReply {
+    /// The two ends of a request of this kind.
     pub(crate) fn channel(op: OpCode) -> (ReplyTo, Self) {
         let (caller, outcome) = oneshot::channel();
         (ReplyTo(Some(caller)), Self::Sent { outcome, op })
@@ -165,8 +177,8 @@ impl Waiting {
 }
 
 impl<T> Reply<T> {
-    pub(crate) fn new(waiting: Waiting, decode: Decode<T>) -> Self {
-        Self { waiting, decode }
+    pub(crate) fn new(pending: PendingReply, decode: Decode<T>) -> Self {
+        Self { pending, decode }
     }
 }
 
@@ -175,13 +187,13 @@ impl<T> Future for Reply<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let closed = |context| Err(Error::Closed(context));
-        let outcome = match &mut self.waiting {
-            Waiting::Sent { outcome, op } => {
+        let outcome = match &mut self.pending {
+            PendingReply::Sent { outcome, op } => {
                 let outcome = ready!(Pin::new(outcome).poll(cx));
-                // The driver went while it had this request in hand.
+                // The driver was dropped while it had this request.
                 outcome.unwrap_or_else(|_| closed(ErrorContext::unanswered(*op)))
             }
-            Waiting::Failed(error) => {
+            PendingReply::Failed(error) => {
                 error.take().map_or_else(|| closed(ErrorContext::local("request", "")), Err)
             }
         };
@@ -200,17 +212,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_whose_outcome_got_lost_may_have_applied() {
-        for (op, exposed) in [(OpCode::SetData, true), (OpCode::Multi, true), (OpCode::GetData, false)] {
-            let (reply_to, waiting) = Waiting::channel(op);
+    fn a_write_whose_outcome_is_lost_may_have_applied() {
+        for (op, may_have_applied) in
+            [(OpCode::SetData, true), (OpCode::Multi, true), (OpCode::GetData, false)]
+        {
+            let (reply_to, pending) = PendingReply::channel(op);
             drop(reply_to);
-            let mut reply = Reply::new(waiting, |outcome| outcome.map(drop));
+            let mut reply = Reply::new(pending, |outcome| outcome.map(drop));
             let mut cx = Context::from_waker(std::task::Waker::noop());
             let Poll::Ready(Err(error)) = Pin::new(&mut reply).poll(&mut cx) else {
-                panic!("nobody will answer");
+                panic!("no reply will come");
             };
             assert!(error.is_session_over());
-            assert_eq!(error.may_have_applied(), exposed, "{error}");
+            assert_eq!(error.may_have_applied(), may_have_applied, "{error}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The part of every path that the caller does not see.
+//! The prefix of every path that the caller does not see.
 
 use zoolet_proto::{PathError, path};
 
-/// A prefix that goes before every path on the way out and off it on the way in. Empty for none.
+/// A prefix that is added to every outgoing path and stripped from every incoming one. Empty for none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Chroot(String);
 
 impl Chroot {
-    /// `/` and the empty text mean none.
+    /// `/` and the empty string mean none.
     pub(crate) fn new(path: &str) -> Result<Self, PathError> {
         if path.is_empty() || path == "/" {
             return Ok(Self::default());
@@ -16,7 +16,7 @@ impl Chroot {
         Ok(Self(path.to_owned()))
     }
 
-    /// The server's name for the caller's `path`, which must be a checked one.
+    /// The caller's `path`, which must be valid, as the server sees it.
     pub(crate) fn join(&self, path: String) -> String {
         match (self.0.as_str(), path.as_str()) {
             ("", _) => path,
@@ -25,17 +25,17 @@ impl Chroot {
         }
     }
 
-    /// As [`Chroot::join`], for the beginning of a path: a slash at its end stays one.
+    /// As [`Chroot::join`], for a prefix of a path: a trailing slash is kept.
     pub(crate) fn join_prefix(&self, prefix: String) -> String {
         if self.0.is_empty() { prefix } else { [&self.0, prefix.as_str()].concat() }
     }
 
-    /// The caller's name for the server's `path`. One outside is given as it is.
+    /// The server's `path` as the caller sees it. A path outside the chroot is returned unchanged.
     pub(crate) fn strip<'p>(&self, path: &'p str) -> &'p str {
         self.inside(path).unwrap_or(path)
     }
 
-    /// The caller's name for the server's `path`, if the caller can have one for it.
+    /// The server's `path` as the caller sees it; `None` if it is outside the chroot.
     pub(crate) fn inside<'p>(&self, path: &'p str) -> Option<&'p str> {
         match path.strip_prefix(&self.0)? {
             "" => Some("/"),
@@ -44,7 +44,7 @@ impl Chroot {
         }
     }
 
-    /// As [`Chroot::strip`], on a text of its own.
+    /// As [`Chroot::strip`], for an owned path.
     pub(crate) fn strip_owned(&self, path: String) -> String {
         if self.0.is_empty() { path } else { self.strip(&path).to_owned() }
     }

@@ -1,4 +1,4 @@
-//! What a request is about, for messages and for telling reads from writes.
+//! What an error is about: the operation and path of a request, and whether it may have been executed.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use zoolet_proto::{OpCode, OpKind, Request, records::Op};
 
 use crate::chroot::Chroot;
 
-/// The call an [`Error`](crate::Error) belongs to: its operation, its path, and how far it had come.
+/// The call that an [`Error`](crate::Error) belongs to, displayed as `setData /a`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ErrorContext {
     operation: &'static str,
@@ -15,24 +15,24 @@ pub struct ErrorContext {
 }
 
 impl ErrorContext {
-    /// Of a request that has been sent, or has not.
+    /// For a request. `sent` is whether a server may have received it.
     pub(crate) fn of(request: &Request, sent: bool, chroot: &Chroot) -> Self {
         let path = request.path().filter(|path| !path.is_empty()).map_or("", |path| chroot.strip(path));
         let op = request.op();
         Self { operation: name(op), path: path.to_owned(), may_have_applied: sent && has_side_effects(op) }
     }
 
-    /// Of a request of which nobody knows how far it came.
+    /// For a request that may or may not have been sent.
     pub(crate) fn unanswered(op: OpCode) -> Self {
         Self { operation: name(op), path: String::new(), may_have_applied: has_side_effects(op) }
     }
 
-    /// Of one operation inside a multi that was refused as a whole.
+    /// For one operation of a multi that was refused as a whole.
     pub(crate) fn of_multi_op(op: &Op, chroot: &Chroot) -> Self {
         Self::local(name(op.op()), chroot.strip(op.path()))
     }
 
-    /// Of something that never leaves the client.
+    /// For something that is never sent.
     pub(crate) fn local(operation: &'static str, path: impl Into<String>) -> Self {
         Self { operation, path: path.into(), may_have_applied: false }
     }
@@ -42,7 +42,7 @@ impl ErrorContext {
         self.operation
     }
 
-    /// The path as the caller gave it; empty for an operation without one.
+    /// The path as the caller sees it; empty for an operation without one.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -53,7 +53,7 @@ impl ErrorContext {
     }
 }
 
-// As it is displayed: an error that ends a `main` is printed by `Debug`.
+// The same as `Display`, because an error that `main` returns is printed by `Debug`.
 impl fmt::Debug for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -69,7 +69,7 @@ impl fmt::Display for ErrorContext {
     }
 }
 
-/// Whether an operation changes anything: a znode, or what the server keeps of the session.
+/// Whether an operation changes a znode, or what the server keeps for the session.
 fn has_side_effects(op: OpCode) -> bool {
     op.kind() != OpKind::Read
 }

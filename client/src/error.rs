@@ -1,4 +1,4 @@
-//! Everything that can go wrong, in one type.
+//! The error of every call.
 
 use std::io;
 use std::sync::Arc;
@@ -7,15 +7,28 @@ use zoolet_proto::{ErrorCode, PathError};
 
 use crate::context::ErrorContext;
 
-/// Why a call failed, or why a watch or the whole session came to its end.
+/// Why a call failed, or why a watch or the whole session ended.
 ///
-/// Rather than matching on variants, ask: [`code`](Error::code) for the protocol's error code,
-/// [`is_retryable`](Error::is_retryable) for whether the same call may succeed later, and
-/// [`may_have_applied`](Error::may_have_applied) before sending a write again.
+/// Prefer the methods to matching on variants: [`code`](Error::code) returns the protocol's error code,
+/// [`is_retryable`](Error::is_retryable) whether the same call may succeed later, and
+/// [`may_have_applied`](Error::may_have_applied) whether a write may have been executed, so that sending it again may
+/// execute it twice.
+///
+/// ```no_run
+/// # use zoolet_client::{Client, Error, ErrorCode};
+/// # async fn example(zk: Client) -> Result<(), Error> {
+/// match zk.delete("/job").version(3).await {
+///     Ok(()) => println!("deleted"),
+///     Err(error) if error.code() == Some(ErrorCode::BadVersion) => println!("changed meanwhile"),
+///     Err(error) if error.may_have_applied() => println!("outcome unknown: {error}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused the request.
+    /// The server refused the request. [`ErrorCode::BadVersion`] also for an expected version of −1, which is not sent.
     #[error("{context}: {code}")]
     Refused {
         /// The call.
@@ -23,20 +36,20 @@ pub enum Error {
         /// The reason.
         code: ErrorCode,
     },
-    /// The server refused one operation of a multi, and so all of them.
+    /// The server refused one operation of a multi; none of them was executed.
     #[error("multi, operation {index}, {context}: {code}")]
     MultiRefused {
-        /// Which operation, counted from 0.
+        /// The index of the operation, from 0.
         index: usize,
-        /// That operation.
+        /// The operation and path of that operation.
         context: ErrorContext,
         /// The reason.
         code: ErrorCode,
     },
-    /// There was no connection in time, or it went before the reply came. The session may well live on.
+    /// There was no connection in time, or it was lost before the reply arrived. The session may continue.
     #[error("{0}: connection lost")]
     ConnectionLoss(ErrorContext),
-    /// The time given to the call was up.
+    /// The timeout of the call has elapsed.
     #[error("{0}: timed out")]
     Timeout(ErrorContext),
     /// The session is over: the server has expired it.
@@ -48,57 +61,57 @@ pub enum Error {
     /// The session is over: it was closed, or the runtime that drove it is gone.
     #[error("{0}: the client is closed")]
     Closed(ErrorContext),
-    /// The watch was taken away by [`Client::remove_watches`](crate::Client::remove_watches), or a server would not set it
-    /// again on a new connection. What changes from here on is not told, and in the second case what has changed since
-    /// the old connection was lost: look, and watch again.
+    /// The watch was removed by [`Client::remove_watches`](crate::Client::remove_watches), or a server refused to restore it
+    /// on a new connection. Changes from now on are not reported; in the second case neither are those since the old
+    /// connection was lost. Read again, and set a new watch.
     #[error("{0}: the watch was removed")]
     WatchRemoved(ErrorContext),
-    /// The path is none by ZooKeeper's rules; nothing was sent.
+    /// The path is invalid by ZooKeeper's rules; nothing was sent.
     #[error("{context}: {reason}")]
     InvalidPath {
         /// The call.
         context: ErrorContext,
-        /// The rule that is broken.
+        /// The rule that it breaks.
         reason: PathError,
     },
-    /// The request is larger than [`max_request`](crate::ConnectOptions::max_request); it was not sent, as a server
-    /// would close the connection and take other requests down with this one.
-    #[error("{context}: a request of {size} bytes, where {max} are allowed")]
+    /// The request is larger than [`max_request`](crate::ConnectOptions::max_request). It was not sent, because a server
+    /// would close the connection, and other requests would fail with it.
+    #[error("{context}: the request has {size} bytes, the limit is {max}")]
     RequestTooLarge {
         /// The call.
         context: ErrorContext,
-        /// The length of its frame.
+        /// The length of its frame in bytes.
         size: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
     /// The reply is larger than [`max_reply`](crate::ConnectOptions::max_reply); it was skipped.
-    #[error("{context}: a reply of {size} bytes, where {max} are allowed")]
+    #[error("{context}: the reply has {size} bytes, the limit is {max}")]
     ReplyTooLarge {
         /// The call.
         context: ErrorContext,
-        /// The length of its frame.
+        /// The length of its frame in bytes.
         size: usize,
-        /// The limit.
+        /// The limit in bytes.
         max: usize,
     },
-    /// The server answered with something that is no answer to this call.
-    #[error("{0}: the reply does not decode")]
+    /// The reply does not match the call, or is malformed.
+    #[error("{0}: malformed reply")]
     Protocol(ErrorContext),
-    /// The connect string or an option says something that cannot be.
+    /// The connect string or an option is invalid.
     #[error("connect: {0}")]
     InvalidTarget(String),
     /// No session could be opened within [`connect_timeout`](crate::ConnectOptions::connect_timeout).
-    #[error("connect: no server gave a session{}", because(.0))]
+    #[error("connect: no session within the connect timeout{}", last_failure(.0))]
     Unreachable(#[source] Option<Arc<io::Error>>),
 }
 
-fn because(last: &Option<Arc<io::Error>>) -> String {
-    last.as_ref().map(|error| format!(", the last attempt failed: {error}")).unwrap_or_default()
+fn last_failure(last: &Option<Arc<io::Error>>) -> String {
+    last.as_ref().map(|error| format!("; the last attempt failed: {error}")).unwrap_or_default()
 }
 
 impl Error {
-    /// The protocol's code for this error, local conditions included; `None` where the protocol has none.
+    /// The protocol's code for this error, also if it arose in the client; `None` if the protocol has none.
     pub fn code(&self) -> Option<ErrorCode> {
         Some(match self {
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => *code,
@@ -118,7 +131,7 @@ impl Error {
 
     /// Whether the same call on the same client may succeed later without anything else changing.
     ///
-    /// For a write, look at [`Error::may_have_applied`] first.
+    /// Before retrying a write, check [`Error::may_have_applied`].
     pub fn is_retryable(&self) -> bool {
         use ErrorCode::*;
         match self {
@@ -137,8 +150,8 @@ impl Error {
         }
     }
 
-    /// Whether the call is a write whose outcome is unknown: a server may have received it, and no reply said what
-    /// became of it. Where this is `false` the call has changed nothing.
+    /// Whether the call is a write whose outcome is unknown: a server may have received it, and no reply arrived. If this
+    /// is `false`, the call has changed nothing.
     pub fn may_have_applied(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::MultiRefused { .. } => false,
@@ -153,12 +166,12 @@ impl Error {
         }
     }
 
-    /// Whether the session is over, so that nothing will succeed on this client any more.
+    /// Whether the session is over, so that every later call on this client fails.
     pub fn is_session_over(&self) -> bool {
         matches!(self, Self::SessionExpired(_) | Self::AuthFailed(_) | Self::Closed(_))
     }
 
-    /// Which operation of a multi was refused, counted from 0.
+    /// The index of the operation of a multi that was refused, from 0.
     pub fn failed_operation(&self) -> Option<usize> {
         match self {
             Self::MultiRefused { index, .. } => Some(*index),
@@ -166,7 +179,7 @@ impl Error {
         }
     }
 
-    /// The call this error belongs to, if it belongs to one.
+    /// The call that this error belongs to, if it belongs to one.
     pub fn context(&self) -> Option<&ErrorContext> {
         match self {
             Self::Refused { context, .. }

@@ -28,18 +28,16 @@ mod client;
 mod context;
 mod driver;
 mod error;
+mod framed_stream;
 #[doc(hidden)]
 pub mod internal;
 mod multi;
 mod op;
 mod options;
-mod queue;
-mod search;
 mod session;
 mod state;
 mod transport;
 mod watch;
-mod wire;
 
 pub use call::{Call, Reply};
 pub use client::Client;

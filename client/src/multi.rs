@@ -1,4 +1,4 @@
-//! Several operations in one request: all of the writes or none, and several reads at once.
+//! Several operations in one request: writes that are executed all or not at all, and independent reads.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::op::{Create, Delete, SetData, decode, sendable, version_field};
 
-/// What one operation of a multi came to.
+/// The result of one operation of a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MultiOutcome {
     /// A create.
     Created {
-        /// The path, with the number a sequential one was given.
+        /// The path, including the number of a sequential znode.
         path: String,
-        /// The `Stat` as of this operation; `None` from servers before 3.9.
+        /// Its `Stat` after this operation; `None` from servers before 3.9.
         stat: Option<Stat>,
     },
     /// A delete.
     Deleted,
-    /// A setData, with the `Stat` as of this operation.
+    /// A setData, with the `Stat` after this operation.
     DataSet(Stat),
     /// A check.
     Checked,
 }
 
 impl MultiOutcome {
-    /// The path of what a create has made.
+    /// The path of a created znode.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Created { path, .. } => Some(path),
@@ -39,7 +39,7 @@ impl MultiOutcome {
         }
     }
 
-    /// The `Stat` that came with it.
+    /// The `Stat` of a create or setData.
     pub fn stat(&self) -> Option<&Stat> {
         match self {
             Self::Created { stat, .. } => stat.as_ref(),
@@ -49,9 +49,16 @@ impl MultiOutcome {
     }
 }
 
-/// Writes that are not sent yet and happen all or not at all; from [`Client::multi`].
+/// Writes that are not sent yet and are executed all or not at all; from [`Client::multi`].
 ///
-/// Each sees what those before it did. Together they are one transaction: nobody sees a part of them.
+/// Each sees the effects of those before it. Together they are one transaction: no reader sees a part of them.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let outcomes = zk.multi().check("/lock", 3).create("/jobs/1", "payload").delete("/idle").commit().await?;
+/// assert_eq!(outcomes[1].path(), Some("/jobs/1"));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a multi is sent by `.commit()`, `.await` or `.send()`"]
 pub struct Multi<'c> {
@@ -65,7 +72,7 @@ impl<'c> Multi<'c> {
         Self { client, ops: Ok(Vec::new()), timeout: None }
     }
 
-    /// Creates a persistent znode that is open to everybody. For any other, [`add`](Multi::add) a create.
+    /// Creates a persistent znode that is open to everybody. For other options, [`add`](Multi::add) a create.
     pub fn create(self, path: impl Into<String>, data: impl Into<Bytes>) -> Self {
         let create = self.client.create(path, data);
         self.add(create)
@@ -93,14 +100,14 @@ impl<'c> Multi<'c> {
         self.push(check)
     }
 
-    /// Adds a create, delete or setData with all that can be chosen for it. Its timeout is ignored.
+    /// Adds a create, delete or setData with its options. Its timeout is ignored.
     ///
     /// ```no_run
     /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
     /// zk.multi().add(zk.create("/jobs/job-", "a").ephemeral().sequential()).delete("/idle").commit().await?;
     /// # Ok(()) }
     /// ```
-    #[expect(clippy::should_implement_trait, reason = "it adds to a list, it is no sum")]
+    #[expect(clippy::should_implement_trait, reason = "it adds to a list")]
     pub fn add(self, write: impl Into<MultiWrite>) -> Self {
         self.push(write.into().0)
     }
@@ -109,13 +116,13 @@ impl<'c> Multi<'c> {
         Self { ops: with(self.ops, op), ..self }
     }
 
-    /// Sends it and waits: one outcome per operation, in order. The same as `.await`.
+    /// Sends the multi and returns one outcome per operation, in order. The same as `.await`.
     ///
     /// # Errors
-    /// `MultiRefused` names the operation that could not be, and nothing has happened. After `ConnectionLoss` and
-    /// `Timeout` the outcome of the whole is unknown.
+    /// `MultiRefused` names the operation that was refused; nothing was executed. After `ConnectionLoss` and `Timeout` the
+    /// outcome of the whole is unknown.
     /// # Ordering and cancel safety
-    /// Sent at the first poll. Dropping the future does not recall it.
+    /// Sent at the first poll. Dropping the future does not cancel the request.
     pub async fn commit(self) -> Result<Vec<MultiOutcome>, Error> {
         self.await
     }
@@ -130,7 +137,7 @@ impl<'c> Multi<'c> {
 
 sendable!(Multi => Vec<MultiOutcome>);
 
-/// The list with one more operation, or the first error on the way.
+/// The list with one more operation, or the first error.
 fn with(ops: Result<Vec<Op>, Error>, op: Result<Op, Error>) -> Result<Vec<Op>, Error> {
     let mut ops = ops?;
     ops.push(op?);
@@ -148,7 +155,7 @@ fn outcome(result: OpResult) -> Option<MultiOutcome> {
     })
 }
 
-/// What [`Multi::add`] takes: a [`Create`], [`Delete`] or [`SetData`].
+/// An operation for [`Multi::add`]: a [`Create`], [`Delete`] or [`SetData`].
 #[derive(Debug, Clone)]
 pub struct MultiWrite(Result<Op, Error>);
 
@@ -170,17 +177,27 @@ impl From<SetData<'_>> for MultiWrite {
     }
 }
 
-/// What one operation of a multiRead came to.
+/// The result of one operation of a multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadOutcome {
-    /// A getData.
+    /// A getData. Null data reads as empty.
     Data(Bytes, Stat),
     /// A getChildren.
     Children(Vec<String>),
 }
 
-/// Reads that are not sent yet; from [`Client::multi_read`]. Each succeeds or fails by itself.
+/// Reads that are not sent yet; from [`Client::multi_read`]. Each succeeds or fails independently.
+///
+/// ```no_run
+/// # use zoolet_client::ReadOutcome;
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let outcomes = zk.multi_read().get_data("/a").get_children("/b").await?;
+/// if let Ok(ReadOutcome::Data(data, _stat)) = &outcomes[0] {
+///     println!("{} bytes", data.len());
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct MultiRead<'c> {

@@ -1,4 +1,4 @@
-//! How a session is to be: set by value, checked when connecting.
+//! The options of a session: set by value, checked when connecting.
 
 use std::fmt;
 use std::future::Future;
@@ -24,14 +24,14 @@ use crate::context::ErrorContext;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::session::{Session, Settings};
-use crate::state::{SessionState, Shared};
+use crate::state::{SessionState, SharedState};
 use crate::transport::{IntoTransport, Transport};
 
-/// What a server can be asked for, in the milliseconds of an int.
+/// The range of session timeouts on the wire, an `int` of milliseconds.
 const SHORTEST_SESSION: Duration = Duration::from_millis(1);
 const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// What a session is to be like, from [`Client::options`]; ends in [`connect`](ConnectOptions::connect).
+/// The options of a session, from [`Client::options`]; they end in [`connect`](ConnectOptions::connect).
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -76,9 +76,9 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// How long the server may hear nothing before it expires the session. Servers keep it within bounds of their own;
-    /// [`Client::session_timeout`] tells what came of it. An idle connection costs a ping every third of it. What is
-    /// asked for is at least 1 ms and at most what the wire has room for, 2,147,483,647 ms or almost 25 days.
+    /// How long the server may hear nothing from the client before it expires the session. Servers limit it;
+    /// [`Client::session_timeout`] returns what they granted. An idle connection costs a ping every third of it. Values are
+    /// clamped to 1 ms and 2,147,483,647 ms (almost 25 days), the limits of the protocol.
     ///
     /// Default: 10 s.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
@@ -86,8 +86,8 @@ impl ConnectOptions {
         self
     }
 
-    /// How long [`connect`](ConnectOptions::connect) seeks a server before it fails. Once there is a session, a lost
-    /// connection is sought again without end.
+    /// How long [`connect`](ConnectOptions::connect) tries to open a session before it fails. Once there is a session, the
+    /// client reconnects without a limit.
     ///
     /// Default: 30 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -95,17 +95,17 @@ impl ConnectOptions {
         self
     }
 
-    /// How long each call may take that does not set its own [`timeout`](crate::Call::timeout).
+    /// The timeout of each call that does not set its own; see [`Call::timeout`](crate::Call::timeout).
     ///
-    /// Default: without a limit of its own. It ends nevertheless: without a connection it waits no longer than the
-    /// session timeout, and a connection that is silent for two thirds of that, or leaves a reply out before another, is given
-    /// up. A server that answered pings and nothing else would keep it waiting.
+    /// Default: none. A call ends nevertheless: without a connection it waits no longer than the session timeout, and a
+    /// connection is given up if it is silent for two thirds of the session timeout or skips a reply. Only a server that
+    /// answers pings and nothing else would keep it waiting.
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = Some(timeout);
         self
     }
 
-    /// The znode that this client calls `/`. It must exist before anything else is created below it. Replaces one in
+    /// The znode that this client sees as `/`. It must exist before anything is created below it. Overrides the chroot of
     /// the connect string.
     ///
     /// Default: none.
@@ -114,23 +114,23 @@ impl ConnectOptions {
         self
     }
 
-    /// Adds an identity, such as `digest` with `user:password` (to whom [`Acl::digest`](crate::Acl::digest) gives rights),
-    /// before the first request and on every connection.
-    /// If a server refuses it, the session ends as [`AuthFailed`](crate::SessionState::AuthFailed).
+    /// Adds an identity, such as scheme `digest` with `user:password` (see [`Acl::digest`](crate::Acl::digest)). It is sent
+    /// before the first request on every connection. If a server refuses it, the session ends as
+    /// [`AuthFailed`](crate::SessionState::AuthFailed).
     ///
-    /// Default: none but the address of the client.
+    /// Default: only the address of the client.
     pub fn auth(mut self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Self {
         self.auths.push(AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(credentials.into()) });
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do. It answers reads only, and perhaps stale ones. Meanwhile
-    /// the client asks the other hosts in turn, after 100 ms and then after pauses that double up to a minute, and goes over to
-    /// the first that grants the session, as behind a lost connection.
+    /// Whether to accept a server that is cut off from its ensemble. It takes reads only, and their results may be stale.
+    /// Meanwhile the client asks the other hosts in turn, after 100 ms and then after pauses that double up to a minute. It
+    /// switches to the first that grants the session, as after a lost connection.
     ///
-    /// A server of 3.9 that is cut off opens sessions only with `localSessionsEnabled=true`, and takes up no others than those
-    /// (`ReadOnlyZooKeeperServer.validateSession`). So a session is another one there, with another id, than at servers
-    /// that take writes; and one of theirs stays without a connection until it finds one of them again.
+    /// A server of 3.9 that is cut off opens sessions only with `localSessionsEnabled=true`, and resumes only those
+    /// (`ReadOnlyZooKeeperServer.validateSession`). So the session there has another id than the one at servers that take
+    /// writes, and a session of theirs stays disconnected until the client reaches one of them again.
     ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {
@@ -138,8 +138,8 @@ impl ConnectOptions {
         self
     }
 
-    /// The longest request that is sent, in bytes. Set it as the servers' `jute.maxbuffer`, which they close a
-    /// connection for.
+    /// The longest request to send, in bytes; a longer one fails with [`Error::RequestTooLarge`]. Set it to the
+    /// `jute.maxbuffer` of the servers, which close the connection of a client that exceeds it.
     ///
     /// Default: 1,048,575.
     pub fn max_request(mut self, bytes: usize) -> Self {
@@ -147,7 +147,8 @@ impl ConnectOptions {
         self
     }
 
-    /// The longest reply that is read, in bytes. Memory is taken as a reply arrives, not as it is announced.
+    /// The longest reply to read, in bytes; a longer one fails with [`Error::ReplyTooLarge`]. Memory is allocated as a reply
+    /// arrives, not as it is announced.
     ///
     /// Default: 64 MiB, enough for a listing of a million children.
     pub fn max_reply(mut self, bytes: usize) -> Self {
@@ -155,8 +156,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Seeds all random choices, so that a test repeats: the order of hosts, the jitter of back-off, and the names of locks.
-    /// With the same calls, replies and times, a client with the same seed sends the same bytes.
+    /// Seeds everything random in the session, so that a test is reproducible: the choice of hosts, the jitter of back-off,
+    /// and generated names. With the same calls, replies and times, a client with the same seed sends the same bytes.
     ///
     /// Default: from the system.
     pub fn seed(mut self, seed: u64) -> Self {
@@ -164,8 +165,8 @@ impl ConnectOptions {
         self
     }
 
-    /// The clock that every timer runs on: pings, pauses, the timeouts of connections and requests, and those of the
-    /// locks of this client. On one that stands still nothing ever times out, nor is a ping sent, until it is moved.
+    /// The clock of every timer of the session, and of what is built on it: pings, back-off, and the timeouts of connections
+    /// and requests. On a manual clock nothing times out, and no ping is sent, until the clock is advanced.
     ///
     /// Default: [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -173,16 +174,14 @@ impl ConnectOptions {
         self
     }
 
-    /// Opens a session and waits until it stands.
-    ///
-    /// The task that drives it runs on the current tokio runtime until the session ends.
+    /// Opens a session. The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`, `RequestTooLarge` where an identity is, `Unreachable` when the time is up, `AuthFailed`; `Closed` if
-    /// the target is a closure and panics.
+    /// `InvalidTarget`; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed`; `Closed`
+    /// if the target is a closure and panics.
     /// # Ordering and cancel safety
-    /// Dropping the future closes what has come of it. The identities of [`auth`](ConnectOptions::auth) have been sent,
-    /// but perhaps not been answered, when this returns.
+    /// Dropping the future closes the session if there is one. When this returns, the identities of
+    /// [`auth`](ConnectOptions::auth) have been sent, but perhaps not yet been accepted.
     pub fn connect(self, target: impl IntoTransport) -> Connecting {
         let transport = target.into_transport();
         Connecting(Box::pin(async move { self.open(transport?).await }))
@@ -218,8 +217,14 @@ impl ConnectOptions {
             seed: rng.random(),
         };
         let clock = self.clock;
-        let shared =
-            Shared::new(chroot, self.request_timeout, session_timeout, clock.clone(), transport.hosts(), rng);
+        let shared = SharedState::new(
+            chroot,
+            self.request_timeout,
+            session_timeout,
+            clock.clone(),
+            transport.hosts(),
+            rng,
+        );
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
@@ -228,8 +233,8 @@ impl ConnectOptions {
         runtime.spawn(Driver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
         let client = Client::new(sender, Arc::clone(&shared), runtime);
-        let settled = shared.wait_for(|state| state != SessionState::Connecting);
-        match clock.timeout(self.connect_timeout, settled).await {
+        let connected = shared.wait_for(|state| state != SessionState::Connecting);
+        match clock.timeout(self.connect_timeout, connected).await {
             Ok(state) if state.is_final() => Err(state.error(ErrorContext::local("connect", ""))),
             Ok(_) => Ok(client),
             Err(_) => Err(Error::Unreachable(shared.last_failure())),
@@ -237,8 +242,8 @@ impl ConnectOptions {
     }
 }
 
-/// A session on its way, from [`ConnectOptions::connect`]: a future that borrows nothing.
-#[must_use = "nothing is opened before this is polled"]
+/// A session that is being opened, from [`ConnectOptions::connect`]: a `'static` future.
+#[must_use = "a session is opened by `.await`"]
 pub struct Connecting(Pin<Box<dyn Future<Output = Result<Client, Error>> + Send>>);
 
 impl Future for Connecting {
@@ -255,7 +260,7 @@ impl fmt::Debug for Connecting {
     }
 }
 
-// Credentials stay out of logs; `AuthPacket` sees to that.
+// `AuthPacket` keeps credentials out of logs.
 impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectOptions")

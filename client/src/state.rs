@@ -1,16 +1,17 @@
-//! What everybody may know of a session: written by its driver, read by handles without asking it.
+//! The published state of a session: written by its driver, read by handles without a round trip to it.
 
-use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
 use rand::Rng;
 use rand::rngs::StdRng;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
@@ -18,47 +19,46 @@ use zoolet_proto::{SessionId, Zxid};
 use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::queue::Queue;
 
-/// Where a session stands.
+/// The state of a session.
 ///
-/// It begins as `Connecting`, goes between `Connected` (or `ConnectedReadOnly`) and `Disconnected` any number of
-/// times, perhaps to `Closing`, and ends as `Expired`, `AuthFailed` or `Closed`.
+/// It begins as `Connecting`, alternates between `Connected` (or `ConnectedReadOnly`) and `Disconnected`, may become
+/// `Closing`, and ends as `Expired`, `AuthFailed` or `Closed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
     /// No session yet.
     Connecting,
-    /// Connected to a server that answers everything.
+    /// Connected to a server that takes reads and writes.
     Connected,
-    /// Connected to a server that is cut off from its ensemble and answers reads only, perhaps stale ones.
+    /// Connected to a server that is cut off from its ensemble. It takes reads only, and their results may be stale.
     ConnectedReadOnly,
-    /// The connection is lost and being sought again. The server may expire the session meanwhile: only it decides,
-    /// and only it tells.
+    /// The connection is lost and the client is reconnecting. The server may expire the session meanwhile; the client
+    /// learns it when it reconnects.
     Disconnected,
-    /// [`close`](crate::Client::close) was called, or the last handle dropped: what was asked before is still done. The session
-    /// may be gone at any moment from here on, its ephemerals with it.
+    /// [`close`](crate::Client::close) was called, or the last handle dropped. Earlier requests are still executed. The
+    /// session and its ephemerals may be gone at any moment from now on.
     Closing,
     /// The server has expired the session; its ephemerals are gone. Final.
     Expired,
-    /// The server has refused credentials. Final; the session itself lives until it times out.
+    /// The server has refused credentials. Final; the server keeps the session until it times out.
     AuthFailed,
     /// The client was closed, its last handle dropped, or the runtime that drove it is gone. Final.
     Closed,
 }
 
 impl SessionState {
-    /// Whether a server answers at the moment, be it reads only.
+    /// Whether there is a connection, be it to a read-only server.
     pub fn is_connected(self) -> bool {
         matches!(self, Self::Connected | Self::ConnectedReadOnly)
     }
 
-    /// Whether nothing can follow.
+    /// Whether no other state can follow.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Expired | Self::AuthFailed | Self::Closed)
     }
 
-    /// What a call about `context` fails with once the session has ended in this state.
+    /// The error of a call that is made once the session has ended in this state.
     pub(crate) fn error(self, context: ErrorContext) -> Error {
         match self {
             Self::Expired => Error::SessionExpired(context),
@@ -68,14 +68,14 @@ impl SessionState {
     }
 }
 
-/// The published side of a session.
+/// What the driver of a session and its handles share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) chroot: Chroot,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) clock: Clock,
     pub(crate) hosts: usize,
-    /// For whatever is random on top of the session; its driver has another.
+    /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
     progress: Mutex<Progress>,
     last_failure: Mutex<Option<Arc<io::Error>>>,
@@ -86,15 +86,15 @@ pub(crate) struct Shared {
     contact: AtomicU64,
 }
 
-/// Where the session stands, and who is told when that changes: in the order in which they asked, which is why it is
-/// not a `watch` channel, as that wakes its receivers in random order.
+/// The state, and who is notified of changes: in the order in which they subscribed. A `watch` channel would wake them in
+/// random order.
 #[derive(Debug)]
 struct Progress {
     state: SessionState,
-    listeners: Vec<Weak<Queue<SessionState>>>,
+    listeners: Vec<mpsc::UnboundedSender<SessionState>>,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(
         chroot: Chroot,
         request_timeout: Option<Duration>,
@@ -148,7 +148,7 @@ impl Shared {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).random()
     }
 
-    /// Waits until `wanted` says so of a state, and gives the present one.
+    /// Waits for a state that is `wanted`, and returns the present one.
     pub(crate) async fn wait_for(&self, mut wanted: impl FnMut(SessionState) -> bool) -> SessionState {
         let mut states = self.states();
         while states.next().await.is_some_and(|state| !wanted(state)) {}
@@ -156,35 +156,30 @@ impl Shared {
     }
 
     pub(crate) fn states(&self) -> States {
-        let queue = Arc::new(Queue::default());
+        let (listener, states) = mpsc::unbounded_channel();
         let mut progress = self.progress();
-        queue.push(progress.state);
-        if progress.state.is_final() {
-            queue.close();
-        } else {
-            progress.listeners.retain(|listener| listener.strong_count() > 0);
-            progress.listeners.push(Arc::downgrade(&queue));
+        let _ = listener.send(progress.state);
+        if !progress.state.is_final() {
+            progress.listeners.retain(|listener| !listener.is_closed());
+            progress.listeners.push(listener);
         }
-        States(queue)
+        States(states)
     }
 
     pub(crate) fn set_state(&self, state: SessionState) {
         let mut progress = self.progress();
-        let standing = progress.state;
-        // A session that is to be closed is so whatever connection it is on.
-        if standing.is_final() || standing == state || standing == SessionState::Closing && !state.is_final()
-        {
+        let old = progress.state;
+        // A session that is closing remains so, whatever happens to its connection.
+        if old.is_final() || old == state || old == SessionState::Closing && !state.is_final() {
             return;
         }
         progress.state = state;
-        let listeners: Vec<_> = progress.listeners.iter().filter_map(Weak::upgrade).collect();
-        // Whoever comes in behind this begins with the new state.
+        // Dropping the listeners ends their streams.
+        let listeners =
+            if state.is_final() { mem::take(&mut progress.listeners) } else { progress.listeners.clone() };
         drop(progress);
         for listener in listeners {
-            listener.push(state);
-            if state.is_final() {
-                listener.close();
-            }
+            let _ = listener.send(state);
         }
     }
 
@@ -210,25 +205,34 @@ impl Shared {
     }
 }
 
-/// The states a session goes through, from [`Client::states`](crate::Client::states): a [`Stream`] that leaves none
-/// out and ends behind the final one.
+/// The states of a session, from [`Client::states`](crate::Client::states): a [`Stream`] that skips none and ends after the
+/// final one.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) {
+/// let mut states = zk.states();
+/// while let Some(state) = states.next().await {
+///     println!("{state:?}");
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
-pub struct States(Arc<Queue<SessionState>>);
+pub struct States(mpsc::UnboundedReceiver<SessionState>);
 
 impl States {
-    /// The next state; at first the one that stood when this was made. `None` behind a final one.
+    /// Waits for the next state; the first is the one at the time of the call. `None` after a final one.
     ///
     /// # Ordering and cancel safety
-    /// A change of state is here before any call fails because of it. Dropping the future loses nothing.
+    /// A change of state arrives before any call fails because of it. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<SessionState> {
-        poll_fn(|cx| self.0.poll_next(cx)).await
+        self.0.recv().await
     }
 }
 
 impl Stream for States {
     type Item = SessionState;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
-        self.0.poll_next(cx)
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
+        self.0.poll_recv(cx)
     }
 }

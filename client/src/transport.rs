@@ -1,4 +1,4 @@
-//! Where connections come from: TCP hosts named by a connect string, or whatever a closure returns.
+//! Where connections come from: TCP hosts of a connect string, or a closure.
 
 use std::fmt;
 use std::future::Future;
@@ -12,17 +12,17 @@ use tokio::net::{TcpStream, lookup_host};
 
 use crate::error::Error;
 
-/// The port of a host that names none.
+/// The port of a host without one.
 const DEFAULT_PORT: u16 = 2181;
 
-/// A connection of any kind.
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A stream of any kind.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Connection for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Connection>>> + Send>>;
+pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
 
-/// What a client connects to. Made from a connect string or a closure; see [`IntoTransport`].
+/// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
     dial: Dial,
     pub(crate) chroot: String,
@@ -40,7 +40,7 @@ struct Host {
 }
 
 impl Transport {
-    /// How many hosts there are to choose from.
+    /// The number of hosts to choose from.
     pub(crate) fn hosts(&self) -> usize {
         match &self.dial {
             Dial::Tcp { hosts, .. } => hosts.len(),
@@ -48,14 +48,14 @@ impl Transport {
         }
     }
 
-    /// Puts the hosts in the order of this client, so that not all clients begin with the same one.
+    /// Shuffles the hosts, so that not all clients begin with the same one.
     pub(crate) fn shuffle(&mut self, rng: &mut impl Rng) {
         if let Dial::Tcp { hosts, .. } = &mut self.dial {
             hosts.shuffle(rng);
         }
     }
 
-    /// Begins an attempt at the next host.
+    /// Starts an attempt at the next host.
     pub(crate) fn dial(&mut self) -> Dialing {
         match &mut self.dial {
             Dial::Tcp { hosts, attempts } => {
@@ -79,8 +79,8 @@ impl fmt::Debug for Transport {
 }
 
 impl Host {
-    /// A name may stand for several addresses; each round tries another one.
-    async fn connect(&self, round: usize) -> io::Result<Box<dyn Connection>> {
+    /// A name may have several addresses; each round tries the next one.
+    async fn connect(&self, round: usize) -> io::Result<Box<dyn ByteStream>> {
         let addresses: Vec<_> = lookup_host((self.name.as_str(), self.port)).await?.collect();
         let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let address = addresses.get(round % addresses.len().max(1)).ok_or_else(nowhere)?;
@@ -94,17 +94,23 @@ impl Host {
     }
 }
 
-/// Something a [`Client`](crate::Client) can connect to.
+/// A target that a [`Client`](crate::Client) can connect to.
 ///
-/// - A connect string: `host:port,host:port/chroot`. The port is 2181 where it is left out, an IPv6 address stands in
-///   brackets, the chroot may be left out. The hosts are tried in random order, and names are resolved at each attempt.
-/// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any stream `S` of bytes. It is called
-///   for each attempt. TLS, Unix sockets, simulators and servers in the same process come in this way.
+/// - A connect string: `host:port,host:port/chroot`. The port defaults to 2181, an IPv6 address is in brackets, and the
+///   chroot is optional. The hosts are tried in random order, and names are resolved at each attempt.
+/// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any byte stream `S`. It is called for each
+///   attempt. Use it for TLS, Unix sockets, simulators and servers in the same process.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), zoolet_client::Error> {
+/// let zk = zoolet_client::Client::connect(|| tokio::net::UnixStream::connect("/run/zookeeper.sock")).await?;
+/// # Ok(()) }
+/// ```
 pub trait IntoTransport {
-    /// The transport it stands for.
+    /// Converts the target.
     ///
     /// # Errors
-    /// `InvalidTarget`, which says what is wrong with a connect string.
+    /// `InvalidTarget` with the reason, if a connect string is invalid.
     fn into_transport(self) -> Result<Transport, Error>;
 }
 
@@ -141,7 +147,7 @@ where
     fn into_transport(self) -> Result<Transport, Error> {
         let dial = move || -> Dialing {
             let connecting = self();
-            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn Connection>) })
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ByteStream>) })
         };
         Ok(Transport { dial: Dial::Custom(Box::new(dial)), chroot: String::new() })
     }
@@ -174,7 +180,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
     let port = match port.strip_prefix(':') {
         Some(port) => port.parse().map_err(|_| format!("{text:?} has no valid port"))?,
         None if port.is_empty() => DEFAULT_PORT,
-        None => return Err(format!("{text:?} is no host and port")),
+        None => return Err(format!("{text:?} is not a host and port")),
     };
     Ok(Host { name: name.to_owned(), port })
 }

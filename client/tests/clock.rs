@@ -226,7 +226,10 @@ async fn connecting_is_given_up_when_its_time_is_over_and_leaves_nothing_waiting
     assert_eq!(clock.now(), start + Duration::from_secs(5));
     until(|| connecting.is_finished()).await;
     let error = connecting.await.expect("no panic").expect_err("nobody answers");
-    assert_eq!(error.to_string(), "connect: no server gave a session, the last attempt failed: nobody home");
+    assert_eq!(
+        error.to_string(),
+        "connect: no session within the connect timeout; the last attempt failed: nobody home"
+    );
     assert!(attempts.lock().expect("no panic").len() > 3, "{attempts:?}");
     assert_eq!(pass_to_next(&clock).await, None);
 }

@@ -250,7 +250,10 @@ async fn connecting_fails_when_its_time_is_up_and_says_what_went_wrong_last() {
     let options = Client::options().connect_timeout(Duration::from_secs(5));
     let error = options.connect(refuse).await.expect_err("nobody answers");
     assert_eq!(start.elapsed(), Duration::from_secs(5));
-    assert_eq!(error.to_string(), "connect: no server gave a session, the last attempt failed: nobody home");
+    assert_eq!(
+        error.to_string(),
+        "connect: no session within the connect timeout; the last attempt failed: nobody home"
+    );
     assert!(error.is_retryable());
 }
 

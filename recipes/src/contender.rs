@@ -390,7 +390,7 @@ impl Slot {
         let path = child(&self.dir, name);
         let stat = setup.stat(&path).await?;
         let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
-        self.node = Some(Created { path, stat });
+        self.node = Some(Created::new(path, stat));
         Ok(())
     }
 }

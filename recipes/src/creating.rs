@@ -38,7 +38,7 @@ impl Creating {
 
 fn created(outcome: MultiOutcome) -> Option<Created> {
     match outcome {
-        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created { path, stat }),
+        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created::new(path, stat)),
         _ => None,
     }
 }

@@ -188,7 +188,7 @@ impl Entrant {
             }
         }
         // The transaction is that of the writer still, and so the token.
-        slot.node = Some(Created { path, stat: writer.stat });
+        slot.node = Some(Created::new(path, writer.stat));
         slot.prefix = reader;
         self.role = Role::Shared;
         self.uncertain = false;

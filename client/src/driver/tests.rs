@@ -16,7 +16,7 @@ use crate::call::Reply;
 use crate::chroot::Chroot;
 use crate::client::Client;
 use crate::session::Settings;
-use crate::state::Shared;
+use crate::state::SharedState;
 use crate::transport::IntoTransport;
 
 /// A client and its driver, which nobody runs yet.
@@ -25,7 +25,7 @@ fn client(runtime: &Runtime) -> (Client, Driver) {
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
-    let shared = Arc::new(Shared::new(chroot, None, timeout, clock.clone(), 1, rng));
+    let shared = Arc::new(SharedState::new(chroot, None, timeout, clock.clone(), 1, rng));
     let settings = Settings {
         connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,

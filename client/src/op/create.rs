@@ -12,16 +12,31 @@ use crate::call::{Answer, Call};
 use crate::client::Client;
 use crate::error::Error;
 
-/// What a create has made.
+/// The result of a create.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Created {
-    /// The path, with the number a sequential one was given.
+    /// The path, including the number of a sequential znode.
     pub path: String,
-    /// The `Stat` it was made with. Its `czxid` is the transaction that made it.
+    /// Its initial `Stat`. `czxid` is the transaction that created it.
     pub stat: Stat,
 }
 
+impl Created {
+    /// A result that no server returned, for code that wraps a create.
+    pub fn new(path: impl Into<String>, stat: Stat) -> Self {
+        Self { path: path.into(), stat }
+    }
+}
+
 /// A create that is not sent yet; from [`Client::create`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let job = zk.create("/jobs/job-", "payload").ephemeral().sequential().await?;
+/// assert_eq!(job.path, "/jobs/job-0000000000");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct Create<'c> {
@@ -29,13 +44,13 @@ pub struct Create<'c> {
     path: String,
     data: Bytes,
     acl: Option<Vec<Acl>>,
-    kind: Kind,
+    kind: CreateKind,
     sequential: bool,
     timeout: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum CreateKind {
     Persistent,
     Ephemeral,
     Container,
@@ -44,35 +59,35 @@ enum Kind {
 
 impl<'c> Create<'c> {
     pub(crate) fn new(client: &'c Client, path: String, data: Bytes) -> Self {
-        Self { client, path, data, acl: None, kind: Kind::Persistent, sequential: false, timeout: None }
+        Self { client, path, data, acl: None, kind: CreateKind::Persistent, sequential: false, timeout: None }
     }
 
-    /// Makes a znode that goes with the session.
+    /// Makes the znode ephemeral: it is deleted when the session ends.
     pub fn ephemeral(mut self) -> Self {
-        self.kind = Kind::Ephemeral;
+        self.kind = CreateKind::Ephemeral;
         self
     }
 
-    /// Appends the counter of the parent to the name, ten digits of it. The path may then end in a slash.
+    /// Appends the counter of the parent to the name, as ten digits. The path may then end in a slash.
     pub fn sequential(mut self) -> Self {
         self.sequential = true;
         self
     }
 
-    /// Makes a container: it goes some time after its last child.
+    /// Makes the znode a container: the server deletes it some time after its last child.
     pub fn container(mut self) -> Self {
-        self.kind = Kind::Container;
+        self.kind = CreateKind::Container;
         self
     }
 
-    /// Makes a znode that goes when it has no child and its data was not set for `ttl`, in whole milliseconds.
-    /// Servers refuse it with `Unimplemented` unless they are configured for it.
+    /// Gives the znode a time to live, in whole milliseconds: the server deletes it when it has no children and its data
+    /// was not set for `ttl`. Servers refuse it with `Unimplemented` unless they are configured for it.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.kind = Kind::Ttl(ttl);
+        self.kind = CreateKind::Ttl(ttl);
         self
     }
 
-    /// Who may do what. Default: [`Acl::open`].
+    /// The ACL of the znode. Default: [`Acl::open`].
     pub fn acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = Some(acl);
         self
@@ -93,58 +108,60 @@ impl<'c> Create<'c> {
 
     /// The same as a persistent, not sequential create.
     pub(super) fn into_plain(self) -> Self {
-        Self { kind: Kind::Persistent, sequential: false, ..self }
+        Self { kind: CreateKind::Persistent, sequential: false, ..self }
     }
 
     fn call(self) -> Call<'c, Created> {
         let (client, timeout) = (self.client, self.timeout);
         let request = self.into_record().map(|record| match record {
-            Record::Plain(create) => Request::Create2(create),
-            Record::Container(create) => Request::CreateContainer(create),
-            Record::Ttl(create) => Request::CreateTtl(create),
+            CreateRecord::Plain(create) => Request::Create2(create),
+            CreateRecord::Container(create) => Request::CreateContainer(create),
+            CreateRecord::Ttl(create) => Request::CreateTtl(create),
         });
         let decode =
             decode!("create", Answer { reply: Reply::Created2(path, stat), .. } => Created { path, stat });
         Call::new(client, request, decode).with_timeout(timeout)
     }
 
-    /// The same as a part of a multi.
+    /// The same, as an operation of a multi.
     pub(crate) fn into_op(self) -> Result<Op, Error> {
         Ok(match self.into_record()? {
-            Record::Plain(create) => Op::Create2(create),
-            Record::Container(create) => Op::CreateContainer(create),
-            Record::Ttl(create) => Op::CreateTtl(create),
+            CreateRecord::Plain(create) => Op::Create2(create),
+            CreateRecord::Container(create) => Op::CreateContainer(create),
+            CreateRecord::Ttl(create) => Op::CreateTtl(create),
         })
     }
 
-    fn into_record(self) -> Result<Record, Error> {
+    fn into_record(self) -> Result<CreateRecord, Error> {
         let path = self.client.checked_path("create", self.path, self.sequential)?;
         let (data, acl) = (Some(self.data), Some(self.acl.unwrap_or_else(Acl::open)));
         let mode = match (self.kind, self.sequential) {
-            (Kind::Persistent, false) => CreateMode::Persistent,
-            (Kind::Persistent, true) => CreateMode::PersistentSequential,
-            (Kind::Ephemeral, false) => CreateMode::Ephemeral,
-            (Kind::Ephemeral, true) => CreateMode::EphemeralSequential,
-            // The opcode makes the container; the mode only says how it is named.
-            (Kind::Container, false) => CreateMode::Container,
-            (Kind::Container, true) => CreateMode::PersistentSequential,
-            (Kind::Ttl(_), false) => CreateMode::PersistentWithTtl,
-            (Kind::Ttl(_), true) => CreateMode::PersistentSequentialWithTtl,
+            (CreateKind::Persistent, false) => CreateMode::Persistent,
+            (CreateKind::Persistent, true) => CreateMode::PersistentSequential,
+            (CreateKind::Ephemeral, false) => CreateMode::Ephemeral,
+            (CreateKind::Ephemeral, true) => CreateMode::EphemeralSequential,
+            // The opcode makes it a container; the mode only decides about the number.
+            (CreateKind::Container, false) => CreateMode::Container,
+            (CreateKind::Container, true) => CreateMode::PersistentSequential,
+            (CreateKind::Ttl(_), false) => CreateMode::PersistentWithTtl,
+            (CreateKind::Ttl(_), true) => CreateMode::PersistentSequentialWithTtl,
         };
         let flags = mode.code();
         Ok(match self.kind {
-            Kind::Persistent | Kind::Ephemeral => Record::Plain(records::Create { path, data, acl, flags }),
-            Kind::Container => Record::Container(records::Create { path, data, acl, flags }),
-            Kind::Ttl(ttl) => {
+            CreateKind::Persistent | CreateKind::Ephemeral => {
+                CreateRecord::Plain(records::Create { path, data, acl, flags })
+            }
+            CreateKind::Container => CreateRecord::Container(records::Create { path, data, acl, flags }),
+            CreateKind::Ttl(ttl) => {
                 let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-                Record::Ttl(records::CreateTtl { path, data, acl, flags, ttl })
+                CreateRecord::Ttl(records::CreateTtl { path, data, acl, flags, ttl })
             }
         })
     }
 }
 
-/// The three opcodes a create may travel under.
-enum Record {
+/// A create under one of its three opcodes.
+enum CreateRecord {
     Plain(records::Create),
     Container(records::Create),
     Ttl(records::CreateTtl),

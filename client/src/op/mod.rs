@@ -1,4 +1,4 @@
-//! Builders for the requests that have something to choose.
+//! The builders of requests that have options.
 
 mod create;
 mod parents;
@@ -13,11 +13,11 @@ pub use reconfig::Reconfig;
 pub(crate) use write::version_field;
 pub use write::{Delete, SetAcl, SetData};
 
-/// Gives a builder with a `call` method and a `timeout` field what every request has.
+/// Implements what every request has for a builder with a `call` method and a `timeout` field.
 macro_rules! sendable {
     ($builder:ident => $output:ty) => {
         impl $builder<'_> {
-            /// Gives up after `timeout`; see [`Call::timeout`](crate::Call::timeout).
+            /// Fails if there is no reply within `timeout`; see [`Call::timeout`](crate::Call::timeout).
             pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
                 self.timeout = Some(timeout);
                 self
@@ -41,12 +41,12 @@ macro_rules! sendable {
 }
 pub(crate) use sendable;
 
-/// Gives back the parts of the reply that a call expects; any other reply is none to it.
+/// Extracts what a call returns from its reply. Any other reply is a protocol error.
 macro_rules! decode {
     ($operation:literal, $($pattern:pat => $value:expr),+ $(,)?) => {
         |outcome: crate::call::Outcome| match outcome? {
             $($pattern => Ok($value),)+
-            #[allow(unreachable_patterns, reason = "some calls take whatever comes")]
+            #[allow(unreachable_patterns, reason = "some calls accept any reply")]
             _ => Err(crate::Error::Protocol(crate::context::ErrorContext::local($operation, ""))),
         }
     };

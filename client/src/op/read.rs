@@ -10,9 +10,18 @@ use crate::call::{Answer, Call, Decode};
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::watch::{Handle, Watch};
+use crate::watch::{Watch, WatchHandle};
 
 /// An exists that is not sent yet; from [`Client::exists`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let (stat, watch) = zk.exists("/leader").watch().await?;
+/// if stat.is_none() {
+///     watch.changed().await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct Exists<'c> {
@@ -26,8 +35,8 @@ impl<'c> Exists<'c> {
         Self { client, path, timeout: None }
     }
 
-    /// Leaves a watch too, and gives it as well: on creation, deletion and change of data. It is left whether or not
-    /// there is a znode.
+    /// Also sets a watch on creation, deletion and changes of data, and returns it. The watch is set whether or not the
+    /// znode exists.
     pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
         let decode = decode!("exists",
             Answer { reply: Reply::Stat(stat), watch: Some(watch) } => (Some(stat), one_shot(*watch)?),
@@ -54,6 +63,13 @@ impl<'c> Exists<'c> {
 sendable!(Exists => Option<Stat>);
 
 /// A getData that is not sent yet; from [`Client::get_data`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let (data, stat) = zk.get_data("/config").await?;
+/// let (newer, stat, watch) = zk.get_data("/config").watch().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct GetData<'c> {
@@ -67,7 +83,7 @@ impl<'c> GetData<'c> {
         Self { client, path, timeout: None }
     }
 
-    /// Leaves a watch too, and gives it as well: on change of data and deletion. None is left if the call fails.
+    /// Also sets a watch on changes of data and deletion, and returns it. If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
         let decode = decode!("getData",
             Answer { reply: Reply::Data(data, stat), watch: Some(watch) } => {
@@ -94,6 +110,14 @@ impl<'c> GetData<'c> {
 sendable!(GetData => (Bytes, Stat));
 
 /// A getChildren that is not sent yet; from [`Client::get_children`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let (names, _stat, watch) = zk.get_children("/workers").watch().await?;
+/// println!("{} workers", names.len());
+/// watch.changed().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct GetChildren<'c> {
@@ -107,8 +131,8 @@ impl<'c> GetChildren<'c> {
         Self { client, path, timeout: None }
     }
 
-    /// Leaves a watch too, and gives it as well: on creation and deletion of children, and on deletion of the znode
-    /// itself. None is left if the call fails.
+    /// Also sets a watch on the creation and deletion of children and on the deletion of the znode itself, and returns it.
+    /// If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
         let decode = decode!("getChildren",
             Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
@@ -140,9 +164,9 @@ fn strings(names: &NameList) -> Vec<String> {
     strings
 }
 
-fn one_shot(handle: Handle) -> Result<Watch, Error> {
+fn one_shot(handle: WatchHandle) -> Result<Watch, Error> {
     match handle {
-        Handle::OneShot(watch) => Ok(watch),
-        Handle::Persistent(_) => Err(Error::Protocol(ErrorContext::local("watch", ""))),
+        WatchHandle::OneShot(watch) => Ok(watch),
+        WatchHandle::Persistent(_) => Err(Error::Protocol(ErrorContext::local("watch", ""))),
     }
 }

@@ -12,8 +12,8 @@ use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
 
-/// The version field of a request. On the wire −1 matches every version, but no znode has it: as an expected version it
-/// is a mistake, such as a version that was never read, and must not make a conditional write an unconditional one.
+/// The version field of a request, in which −1 matches every version. No znode has version −1: as an expected version it is
+/// a mistake, which must not turn a conditional write into an unconditional one.
 pub(crate) fn version_field(
     operation: &'static str,
     path: &str,
@@ -28,6 +28,12 @@ pub(crate) fn version_field(
 }
 
 /// A delete that is not sent yet; from [`Client::delete`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// zk.delete("/config").version(3).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct Delete<'c> {
@@ -55,7 +61,7 @@ impl<'c> Delete<'c> {
         Call::new(client, self.into_record().map(Request::Delete), decode).with_timeout(timeout)
     }
 
-    /// The same as a part of a multi.
+    /// The same, as an operation of a multi.
     pub(crate) fn into_op(self) -> Result<Op, Error> {
         self.into_record().map(Op::Delete)
     }
@@ -70,6 +76,13 @@ impl<'c> Delete<'c> {
 sendable!(Delete => ());
 
 /// A setData that is not sent yet; from [`Client::set_data`].
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let stat = zk.set_data("/config", "new").version(3).await?;
+/// assert_eq!(stat.version, 4);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct SetData<'c> {
@@ -98,7 +111,7 @@ impl<'c> SetData<'c> {
         Call::new(client, self.into_record().map(Request::SetData), decode).with_timeout(timeout)
     }
 
-    /// The same as a part of a multi.
+    /// The same, as an operation of a multi.
     pub(crate) fn into_op(self) -> Result<Op, Error> {
         self.into_record().map(Op::SetData)
     }
@@ -113,6 +126,13 @@ impl<'c> SetData<'c> {
 sendable!(SetData => Stat);
 
 /// A setACL that is not sent yet; from [`Client::set_acl`].
+///
+/// ```no_run
+/// # use zoolet_client::{Acl, Perms};
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// zk.set_acl("/config", vec![Acl::new(Perms::READ, "world", "anyone")]).version(0).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is sent by `.await` or `.send()`"]
 pub struct SetAcl<'c> {

@@ -7,9 +7,9 @@ use crate::call::{Answer, Outcome};
 use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::watch::{Mark, WatchKind};
+use crate::watch::{WatchKind, WatchReply};
 
-/// The watch that a request sets if it succeeds, by the server's name of the znode.
+/// The watch that a request sets if it succeeds, with the server's path.
 pub(crate) fn watch_of(request: &Request) -> Option<(WatchKind, &str)> {
     match request {
         Request::GetData(get) if get.watch => Some((WatchKind::Data, &get.path)),
@@ -26,25 +26,25 @@ pub(crate) fn watch_of(request: &Request) -> Option<(WatchKind, &str)> {
     }
 }
 
-/// What became of that watch.
-pub(crate) fn mark(request: &Request, error: Option<ErrorCode>) -> Mark {
+/// What a reply means for that watch.
+pub(crate) fn watch_reply(request: &Request, error: Option<ErrorCode>) -> WatchReply {
     match (request, error) {
-        (_, None) => Mark::Set { missing: false },
-        (Request::Exists(_), Some(ErrorCode::NoNode)) => Mark::Set { missing: true },
-        (_, Some(_)) => Mark::Unset,
+        (_, None) => WatchReply::Set { missing: false },
+        (Request::Exists(_), Some(ErrorCode::NoNode)) => WatchReply::Set { missing: true },
+        (_, Some(_)) => WatchReply::Unset,
     }
 }
 
-/// An answer that says nothing but that it is one.
+/// An answer without a body.
 pub(crate) fn empty() -> Answer {
     Answer { reply: Reply::Empty, watch: None }
 }
 
-/// What the caller gets to see, by its own names.
+/// The outcome for the caller, with the caller's paths.
 pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply, chroot: &Chroot) -> Outcome {
     match (request, error) {
         (_, None) => {}
-        // That there is no znode is what exists was asked for.
+        // To exists, an absent znode is a result.
         (Request::Exists(_), Some(ErrorCode::NoNode)) => return Ok(empty()),
         (_, Some(code)) => {
             return Err(Error::Refused { context: ErrorContext::of(request, true, chroot), code });
@@ -56,7 +56,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
                 OpResult::Error(Some(code)) => Some(*code),
                 _ => None,
             };
-            // The first code is the reason; those behind it only say that they were not looked at.
+            // The first code is the reason; the later ones only mark operations that were not tried.
             if let Some((index, code)) =
                 results.iter().enumerate().find_map(|(index, result)| Some((index, refused(result)?)))
             {
@@ -82,7 +82,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
         (_, Reply::Created(path)) => Reply::Created(chroot.strip_owned(path)),
         (_, Reply::Created2(path, stat)) => Reply::Created2(chroot.strip_owned(path), stat),
         (_, Reply::Ephemerals(paths)) => {
-            // The prefix is one of text, so it may match beside the chroot.
+            // The prefix matches text, not components, so it may match paths outside the chroot.
             Reply::Ephemerals(
                 paths.iter().filter_map(|path| chroot.inside(path)).map(str::to_owned).collect(),
             )
@@ -92,7 +92,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
     Ok(Answer { reply, watch: None })
 }
 
-/// Whether these are results of these operations, one by one.
+/// Whether `results` has one result of the right kind for each of `ops`.
 fn is_answered(ops: &[Op], results: &[OpResult]) -> bool {
     let fits = |(op, result): (&Op, &OpResult)| match op {
         Op::Create(_) | Op::Create2(_) | Op::CreateContainer(_) | Op::CreateTtl(_) => {

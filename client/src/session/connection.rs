@@ -1,5 +1,5 @@
-//! From one connection to the next: the handshake, what a new connection is told first, what a lost one leaves behind,
-//! and when to try again.
+//! From one connection to the next: the handshake, what a new connection begins with, what happens to the calls of a lost
+//! one, and when to retry.
 
 use std::io;
 use std::time::Duration;
@@ -10,24 +10,23 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, Sync};
 use zoolet_proto::{Request, SessionId, jute};
 
 use super::pings::Pings;
-use super::search::Search;
-use super::{BACKOFF, Broken, Phase, Session};
+use super::probe::ReadWriteProbe;
+use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
 use crate::call::Submission;
 use crate::error::Error;
 use crate::state::SessionState;
 use crate::watch;
 
 impl Session {
-    /// There is a stream; the handshake begins.
+    /// The driver is connected; the handshake begins.
     pub(crate) fn handle_connected(&mut self, now: Instant) {
         let Phase::Dialing { until } = self.phase else { return };
-        self.phase = Phase::Greeting { until, sent: now };
+        self.phase = Phase::Handshaking { until, sent: now };
         self.last_heard = now;
-        self.hello(self.settings.read_only).encode_frame(&mut self.out);
+        self.connect_request(self.settings.read_only).encode_frame(&mut self.out);
     }
 
-    /// What a server is asked for the session with.
-    pub(super) fn hello(&self, read_only: bool) -> ConnectRequest {
+    pub(super) fn connect_request(&self, read_only: bool) -> ConnectRequest {
         let timeout = self.settings.session_timeout.as_millis();
         ConnectRequest {
             protocol_version: 0,
@@ -39,32 +38,32 @@ impl Session {
         }
     }
 
-    /// Bytes have come in.
+    /// Bytes have arrived.
     pub(crate) fn handle_heard(&mut self, now: Instant) {
         self.last_heard = now;
     }
 
-    /// A frame has come in. On error the connection is of no use any more.
-    pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
+    /// A frame has arrived. On error the connection must be dropped.
+    pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
         match self.phase {
-            Phase::Greeting { sent, .. } => self.handle_greeting(now, sent, jute::parse(frame)?),
+            Phase::Handshaking { sent, .. } => self.handle_connect_response(now, sent, jute::parse(frame)?),
             Phase::Serving => self.handle_reply(now, frame),
-            Phase::Resting { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
+            Phase::Backoff { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
         }
     }
 
-    pub(super) fn handle_greeting(
+    fn handle_connect_response(
         &mut self,
         now: Instant,
         sent: Instant,
         response: ConnectResponse,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolViolation> {
         let asked_for = if self.established { self.id } else { response.session };
         if response.is_refusal() || response.session != asked_for {
             if !self.established {
-                return Err(Broken("the server refused a new session"));
+                return Err(ProtocolViolation("the server refused a new session"));
             }
-            // Whoever was closing has what it wanted.
+            // A session that is to be closed and has expired is closed.
             let closing = self.closing.is_some();
             self.end(if closing { SessionState::Closed } else { SessionState::Expired });
             return Ok(());
@@ -78,7 +77,7 @@ impl Session {
         self.last_sent = sent;
         self.shared.set_session(self.id, self.timeout);
         self.read_only = read_only;
-        self.search = Search::of_a_new_connection(now, read_only);
+        self.probe = ReadWriteProbe::for_connection(now, read_only);
         self.contacted(sent);
         tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
         self.resume(now);
@@ -87,7 +86,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a new connection what the old one was: identities, watches, then what has waited.
+    /// Restores the state of the old connection on the new one: identities, watches, then the calls that have waited.
     fn resume(&mut self, now: Instant) {
         for auth in self.auths.clone() {
             self.transmit(now, Submission::internal(Request::Auth(auth)));
@@ -96,7 +95,7 @@ impl Session {
             self.transmit(now, Submission::internal(request));
         }
         self.watches.restored();
-        // A server that is cut off refuses it: the next one will not.
+        // A read-only server refuses it; it is sent on a later connection.
         if self.calls.owes_sync() && !self.read_only {
             let path = Some(self.shared.chroot.join("/".to_owned()));
             self.transmit(now, Submission::internal(Request::Sync(Sync { path })));
@@ -114,20 +113,20 @@ impl Session {
         if self.phase == Phase::Over {
             return;
         }
-        tracing::debug!(%error, greeting = matches!(self.phase, Phase::Greeting { .. }), "connection lost");
+        tracing::debug!(%error, handshaking = matches!(self.phase, Phase::Handshaking { .. }), "connection lost");
         self.shared.set_failure(error);
         if self.phase == Phase::Serving {
             self.shared.set_state(SessionState::Disconnected);
         }
         self.failures += 1;
         self.leave_connection(now);
-        self.phase = Phase::Resting { until: now + self.pause() };
+        self.phase = Phase::Backoff { until: now + self.backoff() };
         if self.closing.is_some() && !self.established {
             self.end(SessionState::Closed);
         }
     }
 
-    /// Whatever was under way by the connection is lost.
+    /// Handles the loss of everything in flight on this connection.
     pub(super) fn leave_connection(&mut self, now: Instant) {
         self.epoch += 1;
         self.out.clear();
@@ -138,16 +137,16 @@ impl Session {
         }
     }
 
-    /// None behind a connection that was of use, nor until every host had its turn. Then up to [`BACKOFF`], so that not
-    /// everybody whom a restarting server has lost comes back at once, and from there about the double each round, up to
-    /// a sixth of the session timeout; also in the shortest session not less than at first.
-    fn pause(&mut self) -> Duration {
+    /// The pause before the next attempt: none after a connection that was useful, nor until every host has been tried.
+    /// Then up to [`FIRST_BACKOFF`], at random, so that the clients of a restarted server do not return all at once. Each
+    /// further round about doubles it, up to a sixth of the session timeout and never below [`FIRST_BACKOFF`].
+    fn backoff(&mut self) -> Duration {
         let hosts = self.settings.hosts.max(1);
         if (self.failures == 1 && self.established) || self.failures % hosts != 0 {
             return Duration::ZERO;
         }
         let round = u32::try_from(self.failures / hosts - 1).unwrap_or(u32::MAX);
-        let most = (BACKOFF * 2u32.pow(round.min(16))).min((self.timeout / 6).max(BACKOFF));
+        let most = (FIRST_BACKOFF * 2u32.pow(round.min(16))).min((self.timeout / 6).max(FIRST_BACKOFF));
         let least = if round == 0 { Duration::ZERO } else { most / 2 };
         self.rng.random_range(least..=most)
     }

@@ -1,4 +1,4 @@
-//! Calls on their way: those waiting for a connection, those in flight, and when any of them must be given up.
+//! The calls of a session: those waiting for a connection, those in flight, and when each of them expires.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,8 +8,8 @@ use zoolet_proto::{ErrorCode, OpCode, Xid};
 
 use crate::call::Submission;
 
-/// How many connections may be lost under a read before its caller is told: one that kills connections must not be
-/// sent for ever.
+/// How many connections may be lost under a read before it fails. A request that kills connections must not be retried
+/// for ever.
 const MAX_LOSSES: u8 = 3;
 
 /// A request that has been sent.
@@ -20,38 +20,38 @@ pub(crate) struct InFlight {
     pub(crate) call: Submission,
 }
 
-/// A request that has not been sent, as there is no connection.
+/// A request that has not been sent, because there is no connection.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedCall {
     call: Submission,
     /// When to stop waiting for a connection.
     until: Instant,
 }
 
-/// Why a call was given up.
+/// Why a call expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lapse {
-    /// Its time was up when it had been sent.
+pub(crate) enum Expiry {
+    /// Its deadline passed after it was sent.
     InFlight,
-    /// Its time was up before it could be sent.
+    /// Its deadline passed before it could be sent.
     Unsent,
     /// There was no connection for too long.
     NoConnection,
 }
 
-/// Every call of a session that is not answered.
+/// Every unanswered call of a session.
 #[derive(Debug)]
 pub(crate) struct Calls {
     /// Not sent yet, in order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedCall>,
     /// Sent, in order.
     in_flight: VecDeque<InFlight>,
     last_xid: i32,
-    /// Whether a connection was lost under a write, or under a sync that nobody awaits. Reads that come behind it are to show
-    /// what it did, and the next server may not have seen that yet.
+    /// Whether a connection was lost under a write, or under a sync that nobody awaits. Later reads must show its effect,
+    /// which the next server may not have seen yet.
     owes_sync: bool,
-    /// No deadline is earlier. A lower bound: a call that is answered in time leaves it as it is, so that deadlines
-    /// cost nothing until one of them may have passed.
+    /// A lower bound of all deadlines. A call that is answered in time does not change it, so deadlines cost nothing until
+    /// one of them may have passed.
     earliest: Option<Instant>,
 }
 
@@ -66,19 +66,19 @@ impl Calls {
         }
     }
 
-    /// Keeps a call until there is a connection, but not past `until`.
+    /// Queues a call until there is a connection, but not past `until`.
     pub(crate) fn wait(&mut self, call: Submission, until: Instant) {
-        self.note(call.deadline);
-        self.note(Some(until));
-        self.waiting.push_back(Waiting { call, until });
+        self.note_deadline(call.deadline);
+        self.note_deadline(Some(until));
+        self.waiting.push_back(QueuedCall { call, until });
     }
 
-    /// The calls that have waited, in order.
+    /// The queued calls, in order.
     pub(crate) fn take_waiting(&mut self) -> impl Iterator<Item = Submission> + use<> {
         mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.call)
     }
 
-    /// The number for the next request of this kind.
+    /// The xid for the next request of this kind.
     pub(crate) fn next_xid(&mut self, op: OpCode) -> Xid {
         match op {
             OpCode::Auth => Xid::AUTH,
@@ -90,15 +90,15 @@ impl Calls {
         }
     }
 
-    /// Enters a call that has just been sent.
+    /// Registers a call that has just been sent.
     pub(crate) fn sent(&mut self, xid: Xid, sent: Instant, call: Submission) {
-        self.note(call.deadline);
+        self.note_deadline(call.deadline);
         self.in_flight.push_back(InFlight { xid, sent, call });
     }
 
-    /// The call that `xid` answers. It is the oldest one, save that a server may answer an auth packet, and a request
-    /// it does not know, ahead of others. For any other the replies before it have got lost, and whoever waits for them
-    /// would wait for ever.
+    /// Removes the call that `xid` answers. This is the oldest one, except that a server may answer an auth packet, and a
+    /// request it does not know, ahead of others. `None` otherwise: replies have been lost, and their callers would wait
+    /// for ever.
     pub(crate) fn answered(&mut self, xid: Xid, error: Option<ErrorCode>) -> Option<InFlight> {
         if self.in_flight.front()?.xid == xid {
             return self.in_flight.pop_front();
@@ -108,7 +108,7 @@ impl Calls {
         self.in_flight.remove(at)
     }
 
-    /// Whether watches are still to be set again: nothing but identities is sent before that.
+    /// Whether watches are still being restored. Only identities are sent before that.
     pub(crate) fn restores_watches(&self) -> bool {
         let first = self.in_flight.iter().find(|call| call.xid != Xid::AUTH);
         first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
@@ -119,19 +119,19 @@ impl Calls {
         self.last_xid
     }
 
-    /// Whether the next connection is to begin with a sync.
+    /// Whether the next connection must begin with a sync.
     pub(crate) fn owes_sync(&self) -> bool {
         self.owes_sync
     }
 
-    /// A server has answered a sync, and with it whatever was lost before.
+    /// A server has answered a sync: it shows the effect of every write that was lost before.
     pub(crate) fn synced(&mut self) {
         self.owes_sync = false;
     }
 
-    /// The connection is gone. Reads that somebody awaits go back to the head of the line, in order, to wait until
-    /// `until`, and so does what a caller asked to be done and is as well done twice; writes are given out. What the session
-    /// itself has sent it makes anew.
+    /// The connection is lost. Reads that are awaited return to the head of the queue, in order, to wait until `until`. So
+    /// does removeWatches if a caller sent it, because it is idempotent. Writes are returned, to be failed. The session
+    /// sends its own requests anew.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
         let (mut lost, mut again) = (Vec::new(), VecDeque::new());
         for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
@@ -141,19 +141,19 @@ impl Calls {
             self.owes_sync |= op.takes_zxid() || (op == OpCode::Sync && !awaited);
             if op.takes_zxid() || call.losses >= MAX_LOSSES {
                 lost.push(call);
-            } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.is_a_callers()) {
-                again.push_back(Waiting { call, until });
+            } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.has_caller()) {
+                again.push_back(QueuedCall { call, until });
             }
         }
         if !again.is_empty() {
-            self.note(Some(until));
+            self.note_deadline(Some(until));
             again.append(&mut self.waiting);
             self.waiting = again;
         }
         lost
     }
 
-    /// Everything, as nothing will be answered any more: what was sent, what was not.
+    /// Removes everything, because nothing will be answered: what was sent, and what was not.
     pub(crate) fn end(&mut self) -> (Vec<Submission>, Vec<Submission>) {
         let sent = mem::take(&mut self.in_flight).into_iter().map(|in_flight| in_flight.call).collect();
         (sent, self.take_waiting().collect())
@@ -164,9 +164,9 @@ impl Calls {
         self.earliest
     }
 
-    /// Tells `expire` of every call whose time is up. One that was sent stays in its place without a caller, as its
-    /// reply may yet come.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, mut expire: impl FnMut(&mut Submission, Lapse)) {
+    /// Calls `expire` for every call whose deadline has passed. A call that was sent stays in its place without a caller,
+    /// because its reply may still arrive.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, mut expire: impl FnMut(&mut Submission, Expiry)) {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return;
         }
@@ -174,16 +174,16 @@ impl Calls {
         for InFlight { call, .. } in &mut self.in_flight {
             if is_due(call) {
                 call.deadline = None;
-                expire(call, Lapse::InFlight);
+                expire(call, Expiry::InFlight);
             }
         }
-        self.waiting.retain_mut(|Waiting { call, until }| {
-            let lapse = match () {
-                () if is_due(call) => Lapse::Unsent,
-                () if *until <= now => Lapse::NoConnection,
+        self.waiting.retain_mut(|QueuedCall { call, until }| {
+            let expiry = match () {
+                () if is_due(call) => Expiry::Unsent,
+                () if *until <= now => Expiry::NoConnection,
                 () => return true,
             };
-            expire(call, lapse);
+            expire(call, expiry);
             false
         });
         let sent = self.in_flight.iter().filter_map(|in_flight| in_flight.call.deadline);
@@ -193,7 +193,7 @@ impl Calls {
         self.earliest = sent.chain(waiting).min();
     }
 
-    fn note(&mut self, deadline: Option<Instant>) {
+    fn note_deadline(&mut self, deadline: Option<Instant>) {
         if let Some(deadline) = deadline {
             self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
         }

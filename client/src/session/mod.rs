@@ -1,7 +1,7 @@
 //! The session as a state machine without I/O: bytes, commands and instants in, bytes and outcomes out.
 //!
-//! `handle_*` takes an input, `next_timeout` and `link` say what it waits for, `out` is what it wants written. The
-//! driver owns it, so everything here happens in one order.
+//! `handle_*` takes an input, `next_timeout` and `wanted_link` return what it waits for, `out` returns what it wants
+//! written. The driver owns it, so everything here happens in one order.
 
 use std::io;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 use crate::call::{Command, ReplyTo, Submission};
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::state::{SessionState, Shared};
+use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
 mod answer;
 mod connection;
 mod flight;
 mod pings;
+mod probe;
 mod reply;
-mod search;
 #[cfg(test)]
 mod tests;
 
-use flight::{Calls, Lapse};
+use flight::{Calls, Expiry};
 use pings::Pings;
-use search::Search;
+use probe::ReadWriteProbe;
 
-/// The longest first pause between two rounds of attempts; it doubles from there.
-const BACKOFF: Duration = Duration::from_millis(50);
-/// What an attempt is given at least, however short the session timeout or many the hosts.
-const LEAST_PATIENCE: Duration = Duration::from_millis(100);
-/// What an attempt is given while there is no session, however short the time to connect in.
-const LEAST_FIRST_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest back-off after the first round of failed attempts; it doubles each round.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+/// The least time for one attempt, however short the session timeout or many the hosts.
+const MIN_ATTEMPT: Duration = Duration::from_millis(100);
+/// The least time for one attempt before there is a session, however short the connect timeout.
+const MIN_FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// What a session is to be like.
+/// The configuration of a session; see [`ConnectOptions`](crate::ConnectOptions).
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) session_timeout: Duration,
@@ -55,63 +55,62 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
 }
 
-/// What the driver is to have for a session.
+/// The connection that the session wants the driver to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// No connection.
+pub(crate) enum WantedLink {
+    /// None: it waits for the next attempt.
     Down,
-    /// A connection, to be made.
+    /// A new one.
     Dialing,
-    /// The connection that was made.
+    /// The present one.
     Up,
-    /// Nothing any more.
+    /// None, ever again.
     Over,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Waiting for the time of the next attempt.
-    Resting { until: Instant },
+    /// Waiting for the next attempt.
+    Backoff { until: Instant },
     /// The driver is connecting.
     Dialing { until: Instant },
-    /// Connected; the handshake is under way.
-    Greeting { until: Instant, sent: Instant },
+    /// The connect request is sent and not answered.
+    Handshaking { until: Instant, sent: Instant },
     /// The session is attached to this connection.
     Serving,
-    /// The end.
+    /// The session is over.
     Over,
 }
 
-/// A connection that cannot go on, and why.
+/// Why a connection cannot continue: the server broke the protocol, or has lost the session.
 #[derive(Debug)]
-pub(crate) struct Broken(pub(crate) &'static str);
+pub(crate) struct ProtocolViolation(pub(crate) &'static str);
 
-impl From<jute::DecodeError> for Broken {
+impl From<jute::DecodeError> for ProtocolViolation {
     fn from(_: jute::DecodeError) -> Self {
-        Self("a frame that does not decode")
+        Self("malformed frame")
     }
 }
 
 /// One session, from its first attempt to its end.
 pub(crate) struct Session {
     settings: Settings,
-    shared: Arc<Shared>,
-    /// For the watches it hands out.
+    shared: Arc<SharedState>,
+    /// For the watches that it hands out.
     commands: mpsc::WeakUnboundedSender<Command>,
     phase: Phase,
-    /// Counts connections, so that the driver notices when its own is no longer the one meant.
+    /// Counts connections, so that the driver notices when its own is outdated.
     epoch: u64,
-    /// Connections and attempts that failed since a server was last of use.
+    /// Connections and attempts that failed since a server last answered a request.
     failures: usize,
     rng: StdRng,
     id: SessionId,
     password: Bytes,
-    /// Whether a server with a say has ever known this session; a read-only one invents sessions of its own.
+    /// Whether a server that takes writes has confirmed this session; a read-only one makes up sessions of its own.
     established: bool,
-    /// Whether the server of this connection is a read-only one.
+    /// Whether the server of this connection is read-only.
     read_only: bool,
-    /// The look for one that is none.
-    search: Search,
+    probe: ReadWriteProbe,
     timeout: Duration,
     last_zxid: Zxid,
     auths: Vec<AuthPacket>,
@@ -125,18 +124,18 @@ pub(crate) struct Session {
     closing: Option<Closing>,
 }
 
-/// A close under way.
+/// A close in progress.
 struct Closing {
-    /// When to stop waiting for the server's word.
+    /// When to stop waiting for the server to confirm it.
     until: Instant,
-    /// Everybody who has asked for it.
+    /// Every caller of close.
     reply_to: Vec<ReplyTo>,
 }
 
 impl Session {
     pub(crate) fn new(
         settings: Settings,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         commands: mpsc::WeakUnboundedSender<Command>,
         now: Instant,
     ) -> Self {
@@ -147,14 +146,14 @@ impl Session {
             settings,
             shared,
             commands,
-            phase: Phase::Resting { until: now },
+            phase: Phase::Backoff { until: now },
             epoch: 0,
             failures: 0,
             id: SessionId(0),
             password: Bytes::from_static(&[0; PASSWORD_LEN]),
             established: false,
             read_only: false,
-            search: Search::default(),
+            probe: ReadWriteProbe::default(),
             last_zxid: Zxid(0),
             calls: Calls::new(),
             watches: WatchTable::default(),
@@ -169,12 +168,12 @@ impl Session {
 
     // What it waits for.
 
-    pub(crate) fn link(&self) -> Link {
+    pub(crate) fn wanted_link(&self) -> WantedLink {
         match self.phase {
-            Phase::Resting { .. } => Link::Down,
-            Phase::Dialing { .. } => Link::Dialing,
-            Phase::Greeting { .. } | Phase::Serving => Link::Up,
-            Phase::Over => Link::Over,
+            Phase::Backoff { .. } => WantedLink::Down,
+            Phase::Dialing { .. } => WantedLink::Dialing,
+            Phase::Handshaking { .. } | Phase::Serving => WantedLink::Up,
+            Phase::Over => WantedLink::Over,
         }
     }
 
@@ -183,12 +182,12 @@ impl Session {
         self.epoch
     }
 
-    /// What is to be written next; the driver takes from its front.
+    /// The bytes to write next; the driver takes them from the front.
     pub(crate) fn out(&mut self) -> &mut BytesMut {
         &mut self.out
     }
 
-    /// How many callers were given a reply since this was last asked.
+    /// The number of callers that got a reply since the last call of this.
     pub(crate) fn take_answered(&mut self) -> usize {
         std::mem::take(&mut self.answered)
     }
@@ -201,39 +200,40 @@ impl Session {
     /// When to call [`Session::handle_timeout`] if nothing happens before.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Resting { until } | Phase::Dialing { until } | Phase::Greeting { until, .. } => until,
+            Phase::Backoff { until } | Phase::Dialing { until } | Phase::Handshaking { until, .. } => until,
             Phase::Serving => self.ping_due().min(self.silence_ends()),
             Phase::Over => return None,
         };
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        [self.calls.next_timeout(), closing, self.search_due()]
+        [self.calls.next_timeout(), closing, self.probe_due()]
             .into_iter()
             .flatten()
             .fold(phase, Instant::min)
             .into()
     }
 
-    /// Whatever was sent keeps the session alive, so this counts from the last request of any kind.
+    /// Counted from the last request of any kind, because each keeps the session alive.
     fn ping_due(&self) -> Instant {
         self.last_sent + self.timeout / 3
     }
 
+    /// When the connection is given up if the server stays silent.
     fn silence_ends(&self) -> Instant {
         self.last_heard + self.timeout * 2 / 3
     }
 
-    /// How long one attempt may take, from dialing to the session: a share of the time in which one is wanted, so that a host
-    /// that is silent leaves some for the others and for a second attempt.
-    fn patience(&self) -> Duration {
+    /// The time for one attempt, from dialing to the session: a share of the session or connect timeout, so that a silent
+    /// host leaves time for the others and for a second attempt.
+    fn attempt_timeout(&self) -> Duration {
         let shares = u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX);
-        let patience = (self.timeout / shares).max(LEAST_PATIENCE);
+        let timeout = (self.timeout / shares).max(MIN_ATTEMPT);
         match self.id {
-            SessionId(0) => patience.min((self.settings.connect_timeout / shares).max(LEAST_FIRST_PATIENCE)),
-            _ => patience,
+            SessionId(0) => timeout.min((self.settings.connect_timeout / shares).max(MIN_FIRST_ATTEMPT)),
+            _ => timeout,
         }
     }
 
-    /// The server had a sign of life at `sent` or later. One that is cut off from its ensemble keeps no session alive.
+    /// The server noted a sign of life at `sent` or later. A read-only server keeps no session alive.
     fn contacted(&self, sent: Instant) {
         if !self.read_only {
             self.shared.set_contact(sent);
@@ -254,8 +254,7 @@ impl Session {
         }
     }
 
-    /// Closes the session behind everything submitted so far. Nothing can be submitted after it but another close, which
-    /// waits for the same outcome.
+    /// Closes the session after everything submitted so far. Only another close can follow, and it gets the same outcome.
     pub(crate) fn handle_close(&mut self, now: Instant, mut reply_to: ReplyTo) {
         if self.phase == Phase::Over {
             return reply_to.send(Ok(answer::empty()));
@@ -267,8 +266,8 @@ impl Session {
         self.shared.set_state(SessionState::Closing);
         match self.phase {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
-            // A session that may exist must be taken up to be closed; see `resume`.
-            Phase::Greeting { .. } => {}
+            // A session that may exist must be resumed to be closed; see `resume`.
+            Phase::Handshaking { .. } => {}
             _ if self.id == SessionId(0) => self.end(SessionState::Closed),
             _ => {}
         }
@@ -290,7 +289,7 @@ impl Session {
         }
     }
 
-    /// Puts a request on the wire.
+    /// Encodes a request into `out` and registers it as sent.
     fn transmit(&mut self, now: Instant, call: Submission) {
         let op = call.request.op();
         let start = self.out.len();
@@ -303,10 +302,10 @@ impl Session {
             return self.fail(call, false, |context| Error::RequestTooLarge { context, size, max });
         }
         if let Some((kind, path)) = answer::watch_of(&call.request) {
-            self.watches.arming(kind, path);
+            self.watches.registering(kind, path);
         }
         if let Request::Auth(auth) = &call.request {
-            // To a server it is no sign of life. Kept from here on, so that it outlives its connection and its caller.
+            // Servers do not count it as a sign of life. Kept for later connections, even if its caller is gone.
             if !self.auths.contains(auth) {
                 self.auths.push(auth.clone());
             }
@@ -317,8 +316,8 @@ impl Session {
     }
 
     fn unwatch(&mut self, now: Instant, kind: WatchKind, path: String) {
-        // Nothing may follow a close: a server that has closed its end by then refuses the write, and the replies that are
-        // on their way would be lost with the connection.
+        // Nothing may follow a close: if the server has closed its end, the write fails, and replies in flight are lost
+        // with the connection.
         if self.closing.is_some() {
             return;
         }
@@ -336,29 +335,38 @@ impl Session {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let chroot = &self.shared.chroot;
-        self.calls.handle_timeout(now, |call, lapse| {
-            let error = match lapse {
-                Lapse::InFlight => Error::Timeout(ErrorContext::of(&call.request, true, chroot)),
-                Lapse::Unsent => Error::Timeout(ErrorContext::of(&call.request, false, chroot)),
-                Lapse::NoConnection => Error::ConnectionLoss(ErrorContext::of(&call.request, false, chroot)),
+        self.calls.handle_timeout(now, |call, expiry| {
+            let error = match expiry {
+                Expiry::InFlight => Error::Timeout(ErrorContext::of(&call.request, true, chroot)),
+                Expiry::Unsent => Error::Timeout(ErrorContext::of(&call.request, false, chroot)),
+                Expiry::NoConnection => Error::ConnectionLoss(ErrorContext::of(&call.request, false, chroot)),
             };
             call.reply_to.send(Err(error));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up();
         }
-        if self.search_due().is_some_and(|due| due <= now) {
-            self.handle_search_timeout(now);
+        if self.probe_due().is_some_and(|due| due <= now) {
+            self.handle_probe_timeout(now);
         }
         match self.phase {
-            Phase::Resting { until } if until <= now => {
-                self.phase = Phase::Dialing { until: now + self.patience() };
+            Phase::Backoff { until } if until <= now => {
+                self.phase = Phase::Dialing { until: now + self.attempt_timeout() };
             }
-            Phase::Dialing { until } | Phase::Greeting { until, .. } if until <= now => {
-                self.handle_loss(now, io::Error::new(io::ErrorKind::TimedOut, "no session in time"));
+            Phase::Dialing { until } | Phase::Handshaking { until, .. } if until <= now => {
+                self.handle_loss(
+                    now,
+                    io::Error::new(io::ErrorKind::TimedOut, "connection attempt timed out"),
+                );
             }
             Phase::Serving if self.silence_ends() <= now => {
-                self.handle_loss(now, io::Error::new(io::ErrorKind::TimedOut, "the server is silent"));
+                self.handle_loss(
+                    now,
+                    io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "no data from the server for two thirds of the session timeout",
+                    ),
+                );
             }
             Phase::Serving if self.ping_due() <= now => {
                 frame::put(&mut self.out, |out| {
@@ -372,12 +380,12 @@ impl Session {
         }
     }
 
-    /// Ends the session without a word of the server's, unless it is over.
+    /// Ends the session without the server's confirmation, unless it is over.
     pub(crate) fn give_up(&mut self) {
         self.end_unclosed(&Error::ConnectionLoss(ErrorContext::local("closeSession", "")));
     }
 
-    /// Ends with a session that may live on: whoever was closing it is told why.
+    /// Ends although the server may keep the session. Callers of close get `error`.
     fn end_unclosed(&mut self, error: &Error) {
         let closing = self.closing.take();
         self.end(SessionState::Closed);
@@ -386,7 +394,7 @@ impl Session {
         }
     }
 
-    /// The session is over. Whoever waits for anything learns it.
+    /// The session is over. Everything that waits for it fails.
     fn end(&mut self, end: SessionState) {
         if self.phase == Phase::Over {
             return;
@@ -407,7 +415,7 @@ impl Session {
         }
         if let Some(closing) = self.closing.take() {
             let closed = || match end {
-                // It lives until it times out.
+                // The server keeps it until it times out.
                 SessionState::AuthFailed => Err(end.error(ErrorContext::local("closeSession", ""))),
                 _ => Ok(answer::empty()),
             };

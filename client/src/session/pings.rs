@@ -4,33 +4,33 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-/// How many are told apart. A server that leaves more than these unanswered proves nothing until it has answered all.
-const TOLD_APART: usize = 16;
+/// Most pings whose times are kept. If a server leaves more unanswered, its replies prove nothing until it has answered
+/// all of them.
+const MAX_TRACKED: usize = 16;
 
-/// The pings of a connection that are not answered. They all have one xid, so it is their order that says which one a
-/// reply belongs to.
+/// The unanswered pings of a connection. All have the same xid, so replies are matched by order.
 #[derive(Debug, Default)]
 pub(super) struct Pings {
-    /// When they were sent, the oldest first.
+    /// When they were sent, oldest first.
     sent: VecDeque<Instant>,
-    /// Those behind them, of which nothing is known but that there are so many.
-    untold: usize,
+    /// The number of later pings, whose times are not kept.
+    untracked: usize,
 }
 
 impl Pings {
     pub(super) fn sent(&mut self, now: Instant) {
-        if self.untold > 0 || self.sent.len() == TOLD_APART {
-            self.untold += 1;
+        if self.untracked > 0 || self.sent.len() == MAX_TRACKED {
+            self.untracked += 1;
         } else {
             self.sent.push_back(now);
         }
     }
 
-    /// When the ping that is answered now was sent, if that is known.
+    /// A ping is answered. Returns when it was sent, if that is known.
     pub(super) fn answered(&mut self) -> Option<Instant> {
         let sent = self.sent.pop_front();
         if sent.is_none() {
-            self.untold = self.untold.saturating_sub(1);
+            self.untracked = self.untracked.saturating_sub(1);
         }
         sent
     }

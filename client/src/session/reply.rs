@@ -1,20 +1,21 @@
-//! What a server sends on a connection that serves: replies, events, and what cannot be read.
+//! What a server sends after the handshake: replies, events, and replies too large to read.
 
 use tokio::time::Instant;
 use zoolet_proto::records::{RemoveWatches, SetWatches2, WatchedEvent};
 use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xid, Zxid, jute};
 
 use super::flight::InFlight;
-use super::{Broken, Session, answer};
+use super::{ProtocolViolation, Session, answer};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::SessionState;
 use crate::watch::WatchEvent;
 
 impl Session {
-    pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), Broken> {
+    pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
         let mut body = frame;
-        let header = ReplyHeader::decode(&mut body).map_err(|_| Broken("a frame without a header"))?;
+        let header = ReplyHeader::decode(&mut body)
+            .map_err(|_| ProtocolViolation("a frame without a reply header"))?;
         match header.xid {
             Xid::EVENT => return self.handle_event(header.zxid, body),
             Xid::PING => {
@@ -31,7 +32,7 @@ impl Session {
         }
         let error = header.error_code();
         let Some(in_flight) = self.calls.answered(header.xid, error) else {
-            return Err(Broken("a reply to a request whose turn it is not"));
+            return Err(ProtocolViolation("a reply out of order"));
         };
         if !is_lost(error) {
             self.seen(&header);
@@ -39,15 +40,15 @@ impl Session {
         self.answer(now, in_flight, error, body)
     }
 
-    /// The server is of use, and up to the zxid of this reply nothing is left to be told: not so while some watches are
-    /// still to be set again, nor with an event, as those of one transaction come one by one and a connection may be lost
-    /// between them.
+    /// The server is useful, and every event up to the zxid of this reply has arrived. The second is not so while watches
+    /// are being restored. Nor is it after an event: those of one transaction arrive one by one, and the connection may be
+    /// lost between them.
     fn seen(&mut self, header: &ReplyHeader) {
         if self.calls.restores_watches() {
             return;
         }
-        // What a connection begins with does not make it one that was of use: a server that goes each time behind that
-        // would be dialed without a pause.
+        // A server that answers only what a connection begins with, and then closes it, is not useful: it must not be
+        // dialed without a pause.
         if !matches!(header.xid, Xid::AUTH | Xid::SET_WATCHES) {
             self.failures = 0;
         }
@@ -63,7 +64,7 @@ impl Session {
         InFlight { sent, mut call, .. }: InFlight,
         error: Option<ErrorCode>,
         body: &[u8],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ProtocolViolation> {
         match &call.request {
             Request::Auth(_) if error.is_some() => {
                 self.end(SessionState::AuthFailed);
@@ -75,7 +76,7 @@ impl Session {
                     self.end(SessionState::Closed);
                     return Ok(());
                 }
-                // It lives elsewhere, and is closed on the next connection.
+                // Another server has it; the close is sent again on the next connection.
                 Some(ErrorCode::SessionMoved) => return Err(LOST),
                 Some(code) => {
                     let context = ErrorContext::of(&call.request, true, &self.shared.chroot);
@@ -83,9 +84,9 @@ impl Session {
                     return Ok(());
                 }
             },
-            // To a server it is no sign of life.
+            // Servers do not count it as a sign of life.
             Request::Auth(_) => {}
-            // Of a session that it does not have it has seen none.
+            // A server that has lost the session has not noted one.
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
         }
@@ -95,9 +96,9 @@ impl Session {
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(flaw) => {
+            Err(error) => {
                 self.fail(call, true, Error::Protocol);
-                return Err(flaw.into());
+                return Err(error.into());
             }
         };
         match (&call.request, error) {
@@ -118,30 +119,29 @@ impl Session {
         if is_lost(error) { Err(LOST) } else { Ok(()) }
     }
 
-    /// Enters what became of the watch of a request. If nobody wants it any more it is taken away again.
+    /// Registers the outcome of the watch of a request. A watch that has no users is removed again.
     fn settle_watch(&mut self, now: Instant, request: &Request, error: Option<ErrorCode>) {
         let Some((kind, path)) = answer::watch_of(request) else { return };
-        if self.watches.answered(kind, path, answer::mark(request, error)) {
+        if self.watches.answered(kind, path, answer::watch_reply(request, error)) {
             self.unwatch(now, kind, path.to_owned());
         }
     }
 
-    /// Watches are gone from the server because somebody asked for it.
+    /// A removeWatches has removed these watches from the server.
     fn forget(&mut self, remove: &RemoveWatches) {
         if let (Some(path), Some(kind)) = (&remove.path, WatcherType::from_code(remove.kind)) {
             self.watches.removed(path, kind, self.shared.chroot.strip(path));
         }
     }
 
-    /// If `request` was to set watches again it does not: their users learn that they are gone, instead of waiting for what
-    /// is never told.
+    /// If `request` was to restore watches, it has failed. Their users get an error instead of waiting for ever.
     pub(super) fn abandon(&mut self, request: &Request) {
         let lost: SetWatches2 = match request {
             Request::SetWatches(all) => all.clone().into(),
             Request::SetWatches2(all) => all.clone(),
             _ => return,
         };
-        tracing::warn!("the server does not set watches again; whoever waits for them is told so");
+        tracing::warn!("the server refused to restore watches; they end with WatchRemoved");
         for (kind, paths) in [
             (WatcherType::Data, lost.data),
             (WatcherType::Data, lost.exist),
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), Broken> {
+    fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), ProtocolViolation> {
         let WatchedEvent { kind, path, .. } = jute::parse(body)?;
         let shown = self.shared.chroot.strip(&path).to_owned();
         let event = WatchEvent { kind, path: shown, zxid: (zxid.0 > 0).then_some(zxid) };
@@ -161,24 +161,29 @@ impl Session {
         Ok(())
     }
 
-    /// A reply too large to be read has been announced by its header; the driver skips it.
-    pub(crate) fn handle_oversize(&mut self, now: Instant, header: &[u8], size: usize) -> Result<(), Broken> {
+    /// The header of a reply that is too large has arrived. The driver skips the rest.
+    pub(crate) fn handle_oversize(
+        &mut self,
+        now: Instant,
+        header: &[u8],
+        size: usize,
+    ) -> Result<(), ProtocolViolation> {
         let max = self.settings.max_reply;
         let header: ReplyHeader = jute::parse(header)?;
         let Some(InFlight { call, .. }) = self.calls.answered(header.xid, header.error_code()) else {
-            return Err(Broken("a frame larger than any reply"));
+            return Err(ProtocolViolation("a frame that is larger than max_reply and no reply"));
         };
-        // A watch that it has set has nobody who would get it.
+        // The watch it has set has no user.
         self.settle_watch(now, &call.request, header.error_code());
         self.fail(call, true, |context| Error::ReplyTooLarge { context, size, max });
         Ok(())
     }
 }
 
-/// That the server says it.
-const LOST: Broken = Broken("the server has lost the session");
+/// The server has replied so.
+const LOST: ProtocolViolation = ProtocolViolation("the server has lost the session");
 
-/// Whether the server has no such session, or not here. The next handshake tells what has become of it.
+/// Whether the server does not have this session. The next handshake shows whether another one does.
 fn is_lost(error: Option<ErrorCode>) -> bool {
     matches!(error, Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved))
 }

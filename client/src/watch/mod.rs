@@ -1,19 +1,18 @@
 //! Watches as their owners hold them: a future for a one-shot watch, a stream for a persistent one.
 //!
-//! A server knows one watch per connection, path and kind; any number of handles here share it. The driver's
-//! [`WatchTable`] counts them. Dropping a handle tells the driver so and never waits; the last one of a watch takes it
-//! away from the server.
+//! A server has one watch per connection, path and kind; any number of handles share it. The driver's [`WatchTable`]
+//! counts them. Dropping a handle notifies the driver and never waits. Dropping the last one of a watch removes it from
+//! the server.
 
 mod restore;
+mod stream;
 mod table;
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use futures_core::Stream;
 use tokio::sync::{mpsc, oneshot};
 pub(crate) use zoolet_proto::WatchKind;
 use zoolet_proto::{EventType, Zxid};
@@ -21,94 +20,88 @@ use zoolet_proto::{EventType, Zxid};
 use crate::call::Command;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::queue::Queue;
 
 pub(crate) use restore::restore;
-pub(crate) use table::{Mark, WatchTable};
+#[cfg(test)]
+pub(crate) use stream::STREAM_CAPACITY;
+pub use stream::{WatchStream, WatchUpdate};
+pub(crate) use table::{WatchReply, WatchTable};
 
-/// How many events may wait in a [`WatchStream`] before further ones are left out and [`WatchUpdate::Missed`] says so.
-pub(crate) const STREAM_CAPACITY: usize = 16_384;
-
-/// What a watch tells.
+/// A change that a watch reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WatchEvent {
     /// What happened.
     pub kind: EventType,
-    /// The znode it happened to, as this client calls it.
+    /// The path of the znode, as this client sees it.
     pub path: String,
-    /// The transaction that did it; `None` from servers before 3.9, and for what happened without a connection.
+    /// The transaction of the change. `None` from servers before 3.9, and for a change that happened without a connection.
     pub zxid: Option<Zxid>,
 }
 
-/// What a persistent watch tells.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum WatchUpdate {
-    /// A change.
-    Event(WatchEvent),
-    /// Changes may have been missed here: the connection was lost and is back, and a server tells a persistent watch
-    /// nothing of the time between; or 16,384 events were waiting already. What is read from now on is
-    /// watched again.
-    Missed,
-    /// The watch is at its end, for this reason: the session is over, or the watch was removed. The last item.
-    Ended(Error),
-}
-
-/// One local user of a watch. Dropped, it tells the driver that this user is gone.
-pub(crate) struct Registration {
+/// One local user of a watch. Dropping it notifies the driver.
+pub(crate) struct WatchRegistration {
     pub(crate) kind: WatchKind,
-    /// The server's name of the znode.
+    /// The path as the server sees it.
     pub(crate) path: String,
     pub(crate) id: u64,
     /// Weak, so that a watch alone does not keep the session open. `None` once the driver has forgotten this user.
     pub(crate) commands: Option<mpsc::WeakUnboundedSender<Command>>,
 }
 
-impl fmt::Debug for Registration {
+impl fmt::Debug for WatchRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").field("kind", &self.kind).field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Drop for Registration {
+impl Drop for WatchRegistration {
     fn drop(&mut self) {
         if let Some(commands) = self.commands.take().and_then(|commands| commands.upgrade()) {
             let path = std::mem::take(&mut self.path);
-            // A driver that is gone has taken its connection, and so the watch, with it.
+            // If the driver is gone, so are its connection and the watch.
             let _ = commands.send(Command::Unwatch { kind: self.kind, path, id: self.id });
         }
     }
 }
 
-/// What the reply to a call that sets a watch hands to its caller.
+/// The watch that the reply to a call brings to its caller.
 #[derive(Debug)]
-pub(crate) enum Handle {
+pub(crate) enum WatchHandle {
     OneShot(Watch),
     Persistent(WatchStream),
 }
 
 /// A one-shot watch: a future of the first change.
 ///
-/// It outlives the connection: the watch is set again on the next one, and a change in between is told then, but for a znode
-/// that was not there, came and went: nobody can know. It ends with an error when the session does. Dropping it takes the
-/// watch back, from the server too if nobody else here uses it.
+/// It survives a lost connection: it is set again on the next one, and reports then what changed in between. The exception
+/// is a znode that was absent, and was created and deleted in between: no server can report that. The watch ends with an
+/// error when the session does. Dropping it removes the watch, from the server too if no other handle of this client uses
+/// it.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+/// let (_data, _stat, watch) = zk.get_data("/config").watch().await?;
+/// println!("{:?}", watch.changed().await?.kind);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-#[must_use = "a watch is taken back when it is dropped"]
+#[must_use = "a watch is removed when it is dropped"]
 pub struct Watch {
     pub(crate) changed: oneshot::Receiver<Result<WatchEvent, Error>>,
-    pub(crate) registration: Registration,
+    pub(crate) registration: WatchRegistration,
 }
 
 impl Watch {
-    /// The first change since the reply that came with this watch.
+    /// Waits for the first change since the reply that brought this watch.
     ///
     /// # Errors
-    /// `SessionExpired`, `AuthFailed` or `Closed` when the session ends first, `WatchRemoved` after
-    /// [`Client::remove_watches`](crate::Client::remove_watches), or when a server refuses to set it again on a new
-    /// connection. A lost connection is none.
+    /// `SessionExpired`, `AuthFailed` or `Closed` if the session ends first. `WatchRemoved` after
+    /// [`Client::remove_watches`](crate::Client::remove_watches), or if a server refuses to set the watch again on a new
+    /// connection. A lost connection is no error.
     /// # Ordering and cancel safety
-    /// The event is here before any reply that shows the change. Dropping the future takes the watch back; to wait
-    /// in turns, poll `&mut watch`, which is a future as well.
+    /// The event arrives before any reply that shows the change. Dropping the future removes the watch; to keep it, poll
+    /// `&mut watch`, which is a future as well.
     pub async fn changed(self) -> Result<WatchEvent, Error> {
         self.await
     }
@@ -118,41 +111,11 @@ impl Future for Watch {
     type Output = Result<WatchEvent, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let told = std::task::ready!(Pin::new(&mut self.changed).poll(cx));
+        let outcome = ready!(Pin::new(&mut self.changed).poll(cx));
         self.registration.commands = None;
-        Poll::Ready(told.unwrap_or_else(|_| {
-            // The driver went without a word, as its runtime did.
+        Poll::Ready(outcome.unwrap_or_else(|_| {
+            // The driver was dropped with its runtime.
             Err(Error::Closed(ErrorContext::local("watch", self.registration.path.clone())))
         }))
-    }
-}
-
-/// A persistent watch: a [`Stream`] of changes that ends with the session.
-///
-/// Dropping it takes the watch back, from the server too if nobody else here uses it. With servers before 3.9 there is
-/// less to count on: see [`Client::add_watch`](crate::Client::add_watch).
-#[derive(Debug)]
-#[must_use = "a watch is taken back when it is dropped"]
-pub struct WatchStream {
-    pub(crate) queue: Arc<Queue<WatchUpdate>>,
-    pub(crate) _registration: Registration,
-}
-
-impl WatchStream {
-    /// The next thing to know; `None` behind [`WatchUpdate::Ended`].
-    ///
-    /// # Ordering and cancel safety
-    /// Events are in the order of their transactions, and each is here before any reply that shows its change. Dropping
-    /// the future loses nothing.
-    pub async fn next(&mut self) -> Option<WatchUpdate> {
-        poll_fn(|cx| self.queue.poll_next(cx)).await
-    }
-}
-
-impl Stream for WatchStream {
-    type Item = WatchUpdate;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WatchUpdate>> {
-        self.queue.poll_next(cx)
     }
 }

@@ -1,4 +1,4 @@
-//! Setting the watches of an earlier connection again: the requests, none of them too long for a server.
+//! The requests that restore the watches of an earlier connection, none of them too long for a server.
 
 use zoolet_proto::records::{SetWatches, SetWatches2};
 use zoolet_proto::{Request, Zxid};
@@ -6,18 +6,18 @@ use zoolet_proto::{Request, Zxid};
 use super::WatchTable;
 use super::table::by_path;
 
-/// Most bytes of paths in one request, as in the Java client: far below what a server takes.
+/// Most bytes of paths in one request, as in the Java client: far below what servers accept.
 const CHUNK: usize = 128 * 1024;
 
-/// Bytes of a request besides its paths: header, zxid, and the lengths of five lists.
-const BESIDES: usize = 8 + 8 + 5 * 4;
+/// Bytes of a request without its paths: header, zxid, and the lengths of five lists.
+const OVERHEAD: usize = 8 + 8 + 5 * 4;
 
-/// The requests that set every watch of `table` again, in the order of the paths, telling at once what changed after
-/// `last_seen`. None is longer than `max_request`, unless a single path is.
+/// The requests that set every watch of `table` again, in the order of the paths. Servers report at once what changed
+/// after `last_seen`. No request is longer than `max_request`, unless a single path is.
 ///
-/// One that has persistent watches is a setWatches2, which servers know since 3.6; the others are for all of them.
+/// A request with persistent watches is a setWatches2, which servers know since 3.6; the others are a setWatches.
 pub(crate) fn restore(table: &WatchTable, last_seen: Zxid, max_request: usize) -> Vec<Request> {
-    let most = CHUNK.min(max_request.saturating_sub(BESIDES));
+    let most = CHUNK.min(max_request.saturating_sub(OVERHEAD));
     let mut chunks = Chunks { last_seen, most, requests: Vec::new(), open: empty(last_seen), bytes: 0 };
     for (path, entry) in by_path(&table.data) {
         chunks.add(path, if entry.missing { |open| &mut open.exist } else { |open| &mut open.data });

@@ -1,12 +1,12 @@
-//! The table of watches: who waits for what, what the server has set, and when to take it away.
+//! The table of watches: their users, what the server has set, and when to remove a watch.
 //!
-//! Only the driver touches it, in the order of the wire, so there is no moment between a reply and its watch. Three
-//! things hold an entry: local users, requests on their way that will set the watch again (`arming`), and the watch
-//! at the server (`armed`). A watch is taken away when it is armed without users and without requests on their way;
-//! not earlier, or the removal would hit what such a request has just set.
+//! Only the driver uses it, in the order of the wire, so there is no moment between a reply and its watch. Three things
+//! keep an entry: local users, requests in flight that will set the watch (`registering`), and the watch at the server
+//! (`registered`). A watch is removed when it is registered and has neither users nor such requests. Not earlier, because
+//! the removal would remove what such a request has just set.
 //!
-//! Whatever is done to many watches at once is done in the order of their paths, as what a client sends and whom it
-//! wakes first must not hang on the order of a hash map.
+//! Operations on many watches go in the order of their paths, so that neither the bytes that a client sends nor the order
+//! of wake-ups depends on a hash map.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,55 +14,55 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use zoolet_proto::{EventType, WatcherType, path};
 
-use super::{Handle, Registration, STREAM_CAPACITY, Watch, WatchEvent, WatchKind, WatchStream, WatchUpdate};
+use super::stream::UpdateQueue;
+use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
 use crate::call::Command;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::queue::Queue;
 use crate::state::SessionState;
 
 type OneShotUser = oneshot::Sender<Result<WatchEvent, Error>>;
-type StreamUser = Arc<Queue<WatchUpdate>>;
+type StreamUser = Arc<UpdateQueue>;
 
 /// A watch on one path.
 #[derive(Debug)]
-pub(super) struct Entry<U> {
-    /// In the order of their ids.
+pub(super) struct WatchEntry<U> {
+    /// Sorted by id.
     users: Vec<(u64, U)>,
-    arming: usize,
-    armed: bool,
-    /// There was no znode when the watch was set, which only an exists-watch survives.
+    registering: usize,
+    registered: bool,
+    /// The znode was absent when the watch was set, which only exists allows.
     pub(super) missing: bool,
 }
 
-impl<U> Default for Entry<U> {
+impl<U> Default for WatchEntry<U> {
     fn default() -> Self {
-        Self { users: Vec::new(), arming: 0, armed: false, missing: false }
+        Self { users: Vec::new(), registering: 0, registered: false, missing: false }
     }
 }
 
-pub(super) type Entries<U> = HashMap<String, Entry<U>>;
+pub(super) type WatchEntries<U> = HashMap<String, WatchEntry<U>>;
 
-/// Every watch of a session, by kind and by the server's name of the znode.
+/// Every watch of a session, by kind and by path as the server sees it.
 #[derive(Debug, Default)]
 pub(crate) struct WatchTable {
-    pub(super) data: Entries<OneShotUser>,
-    pub(super) child: Entries<OneShotUser>,
-    pub(super) persistent: Entries<StreamUser>,
-    pub(super) recursive: Entries<StreamUser>,
+    pub(super) data: WatchEntries<OneShotUser>,
+    pub(super) child: WatchEntries<OneShotUser>,
+    pub(super) persistent: WatchEntries<StreamUser>,
+    pub(super) recursive: WatchEntries<StreamUser>,
     next_id: u64,
 }
 
-/// What a request that sets a watch came to.
+/// The reply to a request that sets a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// The watch is set; whether there is a znode.
+pub(crate) enum WatchReply {
+    /// The watch is set; `missing` if the znode is absent.
     Set { missing: bool },
-    /// It is not set.
+    /// The watch is not set.
     Unset,
 }
 
-/// Calls a method of the entries of a kind, whatever their users are.
+/// Evaluates `$body` with the entries of a kind, whatever the type of their users.
 macro_rules! of_kind {
     ($table:expr, $kind:expr, $entries:ident => $body:expr) => {
         match $kind {
@@ -87,24 +87,24 @@ macro_rules! of_kind {
 }
 
 impl WatchTable {
-    /// A request that sets this watch is on its way.
-    pub(crate) fn arming(&mut self, kind: WatchKind, path: &str) {
+    /// A request that sets this watch has been sent.
+    pub(crate) fn registering(&mut self, kind: WatchKind, path: &str) {
         of_kind!(self, kind, entries => match entries.get_mut(path) {
-            Some(entry) => entry.arming += 1,
+            Some(entry) => entry.registering += 1,
             None => {
-                entries.insert(path.to_owned(), Entry { arming: 1, ..Entry::default() });
+                entries.insert(path.to_owned(), WatchEntry { registering: 1, ..WatchEntry::default() });
             }
         });
     }
 
-    /// Such a request was answered. Whoever asked is entered before this, and so is a user by now.
-    /// Whether the watch is to be taken away from the server.
-    pub(crate) fn answered(&mut self, kind: WatchKind, path: &str, mark: Mark) -> bool {
+    /// Such a request was answered. A caller that still waits for it was added as a user before.
+    /// Returns whether to remove the watch from the server.
+    pub(crate) fn answered(&mut self, kind: WatchKind, path: &str, reply: WatchReply) -> bool {
         of_kind!(self, kind, entries => {
             if let Some(entry) = entries.get_mut(path) {
-                entry.arming = entry.arming.saturating_sub(1);
-                if let Mark::Set { missing } = mark {
-                    entry.armed = true;
+                entry.registering = entry.registering.saturating_sub(1);
+                if let WatchReply::Set { missing } = reply {
+                    entry.registered = true;
                     entry.missing = missing;
                 }
             }
@@ -112,34 +112,34 @@ impl WatchTable {
         })
     }
 
-    /// Makes a handle on a watch and enters it as a user.
+    /// Makes a handle on a watch and adds it as a user.
     pub(crate) fn open(
         &mut self,
         kind: WatchKind,
         path: &str,
         commands: &mpsc::WeakUnboundedSender<Command>,
-    ) -> Handle {
+    ) -> WatchHandle {
         let registration =
-            |id| Registration { kind, path: path.to_owned(), id, commands: Some(commands.clone()) };
+            |id| WatchRegistration { kind, path: path.to_owned(), id, commands: Some(commands.clone()) };
         let next_id = &mut self.next_id;
         match kind {
             WatchKind::Data | WatchKind::Child => {
                 let (user, changed) = oneshot::channel();
                 let entries = if kind == WatchKind::Data { &mut self.data } else { &mut self.child };
                 let registration = registration(enter(entries, next_id, path, user));
-                Handle::OneShot(Watch { changed, registration })
+                WatchHandle::OneShot(Watch { changed, registration })
             }
             WatchKind::Persistent | WatchKind::Recursive => {
                 let queue = StreamUser::default();
                 let entries =
                     if kind == WatchKind::Persistent { &mut self.persistent } else { &mut self.recursive };
                 let registration = registration(enter(entries, next_id, path, Arc::clone(&queue)));
-                Handle::Persistent(WatchStream { queue, _registration: registration })
+                WatchHandle::Persistent(WatchStream { queue, _registration: registration })
             }
         }
     }
 
-    /// A user has gone. Whether the watch is to be taken away from the server.
+    /// A user is gone. Returns whether to remove the watch from the server.
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &str, id: u64) -> bool {
         of_kind!(self, kind, entries => {
             if let Some(entry) = entries.get_mut(path) {
@@ -151,10 +151,10 @@ impl WatchTable {
         })
     }
 
-    /// Tells everybody concerned of a change; `event` is made for the path that the user knows.
+    /// Notifies the users of every watch that a change concerns. `event` has the path as they see it.
     pub(crate) fn fire(&mut self, kind: EventType, path: &str, event: &WatchEvent) {
         use EventType::*;
-        // The one-shot watches that a change uses up at the server. A deletion uses up both, but is told once.
+        // The one-shot watches that a change removes at the server. A deletion removes both, but is reported once.
         if matches!(kind, NodeCreated | NodeDeleted | NodeDataChanged) {
             fire_once(&mut self.data, path, event);
         }
@@ -162,13 +162,13 @@ impl WatchTable {
             fire_once(&mut self.child, path, event);
         }
         if let Some(entry) = self.persistent.get(path) {
-            entry.users.iter().for_each(|(_, user)| tell(user, event));
+            entry.users.iter().for_each(|(_, user)| user.push_event(event));
         }
         if kind != NodeChildrenChanged && !self.recursive.is_empty() {
             let mut above = path;
             loop {
                 if let Some(entry) = self.recursive.get(above) {
-                    entry.users.iter().for_each(|(_, user)| tell(user, event));
+                    entry.users.iter().for_each(|(_, user)| user.push_event(event));
                 }
                 if above == "/" {
                     break;
@@ -178,12 +178,12 @@ impl WatchTable {
         }
     }
 
-    /// The connection is gone and every watch at the server with it. Those with users stay, to be set again.
+    /// The connection is lost, and with it every watch at the server. Those with users are kept, to be restored.
     pub(crate) fn lose_connection(&mut self) {
-        fn lose<U>(entries: &mut Entries<U>) {
+        fn lose<U>(entries: &mut WatchEntries<U>) {
             entries.retain(|_, entry| {
-                entry.arming = 0;
-                entry.armed = false;
+                entry.registering = 0;
+                entry.registered = false;
                 !entry.users.is_empty()
             });
         }
@@ -193,20 +193,19 @@ impl WatchTable {
         lose(&mut self.recursive);
     }
 
-    /// Every watch is being set again on a new connection. Persistent ones learn that there was a gap.
+    /// Every watch is being restored on a new connection. Persistent ones may have missed changes.
     pub(crate) fn restored(&mut self) {
-        self.data.values_mut().chain(self.child.values_mut()).for_each(|entry| entry.armed = true);
-        self.persistent.values_mut().chain(self.recursive.values_mut()).for_each(|entry| entry.armed = true);
+        self.data.values_mut().chain(self.child.values_mut()).for_each(|entry| entry.registered = true);
+        self.persistent
+            .values_mut()
+            .chain(self.recursive.values_mut())
+            .for_each(|entry| entry.registered = true);
         for (_, entry) in by_path(&self.persistent).into_iter().chain(by_path(&self.recursive)) {
-            for (_, user) in &entry.users {
-                user.push_with(|_, last| {
-                    (!matches!(last, Some(WatchUpdate::Missed))).then_some(WatchUpdate::Missed)
-                });
-            }
+            entry.users.iter().for_each(|(_, user)| user.push_missed());
         }
     }
 
-    /// The server has taken watches away because somebody asked it to: their users learn of it.
+    /// The server has removed watches; their users get an error with the path `shown`.
     pub(crate) fn removed(&mut self, path: &str, kind: WatcherType, shown: &str) {
         let error = || Error::WatchRemoved(ErrorContext::local("watch", shown));
         let any = kind == WatcherType::Any;
@@ -224,7 +223,7 @@ impl WatchTable {
         }
     }
 
-    /// The session is over: every user learns how, by the path it knows.
+    /// The session is over: every user gets an error, with the path that `shown` returns.
     pub(crate) fn end(&mut self, end: SessionState, shown: impl Fn(&str) -> String) {
         let error = |path: &str| end.error(ErrorContext::local("watch", shown(path)));
         for (path, entry) in take_by_path(&mut self.data).into_iter().chain(take_by_path(&mut self.child)) {
@@ -232,77 +231,67 @@ impl WatchTable {
         }
         let streams = take_by_path(&mut self.persistent).into_iter().chain(take_by_path(&mut self.recursive));
         for (path, entry) in streams {
-            entry.users.iter().for_each(|(_, user)| finish(user, error(&path)));
+            entry.users.iter().for_each(|(_, user)| user.end(error(&path)));
         }
     }
 }
 
 /// The entries in the order of their paths.
-pub(super) fn by_path<U>(entries: &Entries<U>) -> Vec<(&String, &Entry<U>)> {
+pub(super) fn by_path<U>(entries: &WatchEntries<U>) -> Vec<(&String, &WatchEntry<U>)> {
     let mut entries: Vec<_> = entries.iter().collect();
     entries.sort_unstable_by_key(|(path, _)| *path);
     entries
 }
 
-fn take_by_path<U>(entries: &mut Entries<U>) -> Vec<(String, Entry<U>)> {
+fn take_by_path<U>(entries: &mut WatchEntries<U>) -> Vec<(String, WatchEntry<U>)> {
     let mut entries: Vec<_> = entries.drain().collect();
     entries.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
     entries
 }
 
-fn enter<U>(entries: &mut Entries<U>, next_id: &mut u64, path: &str, user: U) -> u64 {
+fn enter<U>(entries: &mut WatchEntries<U>, next_id: &mut u64, path: &str, user: U) -> u64 {
     *next_id += 1;
     match entries.get_mut(path) {
         Some(entry) => entry.users.push((*next_id, user)),
         None => {
-            entries.insert(path.to_owned(), Entry { users: vec![(*next_id, user)], ..Entry::default() });
+            entries.insert(
+                path.to_owned(),
+                WatchEntry { users: vec![(*next_id, user)], ..WatchEntry::default() },
+            );
         }
     }
     *next_id
 }
 
-/// Drops an entry nobody needs; whether the server still has its watch.
-fn settle<U>(entries: &mut Entries<U>, path: &str) -> bool {
+/// Drops an entry that nothing needs. Returns whether the server still has its watch.
+fn settle<U>(entries: &mut WatchEntries<U>, path: &str) -> bool {
     match entries.get(path) {
-        Some(entry) if entry.users.is_empty() && entry.arming == 0 => {
-            let armed = entry.armed;
+        Some(entry) if entry.users.is_empty() && entry.registering == 0 => {
+            let registered = entry.registered;
             entries.remove(path);
-            armed
+            registered
         }
         _ => false,
     }
 }
 
-fn fire_once(entries: &mut Entries<OneShotUser>, path: &str, event: &WatchEvent) {
+fn fire_once(entries: &mut WatchEntries<OneShotUser>, path: &str, event: &WatchEvent) {
     let Some(entry) = entries.get_mut(path) else { return };
-    entry.armed = false;
+    entry.registered = false;
     entry.users.drain(..).for_each(|(_, user)| drop(user.send(Ok(event.clone()))));
     settle(entries, path);
 }
 
-fn tell(user: &StreamUser, event: &WatchEvent) {
-    user.push_with(|len, last| match last {
-        _ if len < STREAM_CAPACITY => Some(WatchUpdate::Event(event.clone())),
-        Some(WatchUpdate::Missed) => None,
-        _ => Some(WatchUpdate::Missed),
-    });
-}
-
-fn finish(user: &StreamUser, error: Error) {
-    user.push(WatchUpdate::Ended(error));
-    user.close();
-}
-
-fn drop_one_shots(entries: &mut Entries<OneShotUser>, path: &str, error: &dyn Fn() -> Error) {
+fn drop_one_shots(entries: &mut WatchEntries<OneShotUser>, path: &str, error: &dyn Fn() -> Error) {
     let Some(entry) = entries.get_mut(path) else { return };
-    entry.armed = false;
+    entry.registered = false;
     entry.users.drain(..).for_each(|(_, user)| drop(user.send(Err(error()))));
     settle(entries, path);
 }
 
-fn drop_streams(entries: &mut Entries<StreamUser>, path: &str, error: &dyn Fn() -> Error) {
+fn drop_streams(entries: &mut WatchEntries<StreamUser>, path: &str, error: &dyn Fn() -> Error) {
     let Some(entry) = entries.get_mut(path) else { return };
-    entry.armed = false;
-    entry.users.drain(..).for_each(|(_, user)| finish(&user, error()));
+    entry.registered = false;
+    entry.users.drain(..).for_each(|(_, user)| user.end(error()));
     settle(entries, path);
 }

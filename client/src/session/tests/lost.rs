@@ -9,103 +9,103 @@ use super::*;
 
 #[test]
 fn a_connection_behind_a_lost_write_begins_with_a_sync_until_a_server_has_answered_one() {
-    let mut desk = Desk::up();
-    let _write = desk.call(set("/a"));
+    let mut harness = Harness::up();
+    let _write = harness.call(set("/a"));
     for _ in 0..2 {
-        desk.cut();
-        desk.connect();
-        assert_eq!(desk.sent(), [sync("/")]);
+        harness.cut();
+        harness.connect();
+        assert_eq!(harness.sent(), [sync("/")]);
     }
-    desk.refuse(desk.last_xid(), ErrorCode::ThrottledOp);
-    desk.cut();
-    desk.connect_to(true);
-    assert_eq!(desk.sent(), [], "a server that is cut off would refuse it");
-    desk.cut();
-    desk.connect();
-    assert_eq!(desk.sent(), [sync("/")]);
-    desk.reply(desk.last_xid(), 5, Reply::Synced(Some("/".into())));
-    desk.cut();
-    desk.connect();
-    assert_eq!(desk.sent(), []);
+    harness.refuse(harness.last_xid(), ErrorCode::ThrottledOp);
+    harness.cut();
+    harness.connect_to(true);
+    assert_eq!(harness.sent(), [], "a server that is cut off would refuse it");
+    harness.cut();
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/")]);
+    harness.reply(harness.last_xid(), 5, Reply::Synced(Some("/".into())));
+    harness.cut();
+    harness.connect();
+    assert_eq!(harness.sent(), []);
 }
 
 #[test]
 fn a_sync_that_nobody_waits_for_is_made_up_for_and_one_that_is_awaited_is_sent_again() {
-    let mut desk = Desk::up();
-    drop(desk.call(sync("/a")));
-    let _read = desk.call(get("/a"));
-    desk.cut();
-    desk.sent();
-    desk.connect();
-    assert_eq!(desk.sent(), [sync("/"), get("/a")]);
+    let mut harness = Harness::up();
+    drop(harness.call(sync("/a")));
+    let _read = harness.call(get("/a"));
+    harness.cut();
+    harness.sent();
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/"), get("/a")]);
 
-    let mut desk = Desk::up();
-    let (_sync, _read) = (desk.call(sync("/a")), desk.call(get("/a")));
-    desk.cut();
-    desk.sent();
-    desk.connect();
-    assert_eq!(desk.sent(), [sync("/a"), get("/a")]);
+    let mut harness = Harness::up();
+    let (_sync, _read) = (harness.call(sync("/a")), harness.call(get("/a")));
+    harness.cut();
+    harness.sent();
+    harness.connect();
+    assert_eq!(harness.sent(), [sync("/a"), get("/a")]);
 }
 
 #[test]
 fn watches_are_removed_although_whoever_asked_for_it_has_gone_and_the_connection_too() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut call = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let mut watch = call.watch();
-    drop(desk.call(remove("/a", 2)));
-    desk.cut();
-    desk.sent();
-    desk.connect();
-    assert_eq!(desk.sent(), [set_watches(1, &["/a"]), remove("/a", 2)]);
-    desk.reply(Xid::SET_WATCHES.0, 1, Reply::Empty);
-    desk.reply(desk.last_xid(), 1, Reply::Empty);
+    drop(harness.call(remove("/a", 2)));
+    harness.cut();
+    harness.sent();
+    harness.connect();
+    assert_eq!(harness.sent(), [set_watches(1, &["/a"]), remove("/a", 2)]);
+    harness.reply(Xid::SET_WATCHES.0, 1, Reply::Empty);
+    harness.reply(harness.last_xid(), 1, Reply::Empty);
     assert!(matches!(told(&mut watch), Some(Err(Error::WatchRemoved(_)))));
 }
 
 #[test]
 fn a_removal_of_watches_that_timed_out_may_have_taken_them_away() {
-    let mut desk = Desk::up();
-    let mut removal = desk.call_within(remove("/a", 2), Some(MS));
-    desk.pass(MS);
+    let mut harness = Harness::up();
+    let mut removal = harness.call_within(remove("/a", 2), Some(MS));
+    harness.pass(MS);
     assert!(removal.error().may_have_applied());
 }
 
 #[test]
 fn a_close_is_not_confirmed_where_the_session_lives_on() {
-    let mut desk = Desk::up();
-    let _identity = desk.call(auth("u:p"));
-    let mut close = desk.close();
-    desk.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
+    let mut harness = Harness::up();
+    let _identity = harness.call(auth("u:p"));
+    let mut close = harness.close();
+    harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
     assert!(matches!(close.error(), Error::AuthFailed(_)));
 
-    let mut desk = Desk::up();
-    let mut close = desk.close();
-    desk.refuse(1, ErrorCode::NotReadOnly);
+    let mut harness = Harness::up();
+    let mut close = harness.close();
+    harness.refuse(1, ErrorCode::NotReadOnly);
     assert_eq!(close.error().code(), Some(ErrorCode::NotReadOnly));
-    assert_eq!(desk.state(), SessionState::Closed);
+    assert_eq!(harness.state(), SessionState::Closed);
 
-    let mut desk = Desk::up();
-    let mut close = desk.close();
-    desk.refuse(1, ErrorCode::SessionExpired);
+    let mut harness = Harness::up();
+    let mut close = harness.close();
+    harness.refuse(1, ErrorCode::SessionExpired);
     assert!(close.outcome().expect("an outcome").is_ok(), "gone is gone");
 }
 
 #[test]
 fn a_session_that_has_moved_is_closed_where_it_is() {
-    let mut desk = Desk::up();
-    let mut close = desk.close();
-    desk.refuse(1, ErrorCode::SessionMoved);
+    let mut harness = Harness::up();
+    let mut close = harness.close();
+    harness.refuse(1, ErrorCode::SessionMoved);
     assert!(close.is_open());
-    desk.sent();
-    desk.connect();
-    assert_eq!(desk.sent(), [Request::CloseSession]);
-    desk.reply(desk.last_xid(), 2, Reply::Empty);
+    harness.sent();
+    harness.connect();
+    assert_eq!(harness.sent(), [Request::CloseSession]);
+    harness.reply(harness.last_xid(), 2, Reply::Empty);
     assert!(close.outcome().expect("an outcome").is_ok());
 }
 
 /// Notes the state of a session at the moment at which a caller is told.
-struct Spy(Arc<Shared>, Mutex<Option<SessionState>>);
+struct Spy(Arc<SharedState>, Mutex<Option<SessionState>>);
 
 impl Wake for Spy {
     fn wake(self: Arc<Self>) {
@@ -114,10 +114,10 @@ impl Wake for Spy {
 }
 
 impl Spy {
-    fn on(desk: &Desk, pending: &mut Pending) -> Arc<Self> {
-        let spy = Arc::new(Self(Arc::clone(&desk.shared), Mutex::default()));
+    fn on(harness: &Harness, pending: &mut Pending) -> Arc<Self> {
+        let spy = Arc::new(Self(Arc::clone(&harness.shared), Mutex::default()));
         let waker = Waker::from(Arc::clone(&spy));
-        let Waiting::Sent { outcome, .. } = &mut pending.0 else { panic!("it was sent") };
+        let PendingReply::Sent { outcome, .. } = &mut pending.0 else { panic!("it was sent") };
         assert!(Pin::new(outcome).poll(&mut Context::from_waker(&waker)).is_pending());
         spy
     }
@@ -129,16 +129,16 @@ impl Spy {
 
 #[test]
 fn a_session_is_over_for_all_to_see_before_anybody_is_told_so() {
-    let mut desk = Desk::up();
-    let mut identity = desk.call(auth("u:p"));
-    let spy = Spy::on(&desk, &mut identity);
-    desk.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
+    let mut harness = Harness::up();
+    let mut identity = harness.call(auth("u:p"));
+    let spy = Spy::on(&harness, &mut identity);
+    harness.refuse(Xid::AUTH.0, ErrorCode::AuthFailed);
     assert_eq!(spy.saw(), Some(SessionState::AuthFailed));
 
-    let mut desk = Desk::up();
-    let mut close = desk.close();
-    let spy = Spy::on(&desk, &mut close);
-    desk.pass(TIMEOUT);
+    let mut harness = Harness::up();
+    let mut close = harness.close();
+    let spy = Spy::on(&harness, &mut close);
+    harness.pass(TIMEOUT);
     assert_eq!(spy.saw(), Some(SessionState::Closed));
 }
 
@@ -147,9 +147,9 @@ fn a_silent_host_leaves_time_for_the_others_however_long_a_session_is_to_live() 
     let minutes = |n: u32| n * Duration::from_secs(60);
     let mut settings = settings();
     (settings.session_timeout, settings.connect_timeout, settings.hosts) = (minutes(10), minutes(1), 2);
-    let mut desk = Desk::new(settings);
-    desk.session.handle_timeout(desk.now);
-    assert_eq!(desk.session.next_timeout(), Some(desk.now + minutes(1) / 3));
+    let mut harness = Harness::new(settings);
+    harness.session.handle_timeout(harness.now);
+    assert_eq!(harness.session.next_timeout(), Some(harness.now + minutes(1) / 3));
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn a_multi_is_no_success_unless_each_of_its_parts_is_answered() {
         (read(get.clone()), vec![]),
         (read(get), vec![OpResult::Delete]),
     ] {
-        let mut desk = Desk::up();
+        let mut harness = Harness::up();
         let write = matches!(request, Request::Multi(_));
-        let mut call = desk.call(request);
-        desk.reply(1, 1, Reply::Multi(results));
+        let mut call = harness.call(request);
+        harness.reply(1, 1, Reply::Multi(results));
         let error = call.error();
         assert!(matches!(error, Error::Protocol(_)), "{error}");
         assert_eq!(error.may_have_applied(), write);

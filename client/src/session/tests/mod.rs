@@ -15,17 +15,17 @@ use zoolet_proto::{
     Zxid, frame, jute, records,
 };
 
-use super::{Link, Session, Settings};
-use crate::call::{Command, Outcome, ReplyTo, Submission, Waiting};
+use super::{Session, Settings, WantedLink};
+use crate::call::{Command, Outcome, PendingReply, ReplyTo, Submission};
 use crate::chroot::Chroot;
 use crate::error::Error;
-use crate::state::{SessionState, Shared};
-use crate::watch::{Handle, Watch, WatchStream, WatchUpdate};
+use crate::state::{SessionState, SharedState};
+use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
 
 mod calls;
 mod life;
 mod lost;
-mod search;
+mod probe;
 mod time;
 mod watches;
 
@@ -34,21 +34,21 @@ const THIRD: Duration = Duration::from_secs(3);
 const MS: Duration = Duration::from_millis(1);
 
 /// A session with its surroundings in hand: what it writes, what it is told, what time it is.
-struct Desk {
+struct Harness {
     session: Session,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     now: Instant,
     handles: mpsc::UnboundedSender<Command>,
     commands: mpsc::UnboundedReceiver<Command>,
 }
 
-struct Pending(Waiting);
+struct Pending(PendingReply);
 
 impl Pending {
     fn outcome(&mut self) -> Option<Outcome> {
         match &mut self.0 {
-            Waiting::Sent { outcome, .. } => outcome.try_recv().ok(),
-            Waiting::Failed(_) => panic!("a desk fails nothing by itself"),
+            PendingReply::Sent { outcome, .. } => outcome.try_recv().ok(),
+            PendingReply::Failed(_) => panic!("a harness fails nothing by itself"),
         }
     }
 
@@ -62,15 +62,15 @@ impl Pending {
 
     fn watch(&mut self) -> Watch {
         match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
-            Handle::OneShot(watch) => watch,
-            Handle::Persistent(_) => panic!("a one-shot watch"),
+            WatchHandle::OneShot(watch) => watch,
+            WatchHandle::Persistent(_) => panic!("a one-shot watch"),
         }
     }
 
     fn stream(&mut self) -> WatchStream {
         match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
-            Handle::Persistent(stream) => stream,
-            Handle::OneShot(_) => panic!("a persistent watch"),
+            WatchHandle::Persistent(stream) => stream,
+            WatchHandle::OneShot(_) => panic!("a persistent watch"),
         }
     }
 }
@@ -123,7 +123,7 @@ fn data() -> Reply {
 }
 
 /// The answer to a connect request.
-fn welcome(session: i64, read_only: bool) -> ConnectResponse {
+fn connect_response(session: i64, read_only: bool) -> ConnectResponse {
     let (password, session) = (Bytes::from_static(&[9; 16]), SessionId(session));
     let timeout = TIMEOUT.as_millis() as i32;
     ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
@@ -142,23 +142,23 @@ fn settings() -> Settings {
     }
 }
 
-impl Desk {
+impl Harness {
     fn new(settings: Settings) -> Self {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
         let chroot = Chroot::new("").expect("no chroot");
-        let shared = Arc::new(Shared::new(chroot, None, settings.session_timeout, clock, 1, rng));
+        let shared = Arc::new(SharedState::new(chroot, None, settings.session_timeout, clock, 1, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }
     }
 
-    /// A desk whose session stands.
+    /// A harness whose session stands.
     fn up() -> Self {
-        let mut desk = Self::new(settings());
-        desk.connect();
-        desk
+        let mut harness = Self::new(settings());
+        harness.connect();
+        harness
     }
 
     /// Goes through the next handshake and gives what the session asked for.
@@ -167,13 +167,13 @@ impl Desk {
     }
 
     fn connect_to(&mut self, read_only: bool) -> ConnectRequest {
-        while self.session.link() != Link::Dialing {
+        while self.session.wanted_link() != WantedLink::Dialing {
             self.now = self.session.next_timeout().expect("a time for the next attempt");
             self.session.handle_timeout(self.now);
         }
         self.session.handle_connected(self.now);
         let request = jute::parse(&self.frames()[0]).expect("a connect request");
-        self.frame(|out| welcome(5, read_only).encode_frame(out));
+        self.frame(|out| connect_response(5, read_only).encode_frame(out));
         request
     }
 
@@ -186,7 +186,7 @@ impl Desk {
     }
 
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
-        let (reply_to, waiting) = Waiting::channel(request.op());
+        let (reply_to, waiting) = PendingReply::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
         let call = Submission { request, reply_to, deadline, losses: 0, hold: Hold::default() };
         self.session.handle_command(self.now, Command::Submit(call));
@@ -194,7 +194,7 @@ impl Desk {
     }
 
     fn close(&mut self) -> Pending {
-        let (reply_to, waiting) = Waiting::channel(OpCode::CloseSession);
+        let (reply_to, waiting) = PendingReply::channel(OpCode::CloseSession);
         self.session.handle_command(self.now, Command::Close(reply_to));
         Pending(waiting)
     }

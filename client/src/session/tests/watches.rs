@@ -4,139 +4,142 @@ use super::*;
 
 #[test]
 fn two_users_of_one_watch_get_one_event_each() {
-    let mut desk = Desk::up();
-    let (mut one, mut other) = (desk.call(get_watched("/a")), desk.call(exists_watched("/a")));
-    desk.reply(1, 1, data());
-    desk.reply(2, 1, Reply::Stat(Stat::default()));
+    let mut harness = Harness::up();
+    let (mut one, mut other) = (harness.call(get_watched("/a")), harness.call(exists_watched("/a")));
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, Reply::Stat(Stat::default()));
     let (mut one, mut other) = (one.watch(), other.watch());
-    desk.event(2, EventType::NodeDataChanged, "/a");
+    harness.event(2, EventType::NodeDataChanged, "/a");
     assert!(matches!(told(&mut one), Some(Ok(EventType::NodeDataChanged))));
     assert!(matches!(told(&mut other), Some(Ok(EventType::NodeDataChanged))));
 }
 
 #[test]
 fn the_last_user_to_go_takes_the_watch_away() {
-    let mut desk = Desk::up();
+    let mut harness = Harness::up();
     for (request, reply, kind) in [
         (get_watched("/a"), data(), 2),
         (list_watched("/a"), Reply::Children2([].into_iter().collect(), Stat::default()), 1),
         (add_watch("/a", 0), Reply::WatchAdded, 4),
         (add_watch("/a", 1), Reply::WatchAdded, 5),
     ] {
-        let (mut one, mut other) = (desk.call(request.clone()), desk.call(request));
-        for incoming in desk.incoming() {
-            desk.reply(incoming.xid.0, 1, reply.clone());
+        let (mut one, mut other) = (harness.call(request.clone()), harness.call(request));
+        for incoming in harness.incoming() {
+            harness.reply(incoming.xid.0, 1, reply.clone());
         }
         let (one, other) = (one.outcome().expect("an outcome"), other.outcome().expect("an outcome"));
         drop(one);
-        desk.settle();
-        assert_eq!(desk.sent(), []);
+        harness.settle();
+        assert_eq!(harness.sent(), []);
         drop(other);
-        desk.settle();
-        let incoming = desk.incoming();
+        harness.settle();
+        let incoming = harness.incoming();
         assert_eq!(incoming.len(), 1);
         assert_eq!(incoming[0].body, Ok(remove("/a", kind)));
-        desk.refuse(incoming[0].xid.0, ErrorCode::NoWatcher);
+        harness.refuse(incoming[0].xid.0, ErrorCode::NoWatcher);
     }
-    assert_eq!(desk.state(), SessionState::Connected, "a watch that was gone already is gone");
+    assert_eq!(harness.state(), SessionState::Connected, "a watch that was gone already is gone");
 }
 
 #[test]
 fn a_watch_that_has_fired_leaves_nothing_to_take_away() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut call = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let watch = call.watch();
-    desk.event(2, EventType::NodeDeleted, "/a");
-    desk.sent();
+    harness.event(2, EventType::NodeDeleted, "/a");
+    harness.sent();
     drop(watch);
-    desk.settle();
-    assert_eq!(desk.sent(), []);
+    harness.settle();
+    assert_eq!(harness.sent(), []);
 }
 
 #[test]
 fn a_watch_on_its_way_is_not_hit_by_the_removal_for_another_user() {
-    let mut desk = Desk::up();
-    let mut first = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut first = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let watch = first.watch();
-    let mut second = desk.call(get_watched("/a"));
-    desk.sent();
+    let mut second = harness.call(get_watched("/a"));
+    harness.sent();
     drop(watch);
-    desk.settle();
-    assert_eq!(desk.sent(), [], "a removal now would reach the server behind the second getData");
-    desk.reply(2, 1, data());
+    harness.settle();
+    assert_eq!(harness.sent(), [], "a removal now would reach the server behind the second getData");
+    harness.reply(2, 1, data());
     let mut watch = second.watch();
-    desk.event(2, EventType::NodeDataChanged, "/a");
+    harness.event(2, EventType::NodeDataChanged, "/a");
     assert!(matches!(told(&mut watch), Some(Ok(_))));
 }
 
 #[test]
 fn a_removal_that_was_held_back_is_made_up_for_when_the_other_call_fails() {
-    let mut desk = Desk::up();
-    let mut first = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut first = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let watch = first.watch();
-    let _second = desk.call(get_watched("/a"));
-    desk.sent();
+    let _second = harness.call(get_watched("/a"));
+    harness.sent();
     drop(watch);
-    desk.settle();
-    desk.refuse(2, ErrorCode::NoAuth);
-    assert_eq!(desk.sent(), [remove("/a", 2)]);
+    harness.settle();
+    harness.refuse(2, ErrorCode::NoAuth);
+    assert_eq!(harness.sent(), [remove("/a", 2)]);
 }
 
 #[test]
 fn an_event_between_call_and_reply_belongs_to_the_earlier_watch() {
-    let mut desk = Desk::up();
-    let mut first = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut first = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let mut first = first.watch();
-    let mut second = desk.call(get_watched("/a"));
-    desk.event(2, EventType::NodeDataChanged, "/a");
-    desk.reply(2, 2, data());
+    let mut second = harness.call(get_watched("/a"));
+    harness.event(2, EventType::NodeDataChanged, "/a");
+    harness.reply(2, 2, data());
     let mut second = second.watch();
     assert!(matches!(told(&mut first), Some(Ok(_))));
     assert!(told(&mut second).is_none());
-    desk.event(3, EventType::NodeDataChanged, "/a");
+    harness.event(3, EventType::NodeDataChanged, "/a");
     assert!(matches!(told(&mut second), Some(Ok(_))));
 }
 
 #[test]
 fn a_watch_whose_caller_has_gone_is_taken_away_when_it_comes() {
-    let mut desk = Desk::up();
-    drop(desk.call(get_watched("/a")));
-    let mut late = desk.call_within(get_watched("/b"), Some(MS));
-    desk.pass(MS);
+    let mut harness = Harness::up();
+    drop(harness.call(get_watched("/a")));
+    let mut late = harness.call_within(get_watched("/b"), Some(MS));
+    harness.pass(MS);
     assert!(matches!(late.error(), Error::Timeout(_)));
-    desk.sent();
-    desk.reply(1, 1, data());
-    desk.reply(2, 1, data());
-    desk.settle();
-    assert_eq!(desk.sent(), [remove("/a", 2), remove("/b", 2)]);
+    harness.sent();
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, data());
+    harness.settle();
+    assert_eq!(harness.sent(), [remove("/a", 2), remove("/b", 2)]);
 }
 
 #[test]
 fn a_deletion_ends_data_and_child_watches_with_one_event() {
-    let mut desk = Desk::up();
-    let (mut data_call, mut child_call) = (desk.call(get_watched("/a")), desk.call(list_watched("/a")));
-    desk.reply(1, 1, data());
-    desk.reply(2, 1, Reply::Children2([].into_iter().collect(), Stat::default()));
+    let mut harness = Harness::up();
+    let (mut data_call, mut child_call) = (harness.call(get_watched("/a")), harness.call(list_watched("/a")));
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, Reply::Children2([].into_iter().collect(), Stat::default()));
     let (mut data_watch, mut child_watch) = (data_call.watch(), child_call.watch());
-    desk.event(2, EventType::NodeDeleted, "/a");
+    harness.event(2, EventType::NodeDeleted, "/a");
     assert!(matches!(told(&mut data_watch), Some(Ok(EventType::NodeDeleted))));
     assert!(matches!(told(&mut child_watch), Some(Ok(EventType::NodeDeleted))));
 }
 
 #[test]
 fn a_recursive_watch_hears_of_all_below_but_not_of_child_lists() {
-    let mut desk = Desk::up();
-    let mut calls =
-        [desk.call(add_watch("/", 1)), desk.call(add_watch("/a", 1)), desk.call(add_watch("/a/b", 0))];
-    (1..=3).for_each(|xid| desk.reply(xid, 1, Reply::WatchAdded));
+    let mut harness = Harness::up();
+    let mut calls = [
+        harness.call(add_watch("/", 1)),
+        harness.call(add_watch("/a", 1)),
+        harness.call(add_watch("/a/b", 0)),
+    ];
+    (1..=3).for_each(|xid| harness.reply(xid, 1, Reply::WatchAdded));
     let streams = calls.each_mut().map(Pending::stream);
-    desk.event(2, EventType::NodeCreated, "/a/b");
-    desk.event(3, EventType::NodeChildrenChanged, "/a/b");
-    desk.event(4, EventType::NodeCreated, "/ab");
+    harness.event(2, EventType::NodeCreated, "/a/b");
+    harness.event(3, EventType::NodeChildrenChanged, "/a/b");
+    harness.event(4, EventType::NodeCreated, "/ab");
     let heard = |stream: &WatchStream| {
         let mut zxids = Vec::new();
         while let Some(WatchUpdate::Event(event)) = next(stream) {
@@ -149,19 +152,19 @@ fn a_recursive_watch_hears_of_all_below_but_not_of_child_lists() {
 
 #[test]
 fn a_persistent_watch_learns_of_the_gap_that_a_lost_connection_leaves() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(add_watch("/p", 0));
-    desk.reply(1, 1, Reply::WatchAdded);
+    let mut harness = Harness::up();
+    let mut call = harness.call(add_watch("/p", 0));
+    harness.reply(1, 1, Reply::WatchAdded);
     let stream = call.stream();
-    desk.event(2, EventType::NodeCreated, "/p");
-    desk.cut();
-    desk.sent();
-    desk.connect();
-    let sent = desk.sent();
+    harness.event(2, EventType::NodeCreated, "/p");
+    harness.cut();
+    harness.sent();
+    harness.connect();
+    let sent = harness.sent();
     assert!(matches!(&sent[..], [Request::SetWatches2(all)] if all.persistent == ["/p"]), "{sent:?}");
-    desk.cut();
-    desk.connect();
-    desk.event(9, EventType::NodeDeleted, "/p");
+    harness.cut();
+    harness.connect();
+    harness.event(9, EventType::NodeDeleted, "/p");
     assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
     assert!(matches!(next(&stream), Some(WatchUpdate::Missed)), "one is enough for both gaps");
     assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
@@ -170,195 +173,202 @@ fn a_persistent_watch_learns_of_the_gap_that_a_lost_connection_leaves() {
 
 #[test]
 fn a_persistent_watch_that_nobody_reads_stops_growing_and_says_so() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(add_watch("/p", 0));
-    desk.reply(1, 1, Reply::WatchAdded);
+    let mut harness = Harness::up();
+    let mut call = harness.call(add_watch("/p", 0));
+    harness.reply(1, 1, Reply::WatchAdded);
     let stream = call.stream();
     for zxid in 0..crate::watch::STREAM_CAPACITY as i64 + 10 {
-        desk.event(zxid + 2, EventType::NodeDataChanged, "/p");
+        harness.event(zxid + 2, EventType::NodeDataChanged, "/p");
     }
     for _ in 0..crate::watch::STREAM_CAPACITY {
         assert!(matches!(next(&stream), Some(WatchUpdate::Event(_))));
     }
     assert!(matches!(next(&stream), Some(WatchUpdate::Missed)));
     assert!(next(&stream).is_none());
-    desk.event(99_999, EventType::NodeDataChanged, "/p");
+    harness.event(99_999, EventType::NodeDataChanged, "/p");
     assert!(matches!(next(&stream), Some(WatchUpdate::Event(event)) if event.zxid == Some(Zxid(99_999))));
 }
 
 #[test]
 fn watches_are_set_again_by_what_they_wait_for() {
-    let mut desk = Desk::up();
+    let mut harness = Harness::up();
     let mut calls = [
-        desk.call(get_watched("/data")),
-        desk.call(exists_watched("/there")),
-        desk.call(exists_watched("/missing")),
-        desk.call(list_watched("/children")),
+        harness.call(get_watched("/data")),
+        harness.call(exists_watched("/there")),
+        harness.call(exists_watched("/missing")),
+        harness.call(list_watched("/children")),
     ];
-    desk.reply(1, 1, data());
-    desk.reply(2, 1, Reply::Stat(Stat::default()));
-    desk.refuse(3, ErrorCode::NoNode);
-    desk.reply(4, 50, Reply::Children2([].into_iter().collect(), Stat::default()));
+    harness.reply(1, 1, data());
+    harness.reply(2, 1, Reply::Stat(Stat::default()));
+    harness.refuse(3, ErrorCode::NoNode);
+    harness.reply(4, 50, Reply::Children2([].into_iter().collect(), Stat::default()));
     let [_data, there, _missing, _children] = calls.each_mut().map(Pending::watch);
-    desk.cut();
+    harness.cut();
     drop(there);
-    desk.settle();
-    assert_eq!(desk.sent(), [], "the watch went with its connection");
-    desk.connect();
+    harness.settle();
+    assert_eq!(harness.sent(), [], "the watch went with its connection");
+    harness.connect();
     let watches = records::SetWatches {
         relative_zxid: Zxid(50),
         data: vec!["/data".into()],
         exist: vec!["/missing".into()],
         child: vec!["/children".into()],
     };
-    assert_eq!(desk.sent(), [Request::SetWatches(watches)]);
+    assert_eq!(harness.sent(), [Request::SetWatches(watches)]);
 }
 
 #[test]
 fn many_watches_are_set_again_in_pieces_that_a_server_takes() {
-    let mut desk = Desk::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
-    desk.connect();
+    let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    harness.connect();
     let mut watches = Vec::new();
     for number in 0..3000 {
-        let mut call = desk.call(get_watched(&format!("/{number:0>100}")));
-        desk.reply(number + 1, 1, data());
+        let mut call = harness.call(get_watched(&format!("/{number:0>100}")));
+        harness.reply(number + 1, 1, data());
         watches.push(call.watch());
     }
-    desk.cut();
-    desk.connect();
-    let frames = desk.frames();
+    harness.cut();
+    harness.connect();
+    let frames = harness.frames();
     assert_eq!(frames.len(), 3, "3000 paths of 105 bytes");
     assert!(frames.iter().all(|frame| frame.len() <= 129 * 1024));
 }
 
 #[test]
 fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
-    let mut desk = Desk::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
-    desk.connect();
+    let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    harness.connect();
     let mut watches = Vec::new();
     for number in 0..2000 {
-        let mut call = desk.call(get_watched(&format!("/{number:0>100}")));
-        desk.reply(number + 1, 40, data());
+        let mut call = harness.call(get_watched(&format!("/{number:0>100}")));
+        harness.reply(number + 1, 40, data());
         watches.push(call.watch());
     }
-    desk.cut();
-    desk.connect();
-    assert_eq!(desk.sent().len(), 2);
-    desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
-    assert_eq!(desk.shared.last_zxid(), Zxid(40), "what changed under the other half is not told yet");
-    desk.cut();
-    desk.connect();
+    harness.cut();
+    harness.connect();
+    assert_eq!(harness.sent().len(), 2);
+    harness.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+    assert_eq!(harness.shared.last_zxid(), Zxid(40), "what changed under the other half is not told yet");
+    harness.cut();
+    harness.connect();
     let since = |request: &Request| match request {
         Request::SetWatches(watches) => watches.relative_zxid,
         other => panic!("{other:?}"),
     };
-    assert_eq!(desk.sent().iter().map(since).collect::<Vec<_>>(), [Zxid(40); 2]);
-    desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
-    desk.reply(Xid::SET_WATCHES.0, 91, Reply::Empty);
-    assert_eq!(desk.shared.last_zxid(), Zxid(91));
+    assert_eq!(harness.sent().iter().map(since).collect::<Vec<_>>(), [Zxid(40); 2]);
+    harness.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+    harness.reply(Xid::SET_WATCHES.0, 91, Reply::Empty);
+    assert_eq!(harness.shared.last_zxid(), Zxid(91));
 }
 
 #[test]
 fn a_server_that_has_lost_the_session_is_not_believed_its_zxid_and_is_asked_ever_more_slowly() {
-    let mut desk = Desk::up();
-    let _identity = desk.call(auth("u:p"));
-    desk.reply(Xid::AUTH.0, 0, Reply::Empty);
-    let mut call = desk.call(get_watched("/w"));
-    desk.reply(1, 40, data());
+    let mut harness = Harness::up();
+    let _identity = harness.call(auth("u:p"));
+    harness.reply(Xid::AUTH.0, 0, Reply::Empty);
+    let mut call = harness.call(get_watched("/w"));
+    harness.reply(1, 40, data());
     let _watch = call.watch();
-    desk.cut();
-    let began = desk.now;
+    harness.cut();
+    let began = harness.now;
     for _ in 0..3 {
-        desk.connect();
-        desk.reply(Xid::AUTH.0, 0, Reply::Empty);
-        desk.refuse_at(Xid::SET_WATCHES.0, 90, ErrorCode::SessionMoved);
-        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Disconnected, Zxid(40)));
+        harness.connect();
+        harness.reply(Xid::AUTH.0, 0, Reply::Empty);
+        harness.refuse_at(Xid::SET_WATCHES.0, 90, ErrorCode::SessionMoved);
+        assert_eq!((harness.state(), harness.shared.last_zxid()), (SessionState::Disconnected, Zxid(40)));
     }
-    assert!(desk.now > began, "it would be asked again and again without a pause");
-    desk.connect();
-    assert_eq!(desk.sent()[1..], [set_watches(40, &["/w"])]);
+    assert!(harness.now > began, "it would be asked again and again without a pause");
+    harness.connect();
+    assert_eq!(harness.sent()[1..], [set_watches(40, &["/w"])]);
     for _ in 0..3 {
-        let _call = desk.call(get("/a"));
-        let xid = desk.incoming().last().expect("a request").xid.0;
-        let before = desk.now;
-        desk.refuse_at(xid, 95, ErrorCode::SessionMoved);
-        desk.connect();
-        assert!(desk.now > before, "nor is a refusal of anything else a sign of use");
+        let _call = harness.call(get("/a"));
+        let xid = harness.incoming().last().expect("a request").xid.0;
+        let before = harness.now;
+        harness.refuse_at(xid, 95, ErrorCode::SessionMoved);
+        harness.connect();
+        assert!(harness.now > before, "nor is a refusal of anything else a sign of use");
     }
 }
 
 #[test]
 fn whose_watches_a_server_does_not_set_again_are_told_so_and_the_session_goes_on() {
     for code in [ErrorCode::ThrottledOp, ErrorCode::Unimplemented] {
-        let mut desk = Desk::up();
-        let mut calls =
-            [desk.call(get_watched("/w")), desk.call(list_watched("/w")), desk.call(add_watch("/w", 1))];
-        desk.reply(1, 40, data());
-        desk.reply(2, 40, Reply::Children2([].into_iter().collect(), Stat::default()));
-        desk.reply(3, 40, Reply::WatchAdded);
+        let mut harness = Harness::up();
+        let mut calls = [
+            harness.call(get_watched("/w")),
+            harness.call(list_watched("/w")),
+            harness.call(add_watch("/w", 1)),
+        ];
+        harness.reply(1, 40, data());
+        harness.reply(2, 40, Reply::Children2([].into_iter().collect(), Stat::default()));
+        harness.reply(3, 40, Reply::WatchAdded);
         let [of_data, of_children, recursive] = &mut calls;
         let (mut of_data, mut of_children, stream) =
             (of_data.watch(), of_children.watch(), recursive.stream());
-        desk.cut();
-        desk.connect();
-        assert_eq!(desk.sent().len(), 1);
-        desk.refuse_at(Xid::SET_WATCHES.0, 90, code);
+        harness.cut();
+        harness.connect();
+        assert_eq!(harness.sent().len(), 1);
+        harness.refuse_at(Xid::SET_WATCHES.0, 90, code);
         assert!(matches!(told(&mut of_data), Some(Err(Error::WatchRemoved(_)))), "{code}");
         assert!(matches!(told(&mut of_children), Some(Err(Error::WatchRemoved(_)))), "{code}");
         assert!(matches!(next(&stream), Some(WatchUpdate::Missed)), "{code}");
         assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))), "{code}");
-        assert_eq!((desk.state(), desk.shared.last_zxid()), (SessionState::Connected, Zxid(90)), "{code}");
-        desk.cut();
-        desk.connect();
-        assert_eq!(desk.sent(), [], "nothing is left to be set again");
+        assert_eq!(
+            (harness.state(), harness.shared.last_zxid()),
+            (SessionState::Connected, Zxid(90)),
+            "{code}"
+        );
+        harness.cut();
+        harness.connect();
+        assert_eq!(harness.sent(), [], "nothing is left to be set again");
     }
 }
 
 #[test]
 fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
     let long = |number: usize| format!("/{number:0>299}");
-    let mut desk = Desk::up();
+    let mut harness = Harness::up();
     let mut watches = Vec::new();
     for number in 0..10 {
-        let mut call = desk.call(get_watched(&long(number)));
-        desk.reply(number as i32 + 1, 40, data());
+        let mut call = harness.call(get_watched(&long(number)));
+        harness.reply(number as i32 + 1, 40, data());
         watches.push(call.watch());
     }
     // It may be watched, but a request to watch it again is longer.
-    let mut call = desk.call(get_watched(&format!("/{}", "x".repeat(970))));
-    desk.reply(11, 40, data());
+    let mut call = harness.call(get_watched(&format!("/{}", "x".repeat(970))));
+    harness.reply(11, 40, data());
     let mut longest = call.watch();
-    desk.cut();
-    desk.connect();
-    let frames = desk.frames();
+    harness.cut();
+    harness.connect();
+    let frames = harness.frames();
     assert_eq!(frames.len(), 4, "10 paths of 300 bytes, three in 1,000");
     assert!(frames.iter().all(|frame| frame.len() <= 1000));
     assert!(matches!(told(&mut longest), Some(Err(Error::WatchRemoved(_)))));
     for _ in 0..4 {
-        assert_eq!(desk.shared.last_zxid(), Zxid(40));
-        desk.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
+        assert_eq!(harness.shared.last_zxid(), Zxid(40));
+        harness.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
     }
-    assert_eq!(desk.shared.last_zxid(), Zxid(90));
+    assert_eq!(harness.shared.last_zxid(), Zxid(90));
 }
 
 #[test]
 fn removed_watches_tell_their_users() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut call = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let mut watch = call.watch();
-    let _remove = desk.call(remove("/a", 3));
-    desk.reply(2, 1, Reply::Empty);
+    let _remove = harness.call(remove("/a", 3));
+    harness.reply(2, 1, Reply::Empty);
     assert!(matches!(told(&mut watch), Some(Err(Error::WatchRemoved(_)))));
 }
 
 #[test]
 fn watches_do_not_hold_the_session_open() {
-    let mut desk = Desk::up();
-    let mut call = desk.call(get_watched("/a"));
-    desk.reply(1, 1, data());
+    let mut harness = Harness::up();
+    let mut call = harness.call(get_watched("/a"));
+    harness.reply(1, 1, data());
     let watch = call.watch();
-    drop(std::mem::replace(&mut desk.handles, mpsc::unbounded_channel().0));
-    assert!(matches!(desk.commands.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+    drop(std::mem::replace(&mut harness.handles, mpsc::unbounded_channel().0));
+    assert!(matches!(harness.commands.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
     drop(watch);
 }

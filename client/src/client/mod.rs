@@ -1,0 +1,182 @@
+//! The handle on a session.
+
+mod operations;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::sync::mpsc;
+use zoolet_proto::{OpCode, Request, SessionId, Zxid, path};
+
+use crate::call::{Command, PendingReply, Reply, Submission};
+use crate::context::ErrorContext;
+use crate::error::Error;
+use crate::options::{ConnectOptions, Connecting};
+use crate::state::{SessionState, SharedState, States};
+use crate::transport::IntoTransport;
+
+/// A session with a ZooKeeper server or ensemble. A handle is cheap to clone.
+///
+/// # One client is one session
+/// If the connection is lost, the client connects again and resumes the session: it restores identities and watches, then
+/// sends the requests that have waited. The session ends if the server expires it or refuses credentials, or if it is
+/// [closed](Client::close). Then every pending and later call fails with the error that says why; the client never opens
+/// a new session by itself. Dropping the last handle closes the session in the background; watches and replies alone do
+/// not keep it open.
+///
+/// # Calls
+/// A method returns a request that is not sent yet. `.await` sends it and waits for the reply. `.send()` sends it at once
+/// and returns the future of the reply, which pipelines requests. Requests are sent in the order of these calls, whatever
+/// the task, and are executed in that order. Dropping the future of a reply does not cancel the request.
+///
+/// # When the connection is lost
+/// A read in flight is sent again on the next connection, because it changes nothing; it fails after three losses. A write
+/// in flight fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] returns that its outcome is unknown. The
+/// next connection then begins with a `sync`, so that later reads show the write if it was executed. A read that was sent
+/// before the write may show it too, if it had to be sent again. Requests made without a connection wait for one, at most
+/// for the session timeout. The client never takes unreachable servers for an expiry: only the server decides that, and it
+/// may have been down itself.
+///
+/// # Errors of every call
+/// Besides the errors that a method names: `Refused` with `NoAuth` if an ACL forbids it, `InvalidPath`, `RequestTooLarge`,
+/// `ReplyTooLarge`, `ConnectionLoss`, `Timeout`, and `SessionExpired`, `AuthFailed` or `Closed` once the session is over.
+/// Names such as `NoNode` are codes, which [`Error::code`] returns.
+#[derive(Clone)]
+pub struct Client {
+    commands: mpsc::UnboundedSender<Command>,
+    pub(crate) shared: Arc<SharedState>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+impl Client {
+    pub(crate) fn new(
+        commands: mpsc::UnboundedSender<Command>,
+        shared: Arc<SharedState>,
+        runtime: runtime::Handle,
+    ) -> Self {
+        Self { commands, shared, runtime }
+    }
+
+    /// Opens a session with default [options](Client::options), to a connect string or through a closure; see
+    /// [`IntoTransport`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), zoolet_client::Error> {
+    /// let zk = zoolet_client::Client::connect("zk1:2181,zk2:2181/app").await?;
+    /// let created = zk.create("/greeting", "hello").await?;
+    /// let (data, stat) = zk.get_data(created.path).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ConnectOptions::connect`].
+    /// # Ordering and cancel safety
+    /// As [`ConnectOptions::connect`].
+    pub fn connect(target: impl IntoTransport) -> Connecting {
+        Self::options().connect(target)
+    }
+
+    /// The options of a session, at their defaults.
+    pub fn options() -> ConnectOptions {
+        ConnectOptions::default()
+    }
+
+    /// Closes the session after everything sent so far. Its ephemerals are deleted, and later calls fail with `Closed`.
+    ///
+    /// # Errors
+    /// `ConnectionLoss` if the server does not confirm it within two thirds of the session timeout, or before the runtime
+    /// that drives the session is gone. The server then expires the session by itself.
+    /// # Ordering and cancel safety
+    /// The close is in progress when this returns the future, and dropping the future does not cancel it. If the session is
+    /// closing already, the outcome is the same; if it is over, the result is `Ok` at once.
+    pub fn close(&self) -> Reply<()> {
+        let (reply_to, pending) = PendingReply::channel(OpCode::CloseSession);
+        // If the driver is gone, the session is over and its state says why.
+        let _ = self.commands.send(Command::Close(reply_to));
+        Reply::new(pending, |outcome| match outcome {
+            Ok(_) | Err(Error::Closed(_)) => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// The present state of the session.
+    pub fn state(&self) -> SessionState {
+        self.shared.state()
+    }
+
+    /// The states of the session from now on, without gaps; the first is the present one.
+    pub fn states(&self) -> States {
+        self.shared.states()
+    }
+
+    /// Waits until the session is over and returns its final state.
+    ///
+    /// # Ordering and cancel safety
+    /// Dropping the future has no effect.
+    pub async fn ended(&self) -> SessionState {
+        self.shared.wait_for(SessionState::is_final).await
+    }
+
+    /// The id of the session, as in [`Stat::ephemeral_owner`](crate::Stat::ephemeral_owner).
+    pub fn session_id(&self) -> SessionId {
+        self.shared.session_id()
+    }
+
+    /// The session timeout that the server granted on the latest connection.
+    pub fn session_timeout(&self) -> Duration {
+        self.shared.session_timeout()
+    }
+
+    /// The highest zxid in a reply to this session.
+    pub fn last_zxid(&self) -> Zxid {
+        self.shared.last_zxid()
+    }
+
+    /// Checks `path` and returns it as the server sees it.
+    pub(crate) fn checked_path(
+        &self,
+        operation: &'static str,
+        path: String,
+        sequential: bool,
+    ) -> Result<String, Error> {
+        let check = match sequential {
+            // The rules apply to the path with its number.
+            true => path::validate(&format!("{path}1")),
+            false => path::validate(&path),
+        };
+        match check {
+            Ok(()) if sequential => Ok(self.shared.chroot.join_prefix(path)),
+            Ok(()) => Ok(self.shared.chroot.join(path)),
+            Err(reason) => Err(Error::InvalidPath { context: ErrorContext::local(operation, path), reason }),
+        }
+    }
+
+    pub(crate) fn submit(&self, request: Request, timeout: Option<Duration>) -> PendingReply {
+        let (reply_to, pending) = PendingReply::channel(request.op());
+        // Reading the clock is not free, so only calls with a deadline do it.
+        let timeout = timeout.or(self.shared.request_timeout);
+        let deadline = timeout.and_then(|timeout| {
+            // Under tokio's paused time, the clock is that of the session's runtime.
+            let _entered = self.runtime.enter();
+            self.shared.clock.now().checked_add(timeout)
+        });
+        let hold = self.shared.clock.hold();
+        let call = Submission { request, reply_to, deadline, losses: 0, hold };
+        match self.commands.send(Command::Submit(call)) {
+            Ok(()) => pending,
+            Err(mpsc::error::SendError(command)) => {
+                let Command::Submit(call) = command else { return pending };
+                let context = ErrorContext::of(&call.request, false, &self.shared.chroot);
+                PendingReply::Failed(Some(self.state().error(context)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("session", &self.session_id()).field("state", &self.state()).finish()
+    }
+}
