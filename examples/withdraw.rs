@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use zoolet::Client;
-use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{OpCode, TestServer, op};
 
 /// Reads, decides, and returns the writes. It has no other effect, as it may run more than once.
@@ -18,7 +18,7 @@ async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
     Ok(txn.set_data("/accounts/ann", left.to_string()).done(left.to_string()))
 }
 
-async fn withdraw(zk: &Client, ticket: &Ticket, amount: u64) -> Result<Outcome, TicketError> {
+async fn withdraw(zk: &Client, ticket: &Ticket, amount: u64) -> Result<TicketOutcome, TicketError> {
     let tickets = Tickets::new(zk, "/idem/withdrawals");
     tickets.run(ticket, format!("take {amount}"), |txn| take(txn, amount)).await
 }
@@ -28,8 +28,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = TestServer::builder().znode("/accounts/ann", "100").start().await?;
     let zk = server.client().await;
 
-    // Created before the first attempt, and stored with the order.
-    let ticket = Tickets::new(&zk, "/idem/withdrawals").draw();
+    // Generated before the first attempt, and stored with the order.
+    let ticket = Tickets::new(&zk, "/idem/withdrawals").generate();
     println!("ticket {ticket}: {:?}", Tickets::new(&zk, "/idem/withdrawals").outcome(&ticket).await?);
 
     // The withdrawal is executed, but its reply is lost with the connection, so it is retried automatically. This is the second

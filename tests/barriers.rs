@@ -19,7 +19,7 @@ use rounds::{PATH, check_rounds, is_clean};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use zoolet::Client;
-use zoolet::recipes::{Barrier, BarrierError, DoubleBarrier, Inside};
+use zoolet::recipes::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
 use zoolet::testing::{TestServer, request};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
@@ -230,7 +230,7 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
     }
 }
 
-fn enter(client: &Client) -> JoinHandle<Result<Inside, BarrierError>> {
+fn enter(client: &Client) -> JoinHandle<Result<BarrierGuard, BarrierError>> {
     let barrier = DoubleBarrier::new(client, PATH, 2);
     tokio::spawn(async move { barrier.enter().await })
 }

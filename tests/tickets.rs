@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mishap::{Fate, ReplyFault, at_every_request, suffer};
-use zoolet::recipes::{Begun, Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{Decision, Started, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, Lock};
 
@@ -33,11 +33,11 @@ async fn take_30(mut txn: TicketTxn) -> Result<Decision, WorkError> {
     Ok(txn.set_data(ANN, left.to_string()).done(left.to_string()))
 }
 
-async fn withdraw(client: Client, ticket: Ticket) -> Result<Outcome, TicketError> {
+async fn withdraw(client: Client, ticket: Ticket) -> Result<TicketOutcome, TicketError> {
     Tickets::new(&client, SCOPE).run(&ticket, "take 30", take_30).await
 }
 
-async fn withdraw_under_lock(client: Client, ticket: Ticket) -> Result<Outcome, TicketError> {
+async fn withdraw_under_lock(client: Client, ticket: Ticket) -> Result<TicketOutcome, TicketError> {
     let guard = match Lock::new(&client, LOCK).acquire().await {
         Ok(guard) => guard,
         Err(error) => panic!("the lock comes before the fault: {error}"),
@@ -47,7 +47,7 @@ async fn withdraw_under_lock(client: Client, ticket: Ticket) -> Result<Outcome, 
 
 /// A ticket that was drawn by somebody who has gone.
 async fn drawn(zk: &TestServer) -> Ticket {
-    Tickets::new(&zk.client().await, SCOPE).draw()
+    Tickets::new(&zk.client().await, SCOPE).generate()
 }
 
 /// A ticket that was drawn so long ago. It is its name that says so.
@@ -65,7 +65,7 @@ fn records(zk: &TestServer) -> Vec<String> {
 }
 
 /// Asks again by another client, which settles it.
-async fn is_done_once(zk: &TestServer, ticket: Ticket, fate: Fate<Outcome, TicketError>, case: &str) {
+async fn is_done_once(zk: &TestServer, ticket: Ticket, fate: Fate<TicketOutcome, TicketError>, case: &str) {
     let client = zk.client().await;
     let settled = zk.pass_time_until(withdraw(client.clone(), ticket)).await.unwrap();
     let settled = settled.unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -173,21 +173,21 @@ impl Store {
 }
 
 async fn pay(client: Client, guard: zoolet::Guard, store: Store, ticket: Ticket) -> Result<(), TicketError> {
-    let running = match Tickets::new(&client, SCOPE).begin(&guard, &ticket, "pay 30").await? {
-        Begun::Settled(_) => return Ok(()),
-        Begun::Started(running) => {
-            store.pay(running.token().get(), ticket);
-            running
+    let in_progress = match Tickets::new(&client, SCOPE).begin(&guard, &ticket, "pay 30").await? {
+        Started::Settled(_) => return Ok(()),
+        Started::New(in_progress) => {
+            store.pay(in_progress.token().get(), ticket);
+            in_progress
         }
-        Begun::Unfinished(running) => {
-            let token = running.token().get();
+        Started::Unfinished(in_progress) => {
+            let token = in_progress.token().get();
             if !store.has(token, ticket) {
                 store.pay(token, ticket);
             }
-            running
+            in_progress
         }
     };
-    running.finish("paid").await.map(drop)
+    in_progress.finish("paid").await.map(drop)
 }
 
 async fn is_paid_once(zk: &TestServer, store: &Store, ticket: Ticket, case: &str) {
@@ -234,7 +234,7 @@ async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
         let gone = zk.client().await;
         let guard = Lock::new(&gone, LOCK).acquire().await.unwrap();
         let begun = Tickets::new(&gone, SCOPE).begin(&guard, &ticket, "pay 30").await.unwrap();
-        assert!(matches!(begun, Begun::Started(_)));
+        assert!(matches!(begun, Started::New(_)));
         drop(begun);
         guard.release().await.unwrap();
 
@@ -284,7 +284,8 @@ async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_
         assert_eq!(zk.children(SCOPE), ["pending"], "{case}");
         for ticket in [ticket, old] {
             let error = withdraw(late.clone(), ticket).await.unwrap_err();
-            let refused = matches!(error, TicketError::Collected { floor, .. } if floor == collected.floor);
+            let refused =
+                matches!(error, TicketError::Collected { watermark, .. } if watermark == collected.watermark);
             assert!(refused, "{case}: {error}");
         }
         assert_eq!(zk.get(ANN).unwrap().text(), "70", "{case}");
@@ -329,7 +330,7 @@ async fn unknown_a_reply_that_is_always_lost_is_told_and_the_next_run_tells_the_
     let zk = test_server().await;
     let (client, ticket) = (zk.client().await, drawn(&zk).await);
     let tickets = Tickets::new(&client, SCOPE);
-    tickets.run(&tickets.draw(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
+    tickets.run(&tickets.generate(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
     let fault = zk.faults().on(op(OpCode::Multi)).drop_request().unwrap();
     let began = zk.clock().now();
     let error = zk.pass_time_until(withdraw(client.clone(), ticket)).await.unwrap().unwrap_err();

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 
 use crate::client::Client;
+pub use crate::op::MissingParents;
 
 /// The clock, runtime, random numbers and lease of a session.
 pub trait ClientExt {

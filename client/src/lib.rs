@@ -44,8 +44,6 @@ pub use client::Client;
 pub use context::ErrorContext;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
-#[doc(hidden)]
-pub use op::MissingParents;
 pub use op::{
     Create, CreateWithParents, Created, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData,
 };

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture, pending};
-use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,89 +11,95 @@ use tokio::sync::oneshot;
 use zoolet_client::SessionState;
 use zoolet_client::internal::ClientExt as _;
 
-use crate::claim::{Notice, own};
-use crate::contender::{Entrant, Entry};
+use crate::claim::order::ahead_of;
+use crate::claim::permits::{PermitClaim, PermitPlan};
+use crate::claim::queue_entry::{QueueEntry, QueuePlan};
+use crate::claim::single_node::SingleNodeClaim;
+use crate::claim::{QueuedCallback, life};
+use crate::config::LockConfig;
 use crate::error::LockError;
-use crate::guard::{Guard, LostReason};
-use crate::permits::{PermitPlan, Permits};
-use crate::queue::in_the_way;
-use crate::setup::Setup;
-use crate::single::Single;
+use crate::guard::Guard;
+use crate::state::LostReason;
 
 /// How a lock is won.
 #[derive(Debug, Clone)]
 pub(crate) enum Plan {
     /// By the queue of a directory, or of several.
-    Queue(Entry),
-    /// By creating a znode, with so many who may be in front.
-    Single(Option<usize>),
-    /// By a queue in which the first waits for permits.
+    Queue(QueuePlan),
+    /// By creating a znode; the number is how many contenders may be in the way.
+    SingleNode(Option<usize>),
+    /// By a queue whose first member waits for permits.
     Permits(PermitPlan),
 }
 
-/// An acquisition that has not begun; from [`Lock::acquire`](crate::Lock::acquire) and its like. `.await` begins it and
+/// An acquisition that has not begun; from [`Lock::acquire`](crate::Lock::acquire) and the like. `.await` begins it and
 /// waits for the guard.
 ///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use zoolet_recipes::{Lock, LockError};
+/// # async fn example(lock: Lock) -> Result<(), LockError> {
+/// let guard = lock
+///     .acquire()
+///     .data("worker 7")
+///     .timeout(Duration::from_secs(5))
+///     .on_queued(|ahead| println!("{ahead} in front"))
+///     .await?;
+/// # drop(guard); Ok(()) }
+/// ```
+///
 /// # Errors
-/// [`LockError`] says of each what to do. Nothing is left behind.
+/// The documentation of each [`LockError`] says what to do. Nothing is left behind.
 /// # Cancel safety
 /// Dropping the future at any time gives up the place in the queue, or the lock if it was won meanwhile, in the
 /// background: no znode and no watch is left.
 /// # Panics
-/// When awaited outside of a tokio runtime.
+/// If it is awaited outside a tokio runtime.
 #[must_use = "an acquisition begins when it is awaited"]
 pub struct Acquire<G = Guard> {
-    setup: Arc<Setup>,
+    config: Arc<LockConfig>,
     plan: Plan,
     data: Bytes,
     timeout: Option<Duration>,
     confirmed: bool,
-    on_queued: Option<Notice>,
-    guard: PhantomData<fn() -> G>,
+    on_queued: Option<QueuedCallback>,
+    wrap: fn(Guard) -> G,
 }
 
 impl<G> Acquire<G> {
-    pub(crate) fn new(setup: Arc<Setup>, plan: Plan) -> Self {
-        Self {
-            setup,
-            plan,
-            data: Bytes::new(),
-            timeout: None,
-            confirmed: false,
-            on_queued: None,
-            guard: PhantomData,
-        }
+    pub(crate) fn new(config: &Arc<LockConfig>, plan: Plan, wrap: fn(Guard) -> G) -> Self {
+        let (config, data) = (Arc::clone(config), Bytes::new());
+        Self { config, plan, data, timeout: None, confirmed: false, on_queued: None, wrap }
     }
 
-    /// What stands in the znode of the contender, for others to see. Default: nothing.
+    /// The data of the contender's znode, for others to see. Default: empty.
     pub fn data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = data.into();
         self
     }
 
-    /// Gives up after `timeout`, counted from the first poll by the client's clock, with [`LockError::Timeout`].
+    /// Fails with [`LockError::Timeout`] after `timeout`, counted from the first poll by the client's clock.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Asks the ensemble once more, by a write, before the guard is given: a grant that rests on a read alone may be
-    /// old news by then.
+    /// Confirms the grant by a write before the guard is returned. Without it a grant rests on a read, which may be stale.
     pub fn confirmed(mut self) -> Self {
         self.confirmed = true;
         self
     }
 
-    /// Calls `notice` with the number of contenders in the way, once, if the lock is not free.
-    pub fn on_queued(mut self, notice: impl FnOnce(usize) + Send + 'static) -> Self {
-        self.on_queued = Some(Box::new(notice));
+    /// Calls `callback` once with the number of contenders in the way, if the lock is not free.
+    pub fn on_queued(mut self, callback: impl FnOnce(usize) + Send + 'static) -> Self {
+        self.on_queued = Some(Box::new(callback));
         self
     }
 
-    async fn run(self) -> Result<Guard, LockError> {
-        let Self { setup, plan, data, timeout, confirmed, on_queued, guard: _ } = self;
-        let dir = setup.dir.clone();
-        let clock = setup.client.clock().clone();
+    async fn run(self) -> Result<G, LockError> {
+        let Self { config, plan, data, timeout, confirmed, on_queued, wrap } = self;
+        let dir = config.label.clone();
+        let clock = config.client.clock().clone();
         let deadline = timeout.and_then(|timeout| clock.now().checked_add(timeout));
         let mut deadline = pin!(async {
             match deadline {
@@ -102,103 +107,108 @@ impl<G> Acquire<G> {
                 None => pending().await,
             }
         });
-        let (give, mut given) = oneshot::channel();
-        // Called by whoever waits, not by the claim's task: a panic in it must not keep that from cleaning up.
-        let (tell, told) = oneshot::channel();
-        let mut told = on_queued.map(|notice| (notice, told));
-        let queued = told.is_some().then(|| -> Notice { Box::new(|ahead| _ = tell.send(ahead)) });
-        // A task of its own, so that what was begun is brought to an end whatever becomes of this future; and with the runtime
-        // of the session, as what is left behind goes with that. The claim is named here, so that contenders are named in
-        // the order in which they were asked for.
-        let runtime = setup.client.runtime().clone();
+        let (sender, mut guard) = oneshot::channel();
+        // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
+        let (report, reported) = oneshot::channel();
+        let mut callback = on_queued.map(|callback| (callback, reported));
+        let queued =
+            callback.is_some().then(|| -> QueuedCallback { Box::new(|ahead| _ = report.send(ahead)) });
+        // A task of its own, so that everything is completed or undone even if this future is dropped; on the runtime of the
+        // session, because what is left goes with the session. The claim generates its name here, so that contenders
+        // are named in the order of the calls.
+        let runtime = config.client.runtime().clone();
         match plan {
-            Plan::Queue(entry) => {
-                runtime.spawn(own(Entrant::new(setup, entry, data), confirmed, queued, give))
+            Plan::Queue(plan) => {
+                runtime.spawn(life::run(QueueEntry::new(config, plan, data), confirmed, queued, sender))
             }
-            Plan::Single(limit) => {
-                runtime.spawn(own(Single::new(setup, data, limit), confirmed, queued, give))
+            Plan::SingleNode(limit) => {
+                runtime.spawn(life::run(SingleNodeClaim::new(config, data, limit), confirmed, queued, sender))
             }
             Plan::Permits(plan) => {
-                runtime.spawn(own(Permits::new(setup, plan, data), confirmed, queued, give))
+                runtime.spawn(life::run(PermitClaim::new(config, plan, data), confirmed, queued, sender))
             }
         };
         let outcome = loop {
             tokio::select! {
                 biased;
-                (notice, ahead) = heard(&mut told) => notice(ahead),
-                outcome = &mut given => break outcome,
+                (callback, ahead) = queued_behind(&mut callback) => callback(ahead),
+                outcome = &mut guard => break outcome,
                 () = &mut deadline => {
-                    // A guard that came at the last moment is as good as one that came before.
-                    given.close();
-                    return given.try_recv().unwrap_or(Err(LockError::Timeout { dir }));
+                    // A guard that arrives at the last moment is as good as an earlier one.
+                    guard.close();
+                    return guard.try_recv().unwrap_or(Err(LockError::Timeout { dir })).map(wrap);
                 }
             }
         };
-        // A task that is gone without a word went with its runtime, and so did the session.
+        // If the task is gone without an outcome, its runtime was shut down, and the session with it.
         let (reason, may_have_applied) = (LostReason::SessionClosed, false);
-        outcome.unwrap_or(Err(LockError::SessionOver { dir, reason, may_have_applied }))
+        outcome.unwrap_or(Err(LockError::SessionOver { dir, reason, may_have_applied })).map(wrap)
     }
 }
 
-/// Waits until there is something to call, which is once at most; the number is what it is to be called with.
-async fn heard(told: &mut Option<(Notice, oneshot::Receiver<usize>)>) -> (Notice, usize) {
-    let ahead = match told {
+/// Waits until the claim reports that it waits, which happens at most once: the callback, and how many are in the way.
+async fn queued_behind(
+    callback: &mut Option<(QueuedCallback, oneshot::Receiver<usize>)>,
+) -> (QueuedCallback, usize) {
+    let ahead = match callback {
         Some((_, ahead)) => ahead.await.ok(),
         None => None,
     };
-    match (ahead, told.take()) {
-        (Some(ahead), Some((notice, _))) => (notice, ahead),
-        // The lock was free, or nobody asks.
+    match (ahead, callback.take()) {
+        (Some(ahead), Some((callback, _))) => (callback, ahead),
+        // The lock was free, or there is no callback.
         _ => pending().await,
     }
 }
 
-impl<G: From<Guard> + 'static> IntoFuture for Acquire<G> {
+impl<G: 'static> IntoFuture for Acquire<G> {
     type Output = Result<G, LockError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.run().await.map(G::from) })
+        Box::pin(self.run())
     }
 }
 
 /// Takes a lock if it is free, without queueing for it; `None` otherwise.
-pub(crate) async fn attempt<G: From<Guard> + 'static>(
-    setup: &Arc<Setup>,
+pub(crate) async fn attempt<G: 'static>(
+    config: &Arc<LockConfig>,
     mut plan: Plan,
+    wrap: fn(Guard) -> G,
 ) -> Result<Option<G>, LockError> {
-    if setup.client.state() == SessionState::ConnectedReadOnly {
-        // What it sees there may be old, and it would wait for a server that takes writes. This is refused at once.
-        setup.client.sync(&setup.dir).await.map_err(|error| setup.error(error))?;
+    if config.client.state() == SessionState::ConnectedReadOnly {
+        // A read may be stale there, and an acquisition would wait for a server that takes writes. A sync is refused at
+        // once.
+        config.client.sync(config.dir()).await.map_err(|error| config.error(error))?;
     }
-    if !looks_free(setup, &plan).await? {
+    if !looks_free(config, &plan).await? {
         return Ok(None);
     }
-    // Whoever came in between is in front, so nobody at all may be.
+    // A contender that came meanwhile is in front, so none may be in the way.
     match &mut plan {
-        Plan::Queue(entry) => entry.limit = Some(0),
-        Plan::Single(limit) => *limit = Some(0),
-        Plan::Permits(permits) => permits.limit = Some(0),
+        Plan::Queue(plan) => plan.limit = Some(0),
+        Plan::SingleNode(limit) => *limit = Some(0),
+        Plan::Permits(plan) => plan.limit = Some(0),
     }
-    match Acquire::new(Arc::clone(setup), plan).await {
+    match Acquire::new(config, plan, wrap).await {
         Ok(guard) => Ok(Some(guard)),
         Err(LockError::QueueFull { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// What a read says: it may be old, by which a lock that was just released may not look free.
-async fn looks_free(setup: &Setup, plan: &Plan) -> Result<bool, LockError> {
-    let entry = match plan {
-        Plan::Queue(entry) => entry,
-        Plan::Single(_) => return Ok(setup.stat(&setup.dir).await?.is_none()),
-        Plan::Permits(permits) => return permits.looks_free(setup).await,
+/// Whether the lock is free, by a read. It may be stale, so that a lock that was just released does not look free.
+async fn looks_free(config: &LockConfig, plan: &Plan) -> Result<bool, LockError> {
+    let plan = match plan {
+        Plan::Queue(plan) => plan,
+        Plan::SingleNode(_) => return Ok(config.stat(config.dir()).await?.is_none()),
+        Plan::Permits(plan) => return plan.looks_free(config).await,
     };
     let mut seen = "";
-    for (dir, _) in &entry.places {
+    for (dir, _) in &plan.dirs {
         if std::mem::replace(&mut seen, dir) != dir {
-            let queue = setup.queue(dir, setup.list(dir).await?).await?;
-            if in_the_way(&queue, queue.len(), entry.role).next().is_some() {
+            let queue = config.queue(dir, config.list(dir).await?).await?;
+            if ahead_of(&queue, queue.len(), plan.mode).next().is_some() {
                 return Ok(false);
             }
         }
@@ -209,7 +219,7 @@ async fn looks_free(setup: &Setup, plan: &Plan) -> Result<bool, LockError> {
 impl<G> fmt::Debug for Acquire<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire")
-            .field("setup", &self.setup)
+            .field("config", &self.config)
             .field("plan", &self.plan)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()

@@ -1,7 +1,6 @@
-//! [`Election`]: one leader at a time, whom everybody can see.
+//! [`Election`]: one leader at a time, visible to everybody.
 
 use std::future::poll_fn;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,36 +9,47 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, SessionId};
+use zoolet_client::{Client, Error, ErrorCode, EventType, SessionId};
 
 use crate::acquire::{Acquire, Plan};
-use crate::builder::LockBuilder;
-use crate::contender::{Entry, Waiting};
+use crate::claim::names::LATCH;
+use crate::claim::queue_entry::QueuePlan;
+use crate::config::{LockBuilder, LockConfig};
+use crate::contender::{Contender, contenders};
 use crate::error::LockError;
-use crate::guard::{FencingToken, Guard, Released};
-use crate::lock::{Contender, contenders};
-use crate::name::LATCH;
-use crate::queue::{Role, child};
-use crate::setup::Setup;
+use crate::guard::{Guard, typed_guard};
+use crate::path::child;
+use crate::state::FencingToken;
 
-/// An election: candidates queue, the first is the leader until it resigns or its session ends.
+/// An election: candidates queue, and the first is the leader until it resigns or its session ends.
 ///
-/// Its names are those of Curator's `LeaderLatch`, so that both may stand for the same office.
+/// The names are those of Curator's `LeaderLatch`, so that both may campaign in the same directory.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_recipes::LockError> {
+/// let election = zoolet_recipes::Election::new(&zk, "/election");
+/// let leadership = election.campaign("10.0.0.7:80").await?;
+/// leadership.fenced().set_data("/plan", "v2").commit().await?;
+/// leadership.resign().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Election {
-    pub(crate) setup: Arc<Setup>,
+    config: Arc<LockConfig>,
 }
 
-/// An office that is held. Everything else is that of a [`Guard`].
+/// The leadership of an [`Election`]. Dereferences to a [`Guard`].
 #[derive(Debug)]
 #[must_use = "the leader resigns when this is dropped"]
 pub struct Leadership(Guard);
 
-/// Who leads, as [`Election::observe`] tells.
+typed_guard!(Leadership, resign);
+
+/// The leader, as [`Election::observe`] reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// What the leader said of itself when it campaigned.
+    /// The data that the leader campaigned with, or has set since.
     pub data: Bytes,
     /// The path of its znode.
     pub path: String,
@@ -57,83 +67,68 @@ impl Election {
 
     /// Settings for the election whose candidates queue in `dir`.
     pub fn builder(client: &Client, dir: impl Into<String>) -> LockBuilder<Election> {
-        LockBuilder { lock: Self { setup: Arc::new(Setup::new(client, dir)) } }
+        LockBuilder::new(LockConfig::new(client, vec![dir.into()]), |config| Self { config })
     }
 
-    /// Stands for election and waits to be the leader. `data` is what others see of this candidate, such as where it is
-    /// reached; Curator takes it for the id of the participant.
+    /// Becomes a candidate and waits to be the leader. `data` is what others see of this candidate, such as its address;
+    /// Curator takes it for the id of the participant.
     pub fn campaign(&self, data: impl Into<Bytes>) -> Acquire<Leadership> {
-        let entry = Entry {
-            places: vec![(self.setup.dir.clone(), LATCH)],
-            role: Role::Exclusive,
-            waiting: Waiting::ForNearest,
-            limit: self.setup.max_queue,
-        };
-        Acquire::new(Arc::clone(&self.setup), Plan::Queue(entry)).data(data)
+        let dirs = vec![(self.config.dir().to_owned(), LATCH)];
+        let plan = QueuePlan::exclusive(&self.config, dirs);
+        Acquire::new(&self.config, Plan::Queue(plan), Leadership).data(data)
     }
 
-    /// Tells who leads, and whenever that changes; `None` while nobody does. Of changes that follow each other quickly
-    /// the later may be told alone. What it tells may be over when it is read: only the leader's own
-    /// [`fenced`](Guard::fenced) writes are sure.
+    /// Reports the leader, and every change; `None` while there is none. If changes follow each other quickly, only the
+    /// latest may be reported. A report may be out of date when it is read; only the leader's own
+    /// [`fenced`](Guard::fenced) writes are certain.
+    ///
+    /// ```no_run
+    /// # async fn example(election: zoolet_recipes::Election) -> Result<(), zoolet_recipes::LockError> {
+    /// let mut leaders = election.observe();
+    /// while let Some(leader) = leaders.next().await {
+    ///     println!("{:?}", leader?);
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Ordering and cancel safety
-    /// Leaders come in the order of their tokens. Ends with an error that nothing can be done about, such as the end of the
-    /// session. Dropping it takes its watches back.
+    /// Leaders come in the order of their tokens. Ends with an error that a retry does not change, such as the end of the
+    /// session. Dropping it removes its watches.
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn observe(&self) -> Leaders {
-        let (told, next) = mpsc::channel(1);
-        let setup = Arc::clone(&self.setup);
-        setup.client.runtime().clone().spawn(async move {
-            let over = tokio::select! {
+        let (leaders, receiver) = mpsc::channel(1);
+        let config = Arc::clone(&self.config);
+        config.client.runtime().clone().spawn(async move {
+            let mut observer = Observer { config: &config, leaders: &leaders, last: None };
+            let error = tokio::select! {
                 biased;
-                () = told.closed() => return,
-                over = follow(&setup, &told) => over,
+                () = leaders.closed() => return,
+                error = observer.run() => error,
             };
-            if let Err(error) = over {
-                let _ = told.send(Err(error)).await;
+            if let Err(error) = error {
+                let _ = leaders.send(Err(error)).await;
             }
         });
-        Leaders(next)
+        Leaders(receiver)
     }
 
-    /// The leader and the candidates behind it, in the order in which they come to lead.
+    /// The leader and the candidates after it, in the order in which they come to lead.
     ///
     /// # Errors
     /// As of [`Lock::contenders`](crate::Lock::contenders).
     pub async fn contenders(&self) -> Result<Vec<Contender>, LockError> {
-        contenders(&self.setup, &self.setup.dir).await
+        contenders(&self.config, self.config.dir()).await
     }
 }
 
-impl Leadership {
-    /// Lets the next candidate lead, and waits until this one does not any more; see [`Guard::release`].
-    pub fn resign(self) -> impl Future<Output = Result<Released, LockError>> + Send + 'static + use<> {
-        self.0.release()
-    }
-}
-
-impl From<Guard> for Leadership {
-    fn from(guard: Guard) -> Self {
-        Self(guard)
-    }
-}
-
-impl Deref for Leadership {
-    type Target = Guard;
-
-    fn deref(&self) -> &Guard {
-        &self.0
-    }
-}
-
-/// Who leads, one after the other; from [`Election::observe`]. A [`Stream`].
+/// The leaders, one after the other; from [`Election::observe`]. A [`Stream`].
 #[derive(Debug)]
 #[must_use = "nothing is watched once this is dropped"]
 pub struct Leaders(mpsc::Receiver<Result<Option<Leader>, LockError>>);
 
 impl Leaders {
-    /// The next change; at first what is so now. `None` behind an error.
+    /// The current leader at first, then the next change. `None` after an error.
     ///
     /// # Errors
     /// [`LockError::SessionOver`], [`LockError::NoAuth`], [`LockError::Client`].
@@ -152,82 +147,75 @@ impl Stream for Leaders {
     }
 }
 
-type Told = mpsc::Sender<Result<Option<Leader>, LockError>>;
-
-/// Tells every leader, until there is an error.
-async fn follow(setup: &Setup, told: &Told) -> Result<(), LockError> {
-    let mut last = None;
-    loop {
-        let queue = setup.queue(&setup.dir, setup.list(&setup.dir).await?).await?;
-        match queue.first() {
-            Some(first) => follow_leader(setup, &child(&setup.dir, &first.name), &mut last, told).await?,
-            None => follow_vacancy(setup, &mut last, told).await?,
-        }
-    }
+/// The task of [`Election::observe`].
+struct Observer<'o> {
+    config: &'o LockConfig,
+    leaders: &'o mpsc::Sender<Result<Option<Leader>, LockError>>,
+    /// The latest report.
+    last: Option<Option<Leader>>,
 }
 
-/// Tells of a leader and what it says of itself, until it is gone.
-async fn follow_leader(
-    setup: &Setup,
-    path: &str,
-    last: &mut Option<Option<Leader>>,
-    told: &Told,
-) -> Result<(), LockError> {
-    loop {
-        let (data, stat, watch) = match setup.client.get_data(path).watch().await {
-            Ok(read) => read,
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-            Err(error) => {
-                setup.retry(error).await?;
-                continue;
+impl Observer<'_> {
+    /// Reports every leader, until there is an error.
+    async fn run(&mut self) -> Result<(), LockError> {
+        let (config, dir) = (self.config, self.config.dir());
+        loop {
+            let queue = config.queue(dir, config.list(dir).await?).await?;
+            match queue.first() {
+                Some(first) => self.follow_leader(&child(dir, &first.name)).await?,
+                None => self.follow_vacancy().await?,
             }
+        }
+    }
+
+    /// Reports a leader and its data, until it is gone.
+    async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
+        let config = self.config;
+        loop {
+            let (data, stat, watch) = match config.ask(|| config.client.get_data(path).watch().send()).await {
+                Ok(read) => read,
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                Err(error) => return Err(config.error(error)),
+            };
+            let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
+            self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;
+            match watch.changed().await {
+                Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
+                Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                Err(error) => return Err(config.error(error)),
+            }
+        }
+    }
+
+    /// Waits for a candidate while there is none.
+    async fn follow_vacancy(&mut self) -> Result<(), LockError> {
+        self.report(None).await;
+        let (config, dir) = (self.config, self.config.dir());
+        let watch = match config.client.get_children(dir).watch().await {
+            Ok((names, _, watch)) => match config.queue(dir, names).await?.is_empty() {
+                true => watch,
+                false => return Ok(()),
+            },
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                match config.client.exists(dir).watch().await {
+                    Ok((None, watch)) => watch,
+                    Ok((Some(_), _)) => return Ok(()),
+                    Err(error) => return config.retry(error).await,
+                }
+            }
+            Err(error) => return config.retry(error).await,
         };
-        let leader = Leader {
-            data,
-            path: path.to_owned(),
-            session: stat.ephemeral_owner,
-            token: FencingToken::new(stat.czxid),
-        };
-        tell(Some(leader), last, told).await;
         match watch.changed().await {
-            Ok(event) if event.kind == zoolet_client::EventType::NodeDeleted => return Ok(()),
-            Ok(_) | Err(Error::WatchRemoved(_)) => {}
-            Err(error) => return Err(setup.error(error)),
+            Ok(_) | Err(Error::WatchRemoved(_)) => Ok(()),
+            Err(error) => Err(config.error(error)),
         }
     }
-}
 
-/// Waits for a candidate where there is none.
-async fn follow_vacancy(
-    setup: &Setup,
-    last: &mut Option<Option<Leader>>,
-    told: &Told,
-) -> Result<(), LockError> {
-    tell(None, last, told).await;
-    let watch = match setup.client.get_children(&setup.dir).watch().await {
-        Ok((names, _, watch)) => match setup.queue(&setup.dir, names).await?.is_empty() {
-            true => watch,
-            false => return Ok(()),
-        },
-        Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-            match setup.client.exists(&setup.dir).watch().await {
-                Ok((None, watch)) => watch,
-                Ok((Some(_), _)) => return Ok(()),
-                Err(error) => return setup.retry(error).await,
-            }
+    /// Reports the leader if it is another one than before, or has other data.
+    async fn report(&mut self, leader: Option<Leader>) {
+        if self.last.as_ref() != Some(&leader) {
+            self.last = Some(leader.clone());
+            let _ = self.leaders.send(Ok(leader)).await;
         }
-        Err(error) => return setup.retry(error).await,
-    };
-    match watch.changed().await {
-        Ok(_) | Err(Error::WatchRemoved(_)) => Ok(()),
-        Err(error) => Err(setup.error(error)),
-    }
-}
-
-/// Tells it if it is news.
-async fn tell(leader: Option<Leader>, last: &mut Option<Option<Leader>>, told: &Told) {
-    if last.as_ref() != Some(&leader) {
-        *last = Some(leader.clone());
-        let _ = told.send(Ok(leader)).await;
     }
 }

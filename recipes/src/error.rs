@@ -1,35 +1,35 @@
-//! Why a lock was not acquired, or a guard could not do what it was asked.
+//! [`LockError`].
 
 use zoolet_client::{Error, ErrorCode};
 
-use crate::guard::LostReason;
+use crate::state::LostReason;
 
-/// Why a lock was not acquired, or a guard could not do what it was asked.
+/// Why a lock was not acquired, or an operation of a guard failed.
 ///
-/// When acquiring fails, nothing is left behind: the znode is deleted in the background, or goes with the session if that
+/// A failed acquisition leaves nothing behind: the znode is deleted in the background, or removed with the session if that
 /// is over.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The time was up. Try again later, or with more time; somebody else holds the lock.
+    /// The timeout has elapsed; somebody else holds the lock. Try again later, or with a longer timeout.
     #[error("lock {dir}: not acquired in time")]
     Timeout {
         /// The directory of the lock.
         dir: String,
     },
-    /// The session is over, and every lock of it. Open a new client and start over.
+    /// The session is over, and so is every lock of it. Open a new client and start over.
     #[error("lock {dir}: the session is over: {reason}")]
     SessionOver {
         /// The directory of the lock.
         dir: String,
         /// How it ended.
         reason: LostReason,
-        /// Whether it ended while a write was under way, whose outcome is unknown by that. It matters to a
-        /// [fenced](crate::Guard::fenced) write; what the lock itself writes goes with the session.
+        /// Whether it ended while a write was in flight, whose outcome is therefore unknown. This matters for a
+        /// [fenced](crate::Guard::fenced) write; the lock's own znodes are removed with the session.
         may_have_applied: bool,
     },
-    /// Somebody deleted the znode of this contender, most often an operator who evicted it. Acquire again if that was
-    /// a mistake.
+    /// Somebody deleted the znode of this contender, most often an operator to evict it. Acquire again if that was a
+    /// mistake.
     #[error("lock {dir}: the znode of this contender was deleted")]
     NodeDeleted {
         /// The directory of the lock.
@@ -43,24 +43,24 @@ pub enum LockError {
         /// Why not.
         reason: LostReason,
     },
-    /// An ACL denies what the lock needs: READ, CREATE and DELETE on its directory, READ on the znodes in it.
+    /// An ACL denies a right that the lock needs: READ, CREATE and DELETE on its directory, READ on the znodes in it.
     #[error("lock {dir}: not authorized")]
     NoAuth {
         /// The directory of the lock.
         dir: String,
     },
-    /// The directory, or one above it, does not exist and was not to be created, or its place cannot have children.
-    /// Create it, or choose another [`ParentMode`](crate::ParentMode).
-    #[error("lock {dir}: the directory is not there: {code}")]
+    /// The directory, or one above it, does not exist and must not be created, or its parent cannot have children. Create
+    /// it, or choose another [`ParentMode`](crate::ParentMode).
+    #[error("lock {dir}: the directory does not exist: {code}")]
     NoParent {
         /// The directory of the lock.
         dir: String,
-        /// What the server said.
+        /// The error of the server.
         code: ErrorCode,
     },
-    /// Something in the directory is no contender, and [`ForeignPolicy::Reject`](crate::ForeignPolicy::Reject) is set.
-    /// Remove it, or choose another policy.
-    #[error("lock {dir}: {name} is no contender that is known here")]
+    /// A child of the directory is not a known contender, and [`ForeignPolicy::Reject`](crate::ForeignPolicy::Reject) is
+    /// set. Remove it, or choose another policy.
+    #[error("lock {dir}: {name} is not a known contender")]
     Foreign {
         /// The directory of the lock.
         dir: String,
@@ -68,64 +68,64 @@ pub enum LockError {
         name: String,
     },
     /// More contenders wait than [`max_queue`](crate::LockBuilder::max_queue) allows. Try again later.
-    #[error("lock {dir}: {len} contenders wait already")]
+    #[error("lock {dir}: {len} contenders are waiting already")]
     QueueFull {
         /// The directory of the lock.
         dir: String,
         /// How many there are.
         len: usize,
     },
-    /// A reader that wants to become the writer is not alone, or others stand in front of it. Release it, and acquire
-    /// the lock for writing; what was read is to be read again then.
+    /// A reader that is to become the writer is not alone, or others are in front of it. Release it, acquire the lock for
+    /// writing, and read again.
     #[error("lock {dir}: there are other readers or writers")]
     NotAlone {
         /// The directory of the lock.
         dir: String,
     },
-    /// There are other guards of the same acquisition, made by [`Guard::reenter`](crate::Guard::reenter), whose owners
-    /// count on what it is. Drop them first.
+    /// There are other guards of the same acquisition, from [`Guard::reenter`](crate::Guard::reenter), whose owners rely on
+    /// what it is now. Drop them first.
     #[error("lock {dir}: there are other guards of the same acquisition")]
     Reentered {
         /// The directory of the lock.
         dir: String,
     },
-    /// The counter of the directory is so near its end that a reader could not keep the place of the writer it was. Release
+    /// The counter of the directory is so near its end that a reader could not keep the place of the writer. Release
     /// the lock and acquire it for reading; see [`Warning::CounterLow`](crate::Warning::CounterLow).
     #[error("lock {dir}: the counter of the directory is near its end")]
     CounterLow {
         /// The directory of the lock.
         dir: String,
     },
-    /// No permits are wanted, or more than there are in all. Ask for fewer.
-    #[error("semaphore {dir}: {wanted} permits are wanted of {limit}")]
+    /// An acquisition of no permits, or of more than the semaphore has. Ask for one at least, and for fewer.
+    #[error("semaphore {dir}: {wanted} permits requested of {limit}")]
     PermitLimit {
         /// The directory of the semaphore.
         dir: String,
-        /// What was asked for.
+        /// How many were requested.
         wanted: usize,
-        /// What there is.
+        /// How many the semaphore has.
         limit: usize,
     },
-    /// The semaphore was made for another number of permits: all users of one directory must agree on it. Use that number;
-    /// or, to change it for all, set the data of the directory while nobody uses it.
-    #[error("semaphore {dir}: made for {theirs} permits, not for {ours}")]
+    /// The semaphore has another number of permits: all users of one directory must agree on it. Use that number; or, to
+    /// change it for all, set the data of the directory while nobody uses it.
+    #[error("semaphore {dir}: has {theirs} permits, not {ours}")]
     PermitsDiffer {
         /// The directory of the semaphore.
         dir: String,
-        /// What this one was told.
+        /// The number of this user.
         ours: usize,
-        /// What the directory says.
+        /// The number in the directory.
         theirs: usize,
     },
-    /// Any other refusal, which says what was asked and what the answer was; or a [fenced](crate::Guard::fenced) write whose
-    /// connection was lost, of which [`may_have_applied`](LockError::may_have_applied) says whether it may have happened.
+    /// Any other error, with the request and the reply; or a [fenced](crate::Guard::fenced) write whose connection was
+    /// lost. [`may_have_applied`](LockError::may_have_applied) reports whether it may have been executed.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
 impl LockError {
-    /// Whether it is that of a write whose outcome is unknown: a server may have received it, and no reply said what
-    /// became of it. Where this is `false`, a [fenced](crate::Guard::fenced) write has changed nothing.
+    /// Whether the outcome of a write is unknown: a server may have received it, and no reply came. If this is `false`, a
+    /// [fenced](crate::Guard::fenced) write has changed nothing.
     pub fn may_have_applied(&self) -> bool {
         match self {
             Self::SessionOver { may_have_applied, .. } => *may_have_applied,
@@ -134,7 +134,7 @@ impl LockError {
         }
     }
 
-    /// What a client's error means to the lock in `dir`.
+    /// What a client's error means for the lock in `dir`.
     pub(crate) fn of(dir: &str, error: Error) -> Self {
         let dir = dir.to_owned();
         let may_have_applied = error.may_have_applied();

@@ -1,8 +1,8 @@
-//! Locks on any ZooKeeper: the embedded server or a real ensemble.
+//! Locks, elections, barriers and idempotency keys on any ZooKeeper: the embedded server or a real ensemble.
 //!
-//! [`Lock`] is the fair lock: contenders stand in a queue of ephemeral sequential znodes, each watches the one
-//! before it, so a release wakes one of them. Its names are Apache Curator's, byte for byte, so that programs in other
-//! languages may contend for the same lock.
+//! [`Lock`] is the fair lock: contenders queue as ephemeral sequential znodes, and each watches the one before it, so a
+//! release wakes one of them. Its names are those of Apache Curator, byte for byte, so that programs in other languages
+//! can contend for the same lock.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -14,62 +14,64 @@
 //! let lock = Lock::new(&zk, "/locks/ledger");
 //! let guard = lock.acquire().timeout(Duration::from_secs(5)).await?;
 //!
-//! // Inside ZooKeeper: done only if the lock is still held.
+//! // Inside ZooKeeper: executed only if the lock is still held.
 //! guard.fenced().set_data("/ledger", "v2").commit().await?;
-//! // Outside: the store refuses a token lower than one it has seen.
+//! // Outside: the store rejects a token lower than one it has seen.
 //! println!("write with token {}", guard.token());
 //!
 //! guard.release().await?;
 //! # Ok(()) }
 //! ```
 //!
-//! What a lock can promise: at most one contender is head of the queue at any transaction. What it cannot: that a program
-//! which was paused for longer than its session timeout knows that it is not. So effects are fenced, by
-//! [`Guard::fenced`] or by a store that looks at [`Guard::token`]; [`Guard::lost`] and [`Guard::state`] are advice.
+//! What a lock promises: at most one contender is the head of the queue at any transaction. What no lock can promise: that
+//! a program that was paused for longer than its session timeout knows that it lost the lock. So fence effects, by
+//! [`Guard::fenced`] or by a store that checks [`Guard::token`]; [`Guard::lost`] and [`Guard::state`] are advisory.
+//!
+//! | for | use |
+//! | --- | --- |
+//! | one holder at a time | [`Lock`], [`MultiLock`] for several locks at once |
+//! | many readers or one writer | [`RwLock`] |
+//! | at most *n* holders | [`Semaphore`] |
+//! | one leader that everybody can see | [`Election`] |
+//! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
+//! | executing something once, however often it is tried | [`Tickets`] |
 
 mod acquire;
 mod barrier;
-mod builder;
 mod claim;
+mod config;
 mod contender;
-mod counter;
-mod creating;
-mod directory;
 mod election;
 mod error;
-mod fenced;
 mod guard;
-mod hold;
 mod lock;
 mod multi_lock;
-mod name;
-mod patience;
-mod permits;
-mod queue;
-mod revoke;
+mod path;
+mod requests;
+mod retry;
 mod rw_lock;
 mod semaphore;
-mod setup;
-mod single;
+mod state;
 mod tickets;
+mod unique;
 mod warning;
 
 pub use acquire::Acquire;
-pub use barrier::{Barrier, BarrierError, DoubleBarrier, Inside};
-pub use builder::LockBuilder;
+pub use barrier::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
+pub use config::{Algorithm, Compat, ForeignPolicy, LockBuilder, Markers, ParentMode, SuspendPolicy};
+pub use contender::Contender;
 pub use election::{Election, Leader, Leaders, Leadership};
 pub use error::LockError;
-pub use fenced::FencedTxn;
-pub use guard::{FencingToken, Guard, HoldState, LostReason, Released};
-pub use hold::SuspendPolicy;
-pub use lock::{Algorithm, Compat, Contender, Lock};
+pub use guard::Guard;
+pub use guard::fenced::FencedTxn;
+pub use guard::revoke::revoke;
+pub use lock::Lock;
 pub use multi_lock::MultiLock;
-pub use revoke::revoke;
-pub use rw_lock::{Markers, ReadGuard, RwLock, WriteGuard};
+pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
-pub use setup::{ForeignPolicy, ParentMode};
+pub use state::{FencingToken, HoldState, LostReason, Released};
 pub use tickets::{
-    Begun, Collected, Decision, InvalidTicket, Outcome, Pending, Running, Ticket, TicketError, TicketTxn,
-    Tickets, TicketsBuilder, WorkError,
+    Collected, Decision, InProgress, InvalidTicket, PendingTicket, Started, Ticket, TicketError,
+    TicketOutcome, TicketTxn, Tickets, TicketsBuilder, WorkError,
 };
 pub use warning::Warning;

@@ -1,29 +1,35 @@
 //! [`MultiLock`]: several locks at once.
 
+use std::convert::identity;
 use std::sync::Arc;
 
 use zoolet_client::Client;
 
 use crate::acquire::{Acquire, Plan, attempt};
-use crate::builder::LockBuilder;
-use crate::contender::{Entry, Waiting};
+use crate::claim::names::LOCK;
+use crate::claim::queue_entry::QueuePlan;
+use crate::config::{LockBuilder, LockConfig};
 use crate::error::LockError;
 use crate::guard::Guard;
-use crate::name::LOCK;
-use crate::queue::Role;
-use crate::setup::Setup;
 
 /// Several locks that are held together or not at all.
 ///
-/// A contender enters all queues in one transaction, so that of any two contenders one is in front of the other in every queue
-/// that both are in. So no two wait for each other, whatever the order in which they name the locks. Whoever acquires it
-/// while holding another lock still needs an order that everybody keeps to.
+/// A contender enters all queues in one transaction. So of any two contenders, the same one is in front in every queue
+/// that both are in, and no two wait for each other, whatever the order in which they name the locks. If you acquire it
+/// while you hold another lock, you still need a global order.
 ///
-/// In each directory it is a contender as [`Lock`](crate::Lock) makes them, and excludes everybody that one does.
+/// In each directory it queues as a contender of [`Lock`](crate::Lock), and excludes the same contenders.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_recipes::LockError> {
+/// let both = zoolet_recipes::MultiLock::over(&zk, ["/accounts/ann", "/accounts/bob"]);
+/// let guard = both.acquire().await?;
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct MultiLock {
-    pub(crate) setup: Arc<Setup>,
-    dirs: Vec<String>,
+    config: Arc<LockConfig>,
 }
 
 impl MultiLock {
@@ -47,14 +53,12 @@ impl MultiLock {
         dirs.sort_unstable();
         dirs.dedup();
         assert!(!dirs.is_empty(), "a MultiLock needs a directory");
-        // Errors that concern all of them name all of them.
-        let setup = Arc::new(Setup::new(client, dirs.join(", ")));
-        LockBuilder { lock: Self { setup, dirs } }
+        LockBuilder::new(LockConfig::new(client, dirs), |config| Self { config })
     }
 
-    /// Waits for all of the locks. The guard has a znode in each, and one token.
+    /// Waits for all of the locks. The guard has a znode in each directory, and one token.
     pub fn acquire(&self) -> Acquire {
-        Acquire::new(Arc::clone(&self.setup), self.plan())
+        Acquire::new(&self.config, self.plan(), identity)
     }
 
     /// Takes all of the locks if nobody holds or waits for any of them; `None` otherwise. Does not queue.
@@ -64,15 +68,11 @@ impl MultiLock {
     /// # Cancel safety
     /// As of [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
-        attempt(&self.setup, self.plan()).await
+        attempt(&self.config, self.plan(), identity).await
     }
 
     fn plan(&self) -> Plan {
-        Plan::Queue(Entry {
-            places: self.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect(),
-            role: Role::Exclusive,
-            waiting: Waiting::ForNearest,
-            limit: self.setup.max_queue,
-        })
+        let dirs = self.config.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect();
+        Plan::Queue(QueuePlan::exclusive(&self.config, dirs))
     }
 }

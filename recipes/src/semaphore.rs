@@ -1,36 +1,42 @@
-//! [`Semaphore`]: so many permits, and no more.
+//! [`Semaphore`]: a limited number of permits.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use zoolet_client::Client;
 
 use crate::acquire::{Acquire, Plan, attempt};
-use crate::builder::LockBuilder;
+use crate::claim::permits::{PermitPlan, leases, locks};
+use crate::config::{LockBuilder, LockConfig};
+use crate::contender::{Contender, contenders};
 use crate::error::LockError;
-use crate::guard::{Guard, Released};
-use crate::lock::{Contender, contenders};
-use crate::permits::PermitPlan;
-use crate::queue::child;
-use crate::setup::Setup;
+use crate::guard::{Guard, typed_guard};
 
-/// A number of permits that many may hold, each some of them.
+/// A number of permits, of which each holder has one or several.
 ///
-/// First come, first served: whoever wants many permits is not passed by those who want few. Made to stand beside Curator's
-/// `InterProcessSemaphoreV2` on the same path. The number of permits stands in the data of the directory, where it is
-/// made by this crate; everybody must use the same.
+/// First come, first served: a contender that wants many permits is not overtaken by those that want few. Compatible with
+/// Curator's `InterProcessSemaphoreV2` on the same path. If this crate creates the directory, it stores the number of
+/// permits in its data; all users must agree on that number.
+///
+/// ```no_run
+/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_recipes::LockError> {
+/// let slots = zoolet_recipes::Semaphore::new(&zk, "/slots", 10);
+/// let three = slots.acquire(3).await?;
+/// three.release().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Semaphore {
-    pub(crate) setup: Arc<Setup>,
-    max: usize,
+    config: Arc<LockConfig>,
     agreed: Arc<AtomicBool>,
 }
 
-/// Held permits of a [`Semaphore`]. Everything else is that of a [`Guard`]; all of them are released together.
+/// Held permits of a [`Semaphore`], which are released together. Dereferences to a [`Guard`].
 #[derive(Debug)]
 #[must_use = "the permits are released when this is dropped"]
 pub struct Permit(Guard);
+
+typed_guard!(Permit, release);
 
 impl Semaphore {
     /// The semaphore of `max` permits in `dir`, with the default settings.
@@ -40,45 +46,45 @@ impl Semaphore {
 
     /// Settings for the semaphore of `max` permits in `dir`.
     pub fn builder(client: &Client, dir: impl Into<String>, max: usize) -> LockBuilder<Semaphore> {
-        let setup = Arc::new(Setup::new(client, dir));
-        LockBuilder { lock: Self { setup, max, agreed: Arc::default() } }
+        let config = LockConfig { permits: max, ..LockConfig::new(client, vec![dir.into()]) };
+        LockBuilder::new(config, |config| Self { config, agreed: Arc::default() })
     }
 
-    /// Waits for `permits` of them, which are taken together. More than there are in all is
-    /// [`LockError::PermitLimit`], as is none, and a semaphore that somebody else made for another number.
+    /// Waits for `permits` permits, which are taken together. Fails with [`LockError::PermitLimit`] for more permits than
+    /// the semaphore has, and for none; with [`LockError::PermitsDiffer`] if another user has set another number.
     pub fn acquire(&self, permits: usize) -> Acquire<Permit> {
-        Acquire::new(Arc::clone(&self.setup), self.plan(permits))
+        Acquire::new(&self.config, self.plan(permits), Permit)
     }
 
-    /// Takes `permits` if so many are free and nobody waits; `None` otherwise. Does not queue.
+    /// Takes `permits` permits if as many are free and nobody waits; `None` otherwise. Does not queue.
     ///
     /// # Errors
     /// As of [`Lock::try_acquire`](crate::Lock::try_acquire), and [`LockError::PermitLimit`].
     /// # Cancel safety
     /// As of [`Acquire`].
     pub async fn try_acquire(&self, permits: usize) -> Result<Option<Permit>, LockError> {
-        attempt(&self.setup, self.plan(permits)).await
+        attempt(&self.config, self.plan(permits), Permit).await
     }
 
-    /// Who waits, in the order in which they are served.
+    /// The waiters, in the order in which they are served.
     ///
     /// # Errors
     /// As of [`Lock::contenders`](crate::Lock::contenders).
     pub async fn contenders(&self) -> Result<Vec<Contender>, LockError> {
-        contenders(&self.setup, &child(&self.setup.dir, "locks")).await
+        contenders(&self.config, &locks(&self.config)).await
     }
 
-    /// Who holds permits, one entry for each.
+    /// The held permits, one entry for each.
     ///
     /// # Errors
     /// As of [`Lock::contenders`](crate::Lock::contenders).
     pub async fn holders(&self) -> Result<Vec<Contender>, LockError> {
-        contenders(&self.setup, &child(&self.setup.dir, "leases")).await
+        contenders(&self.config, &leases(&self.config)).await
     }
 
     fn plan(&self, wanted: usize) -> Plan {
-        let (max, agreed) = (self.max, Arc::clone(&self.agreed));
-        Plan::Permits(PermitPlan { max, wanted, limit: self.setup.max_queue, agreed })
+        let agreed = Arc::clone(&self.agreed);
+        Plan::Permits(PermitPlan { wanted, limit: self.config.max_queue, agreed })
     }
 }
 
@@ -86,24 +92,5 @@ impl Permit {
     /// How many permits these are.
     pub fn count(&self) -> usize {
         self.0.nodes().len()
-    }
-
-    /// As [`Guard::release`].
-    pub fn release(self) -> impl Future<Output = Result<Released, LockError>> + Send + 'static + use<> {
-        self.0.release()
-    }
-}
-
-impl From<Guard> for Permit {
-    fn from(guard: Guard) -> Self {
-        Self(guard)
-    }
-}
-
-impl Deref for Permit {
-    type Target = Guard;
-
-    fn deref(&self) -> &Guard {
-        &self.0
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{World, settle, world};
 use tokio::task::JoinHandle;
 use zoolet_client::{Acl, Client, Perms, Zxid};
-use zoolet_recipes::{Barrier, BarrierError, DoubleBarrier, Inside, LostReason};
+use zoolet_recipes::{Barrier, BarrierError, BarrierGuard, DoubleBarrier, LostReason};
 
 const PATH: &str = "/barriers/step";
 
@@ -34,14 +34,14 @@ async fn barrier(world: &World) -> (Client, Barrier) {
     (client, barrier)
 }
 
-async fn enter(world: &World, members: usize) -> (Client, JoinHandle<Result<Inside, BarrierError>>) {
+async fn enter(world: &World, members: usize) -> (Client, JoinHandle<Result<BarrierGuard, BarrierError>>) {
     let client = world.client().await;
     let barrier = DoubleBarrier::new(&client, PATH, members);
     let entering = start(async move { barrier.enter().await }).await;
     (client, entering)
 }
 
-async fn inside(entering: JoinHandle<Result<Inside, BarrierError>>) -> Inside {
+async fn inside(entering: JoinHandle<Result<BarrierGuard, BarrierError>>) -> BarrierGuard {
     entering.await.unwrap().unwrap()
 }
 

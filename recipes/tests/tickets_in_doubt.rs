@@ -7,7 +7,7 @@ mod common;
 use common::bank::started;
 use common::{World, world};
 use zoolet_client::{Client, ErrorCode};
-use zoolet_recipes::{Begun, Lock, Outcome, Ticket, TicketError, Tickets};
+use zoolet_recipes::{Lock, Started, Ticket, TicketError, TicketOutcome, Tickets};
 use zoolet_server::fault::{Matcher, request};
 
 const EFFECT: &str = "/effect";
@@ -16,7 +16,7 @@ const EFFECT: &str = "/effect";
 async fn tickets(world: &World) -> (Client, Tickets) {
     let client = world.client().await;
     let tickets = Tickets::new(&client, "/idem");
-    tickets.run(&tickets.draw(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
+    tickets.run(&tickets.generate(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
     (client, tickets)
 }
 
@@ -33,7 +33,7 @@ fn lose_and_refuse(world: &World, client: &Client, n: u64, code: ErrorCode) {
     faults.on(about_a_record(client, n)).fail(code).unwrap();
 }
 
-async fn bring_about(tickets: &Tickets, ticket: &Ticket) -> Result<Outcome, TicketError> {
+async fn bring_about(tickets: &Tickets, ticket: &Ticket) -> Result<TicketOutcome, TicketError> {
     tickets.run(ticket, "create", |txn| async { Ok(txn.create(EFFECT, "").done("")) }).await
 }
 
@@ -42,7 +42,7 @@ async fn unknown_a_ticket_that_may_have_been_executed_is_not_told_as_refused_by_
     for code in [ErrorCode::NoAuth, ErrorCode::SystemError] {
         let world = world().await;
         let (client, tickets) = tickets(&world).await;
-        let ticket = tickets.draw();
+        let ticket = tickets.generate();
         lose_and_refuse(&world, &client, 2, code);
         let error = bring_about(&tickets, &ticket).await.unwrap_err();
         assert!(matches!(&error, TicketError::Unknown { ticket: which, .. } if *which == ticket), "{error}");
@@ -56,7 +56,7 @@ async fn no_auth_a_ticket_of_which_no_reply_was_lost_is_told_as_refused() {
     let world = world().await;
     let (client, tickets) = tickets(&world).await;
     world.server.fixture().faults().on(about_a_record(&client, 2)).fail(ErrorCode::NoAuth).unwrap();
-    let error = bring_about(&tickets, &tickets.draw()).await.unwrap_err();
+    let error = bring_about(&tickets, &tickets.generate()).await.unwrap_err();
     assert!(matches!(error, TicketError::NoAuth { .. }), "{error}");
     assert!(client.exists(EFFECT).await.unwrap().is_none());
 }
@@ -67,7 +67,7 @@ async fn refused_a_repeat_that_gets_as_far_as_the_writes_shows_that_nothing_was_
     let (client, tickets) = tickets(&world).await;
     world.server.fixture().faults().on(about_a_record(&client, 2)).drop_request().unwrap();
     client.create(EFFECT, "").await.unwrap();
-    let error = bring_about(&tickets, &tickets.draw()).await.unwrap_err();
+    let error = bring_about(&tickets, &tickets.generate()).await.unwrap_err();
     assert!(matches!(error, TicketError::Refused { .. }), "{error}");
 }
 
@@ -76,20 +76,20 @@ async fn unknown_a_ticket_that_may_be_begun_or_finished_is_not_told_as_refused_b
     let world = world().await;
     let (client, tickets) = tickets(&world).await;
     let guard = Lock::new(&client, "/locks/ann").acquire().await.unwrap();
-    let ticket = tickets.draw();
+    let ticket = tickets.generate();
     lose_and_refuse(&world, &client, 2, ErrorCode::NoAuth);
     let error = tickets.begin(&guard, &ticket, "pay").await.unwrap_err();
     assert!(matches!(error, TicketError::Unknown { .. }), "{error}");
-    let Begun::Unfinished(_) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
+    let Started::Unfinished(_) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
         panic!("it was begun");
     };
 
-    let ticket = tickets.draw();
-    let running = started(tickets.begin(&guard, &ticket, "pay").await.unwrap());
+    let ticket = tickets.generate();
+    let in_progress = started(tickets.begin(&guard, &ticket, "pay").await.unwrap());
     lose_and_refuse(&world, &client, 1, ErrorCode::NoAuth);
-    let error = running.finish("paid").await.unwrap_err();
+    let error = in_progress.finish("paid").await.unwrap_err();
     assert!(matches!(error, TicketError::Unknown { .. }), "{error}");
-    let Begun::Settled(outcome) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
+    let Started::Settled(outcome) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
         panic!("it was finished");
     };
     assert_eq!(outcome.value, Ok("paid".into()));

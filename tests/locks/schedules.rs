@@ -42,7 +42,7 @@ impl End {
         match self {
             Self::Released(Released::Deleted) => "released",
             Self::Released(Released::AlreadyGone) => "lost before it was released",
-            Self::Released(Released::StillHeld) => "still held",
+            Self::Released(_) => "still held",
             Self::LeftAlone => "left alone",
             Self::GivenUp => "dropped",
             Self::Busy => "found it taken",

@@ -221,7 +221,7 @@ impl Sweep {
         match end {
             End::Released(Released::Deleted) => true,
             End::Released(Released::AlreadyGone) => victim || deed.is_some(),
-            End::Released(Released::StillHeld) => false,
+            End::Released(_) => false,
             End::GivenUp => victim && self.patience.is_some(),
             End::LeftAlone => victim && !matches!(self.leave, Leave::Release),
             End::Busy => self.terms.try_only,

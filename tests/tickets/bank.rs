@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zoolet::recipes::{Decision, Outcome, Ticket, TicketError, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
 
@@ -77,7 +77,7 @@ impl Teller<'_> {
         }
     }
 
-    async fn settle(&mut self, transfer: Transfer) -> Result<Outcome, TicketError> {
+    async fn settle(&mut self, transfer: Transfer) -> Result<TicketOutcome, TicketError> {
         for _ in 0..100 {
             let tickets = Tickets::new(&self.client, SCOPE);
             let run = tickets.run(&transfer.ticket, transfer.params(), |txn| transfer.work(txn));
@@ -107,7 +107,7 @@ impl Teller<'_> {
         panic!("{transfer:?}: it does not come to an end");
     }
 
-    async fn settle_all(&mut self, transfers: &[Transfer]) -> Vec<(Transfer, Outcome)> {
+    async fn settle_all(&mut self, transfers: &[Transfer]) -> Vec<(Transfer, TicketOutcome)> {
         let mut told = Vec::new();
         for transfer in transfers {
             match self.settle(*transfer).await {
@@ -147,7 +147,7 @@ async fn schedule(seed: u64) -> usize {
         .map(|_| {
             let from = dice.below(3);
             let (to, amount) = ((from + 1 + dice.below(2)) % 3, 1 + dice.below(90) as u64);
-            Transfer { ticket: drawn_ago(drawer.draw(), 2 * AGE), from, to, amount }
+            Transfer { ticket: drawn_ago(drawer.generate(), 2 * AGE), from, to, amount }
         })
         .collect();
     let mut tellers = Vec::new();

@@ -1,20 +1,19 @@
 //! One member of a double barrier, from its first request to its last.
 //!
-//! What holds here: a round begins with the create of `ready`, in a multi that checks the znodes of as many members; it
-//! ends with the delete of `ready`. Whether `ready` belongs to a member's round is told by the transactions that created
-//! the two. The version of the barrier's own znode rises with each round, so that nobody deletes the `ready` of a later
-//! round than the one it has looked at.
+//! A round begins with the create of `ready`, in a multi that checks the znodes of all members; it ends with the delete of
+//! `ready`. The transactions that created the two show whether `ready` belongs to a member's round. The version of the
+//! barrier's own znode rises with each round, so that nobody deletes the `ready` of a later round than the one it saw.
 
 use std::future::Future;
 
 use bytes::Bytes;
-use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, Stat, Zxid};
 
 use super::double::DoubleBarrier;
 use super::error::BarrierError;
-use crate::directory::create_all;
-use crate::patience::Patience;
+use crate::path::child;
+use crate::retry::RetryPolicy;
+use crate::unique::unique_number;
 
 const READY: &str = "ready";
 
@@ -24,12 +23,12 @@ pub(super) struct Member {
     name: String,
     /// Whether there may be a znode of ours.
     joined: bool,
-    /// The transaction that created `ready`, once this member is inside of that round.
+    /// The transaction that created `ready`, while this member is inside that round.
     round: Option<Zxid>,
 }
 
 /// The barrier at one moment.
-struct Look {
+struct BarrierView {
     ready: Option<Stat>,
     /// The names of the members, sorted.
     members: Vec<String>,
@@ -39,10 +38,8 @@ struct Look {
 
 impl Member {
     pub(super) fn new(barrier: DoubleBarrier) -> Self {
-        let client = &barrier.client;
-        // Clients may have a seed in common and draw the same numbers, but never a session.
-        let drawn = client.random_u128() ^ u128::from(client.session_id().0 as u64);
-        let name = uuid::Builder::from_random_bytes(drawn.to_be_bytes()).into_uuid().to_string();
+        let number = unique_number(&barrier.client).to_be_bytes();
+        let name = uuid::Builder::from_random_bytes(number).into_uuid().to_string();
         Self { barrier, name, joined: false, round: None }
     }
 
@@ -54,7 +51,7 @@ impl Member {
         self.path_of(&self.name)
     }
 
-    /// Enters, with as many others.
+    /// Enters, together with the other members.
     pub(super) async fn enter(&mut self) -> Result<(), BarrierError> {
         loop {
             self.wait_for_end_of_round().await?;
@@ -70,14 +67,14 @@ impl Member {
     /// Waits until there is no `ready`.
     async fn wait_for_end_of_round(&mut self) -> Result<(), BarrierError> {
         let client = self.client().clone();
-        let mut patience = Patience::new(&client);
+        let mut retries = RetryPolicy::limited(&client);
         let ready = self.path_of(READY);
-        if self.ask(&mut patience, || client.exists(&ready).send()).await?.is_none() {
+        if self.ask(&mut retries, || client.exists(&ready).send()).await?.is_none() {
             return Ok(());
         }
         loop {
             let read =
-                self.ask(&mut patience, || client.get_children(&self.barrier.path).watch().send()).await;
+                self.ask(&mut retries, || client.get_children(&self.barrier.path).watch().send()).await;
             let (names, stat, watch) = match read {
                 Ok(read) => read,
                 Err(BarrierError::Client(error)) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
@@ -87,64 +84,60 @@ impl Member {
                 return Ok(());
             }
             if names.len() == 1 {
-                // Its members are gone, and the last was not able to take it away.
-                self.end_round(stat.version, false, &mut patience).await?;
+                // Its members are gone, and the last of them could not delete it.
+                self.end_round(stat.version, false, &mut retries).await?;
                 continue;
             }
             match watch.changed().await {
-                Ok(_) | Err(Error::WatchRemoved(_)) => patience.renew(),
+                Ok(_) | Err(Error::WatchRemoved(_)) => retries.reset(),
                 Err(error) => return Err(self.error(error)),
             }
         }
     }
 
-    /// Creates our znode, and tells by which transaction.
+    /// Creates our znode, and returns the transaction.
     async fn join(&mut self) -> Result<Zxid, BarrierError> {
         let node = self.node();
-        // From here on there may be a znode of ours, whatever becomes of this future.
+        // From here on there may be a znode of ours, even if this future is dropped.
         self.joined = true;
         let (client, acl) = (self.client(), &self.barrier.acl);
-        let mut patience = Patience::new(client);
+        let mut retries = RetryPolicy::limited(client);
         loop {
-            let error = match client.create(&node, "").ephemeral().acl(acl.clone()).await {
+            let create = client.create(&node, "").ephemeral().acl(acl.clone());
+            let error = match create.parents().containers().await {
                 Ok(created) => return Ok(created.stat.czxid),
                 Err(error) => error,
             };
-            match error.code() {
+            if error.code() == Some(ErrorCode::NodeExists) {
                 // Ours, by a request whose reply was lost: nobody else has the name.
-                Some(ErrorCode::NodeExists) => {
-                    if let Some(stat) = self.ask(&mut patience, || client.exists(&node).send()).await? {
-                        return Ok(stat.czxid);
-                    }
+                if let Some(stat) = self.ask(&mut retries, || client.exists(&node).send()).await? {
+                    return Ok(stat.czxid);
                 }
-                Some(ErrorCode::NoNode) => {
-                    let made = create_all(client, &self.barrier.path, acl, true).await;
-                    made.or_else(|error| self.passing(error))?;
-                }
-                _ => self.passing(error.clone())?,
+                retries.or_give_up(error).await.map_err(|error| self.error(error))?;
+            } else {
+                self.retry(&mut retries, error).await?;
             }
-            patience.outlasts(error).await.map_err(|error| self.error(error))?;
         }
     }
 
-    /// Waits until `ready` is created; `false` if it was before our own znode was, at `since`.
+    /// Waits until `ready` is created; `false` if that was before our own znode was created, at `since`.
     async fn wait_for_round(&mut self, since: Zxid) -> Result<bool, BarrierError> {
         let client = self.client().clone();
         let (path, ready, node) = (self.barrier.path.clone(), self.path_of(READY), self.node());
-        let mut patience = Patience::new(&client);
+        let mut retries = RetryPolicy::limited(&client);
         loop {
-            // exists, as this very name is created next. Watches are taken back when they are dropped.
-            let begun = client.exists(&ready).watch().send();
-            let own = client.get_data(&node).watch().send();
-            let listed = client.get_children(&path).send();
-            let ((begun, watch), (_, _, own), (names, _)) = match (begun.await, own.await, listed.await) {
+            // exists, because this name is created next. A watch that is dropped is removed.
+            let ready_sent = client.exists(&ready).watch().send();
+            let own_sent = client.get_data(&node).watch().send();
+            let listing = client.get_children(&path).send();
+            let replies = (ready_sent.await, own_sent.await, listing.await);
+            let ((begun, watch), (_, _, own), (names, _)) = match replies {
                 (Ok(begun), Ok(own), Ok(listed)) => (begun, own, listed),
                 (_, Err(error), _) if error.code() == Some(ErrorCode::NoNode) => {
                     return Err(BarrierError::NodeDeleted { path });
                 }
                 (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
-                    self.passing(error.clone())?;
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
+                    self.retry(&mut retries, error).await?;
                     continue;
                 }
             };
@@ -152,26 +145,24 @@ impl Member {
                 self.round = Some(begun.czxid).filter(|begun| *begun > since);
                 return Ok(self.round.is_some());
             }
-            if members_of(names.clone()).len() >= self.barrier.members {
-                if let Err(error) = self.begin_round(&members_of(names)).await {
-                    if !is_beaten(&error) {
-                        self.passing(error.clone())?;
-                    }
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
+            let members = members_of(names);
+            if members.len() >= self.barrier.members {
+                // The next look shows the outcome.
+                if let Err(error) = self.begin_round(&members).await {
+                    self.retry_beaten(&mut retries, error).await?;
                 }
-                // What has become of it, the next look tells.
                 continue;
             }
             let changed = tokio::select! {
                 biased;
                 changed = watch.changed() => changed,
-                // Deleted by somebody, which the next look tells.
+                // Deleted by somebody, which the next look shows.
                 changed = own.changed() => changed,
             };
             match changed {
                 Ok(event) if event.kind == EventType::NodeCreated => {
-                    // It was created while our znode was there. Whether it still is makes no difference, but for a
-                    // member of another kind that takes it away at once.
+                    // It was created while our znode existed. It may be gone again, because a member of another
+                    // implementation deletes it at once.
                     let (begun, own) = (client.exists(&ready).send(), client.exists(&node).send());
                     if let (Ok(begun), Ok(Some(_))) = (begun.await, own.await) {
                         self.round = begun.map(|begun| begun.czxid);
@@ -181,11 +172,11 @@ impl Member {
                 Ok(_) | Err(Error::WatchRemoved(_)) => {}
                 Err(error) => return Err(self.error(error)),
             }
-            patience.renew();
+            retries.reset();
         }
     }
 
-    /// Begins a round, if as many of `members` are still there and nobody else was quicker.
+    /// Begins a round, if enough of `members` still exist and nobody else was faster.
     async fn begin_round(&self, members: &[String]) -> Result<(), Error> {
         let (client, path) = (self.client(), &self.barrier.path);
         let (data, stat) = client.get_data(path).await?;
@@ -202,17 +193,17 @@ impl Member {
     /// Leaves, and waits until the round is over.
     pub(super) async fn leave(&mut self) -> Result<(), BarrierError> {
         let client = self.client().clone();
-        let mut patience = Patience::new(&client);
+        let mut retries = RetryPolicy::limited(&client);
         loop {
-            let look = self.look(&mut patience).await?;
-            if look.ready.is_none_or(|ready| Some(ready.czxid) != self.round) {
-                return self.delete_own(&mut patience).await;
+            let view = self.look(&mut retries).await?;
+            if view.ready.is_none_or(|ready| Some(ready.czxid) != self.round) {
+                return self.delete_own(&mut retries).await;
             }
-            let (first, last) = (look.members.first(), look.members.last());
+            let (first, last) = (view.members.first(), view.members.last());
             let in_front = match (first, last) {
                 (Some(first), Some(last)) if *first == self.name => {
                     if first == last {
-                        self.end_round(look.version, true, &mut patience).await?;
+                        self.end_round(view.version, true, &mut retries).await?;
                         continue;
                     }
                     // The last to leave waits for each of the others in turn.
@@ -220,84 +211,80 @@ impl Member {
                 }
                 (Some(first), _) => {
                     if self.joined {
-                        self.delete_own(&mut patience).await?;
+                        self.delete_own(&mut retries).await?;
                     }
                     first.clone()
                 }
                 _ => {
-                    self.end_round(look.version, false, &mut patience).await?;
+                    self.end_round(view.version, false, &mut retries).await?;
                     continue;
                 }
             };
-            // getData, not exists: where the znode is gone by now no watch is left.
+            // getData and not exists, which would leave a watch if the znode is gone by now.
             match client.get_data(self.path_of(&in_front)).watch().await {
                 Ok((_, _, watch)) => match watch.changed().await {
-                    Ok(_) | Err(Error::WatchRemoved(_)) => patience.renew(),
+                    Ok(_) | Err(Error::WatchRemoved(_)) => retries.reset(),
                     Err(error) => return Err(self.error(error)),
                 },
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => {
-                    self.passing(error.clone())?;
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
-                }
+                Err(error) => self.retry(&mut retries, error).await?,
             }
         }
     }
 
-    /// Goes without waiting for anybody, however far it has come. What keeps the znode there is the end of the session, with
-    /// which it goes.
+    /// Leaves without waiting for anybody, from any state. Fails only at the end of the session, which removes the znode.
     pub(super) async fn withdraw(&mut self) {
         let client = self.client().clone();
         while self.joined {
-            let mut patience = Patience::new(&client);
-            match self.delete_own(&mut patience).await {
+            match self.delete_own(&mut RetryPolicy::limited(&client)).await {
                 Ok(()) => {}
-                // Not before the session does.
+                // Retried until the session ends.
                 Err(BarrierError::Client(error)) if error.is_retryable() => {}
                 Err(error) => {
-                    tracing::debug!(node = self.node(), %error, "cannot leave a barrier; the znode goes with the session");
+                    tracing::debug!(
+                        node = self.node(),
+                        %error,
+                        "cannot leave a barrier; the znode is removed with the session"
+                    );
                     return;
                 }
             }
         }
         if self.round.is_some() {
-            // If it fails, the next who comes does it.
-            let mut patience = Patience::new(&client);
-            if let Ok(Look { ready: Some(ready), members, version }) = self.look(&mut patience).await {
+            // If it fails, the next member that comes does it.
+            let mut retries = RetryPolicy::limited(&client);
+            if let Ok(BarrierView { ready: Some(ready), members, version }) = self.look(&mut retries).await {
                 if Some(ready.czxid) == self.round && members.is_empty() {
-                    let _ = self.end_round(version, false, &mut patience).await;
+                    let _ = self.end_round(version, false, &mut retries).await;
                 }
             }
         }
     }
 
-    async fn look(&self, patience: &mut Patience<'_>) -> Result<Look, BarrierError> {
+    async fn look(&self, retries: &mut RetryPolicy<'_>) -> Result<BarrierView, BarrierError> {
         let client = self.client();
         loop {
             let ready = client.exists(self.path_of(READY)).send();
             let listed = client.get_children(&self.barrier.path).send();
             match (ready.await, listed.await) {
                 (Ok(ready), Ok((names, stat))) => {
-                    return Ok(Look { ready, members: members_of(names), version: stat.version });
+                    return Ok(BarrierView { ready, members: members_of(names), version: stat.version });
                 }
                 (_, Err(error)) if error.code() == Some(ErrorCode::NoNode) => {
-                    return Ok(Look { ready: None, members: Vec::new(), version: 0 });
+                    return Ok(BarrierView { ready: None, members: Vec::new(), version: 0 });
                 }
-                (Err(error), _) | (_, Err(error)) => {
-                    self.passing(error.clone())?;
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
-                }
+                (Err(error), _) | (_, Err(error)) => self.retry(retries, error).await?,
             }
         }
     }
 
-    /// Deletes `ready`, and our own znode with it if it is there, unless another round has begun since the barrier's znode
-    /// had this version.
+    /// Deletes `ready`, and our own znode with it if it exists, unless another round has begun since the barrier's znode
+    /// had this version. The next look shows the outcome.
     async fn end_round(
         &mut self,
         version: i32,
         own: bool,
-        patience: &mut Patience<'_>,
+        retries: &mut RetryPolicy<'_>,
     ) -> Result<(), BarrierError> {
         let client = self.client();
         let mut multi = client.multi().check(&self.barrier.path, version);
@@ -309,22 +296,15 @@ impl Member {
                 self.joined &= !own;
                 Ok(())
             }
-            Err(error) => {
-                // The next look tells.
-                if !is_beaten(&error) {
-                    self.passing(error.clone())?;
-                }
-                patience.outlasts(error).await.map_err(|error| self.error(error))
-            }
+            Err(error) => self.retry_beaten(retries, error).await,
         }
     }
 
-    /// Deletes our znode. Its name is never used again, so it may be tried until it is known to be gone; and behind a create
-    /// that is under way still.
-    async fn delete_own(&mut self, patience: &mut Patience<'_>) -> Result<(), BarrierError> {
+    /// Deletes our znode. Its name is never used again, so the delete can be repeated until the znode is known to be gone,
+    /// and is safe after a create that is still in flight.
+    async fn delete_own(&mut self, retries: &mut RetryPolicy<'_>) -> Result<(), BarrierError> {
         let node = self.node();
-        let deleted = self.ask(patience, || self.client().delete(&node).send()).await;
-        match deleted {
+        match self.ask(retries, || self.client().delete(&node).send()).await {
             Ok(()) => {}
             Err(BarrierError::Client(error)) if error.code() == Some(ErrorCode::NoNode) => {}
             Err(error) => return Err(error),
@@ -335,15 +315,24 @@ impl Member {
 
     async fn ask<T, F: Future<Output = Result<T, Error>>>(
         &self,
-        patience: &mut Patience<'_>,
-        ask: impl FnMut() -> F,
+        retries: &mut RetryPolicy<'_>,
+        request: impl FnMut() -> F,
     ) -> Result<T, BarrierError> {
-        patience.ask(ask).await.map_err(|error| self.error(error))
+        retries.ask(request).await.map_err(|error| self.error(error))
     }
 
-    /// Ok if the same may succeed later.
-    fn passing(&self, error: Error) -> Result<(), BarrierError> {
-        if error.is_retryable() { Ok(()) } else { Err(self.error(error)) }
+    async fn retry(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {
+        retries.retry(error).await.map_err(|error| self.error(error))
+    }
+
+    /// As [`retry`](Self::retry), also if another member was faster, or our own request whose reply was lost.
+    async fn retry_beaten(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {
+        use ErrorCode::{BadVersion, NoNode, NodeExists};
+        let retried = match error.code() {
+            Some(NoNode | NodeExists | BadVersion) => retries.or_give_up(error).await,
+            _ => retries.retry(error).await,
+        };
+        retried.map_err(|error| self.error(error))
     }
 
     fn error(&self, error: Error) -> BarrierError {
@@ -355,13 +344,8 @@ impl Member {
     }
 
     fn path_of(&self, name: &str) -> String {
-        format!("{}/{name}", self.barrier.path.trim_end_matches('/'))
+        child(&self.barrier.path, name)
     }
-}
-
-/// Whether somebody else was quicker; or our own request, whose reply was lost.
-fn is_beaten(error: &Error) -> bool {
-    matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::NodeExists | ErrorCode::BadVersion))
 }
 
 fn members_of(mut names: Vec<String>) -> Vec<String> {

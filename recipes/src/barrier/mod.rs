@@ -1,10 +1,10 @@
-//! Barriers: where many wait until they may go on together.
+//! Barriers: places where processes wait for a signal, or for each other.
 
 mod double;
 mod error;
 mod member;
 mod single;
 
-pub use double::{DoubleBarrier, Inside};
+pub use double::{BarrierGuard, DoubleBarrier};
 pub use error::BarrierError;
 pub use single::Barrier;

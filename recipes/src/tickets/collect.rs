@@ -7,95 +7,105 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Error, ErrorCode};
 
 use super::error::TicketError;
-use super::record::{self, Bucket};
+use super::record::{self, Partition};
 use super::scope::{Scope, Tickets};
-use crate::patience::Patience;
+use crate::path::child;
+use crate::retry::RetryPolicy;
 
-/// How many bytes of paths one multi of deletes may hold: far below what any server takes.
+/// How many bytes of paths one multi of deletes may hold: far below the limit of any server.
 const CHUNK: usize = 64 * 1024;
 
-/// What a collection came to; from [`Tickets::collect`].
+/// The result of a collection; from [`Tickets::collect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
-    /// Tickets drawn before this are refused unless their record is still there, in seconds since the Unix epoch.
-    pub floor: u64,
+    /// Older tickets are refused unless there still is a record, in seconds since the Unix epoch.
+    pub watermark: u64,
     /// How many records were deleted.
     pub deleted: usize,
-    /// How many are left below the floor because they are begun and not finished. They can be still; and then they are
-    /// collected.
+    /// How many records below the watermark are left because they are begun and not finished. They can still be
+    /// finished, and are collected after that.
     pub pending: usize,
 }
 
 impl Tickets {
-    /// Forgets the tickets that were drawn longer ago than `older_than`, by this client's clock or the server's, whichever
-    /// is behind, and to ten minutes: from now on they are refused, and their records are deleted.
+    /// Forgets the tickets that were generated longer ago than `older_than`, by this client's clock or the server's,
+    /// whichever is slower, rounded to ten minutes: from now on they are refused, and their records are deleted.
     ///
-    /// Choose it longer than anybody may go on retrying, with some room for clocks that differ. Call it now and then, from
-    /// anywhere; two at a time do no harm.
+    /// Choose an age that is longer than anybody may keep retrying, with a margin for clocks that differ. Call it from time
+    /// to time, from anywhere; concurrent calls are harmless.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(tickets: zoolet_recipes::Tickets) -> Result<(), zoolet_recipes::TicketError> {
+    /// let collected = tickets.collect(Duration::from_secs(7 * 24 * 3600)).await?;
+    /// println!("{} deleted, {} pending", collected.deleted, collected.pending);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// [`TicketError::Foreign`], [`TicketError::NoAuth`], [`TicketError::SessionOver`], [`TicketError::Client`]. What is not
-    /// deleted then is by the next call.
+    /// [`TicketError::Foreign`], [`TicketError::NoAuth`], [`TicketError::SessionOver`], [`TicketError::Client`]. The next
+    /// call deletes what is left then.
     /// # Ordering and cancel safety
-    /// First the floor is raised, in one transaction: no ticket below it is executed later. Then records are deleted, some
-    /// hundreds at a time. Dropped or crashed anywhere, the next call goes on.
+    /// First the watermark is raised, in one transaction: no ticket below it is executed later. Then records are deleted,
+    /// some hundreds at a time. If it is dropped or crashes anywhere, the next call continues.
     pub async fn collect(&self, older_than: Duration) -> Result<Collected, TicketError> {
-        let mut patience = Patience::new(&self.client);
-        let floor = self.raise_floor(older_than, &mut patience).await?;
+        let mut retries = RetryPolicy::limited(&self.client);
+        let watermark = self.raise_watermark(older_than, &mut retries).await?;
+        let below = |partition: &Partition| *partition < watermark;
 
-        // None can be begun below the floor any more, so this list is complete.
-        let pending = self.pending_tickets(&mut patience).await?;
+        // No ticket below the watermark can be begun any more, so this list is complete.
+        let pending = self.pending_tickets(&mut retries).await?.into_iter();
         let kept: HashSet<String> =
-            pending.iter().filter(|ticket| Bucket::of(ticket) < floor).map(ToString::to_string).collect();
-        let names = patience.ask(|| self.client.get_children(&self.scope).send()).await;
+            pending.filter(|ticket| below(&Partition::of(ticket))).map(|ticket| ticket.to_string()).collect();
+        let names = retries.ask(|| self.client.get_children(&self.scope).send()).await;
         let (names, _) = names.map_err(|error| self.error(error))?;
         let mut deleted = 0;
-        for bucket in names.iter().filter_map(|name| Bucket::of_name(name)).filter(|bucket| *bucket < floor) {
-            deleted += self.empty(bucket, &kept).await?;
+        for partition in names.iter().filter_map(|name| Partition::of_name(name)).filter(below) {
+            deleted += self.empty(partition, &kept).await?;
         }
-        Ok(Collected { floor: floor.0, deleted, pending: kept.len() })
+        Ok(Collected { watermark: watermark.0, deleted, pending: kept.len() })
     }
 
-    /// Sees to it that the floor is above what is older than this, and says where it is.
-    async fn raise_floor(
+    /// Raises the watermark so far that older tickets are below it, and returns it.
+    async fn raise_watermark(
         &self,
         older_than: Duration,
-        patience: &mut Patience<'_>,
-    ) -> Result<Bucket, TicketError> {
+        retries: &mut RetryPolicy<'_>,
+    ) -> Result<Partition, TicketError> {
         let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
-        let floor_at = |now: i64| Bucket::at(u64::try_from(now.saturating_sub(age)).unwrap_or(0));
-        let mut wanted = floor_at(self.client.clock().unix_millis());
+        let watermark_at = |now: i64| Partition::at(u64::try_from(now.saturating_sub(age)).unwrap_or(0));
+        let mut wanted = watermark_at(self.client.clock().unix_millis());
         let mut bounded = false;
         loop {
-            let Scope { floor, version } = self.load_scope(patience).await?;
-            if floor >= wanted {
-                return Ok(floor);
+            let Scope { watermark, version } = self.load_scope(retries).await?;
+            if watermark >= wanted {
+                return Ok(watermark);
             }
-            // First as it is, for the time that the server puts to it. The floor never falls, so a client whose clock is
-            // ahead would have all tickets refused until the time has come.
-            let data = record::scope(if bounded { wanted } else { floor });
+            // The first write changes nothing but returns the server's time. The watermark never falls, so a client whose
+            // clock is fast would otherwise have all tickets refused until that time.
+            let data = record::scope(if bounded { wanted } else { watermark });
             match self.client.set_data(&self.scope, data).version(version).await {
                 Ok(stat) => {
-                    wanted = wanted.min(floor_at(stat.mtime));
+                    wanted = wanted.min(watermark_at(stat.mtime));
                     bounded = true;
                     self.forget_scope();
                 }
-                Err(error) if error.is_retryable() || error.code() == Some(ErrorCode::BadVersion) => {
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
+                Err(error) if error.code() == Some(ErrorCode::BadVersion) => {
+                    retries.or_give_up(error).await.map_err(|error| self.error(error))?;
                 }
-                Err(error) => return Err(self.error(error)),
+                Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,
             }
         }
     }
 
-    /// Deletes the records of a bucket but for `kept`, and the bucket if none is left.
-    async fn empty(&self, bucket: Bucket, kept: &HashSet<String>) -> Result<usize, TicketError> {
-        let path = self.path_of(bucket);
-        let mut patience = Patience::new(&self.client);
+    /// Deletes the records of a partition except `kept`, and the partition if none is left.
+    async fn empty(&self, partition: Partition, kept: &HashSet<String>) -> Result<usize, TicketError> {
+        let path = self.partition_path(partition);
+        let mut retries = RetryPolicy::limited(&self.client);
         let mut deleted = 0;
         loop {
-            let names = match patience.ask(|| self.client.get_children(&path).send()).await {
+            let names = match retries.ask(|| self.client.get_children(&path).send()).await {
                 Ok((names, _)) => names,
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(deleted),
                 Err(error) => return Err(self.error(error)),
@@ -104,45 +114,42 @@ impl Tickets {
             let outcome = match old.is_empty() {
                 true if !names.is_empty() => return Ok(deleted),
                 true => self.client.delete(&path).await,
-                false => self.delete_all(&path, &old, &mut deleted, &mut patience).await,
+                false => self.delete_all(&path, &old, &mut deleted, &mut retries).await,
             };
             match outcome {
                 Ok(()) => {}
-                // Another collector is at it too.
+                // Another collection is deleting too.
                 Err(error) if matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::NotEmpty)) => {
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
+                    retries.or_give_up(error).await.map_err(|error| self.error(error))?;
                 }
-                Err(error) if error.is_retryable() => {
-                    patience.outlasts(error).await.map_err(|error| self.error(error))?;
-                }
-                Err(error) => return Err(self.error(error)),
+                Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,
             }
         }
     }
 
     async fn delete_all(
         &self,
-        bucket: &str,
+        partition: &str,
         mut names: &[&String],
         deleted: &mut usize,
-        patience: &mut Patience<'_>,
+        retries: &mut RetryPolicy<'_>,
     ) -> Result<(), Error> {
         while !names.is_empty() {
-            let mut room = CHUNK;
+            let mut budget = CHUNK;
             let mut multi = self.client.multi();
             let mut count = 0;
             for name in names {
-                room = room.saturating_sub(bucket.len() + name.len() + 32);
-                multi = multi.delete(format!("{bucket}/{name}"));
+                budget = budget.saturating_sub(partition.len() + name.len() + 32);
+                multi = multi.delete(child(partition, name));
                 count += 1;
-                if room == 0 {
+                if budget == 0 {
                     break;
                 }
             }
             multi.commit().await?;
             *deleted += count;
             names = &names[count..];
-            patience.renew();
+            retries.reset();
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! Tickets: things that are done once, however often they are asked for.
+//! Tickets: idempotency keys. What has a ticket is executed once, however often it is tried.
 //!
-//! What holds here: a ticket has one record, whose create is the first operation of the one multi that holds the effect as
-//! well. So there is never the one without the other, of two copies one creates it and the other reads it, and a request
-//! whose reply was lost is simply sent again. Each such multi checks the version of the scope, which changes when the
-//! floor is raised: from that transaction on, no ticket below the floor is executed, and deleting their records is mere
-//! tidying that may stop anywhere and be taken up by anybody.
+//! A ticket has one record. Its create is the first operation of the multi that also holds the effect. So neither exists
+//! without the other, of two copies one creates the record and the other reads it, and a request whose reply was lost
+//! is simply sent again. Each such multi checks the version of the scope, which changes when the watermark is raised:
+//! from that transaction on no ticket below the watermark is executed, and deleting their records is mere cleanup that
+//! may stop anywhere and be continued by anybody.
 
 mod call;
 mod collect;
@@ -14,10 +14,11 @@ mod record;
 mod run;
 mod scope;
 mod ticket;
+mod txn;
 
 pub use collect::Collected;
 pub use error::{TicketError, WorkError};
-pub use outside::{Begun, Pending, Running};
-pub use run::{Decision, Outcome, TicketTxn};
+pub use outside::{InProgress, PendingTicket, Started};
 pub use scope::{Tickets, TicketsBuilder};
 pub use ticket::{InvalidTicket, Ticket};
+pub use txn::{Decision, TicketOutcome, TicketTxn};

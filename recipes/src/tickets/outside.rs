@@ -1,44 +1,46 @@
-//! The form for effects outside of ZooKeeper: the ticket is begun, the effect is brought about, the ticket is finished.
+//! Tickets with effects outside ZooKeeper: the ticket is begun, the effect is executed, the ticket is finished.
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode};
+use zoolet_client::{Error, ErrorCode, Multi};
 
-use super::call::{Call, Failure, fence};
+use super::call::{CommitFailure, TicketCall, fence};
 use super::error::TicketError;
-use super::record::{Record, State};
-use super::run::{Decision, Outcome};
+use super::record::{Record, RecordState};
 use super::scope::Tickets;
 use super::ticket::Ticket;
-use crate::guard::{FencingToken, Guard};
-use crate::patience::Patience;
+use super::txn::{Decision, TicketOutcome};
+use crate::guard::Guard;
+use crate::path::child;
+use crate::retry::RetryPolicy;
+use crate::state::FencingToken;
 
-/// Where a ticket stands whose effect is outside of ZooKeeper; from [`Tickets::begin`].
+/// The state of a ticket whose effect is outside ZooKeeper; from [`Tickets::begin`].
 #[derive(Debug)]
-#[must_use = "it says whether there is something to do"]
-pub enum Begun<'g> {
-    /// It was settled before. Nothing is to be done.
-    Settled(Outcome),
-    /// It is new, and nobody can have brought its effect about. Do it, and [`finish`](Running::finish).
-    Started(Running<'g>),
-    /// Somebody began it and did not finish. Whether the effect has happened is not known here:
+#[must_use = "it shows whether there is something to do"]
+pub enum Started<'g> {
+    /// It was settled before. There is nothing to do.
+    Settled(TicketOutcome),
+    /// It is new, and nobody can have executed its effect. Execute it, and [`finish`](InProgress::finish).
+    New(InProgress<'g>),
+    /// Somebody began it and did not finish. Whether the effect was executed is unknown here:
     ///
-    /// - Ask the store by the ticket. If the effect is there, `finish`; if not, do it and `finish`. That is **exactly
-    ///   once**, if the store keeps the ticket in the same transaction as the effect and refuses lower tokens.
-    /// - If the store knows nothing of tickets, choose. Do it again and `finish`: **at least once**. Or
-    ///   [`refuse`](Running::refuse) and let a person look: **at most once**.
-    Unfinished(Running<'g>),
+    /// - Ask the store by the ticket. If the effect is there, `finish`; if not, execute it and `finish`. That is **exactly
+    ///   once**, if the store keeps the ticket in the same transaction as the effect and rejects lower tokens.
+    /// - If the store does not know tickets, choose. Execute the effect again and `finish`: **at least once**. Or
+    ///   [`refuse`](InProgress::refuse) and let a person look: **at most once**.
+    Unfinished(InProgress<'g>),
 }
 
-/// A ticket whose effect outside of ZooKeeper may be brought about now, by the holder of the guard alone; from
-/// [`Tickets::begin`].
+/// A ticket whose effect outside ZooKeeper may be executed now, by the holder of the guard alone; from [`Tickets::begin`],
+/// which has an example.
 ///
 /// Dropping it leaves the ticket pending.
 #[derive(Debug)]
 #[must_use = "the ticket stays pending until it is finished"]
-pub struct Running<'g> {
+pub struct InProgress<'g> {
     tickets: Tickets,
     guard: &'g Guard,
-    /// The record as it stands.
+    /// The record as it is now.
     record: Record,
     version: i32,
     ticket: Ticket,
@@ -47,25 +49,25 @@ pub struct Running<'g> {
 /// A ticket that is begun and not finished; from [`Tickets::pending`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pending {
-    /// Which.
+pub struct PendingTicket {
+    /// The ticket.
     pub ticket: Ticket,
-    /// What it was begun with: what [`Tickets::begin`] needs to go on.
+    /// The parameters, which [`Tickets::begin`] needs to continue.
     pub params: Bytes,
-    /// The fencing token of whoever had it last.
+    /// The fencing token of the latest call that began it.
     pub token: u64,
 }
 
 impl Tickets {
-    /// Begins a ticket whose effect is outside of ZooKeeper, or goes on with one that was begun: under the lock of what it
+    /// Begins a ticket whose effect is outside ZooKeeper, or continues one that was begun: under the lock of what it
     /// changes, by one call at a time.
     ///
-    /// It makes sure that nobody does it twice without knowing: the intent is on record before the effect, and who finds
-    /// it there and no outcome is told that it is [`Unfinished`](Begun::Unfinished). `params` are kept until the ticket is
-    /// finished, for whoever has to go on with it.
+    /// It ensures that nobody repeats the effect without knowing: the intent is recorded before the effect, and a caller
+    /// that finds it without an outcome gets [`Unfinished`](Started::Unfinished). `params` are kept until the ticket is
+    /// finished, for the caller that has to continue.
     ///
     /// ```no_run
-    /// # use zoolet_recipes::{Begun, Guard, Ticket, TicketError, Tickets};
+    /// # use zoolet_recipes::{Guard, Started, Ticket, TicketError, Tickets};
     /// # struct Gateway;
     /// # impl Gateway {
     /// #     async fn pay(&self, _: &str, _: &Ticket, _: u64) -> String { String::new() }
@@ -74,18 +76,18 @@ impl Tickets {
     /// # async fn example(tickets: Tickets, guard: Guard, ticket: Ticket, gateway: Gateway) -> Result<(), TicketError> {
     /// let order = "pay 30 to ann";
     /// let outcome = match tickets.begin(&guard, &ticket, order).await? {
-    ///     Begun::Settled(outcome) => outcome,
-    ///     Begun::Started(running) => {
-    ///         // The gateway keeps the ticket with the payment, and refuses tokens lower than it has seen.
-    ///         let receipt = gateway.pay(order, &ticket, running.token().get()).await;
-    ///         running.finish(receipt).await?
+    ///     Started::Settled(outcome) => outcome,
+    ///     Started::New(payment) => {
+    ///         // The gateway keeps the ticket with the payment, and rejects tokens lower than it has seen.
+    ///         let receipt = gateway.pay(order, &ticket, payment.token().get()).await;
+    ///         payment.finish(receipt).await?
     ///     }
-    ///     Begun::Unfinished(running) => {
+    ///     Started::Unfinished(payment) => {
     ///         let receipt = match gateway.find(&ticket).await {
     ///             Some(receipt) => receipt,
-    ///             None => gateway.pay(order, &ticket, running.token().get()).await,
+    ///             None => gateway.pay(order, &ticket, payment.token().get()).await,
     ///         };
-    ///         running.finish(receipt).await?
+    ///         payment.finish(receipt).await?
     ///     }
     /// };
     /// # Ok(()) }
@@ -93,103 +95,95 @@ impl Tickets {
     ///
     /// # Errors
     /// [`TicketError::NotHeld`] if the lock was lost; nothing was begun then. [`TicketError::Unknown`]: begin again.
-    /// Others as of [`run`](Tickets::run), but for `Contended`, `Work` and `Pending`.
+    /// Others as of [`run`](Tickets::run), except `Contended`, `Work` and `Pending`.
     /// # Ordering and cancel safety
-    /// When it returns, the record says that this guard's holder has the ticket, and whoever had it before cannot finish
+    /// When it returns, the record names this guard's holder as the owner of the ticket, and the former owner cannot finish
     /// it any more. After a dropped future the ticket may be pending: begin it again.
     pub async fn begin<'g>(
         &self,
         guard: &'g Guard,
         ticket: &Ticket,
         params: impl AsRef<[u8]>,
-    ) -> Result<Begun<'g>, TicketError> {
+    ) -> Result<Started<'g>, TicketError> {
         let (ticket, params) = (*ticket, Bytes::copy_from_slice(params.as_ref()));
-        let call = Call::new(self, ticket, &params, Some(guard));
+        let call = TicketCall::new(self, ticket, &params, Some(guard));
         let index = self.client.create(self.index_path(&ticket), params).acl(self.acl.clone());
-        let mut doubt = None;
-        let begun = self.put_on_record(&call, guard, Decision::only(index.into()), &mut doubt).await;
-        begun.map_err(|error| error.in_doubt(ticket, doubt))
+        let mut lost_reply = None;
+        let started = self.record_intent(&call, guard, Decision::only(index.into()), &mut lost_reply).await;
+        started.map_err(|error| error.or_unknown(ticket, lost_reply))
     }
 
-    /// As long as nothing is known, `doubt` is what leaves it open whether the record is there.
-    async fn put_on_record<'g>(
+    /// `lost_reply` is why it is unknown whether there is a record, as long as nothing shows it.
+    async fn record_intent<'g>(
         &self,
-        call: &Call<'_>,
+        call: &TicketCall<'_>,
         guard: &'g Guard,
         index: Decision,
-        doubt: &mut Option<Error>,
-    ) -> Result<Begun<'g>, TicketError> {
+        lost_reply: &mut Option<Error>,
+    ) -> Result<Started<'g>, TicketError> {
         let ticket = call.ticket;
-        let mut patience = Patience::new(&self.client);
-        let running = |version| {
-            let record = call.record(State::Pending);
-            Running { tickets: self.clone(), guard, record, version, ticket }
+        let mut retries = RetryPolicy::limited(&self.client);
+        let in_progress = |version| {
+            let record = call.record(RecordState::Pending);
+            InProgress { tickets: self.clone(), guard, record, version, ticket }
         };
         loop {
-            let scope = self.scope(&mut patience).await?;
-            let failure = match call.look(scope, &mut patience).await? {
-                Some((record, version)) if record.state == State::Pending => {
+            let scope = self.scope(&mut retries).await?;
+            let failure = match call.look(scope, &mut retries).await? {
+                Some((record, version)) if record.state == RecordState::Pending => {
                     if record.attempt == call.attempt {
-                        // Ours, whose reply was lost. It was created by us, or taken over.
-                        let started = version == 0;
-                        let running = running(version);
-                        return Ok(if started {
-                            Begun::Started(running)
-                        } else {
-                            Begun::Unfinished(running)
-                        });
+                        // Our own, whose reply was lost: version 0 if we created it, else we took it over.
+                        let started = if version == 0 { Started::New } else { Started::Unfinished };
+                        return Ok(started(in_progress(version)));
                     }
                     match call.take_over(version).await {
-                        Ok(()) => return Ok(Begun::Unfinished(running(version + 1))),
+                        Ok(()) => return Ok(Started::Unfinished(in_progress(version + 1))),
                         Err(failure) => failure,
                     }
                 }
-                Some((record, _)) => {
-                    return Call::outcome_of(ticket, record, None).map(Begun::Settled);
-                }
-                None => match call.commit(scope, State::Pending, &index).await {
-                    Ok(()) => return Ok(Begun::Started(running(0))),
+                Some((record, _)) => return TicketOutcome::of(ticket, record, None).map(Started::Settled),
+                None => match call.commit(scope, RecordState::Pending, &index).await {
+                    Ok(()) => return Ok(Started::New(in_progress(0))),
                     Err(failure) => failure,
                 },
             };
-            call.mend(failure, scope, doubt, &mut patience).await?;
+            call.recover(failure, scope, lost_reply, &mut retries).await?;
         }
     }
 
     /// The tickets that are begun and not finished, oldest first: after a crash, acquire the lock of each and
-    /// [`begin`](Tickets::begin) it again with its parameters. Some of them may well be at work.
+    /// [`begin`](Tickets::begin) it again with its parameters. Some of them may still be in progress elsewhere.
     ///
     /// # Errors
     /// [`TicketError::Foreign`], [`TicketError::NoAuth`], [`TicketError::SessionOver`], [`TicketError::Client`].
     /// # Ordering and cancel safety
-    /// Shows what was begun before it was asked for, by this client or any other. Dropping the future leaves nothing behind.
-    pub async fn pending(&self) -> Result<Vec<Pending>, TicketError> {
-        let mut patience = Patience::new(&self.client);
-        let synced = patience.ask(|| self.client.sync(&self.scope).send()).await;
-        synced.map_err(|error| self.error(error))?;
+    /// Shows what was begun before this call, by this client or any other. Dropping the future leaves nothing behind.
+    pub async fn pending(&self) -> Result<Vec<PendingTicket>, TicketError> {
+        let mut retries = RetryPolicy::limited(&self.client);
+        self.sync(&mut retries).await?;
         let mut pending = Vec::new();
-        for ticket in self.pending_tickets(&mut patience).await? {
+        for ticket in self.pending_tickets(&mut retries).await? {
             let path = self.index_path(&ticket);
-            let params = match patience.ask(|| self.client.get_data(&path).send()).await {
+            let params = match retries.ask(|| self.client.get_data(&path).send()).await {
                 Ok((params, _)) => params,
                 // Finished meanwhile.
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
                 Err(error) => return Err(self.error(error)),
             };
-            let record = self.read(&ticket, &mut patience).await?;
-            if let Some((Record { state: State::Pending, token, .. }, _)) = record {
-                pending.push(Pending { ticket, params, token });
+            let record = self.read(&ticket, &mut retries).await?;
+            if let Some((Record { state: RecordState::Pending, token, .. }, _)) = record {
+                pending.push(PendingTicket { ticket, params, token });
             }
         }
         Ok(pending)
     }
 
-    /// Those that are listed as pending, oldest first.
+    /// The tickets in the index of pending ones, oldest first.
     pub(super) async fn pending_tickets(
         &self,
-        patience: &mut Patience<'_>,
+        retries: &mut RetryPolicy<'_>,
     ) -> Result<Vec<Ticket>, TicketError> {
-        match patience.ask(|| self.client.get_children(self.pending_path()).send()).await {
+        match retries.ask(|| self.client.get_children(self.pending_path()).send()).await {
             Ok((names, _)) => {
                 let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
                 tickets.sort_unstable();
@@ -201,127 +195,129 @@ impl Tickets {
     }
 
     fn index_path(&self, ticket: &Ticket) -> String {
-        format!("{}/{ticket}", self.pending_path())
+        child(&self.pending_path(), &ticket.to_string())
+    }
+
+    /// A multi that writes `record`, if its version is still this one and the lock is held.
+    fn replace(
+        &self,
+        ticket: &Ticket,
+        fence: &[(String, Option<i32>)],
+        record: &Record,
+        version: i32,
+    ) -> Multi<'_> {
+        let checks = fence.iter();
+        let multi = checks.fold(self.client.multi(), |multi, (path, version)| multi.check(path, *version));
+        multi.add(self.client.set_data(self.record_path(ticket), record.encode()).version(version))
     }
 }
 
-impl Call<'_> {
+impl TicketCall<'_> {
     /// Makes a pending record of this version ours, so that its former owner cannot finish it.
-    async fn take_over(&self, version: i32) -> Result<(), Failure> {
-        let (client, ticket) = (&self.tickets.client, self.ticket);
-        let mut multi = client.multi();
-        for (path, version) in &self.fence {
-            multi = multi.check(path, *version);
-        }
-        let record = self.record(State::Pending).encode();
-        let set = client.set_data(self.tickets.record_path(&ticket), record).version(version);
-        multi.add(set).commit().await.map(drop).map_err(|error| match error.failed_operation() {
-            Some(index) if index < self.fence.len() && lost(&error) => {
-                Failure::Fatal(TicketError::NotHeld { ticket })
+    async fn take_over(&self, version: i32) -> Result<(), CommitFailure> {
+        let (tickets, ticket) = (self.tickets, self.ticket);
+        let multi = tickets.replace(&ticket, &self.fence, &self.record(RecordState::Pending), version);
+        multi.commit().await.map(drop).map_err(|error| match error.failed_operation() {
+            Some(index) if index < self.fence.len() && check_failed(&error) => {
+                CommitFailure::Fatal(TicketError::NotHeld { ticket })
             }
             // Finished or taken over meanwhile, perhaps by ourselves.
-            Some(_) if lost(&error) => Failure::Recorded,
-            _ if error.is_retryable() => Failure::Again(error),
-            _ => Failure::Fatal(self.tickets.error(error)),
+            Some(_) if check_failed(&error) => CommitFailure::Recorded,
+            _ if error.is_retryable() => CommitFailure::Retryable(error),
+            _ => CommitFailure::Fatal(tickets.error(error)),
         })
     }
 }
 
-/// Whether a check says that something is gone or was changed.
-fn lost(error: &Error) -> bool {
+/// Whether a znode that was checked is gone or has changed.
+fn check_failed(error: &Error) -> bool {
     matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion))
 }
 
-impl Running<'_> {
-    /// The ticket, for the store to keep with the effect.
+impl InProgress<'_> {
+    /// The ticket, which the store keeps with the effect.
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
-    /// The fencing token, for the store to refuse lower ones.
+    /// The fencing token, with which the store rejects lower ones.
     pub fn token(&self) -> FencingToken {
         self.guard.token()
     }
 
-    /// Records that the effect has happened, and its outcome.
+    /// Records that the effect was executed, and its outcome.
     ///
     /// # Errors
-    /// [`TicketError::NotHeld`] if the lock was lost or another holder has taken the ticket over; the effect may have
-    /// happened all the same, and the ticket is pending or was finished by another: acquire the lock and
-    /// [`begin`](Tickets::begin) it again. So after [`TicketError::Unknown`]. [`TicketError::TooLarge`],
+    /// [`TicketError::NotHeld`] if the lock was lost or another holder has taken the ticket over. The effect may
+    /// nevertheless have been executed, and the ticket is pending or was finished by another: acquire the lock and
+    /// [`begin`](Tickets::begin) it again. Likewise after [`TicketError::Unknown`]. [`TicketError::TooLarge`],
     /// [`TicketError::NoAuth`], [`TicketError::SessionOver`], [`TicketError::Client`].
     /// # Ordering and cancel safety
-    /// Happens only while the lock is held. Dropping the future does not recall the request.
-    pub async fn finish(self, value: impl Into<Bytes>) -> Result<Outcome, TicketError> {
+    /// Executed only while the lock is held. Dropping the future does not recall the request.
+    pub async fn finish(self, value: impl Into<Bytes>) -> Result<TicketOutcome, TicketError> {
         self.settle(Ok(value.into())).await
     }
 
-    /// Records that the effect has not happened and is not to, or that it is not known and nobody is to try again.
+    /// Records that the effect was not executed and must not be, or that it is unknown and must not be tried again.
     ///
     /// # Errors
-    /// As of [`finish`](Running::finish).
+    /// As of [`finish`](InProgress::finish).
     /// # Ordering and cancel safety
     /// As of `finish`.
-    pub async fn refuse(self, reason: impl Into<Bytes>) -> Result<Outcome, TicketError> {
+    pub async fn refuse(self, reason: impl Into<Bytes>) -> Result<TicketOutcome, TicketError> {
         self.settle(Err(reason.into())).await
     }
 
-    async fn settle(self, value: Result<Bytes, Bytes>) -> Result<Outcome, TicketError> {
-        let (ticket, mut doubt) = (self.ticket, None);
-        let settled = self.write_outcome(value, &mut doubt).await;
-        settled.map_err(|error| error.in_doubt(ticket, doubt))
+    async fn settle(self, value: Result<Bytes, Bytes>) -> Result<TicketOutcome, TicketError> {
+        let (ticket, mut lost_reply) = (self.ticket, None);
+        let settled = self.write_outcome(value, &mut lost_reply).await;
+        settled.map_err(|error| error.or_unknown(ticket, lost_reply))
     }
 
-    /// As long as nothing is known, `doubt` is what leaves it open whether it is written.
+    /// `lost_reply` is why it is unknown whether the outcome is written, as long as nothing shows it.
     async fn write_outcome(
         self,
         value: Result<Bytes, Bytes>,
-        doubt: &mut Option<Error>,
-    ) -> Result<Outcome, TicketError> {
+        lost_reply: &mut Option<Error>,
+    ) -> Result<TicketOutcome, TicketError> {
         let Self { tickets, guard, mut record, version, ticket } = self;
-        record.state = State::Settled(value.clone());
-        let (client, fence) = (&tickets.client, fence(guard));
-        let mut patience = Patience::new(client);
+        record.state = RecordState::Settled(value.clone());
+        let fence = fence(guard);
+        let mut retries = RetryPolicy::limited(&tickets.client);
         let mut indexed = true;
         loop {
-            let mut multi = client.multi();
-            for (path, version) in &fence {
-                multi = multi.check(path, *version);
-            }
-            let set = client.set_data(tickets.record_path(&ticket), record.encode()).version(version);
-            multi = multi.add(set);
+            let mut multi = tickets.replace(&ticket, &fence, &record, version);
             if indexed {
                 multi = multi.delete(tickets.index_path(&ticket));
             }
             let last = match multi.commit().await {
-                Ok(_) => return Ok(Outcome { first_time: true, value }),
-                Err(error) if lost(&error) => match error.failed_operation() {
-                    // Somebody has tidied up by hand.
+                Ok(_) => return Ok(TicketOutcome { first_time: true, value }),
+                Err(error) if check_failed(&error) => match error.failed_operation() {
+                    // Somebody has deleted the index entry by hand.
                     Some(index) if index > fence.len() => {
                         indexed = false;
                         tickets.error(error)
                     }
-                    // The lock is gone, or the record was changed: by ourselves, if a reply was lost.
-                    _ if doubt.is_none() => return Err(TicketError::NotHeld { ticket }),
+                    // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
+                    _ if lost_reply.is_none() => return Err(TicketError::NotHeld { ticket }),
                     _ => {
-                        let found = tickets.read(&ticket, &mut patience).await?;
-                        return match found {
-                            Some((found, _)) if found == record => Ok(Outcome { first_time: true, value }),
+                        return match tickets.read(&ticket, &mut retries).await? {
+                            Some((found, _)) if found == record => {
+                                Ok(TicketOutcome { first_time: true, value })
+                            }
                             _ => Err(TicketError::NotHeld { ticket }),
                         };
                     }
                 },
                 Err(error) if error.is_retryable() => {
                     if error.may_have_applied() {
-                        *doubt = Some(error.clone());
+                        *lost_reply = Some(error.clone());
                     }
                     tickets.error(error)
                 }
                 Err(error) => return Err(tickets.error(error)),
             };
-            if !patience.lasts().await {
-                return Err(last);
-            }
+            retries.or_give_up(last).await?;
         }
     }
 }

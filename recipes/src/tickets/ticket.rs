@@ -1,4 +1,4 @@
-//! [`Ticket`]: the name of one thing that is to be done once.
+//! [`Ticket`]: the name of one thing that is to be executed once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,42 @@ use uuid::{Builder, Uuid, Variant};
 use zoolet_client::Client;
 use zoolet_client::internal::ClientExt as _;
 
-/// The name of one thing that is to be done once: a uuid of version 7, so that the time when it was drawn is in it.
+use crate::unique::unique_number;
+
+/// An idempotency key: the name of one thing that is to be executed once. A uuid of version 7, which contains the time of
+/// its generation.
 ///
-/// From [`Tickets::draw`](crate::Tickets::draw). Displays as a uuid and is read back from one, so that it can be stored, sent
-/// and kept over retries; one that was made by another program is as good.
+/// From [`Tickets::generate`](crate::Tickets::generate). It is displayed as a uuid and parsed from one, so that it can be
+/// stored, sent and kept over retries. Those of other programs are as good.
+///
+/// ```
+/// # use zoolet_recipes::Ticket;
+/// let ticket: Ticket = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f".parse()?;
+/// assert_eq!(ticket.unix_millis(), 1_645_557_742_000);
+/// # Ok::<(), zoolet_recipes::InvalidTicket>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(Uuid);
 
-/// Why a text is no [`Ticket`]: it is no uuid of version 7.
+/// The text is not a [`Ticket`], that is, not a uuid of version 7.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no ticket: a ticket is a uuid of version 7")]
+#[error("invalid ticket {0:?}: a ticket is a uuid of version 7")]
 pub struct InvalidTicket(String);
 
 impl Ticket {
-    /// A ticket that nobody else has.
-    pub(crate) fn draw(client: &Client) -> Self {
+    /// A unique ticket.
+    pub(crate) fn generate(client: &Client) -> Self {
         let millis = u64::try_from(client.clock().unix_millis()).unwrap_or(0);
-        let drawn = unique(client).to_be_bytes();
+        let number = unique_number(client).to_be_bytes();
         let mut random = [0; 10];
-        random.copy_from_slice(&drawn[6..]);
+        random.copy_from_slice(&number[6..]);
         Self(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// When it was drawn, in milliseconds since the Unix epoch, by the clock of whoever drew it.
+    /// When it was generated, in milliseconds since the Unix epoch by the clock of its creator.
     pub fn unix_millis(&self) -> u64 {
         (self.0.as_u128() >> 80) as u64
     }
-}
-
-/// A number that nobody else draws. Clients may have a seed in common and draw the same, but never a session.
-pub(crate) fn unique(client: &Client) -> u128 {
-    client.random_u128() ^ u128::from(client.session_id().0 as u64)
 }
 
 impl FromStr for Ticket {
@@ -70,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_of_another_program_is_read_with_its_time() {
+    fn a_ticket_of_another_program_is_parsed_with_its_time() {
         // The example of RFC 9562, A.6.
         let ticket: Ticket = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F".parse().unwrap();
         assert_eq!(ticket.unix_millis(), 1_645_557_742_000);
@@ -79,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_time_in_it_is_no_ticket() {
+    fn a_text_without_a_time_is_not_a_ticket() {
         for text in ["", "withdrawal 17", "1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f"] {
             assert_eq!(text.parse::<Ticket>(), Err(InvalidTicket(text.to_owned())));
         }

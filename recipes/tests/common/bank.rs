@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use zoolet_client::Client;
 use zoolet_recipes::{
-    Begun, Decision, Guard, Lock, Outcome, Running, Ticket, TicketError, TicketTxn, Tickets, WorkError,
+    Decision, Guard, InProgress, Lock, Started, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets,
+    WorkError,
 };
 
 use super::{World, world};
@@ -36,11 +37,11 @@ pub async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError
     Ok(txn.set_data(ANN, left.to_string()).done(format!("{left} left")))
 }
 
-pub async fn withdraw(tickets: &Tickets, ticket: &Ticket, amount: u64) -> Result<Outcome, TicketError> {
+pub async fn withdraw(tickets: &Tickets, ticket: &Ticket, amount: u64) -> Result<TicketOutcome, TicketError> {
     tickets.run(ticket, format!("take {amount}"), |txn| take(txn, amount)).await
 }
 
-pub fn value(outcome: &Outcome) -> &str {
+pub fn value(outcome: &TicketOutcome) -> &str {
     std::str::from_utf8(outcome.value.as_ref().expect("done")).unwrap()
 }
 
@@ -48,16 +49,16 @@ pub async fn lock_of(client: &Client) -> Guard {
     Lock::new(client, "/locks/ann").acquire().await.unwrap()
 }
 
-pub fn unfinished(begun: Begun<'_>) -> Running<'_> {
+pub fn unfinished(begun: Started<'_>) -> InProgress<'_> {
     match begun {
-        Begun::Unfinished(running) => running,
+        Started::Unfinished(in_progress) => in_progress,
         begun => panic!("{begun:?}"),
     }
 }
 
-pub fn started(begun: Begun<'_>) -> Running<'_> {
+pub fn started(begun: Started<'_>) -> InProgress<'_> {
     match begun {
-        Begun::Started(running) => running,
+        Started::New(in_progress) => in_progress,
         begun => panic!("{begun:?}"),
     }
 }

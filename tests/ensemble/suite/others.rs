@@ -83,7 +83,7 @@ pub async fn teller(mut way: Way) -> usize {
     let (mut done, mut left) = (0, MORE);
     while left > 0 {
         left -= usize::from(way.is_over());
-        let ticket = Tickets::new(&zk, SCOPE).draw();
+        let ticket = Tickets::new(&zk, SCOPE).generate();
         let mut first = true;
         loop {
             let outcome = match Tickets::new(&zk, SCOPE).run(&ticket, "1", pay).await {

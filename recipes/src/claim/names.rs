@@ -1,56 +1,56 @@
-//! The names of contenders: ours, and those that other clients give theirs in the same directory.
+//! The names of contenders: ours, and those of other clients in the same directory.
 
-/// What a contender wants, as far as its name says.
+/// What kind of contender a name belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// To read beside other readers.
+pub(crate) enum ContenderKind {
+    /// It shares the lock with other readers.
     Shared,
-    /// To be alone.
+    /// It excludes all others.
     Exclusive,
-    /// No known client names its contenders so, but it ends in a number as theirs do.
+    /// No known client uses such names, but this one ends in a number as theirs do.
     Unknown,
 }
 
-/// What stands before the number in the names of known clients, and where each comes from.
-const MARKERS: &[(&str, Kind)] = &[
-    ("lock-", Kind::Exclusive), // Curator, go-zookeeper, zookeeper-client, the recipe of the documentation
-    ("__lock__", Kind::Exclusive), // kazoo
-    ("__READ__", Kind::Shared), // Curator, read/write
-    ("__WRIT__", Kind::Exclusive), //
-    ("__rlock__", Kind::Shared), // kazoo, read/write
-    ("read-", Kind::Shared),    // the recipe of the documentation, read/write
-    ("write-", Kind::Exclusive), //
-    ("latch-", Kind::Exclusive), // Curator, leader latch
-    ("lease-", Kind::Exclusive), // Curator, semaphore
-    ("n_", Kind::Exclusive),    // the election of the documentation
+/// The markers before the number in the names of known clients, and their origin.
+const MARKERS: &[(&str, ContenderKind)] = &[
+    ("lock-", ContenderKind::Exclusive), // Curator, go-zookeeper, zookeeper-client, the recipe of the documentation
+    ("__lock__", ContenderKind::Exclusive), // kazoo
+    ("__READ__", ContenderKind::Shared), // Curator, read/write
+    ("__WRIT__", ContenderKind::Exclusive), //
+    ("__rlock__", ContenderKind::Shared), // kazoo, read/write
+    ("read-", ContenderKind::Shared),    // the recipe of the documentation, read/write
+    ("write-", ContenderKind::Exclusive), //
+    ("latch-", ContenderKind::Exclusive), // Curator, leader latch
+    ("lease-", ContenderKind::Exclusive), // Curator, semaphore
+    ("n_", ContenderKind::Exclusive),    // the election of the documentation
 ];
 
-/// How our own contenders are named. The servers append the number.
+/// How our own contenders are named. The server appends the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// Curator's "protected" prefix, the guid with its dashes, and this marker. Its readers cut 36 characters behind
-    /// the prefix, and so does go-zookeeper.
+pub(crate) enum NameStyle {
+    /// Curator's "protected" prefix, the guid with its dashes, and this marker. Curator and go-zookeeper cut off 36
+    /// characters after the prefix when they read a name.
     Curator(&'static str),
-    /// The guid without dashes and this marker, as kazoo does.
+    /// The guid without dashes and this marker, as in kazoo.
     Kazoo(&'static str),
 }
 
-/// An exclusive contender, as Curator's.
-pub(crate) const LOCK: Style = Style::Curator("-lock-");
-/// An exclusive contender, as kazoo's; a writer is named so as well.
-pub(crate) const KAZOO_LOCK: Style = Style::Kazoo("__lock__");
-/// A reader, as kazoo's.
-pub(crate) const KAZOO_READ: Style = Style::Kazoo("__rlock__");
-/// A reader, as Curator's. Its marker is as long as the writer's on purpose.
-pub(crate) const READ: Style = Style::Curator("-__READ__");
-/// A writer, as Curator's.
-pub(crate) const WRITE: Style = Style::Curator("-__WRIT__");
-/// A candidate, as of Curator's leader latch.
-pub(crate) const LATCH: Style = Style::Curator("-latch-");
-/// A held permit, as of Curator's semaphore.
-pub(crate) const LEASE: Style = Style::Curator("-lease-");
+/// An exclusive contender, as in Curator.
+pub(crate) const LOCK: NameStyle = NameStyle::Curator("-lock-");
+/// An exclusive contender, as in kazoo, where writers have the same name.
+pub(crate) const KAZOO_LOCK: NameStyle = NameStyle::Kazoo("__lock__");
+/// A reader, as in kazoo.
+pub(crate) const KAZOO_READ: NameStyle = NameStyle::Kazoo("__rlock__");
+/// A reader, as in Curator. Its marker has the length of the writer's on purpose.
+pub(crate) const READ: NameStyle = NameStyle::Curator("-__READ__");
+/// A writer, as in Curator.
+pub(crate) const WRITE: NameStyle = NameStyle::Curator("-__WRIT__");
+/// A candidate, as in Curator's leader latch.
+pub(crate) const LATCH: NameStyle = NameStyle::Curator("-latch-");
+/// A held permit, as in Curator's semaphore.
+pub(crate) const LEASE: NameStyle = NameStyle::Curator("-lease-");
 
-impl Style {
+impl NameStyle {
     /// The prefix of the name of the contender `guid`.
     pub(crate) fn prefix(self, guid: &str) -> String {
         match self {
@@ -60,14 +60,14 @@ impl Style {
     }
 }
 
-/// Whether `name` is one that [`Style::prefix`] makes for the contender `guid`.
+/// Whether `name` begins as [`NameStyle::prefix`] makes it for the contender `guid`.
 pub(crate) fn is_of(name: &str, guid: &str) -> bool {
     let protected = |name: &str| name.strip_prefix("_c_").is_some_and(|rest| rest.starts_with(guid));
     let mut bare = guid.bytes().filter(|byte| *byte != b'-');
     protected(name) || name.len() > 32 && name.bytes().take(32).all(|byte| Some(byte) == bare.next())
 }
 
-/// The guid of the contender that has this name, if it says one: behind `_c_` or in front of all, with dashes or without.
+/// The guid in a name, if there is one: after `_c_` or at the beginning, with dashes or without.
 pub(crate) fn guid_in(name: &str) -> Option<u128> {
     let digits = name.strip_prefix("_c_").unwrap_or(name).chars().filter(|char| *char != '-');
     let (guid, len) = digits
@@ -77,56 +77,56 @@ pub(crate) fn guid_in(name: &str) -> Option<u128> {
     (len == 32).then_some(guid)
 }
 
-/// The same style for a reader where `prefix` is a writer's of the contender `guid`, if it is.
+/// The reader's prefix in the same style, if `prefix` is the writer's prefix of the contender `guid`.
 pub(crate) fn reader_of(prefix: &str, guid: &str) -> Option<String> {
     let pairs = [(WRITE, READ), (KAZOO_LOCK, KAZOO_READ)];
     pairs.into_iter().find(|(write, _)| write.prefix(guid) == prefix).map(|(_, read)| read.prefix(guid))
 }
 
-/// What a name says.
+/// A parsed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedName {
     /// The number that the server appended.
     pub(crate) sequence: i64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ContenderKind,
 }
 
-/// Reads a name; `None` if it ends in no number, and so belongs to no contender.
-pub(crate) fn parse(name: &str) -> Option<Parsed> {
+/// Parses a name; `None` if it does not end in a number and so belongs to no contender.
+pub(crate) fn parse(name: &str) -> Option<ParsedName> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let (head, number) = name.split_at(name.len() - digits);
-    // A known marker decides where the number starts, so that a dash of it is never taken for a sign.
+    // A known marker decides where the number starts, so that its dash is never mistaken for a sign.
     let known = match marked(head) {
         Some(kind) => (digits >= 10).then_some((kind, 1)),
         None => head.strip_suffix('-').and_then(marked).and_then(|kind| (digits >= 9).then_some((kind, -1))),
     };
     let (kind, sign) = match known {
         Some(known) => known,
-        None if digits >= 10 => (Kind::Unknown, 1),
-        None if digits == 9 && head.ends_with('-') => (Kind::Unknown, -1),
+        None if digits >= 10 => (ContenderKind::Unknown, 1),
+        None if digits == 9 && head.ends_with('-') => (ContenderKind::Unknown, -1),
         None => return None,
     };
-    // Names that are only like those of contenders may have any number of digits in front.
-    let number = if kind == Kind::Unknown { &number[digits.saturating_sub(10)..] } else { number };
-    Some(Parsed { sequence: sign * number.parse::<i64>().ok()?, kind })
+    // Unknown names may have any number of digits before the counter.
+    let number = if kind == ContenderKind::Unknown { &number[digits.saturating_sub(10)..] } else { number };
+    Some(ParsedName { sequence: sign * number.parse::<i64>().ok()?, kind })
 }
 
-/// What a known client says by the part of a name in front of the number.
-fn marked(head: &str) -> Option<Kind> {
-    let ends_so = |marker| head.strip_suffix(marker).is_some_and(|front| begins_behind(front, marker));
+/// The kind that a known client encodes in the part of a name before the number.
+fn marked(head: &str) -> Option<ContenderKind> {
+    let ends_so = |marker| head.strip_suffix(marker).is_some_and(|front| begins_after(front, marker));
     let kind = MARKERS.iter().find(|(marker, _)| ends_so(marker)).map(|(_, kind)| *kind);
-    kind.or_else(|| (session_recipe(head) || accumulo(head)).then_some(Kind::Exclusive))
+    kind.or_else(|| (session_recipe(head) || accumulo(head)).then_some(ContenderKind::Exclusive))
 }
 
-/// Whether a marker stands for itself behind `front`, and is not the end of a word, as `read-` is of `thread-`. The
-/// letters of a guid are none of a word.
-fn begins_behind(front: &str, marker: &str) -> bool {
+/// Whether a marker after `front` is a word of its own, and not the end of one, as `read-` is of `thread-`. The letters
+/// of a guid do not count as a word.
+fn begins_after(front: &str, marker: &str) -> bool {
     let in_a_word = marker.starts_with(char::is_alphabetic) && front.ends_with(char::is_alphabetic);
     let digits = front.bytes().rev().filter(|byte| *byte != b'-').take_while(u8::is_ascii_hexdigit);
     !in_a_word || digits.take(32).count() == 32
 }
 
-/// `x-<session>-`, the recipe shipped with ZooKeeper: the session in decimal, maybe negative, or in hex.
+/// `x-<session>-`, the recipe shipped with ZooKeeper: the session in decimal, possibly negative, or in hex.
 fn session_recipe(head: &str) -> bool {
     let session = head.strip_prefix("x-").and_then(|rest| rest.strip_suffix('-'));
     let digits = session.map(|session| session.strip_prefix('-').unwrap_or(session));
@@ -146,8 +146,8 @@ mod tests {
     const UUID: &str = "1a2b3c4d-0000-4000-8000-1a2b3c4d5e6f";
 
     #[test]
-    fn the_names_of_every_known_client_are_read() {
-        use Kind::*;
+    fn the_names_of_every_known_client_are_parsed() {
+        use ContenderKind::*;
         for (name, sequence, kind) in [
             (format!("_c_{UUID}-lock-0000000007"), 7, Exclusive),
             (format!("_c_{UUID}-lock--000000007"), -7, Exclusive),
@@ -184,7 +184,7 @@ mod tests {
             ("odd-000000021".into(), -21, Unknown),
             ("20261121-99990000000022".into(), 22, Unknown),
         ] {
-            assert_eq!(parse(&name), Some(Parsed { sequence, kind }), "{name}");
+            assert_eq!(parse(&name), Some(ParsedName { sequence, kind }), "{name}");
         }
         for name in ["config", "lock-", "lock-12", "readme-1.2", "", "lock-99999999999999999999"] {
             assert_eq!(parse(name), None, "{name}");
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_guid_say_none() {
+    fn a_name_without_a_guid_has_none() {
         for name in ["n_0000000017", "deadbeef-lock-0000000018", "x-72057594037927937-0000000013", "_c_"] {
             assert_eq!(guid_in(name), None, "{name}");
         }
     }
 
     #[test]
-    fn our_names_are_those_of_the_clients_we_stand_beside() {
+    fn our_names_are_those_of_the_clients_we_are_compatible_with() {
         assert_eq!(LOCK.prefix(UUID), format!("_c_{UUID}-lock-"));
         assert_eq!(READ.prefix(UUID), format!("_c_{UUID}-__READ__"));
         assert_eq!(WRITE.prefix(UUID), format!("_c_{UUID}-__WRIT__"));

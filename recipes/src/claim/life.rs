@@ -1,0 +1,72 @@
+//! The task that owns a claim from its first request to its last. Whatever becomes of futures and guards, everything that
+//! was begun is completed or undone.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
+
+use super::{Claim, QueuedCallback};
+use crate::error::LockError;
+use crate::guard::Guard;
+use crate::guard::fenced::FencedTxn;
+use crate::guard::lock_state::LockState;
+use crate::guard::task::LockTask;
+use crate::state::Grant;
+
+/// Wins the lock, sends the guard, and cleans up when the guard, or the future that waits for it, is gone.
+pub(crate) async fn run<C: Claim>(
+    mut claim: C,
+    confirmed: bool,
+    mut queued: Option<QueuedCallback>,
+    mut guard: oneshot::Sender<Result<Guard, LockError>>,
+) {
+    let won = tokio::select! {
+        biased;
+        () = guard.closed() => None,
+        won = win(&mut claim, confirmed, &mut queued) => Some(won),
+    };
+    let error = match won {
+        Some(Ok((grant, proven))) => {
+            let state = Arc::new(LockState::new(proven.filter(|_| claim.config().strict)));
+            let held = Guard::new(Arc::clone(claim.config()), grant.clone(), Arc::clone(&state));
+            let task = LockTask::new(claim, grant, state);
+            // If nobody receives the guard, it is dropped here and the task releases the lock.
+            let _ = guard.send(Ok(held));
+            return task.run().await;
+        }
+        Some(Err(error)) => Some(error),
+        None => None,
+    };
+    if let Err(error) = claim.leave().await {
+        let lock = &claim.config().label;
+        tracing::debug!(lock, %error, "cannot leave the queue; the znode is removed with the session");
+    }
+    if let Some(error) = error {
+        let _ = guard.send(Err(error));
+    }
+}
+
+/// Wins the lock, and confirms that if required. Also returns when the confirming write was sent.
+async fn win<C: Claim>(
+    claim: &mut C,
+    confirmed: bool,
+    queued: &mut Option<QueuedCallback>,
+) -> Result<(Grant, Option<Instant>), LockError> {
+    let grant = claim.win(queued).await?;
+    let config = claim.config();
+    if !confirmed && !config.strict {
+        return Ok((grant, None));
+    }
+    loop {
+        let sent = config.client.clock().now();
+        // The write changes nothing, so it can be repeated.
+        match FencedTxn::new(config, &grant, None).commit().await {
+            Ok(_) => return Ok((grant, Some(sent))),
+            Err(LockError::Client(error)) => config.retry(error).await?,
+            Err(LockError::NotHeld { dir, .. }) => return Err(LockError::NodeDeleted { dir }),
+            Err(error) => return Err(error),
+        }
+    }
+}

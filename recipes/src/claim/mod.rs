@@ -1,0 +1,74 @@
+//! The lock algorithm, from the first request of a contender to its last.
+//!
+//! An [`Acquire`](crate::Acquire) makes a [`Claim`] and spawns a task that owns it: [`life::run`]. Read it in this order:
+//!
+//! 1. **Name.** The contender generates a guid before its first request ([`names`]). It recognises its znode by the guid,
+//!    so a lost reply is no problem: it looks for the guid, keeps the first znode that has it and deletes the others.
+//! 2. **Enter.** [`QueueEntry::enter`](queue_entry::QueueEntry::enter) creates an ephemeral sequential znode, or several in
+//!    one multi, and lists the directory in the same flight. If the directory is missing, the same flight is repeated
+//!    with the creates of the directory in front.
+//! 3. **Find the position.** [`order`] sorts the children by their numbers, or by their transactions if the numbers are
+//!    not reliable, and finds the contenders in the way. A contender that does not find its own znode was evicted; it never
+//!    takes its own absence for its turn.
+//! 4. **Wait.** It watches the nearest contender in the way, and no other. When that one is gone, go to 3.
+//! 5. **Win.** Nobody is in the way: the [`Grant`] has the znodes and the fencing token, which is the transaction that
+//!    created them. The task sends a [`Guard`](crate::Guard) and goes on as the guard's [`LockTask`](crate::guard::task).
+//! 6. **Leave.** After a release, a dropped future or guard, an error or a loss, the task deletes every znode with the guid.
+//!    If a create may still be in flight, it first sends a sync, so that the listing shows it.
+//!
+//! Variations: [`change`] turns a writer into a reader and back, [`permits`] has a queue whose first member waits for free
+//! permits, [`single_node`] has no queue at all, and [`counter`] resets the counter of a directory before it ends.
+
+pub(crate) mod change;
+pub(crate) mod counter;
+pub(crate) mod life;
+pub(crate) mod names;
+pub(crate) mod order;
+pub(crate) mod permits;
+pub(crate) mod queue_entry;
+pub(crate) mod single_node;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::config::LockConfig;
+use crate::error::LockError;
+use crate::state::Grant;
+
+/// Called with the number of contenders in front.
+pub(crate) type QueuedCallback = Box<dyn FnOnce(usize) + Send>;
+
+/// How a lock is won, changed and given up.
+pub(crate) trait Claim: Send + Sized + 'static {
+    fn config(&self) -> &Arc<LockConfig>;
+
+    /// Wins the lock. Calls `queued` once if it has to wait.
+    ///
+    /// # Cancel safety
+    /// Whenever it is dropped, [`leave`](Claim::leave) undoes all of it.
+    fn win(
+        &mut self,
+        queued: &mut Option<QueuedCallback>,
+    ) -> impl Future<Output = Result<Grant, LockError>> + Send;
+
+    /// Gives up the lock, or the place in its queue. `Ok(false)` if there was nothing of ours.
+    ///
+    /// # Errors
+    /// Why the znode may still exist. If the session is over, the znode is gone with it.
+    fn leave(&mut self) -> impl Future<Output = Result<bool, LockError>> + Send;
+
+    /// Changes what is held.
+    ///
+    /// # Cancel safety
+    /// As of [`win`](Claim::win).
+    fn change(&mut self, change: Change) -> impl Future<Output = Result<Grant, LockError>> + Send;
+}
+
+/// How a held lock can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A writer becomes a reader, with no other writer in between.
+    Downgrade,
+    /// A reader becomes a writer, if it is the only reader.
+    Upgrade,
+}

@@ -1,0 +1,432 @@
+//! [`QueueEntry`]: a contender in the queue of a directory, or of several at once. Every recipe with a queue uses it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use zoolet_client::{Create, Created, Error, ErrorCode, EventType, MultiOutcome, Reply, Stat, Watch};
+
+use super::names::{self, NameStyle};
+use super::order::{LockMode, count};
+use super::{Change, Claim, QueuedCallback, counter};
+use crate::config::LockConfig;
+use crate::error::LockError;
+use crate::path::child;
+use crate::retry::RetryPolicy;
+use crate::state::{FencingToken, Grant};
+
+/// What a contender watches while others are in its way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum WatchTarget {
+    /// The nearest contender in the way: each deletion wakes one.
+    #[default]
+    Nearest,
+    /// The directory: each change wakes all.
+    Children,
+}
+
+/// How a contender queues.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuePlan {
+    /// The directories and the contender's name in each; created in one transaction.
+    pub(crate) dirs: Vec<(String, NameStyle)>,
+    pub(crate) mode: LockMode,
+    pub(crate) watch: WatchTarget,
+    /// How many contenders may be in the way.
+    pub(crate) limit: Option<usize>,
+}
+
+impl QueuePlan {
+    /// An exclusive contender in these directories that watches the nearest one in the way.
+    pub(crate) fn exclusive(config: &LockConfig, dirs: Vec<(String, NameStyle)>) -> Self {
+        Self { dirs, mode: LockMode::Exclusive, watch: WatchTarget::Nearest, limit: config.max_queue }
+    }
+}
+
+/// One contender, from its first request to the deletion of its znodes.
+#[derive(Debug)]
+pub(crate) struct QueueEntry {
+    pub(super) config: Arc<LockConfig>,
+    pub(super) guid: String,
+    pub(super) data: Bytes,
+    pub(super) nodes: Vec<EntryNode>,
+    pub(super) mode: LockMode,
+    watch: WatchTarget,
+    limit: Option<usize>,
+    /// Whether there may be znodes with our guid that no reply has named.
+    pub(super) uncertain: bool,
+    /// The name of another contender of ours, which is never in the way. Without it this one is worth nothing.
+    pub(super) companion: Option<String>,
+    /// A directory above, and its data if it is created.
+    pub(super) root: Option<(String, Bytes)>,
+    /// A second contender, while this one tries to become it.
+    pub(super) replacement: Option<Box<QueueEntry>>,
+}
+
+/// A znode of a contender. There are several if it queues in several directories or under two names.
+#[derive(Debug)]
+pub(super) struct EntryNode {
+    pub(super) dir: String,
+    pub(super) prefix: String,
+    /// The znode, once a reply has named it.
+    pub(super) created: Option<Created>,
+}
+
+/// A position in the queue.
+#[derive(Debug)]
+pub(crate) struct QueuePosition {
+    /// How many contenders are in the way.
+    ahead: usize,
+    /// The path of the nearest of them, in the first of several directories that has one.
+    nearest: Option<String>,
+}
+
+/// Listings in flight.
+type Listings = Vec<Reply<(Vec<String>, Stat)>>;
+
+impl QueueEntry {
+    pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes) -> Self {
+        let guid = config.generate_guid();
+        let node = |(dir, style): (String, NameStyle)| {
+            let prefix = style.prefix(&guid);
+            EntryNode { dir, prefix, created: None }
+        };
+        Self {
+            nodes: plan.dirs.into_iter().map(node).collect(),
+            mode: plan.mode,
+            watch: plan.watch,
+            limit: plan.limit,
+            config,
+            guid,
+            data,
+            uncertain: false,
+            companion: None,
+            root: None,
+            replacement: None,
+        }
+    }
+
+    /// Enters the queue and finds the position in it: one round trip if the directory exists.
+    pub(super) async fn enter(&mut self) -> Result<QueuePosition, LockError> {
+        let config = Arc::clone(&self.config);
+        let mut parents = config.missing_parents();
+        // Limited, because the create itself may be the reason for lost connections.
+        let mut retries = RetryPolicy::limited(&config.client);
+        loop {
+            let root = self.root.iter().map(|(dir, data)| (dir.as_str(), data.clone()));
+            let dirs = root.chain(self.dirs().map(|dir| (dir, Bytes::new())));
+            let created_parents: Vec<_> = dirs.flat_map(|(dir, data)| parents.send(dir, data)).collect();
+            // From here on there may be a znode of ours, even if this future is dropped.
+            let was_uncertain = std::mem::replace(&mut self.uncertain, true);
+            let creating = PendingCreate::send(&config, &self.nodes, &self.data);
+            let listings = self.send_listings();
+            parents.receive(created_parents).await;
+            let error = match creating.created().await {
+                Ok(created) => {
+                    for (node, created) in self.nodes.iter_mut().zip(created) {
+                        node.created = created;
+                    }
+                    self.uncertain = was_uncertain || self.nodes.iter().any(|node| node.created.is_none());
+                    return self.position_in(listings).await;
+                }
+                Err(error) => error,
+            };
+            self.uncertain = was_uncertain || error.may_have_applied();
+            if let Some(ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals) = error.code() {
+                config.retry_with_parents(&mut parents, error)?;
+                continue;
+            }
+            config.retry(error.clone()).await?;
+            let goes_on = match error {
+                Error::ConnectionLoss(_) => retries.next_immediate(),
+                _ => !error.may_have_applied() || retries.next().await,
+            };
+            if !goes_on {
+                return Err(config.error(error));
+            }
+            // The create may have been executed. If it is executed later, after this look, the next listing shows both
+            // znodes: every server executes the second create after the first.
+            if self.uncertain && self.exists().await? {
+                return self.position().await;
+            }
+        }
+    }
+
+    /// Whether there is a znode of ours that no reply has named.
+    async fn exists(&self) -> Result<bool, LockError> {
+        let dir = &self.nodes[0].dir;
+        // Another server of an ensemble may not have seen the create yet.
+        self.config.sync(dir).await?;
+        Ok(self.config.list(dir).await?.iter().any(|name| names::is_of(name, &self.guid)))
+    }
+
+    /// Finds the current position.
+    async fn position(&mut self) -> Result<QueuePosition, LockError> {
+        let listings = self.send_listings();
+        self.position_in(listings).await
+    }
+
+    async fn position_in(&mut self, listings: Listings) -> Result<QueuePosition, LockError> {
+        let config = Arc::clone(&self.config);
+        let mut found = BTreeMap::new();
+        for (at, listing) in self.listed_nodes().into_iter().zip(listings) {
+            let names = config.listed(&self.nodes[at].dir, listing).await?;
+            // A later listing of the same directory replaces the earlier one.
+            found.insert(at, self.find_in(at, names).await?);
+        }
+        let (ahead, nearest): (Vec<_>, Vec<_>) = found.into_values().unzip();
+        let nearest = nearest.into_iter().flatten().next();
+        let position = QueuePosition { ahead: count(ahead.concat()), nearest };
+        self.check_one_transaction()?;
+        self.uncertain = false;
+        match self.limit {
+            Some(limit) if position.ahead > limit => {
+                Err(LockError::QueueFull { dir: config.label.clone(), len: position.ahead })
+            }
+            _ => Ok(position),
+        }
+    }
+
+    /// Several znodes must be of one transaction: that keeps contenders from waiting for each other. They are not if a
+    /// create was sent twice and somebody deleted a part of the first.
+    fn check_one_transaction(&self) -> Result<(), LockError> {
+        let mut created =
+            self.nodes.iter().filter_map(|node| node.created.as_ref()).map(|node| node.stat.czxid);
+        let first = created.next();
+        if created.all(|czxid| Some(czxid) == first) { Ok(()) } else { Err(self.evicted()) }
+    }
+
+    /// Finds the contenders in the way of those of our znodes that are in the directory of the `leading` one, and the path
+    /// of the nearest. Deletes our duplicates.
+    async fn find_in(
+        &mut self,
+        leading: usize,
+        names: Vec<String>,
+    ) -> Result<(Vec<Option<u128>>, Option<String>), LockError> {
+        let config = Arc::clone(&self.config);
+        let dir = self.nodes[leading].dir.clone();
+        let here = self.nodes.iter().filter(|node| node.dir == dir);
+        let prefixes: Vec<_> = here.map(|node| node.prefix.as_str()).collect();
+        let found = config.find(&dir, names, &prefixes, self.mode, self.companion.as_deref()).await?;
+        let Some(found) = found.filter(|found| found.has_companion || self.companion.is_none()) else {
+            return Err(LockError::NodeDeleted { dir });
+        };
+        for duplicate in found.duplicates {
+            config.delete(&child(&dir, &duplicate)).await?;
+        }
+        let here = self.nodes.iter_mut().filter(|node| node.dir == dir);
+        for (node, name) in here.zip(found.own) {
+            node.adopt(&config, &name).await?;
+        }
+        Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
+    }
+
+    /// Waits until nobody is in the way. After a lost connection the client sets the watch again.
+    async fn wait(&mut self, position: QueuePosition) -> Result<(), LockError> {
+        match self.watch {
+            WatchTarget::Nearest => self.wait_for_nearest(position).await,
+            WatchTarget::Children => self.wait_for_children(position).await,
+        }
+    }
+
+    async fn wait_for_nearest(&mut self, mut position: QueuePosition) -> Result<(), LockError> {
+        while let Some(nearest) = &position.nearest {
+            // getData and not exists, which would leave a watch if the znode is gone by now.
+            match self.config.client.get_data(nearest).watch().await {
+                Ok((_, _, watch)) => match watch.changed().await {
+                    // Its data has changed, for example by a revocation. It is still in front.
+                    Ok(event) if event.kind != EventType::NodeDeleted => continue,
+                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                    Err(error) => return Err(self.config.error(error)),
+                },
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
+                Err(error) => {
+                    self.config.retry(error).await?;
+                    continue;
+                }
+            }
+            position = self.position().await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_children(&mut self, mut position: QueuePosition) -> Result<(), LockError> {
+        while position.nearest.is_some() {
+            let watch = self.watch_children().await?;
+            position = self.position().await?;
+            if position.nearest.is_some() {
+                match watch.changed().await {
+                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                    Err(error) => return Err(self.config.error(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn watch_children(&self) -> Result<Watch, LockError> {
+        let (config, dir) = (&self.config, &self.nodes[0].dir);
+        match config.ask(|| config.client.get_children(dir).watch().send()).await {
+            Ok((_, _, watch)) => Ok(watch),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                Err(LockError::NodeDeleted { dir: dir.clone() })
+            }
+            Err(error) => Err(config.error(error)),
+        }
+    }
+
+    /// Deletes every znode with our guid. `Ok(false)` if there was none.
+    pub(super) async fn leave_queue(&mut self) -> Result<bool, LockError> {
+        let config = Arc::clone(&self.config);
+        let mut deleted = false;
+        let named: Vec<_> = self.nodes.iter().filter_map(|node| node.created.as_ref()).collect();
+        if !named.is_empty() {
+            let paths: Vec<_> = named.iter().map(|created| created.path.as_str()).collect();
+            deleted = match paths[..] {
+                [path] if self.nodes.len() == 1 => counter::delete(&config, &self.nodes[0].dir, path).await?,
+                _ => config.delete_all(&paths).await?,
+            };
+        }
+        self.nodes.iter_mut().for_each(|node| node.created = None);
+        if self.uncertain {
+            // Another server of an ensemble may not have seen the create yet.
+            config.sync(&self.nodes[0].dir).await?;
+            for at in self.leading_nodes() {
+                let dir = self.nodes[at].dir.clone();
+                for name in config.list(&dir).await? {
+                    if names::is_of(&name, &self.guid) {
+                        deleted |= config.delete(&child(&dir, &name)).await?;
+                    }
+                }
+            }
+            self.uncertain = false;
+        }
+        Ok(deleted)
+    }
+
+    /// What a guard needs to know of a contender whose turn it is.
+    pub(super) fn grant(&self) -> Result<Grant, LockError> {
+        let nodes: Vec<_> = self.nodes.iter().filter_map(|node| node.created.as_ref()).collect();
+        let Some(first) = nodes.first().filter(|_| nodes.len() == self.nodes.len()) else {
+            return Err(self.evicted());
+        };
+        Ok(Grant {
+            token: FencingToken::new(first.stat.czxid),
+            nodes: nodes.iter().map(|created| created.path.clone()).collect(),
+            epoch: None,
+        })
+    }
+
+    pub(super) fn evicted(&self) -> LockError {
+        LockError::NodeDeleted { dir: self.config.label.clone() }
+    }
+
+    /// The first znode of each directory.
+    fn leading_nodes(&self) -> Vec<usize> {
+        let is_first = |at: &usize| self.nodes[..*at].iter().all(|node| node.dir != self.nodes[*at].dir);
+        (0..self.nodes.len()).filter(is_first).collect()
+    }
+
+    /// The znodes whose directories are listed, in order. All but the last of several directories are listed twice: once
+    /// nobody is in front that stays so, but a znode of ours may go, and all must exist at one moment.
+    fn listed_nodes(&self) -> Vec<usize> {
+        let mut nodes = self.leading_nodes();
+        nodes.extend_from_within(..nodes.len() - 1);
+        nodes
+    }
+
+    fn dirs(&self) -> impl Iterator<Item = &str> {
+        self.leading_nodes().into_iter().map(|at| self.nodes[at].dir.as_str())
+    }
+
+    fn send_listings(&self) -> Listings {
+        let dirs = self.listed_nodes().into_iter().map(|at| &self.nodes[at].dir);
+        dirs.map(|dir| self.config.client.get_children(dir).send()).collect()
+    }
+}
+
+impl Claim for QueueEntry {
+    fn config(&self) -> &Arc<LockConfig> {
+        &self.config
+    }
+
+    async fn win(&mut self, queued: &mut Option<QueuedCallback>) -> Result<Grant, LockError> {
+        self.config.warnings.check_session(&self.config.client);
+        let position = self.enter().await?;
+        if let Some(created) = &self.nodes[0].created {
+            let number = names::parse(&created.path).map_or(0, |parsed| parsed.sequence);
+            self.config.warnings.check_number(&self.nodes[0].dir, number);
+        }
+        if position.ahead > 0 {
+            if let Some(queued) = queued.take() {
+                queued(position.ahead);
+            }
+        }
+        self.wait(position).await?;
+        self.grant()
+    }
+
+    async fn leave(&mut self) -> Result<bool, LockError> {
+        if let Some(replacement) = &mut self.replacement {
+            replacement.leave_queue().await?;
+        }
+        self.leave_queue().await
+    }
+
+    async fn change(&mut self, change: Change) -> Result<Grant, LockError> {
+        match change {
+            Change::Downgrade => self.downgrade().await,
+            Change::Upgrade => self.upgrade().await,
+        }
+    }
+}
+
+impl EntryNode {
+    /// Takes the child `name` for our znode. If no reply has named it, reads its `Stat`, which has the token.
+    async fn adopt(&mut self, config: &LockConfig, name: &str) -> Result<(), LockError> {
+        if self.created.as_ref().is_some_and(|created| created.path.ends_with(name)) {
+            return Ok(());
+        }
+        let path = child(&self.dir, name);
+        let stat = config.stat(&path).await?;
+        let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
+        self.created = Some(Created::new(path, stat));
+        Ok(())
+    }
+}
+
+/// The creates of a contender's znodes in flight: a single one, or several as one transaction.
+enum PendingCreate {
+    One(Reply<Created>),
+    Several(Reply<Vec<MultiOutcome>>),
+}
+
+impl PendingCreate {
+    fn send(config: &LockConfig, nodes: &[EntryNode], data: &Bytes) -> Self {
+        let create = |node: &EntryNode| -> Create<'_> {
+            let path = child(&node.dir, &node.prefix);
+            config.client.create(path, data.clone()).ephemeral().sequential().acl(config.acl.clone())
+        };
+        match nodes {
+            [node] => Self::One(create(node).send()),
+            _ => Self::Several(
+                nodes.iter().fold(config.client.multi(), |multi, node| multi.add(create(node))).send(),
+            ),
+        }
+    }
+
+    /// What was created; `None` for a znode without `Stat`, which servers before 3.9 do not send in a multi.
+    async fn created(self) -> Result<Vec<Option<Created>>, Error> {
+        Ok(match self {
+            Self::One(reply) => vec![Some(reply.await?)],
+            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
+        })
+    }
+}
+
+fn created(outcome: MultiOutcome) -> Option<Created> {
+    match outcome {
+        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created::new(path, stat)),
+        _ => None,
+    }
+}

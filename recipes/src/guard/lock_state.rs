@@ -1,0 +1,144 @@
+//! [`LockState`]: what is known of a held lock, and the channel between its guards and its task.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use zoolet_client::Client;
+use zoolet_client::internal::ClientExt as _;
+
+use crate::claim::Change;
+use crate::error::LockError;
+use crate::state::{Grant, HoldState, LostReason, Released};
+
+/// What a guard asks of the lock's task.
+#[derive(Debug)]
+pub(crate) enum LockCommand {
+    /// Release the lock and report the outcome; nobody waits for it if the guard was dropped.
+    Release(Option<oneshot::Sender<Result<Released, LockError>>>),
+    /// Give the lock up: a server has replied that it is not ours any more.
+    Evicted,
+    /// Change the lock.
+    Change(Change, oneshot::Sender<Result<Grant, LockError>>),
+}
+
+/// The state of a held lock, written by its task and read by its guards, and the commands of the guards.
+#[derive(Debug)]
+pub(crate) struct LockState {
+    inner: Mutex<StateInner>,
+    /// A `Notify` wakes waiters in the order in which they came; a `watch` channel would use a random order.
+    lost: Notify,
+    commanded: Notify,
+}
+
+#[derive(Debug)]
+struct StateInner {
+    state: HoldState,
+    /// When the latest write was sent that has shown the session to be alive, if only writes extend the lease.
+    proven: Option<Instant>,
+    commands: VecDeque<LockCommand>,
+    /// Whether a release was commanded.
+    released: bool,
+    /// Whether the task has ended: it has released the lock, or its runtime was shut down.
+    closed: bool,
+}
+
+impl LockState {
+    pub(crate) fn new(proven: Option<Instant>) -> Self {
+        let state = HoldState::Held;
+        let inner = StateInner { state, proven, commands: VecDeque::new(), released: false, closed: false };
+        Self { inner: Mutex::new(inner), lost: Notify::new(), commanded: Notify::new() }
+    }
+
+    pub(crate) fn get(&self) -> HoldState {
+        self.locked().state
+    }
+
+    /// Waits until the lock is lost.
+    pub(crate) async fn lost(&self) -> LostReason {
+        loop {
+            // Registered before the look, so that no notification is missed between the look and the wait.
+            let notified = self.lost.notified();
+            if let HoldState::Lost(reason) = self.get() {
+                return reason;
+            }
+            notified.await;
+        }
+    }
+
+    /// Sends a command. It is dropped if the task has ended, which its sender notices.
+    pub(crate) fn send(&self, command: LockCommand) {
+        let mut inner = self.locked();
+        inner.released |= matches!(command, LockCommand::Release(_));
+        if !inner.closed {
+            inner.commands.push_back(command);
+            drop(inner);
+            self.commanded.notify_one();
+        }
+    }
+
+    pub(super) async fn next_command(&self) -> LockCommand {
+        loop {
+            let notified = self.commanded.notified();
+            let next = self.locked().commands.pop_front();
+            match next {
+                Some(command) => return command,
+                None => notified.await,
+            }
+        }
+    }
+
+    /// Until when the session cannot have expired, if this machine's clock runs like the server's. A tenth of the timeout
+    /// is reserved for clock drift, and for the time that it takes to notice.
+    pub(crate) fn lease_end(&self, client: &Client) -> Instant {
+        let timeout = client.session_timeout();
+        let contact = self.proven().unwrap_or_else(|| client.last_contact());
+        contact + (timeout - timeout / 10)
+    }
+
+    pub(super) fn proven(&self) -> Option<Instant> {
+        self.locked().proven
+    }
+
+    pub(super) fn prove(&self, sent: Instant) {
+        self.locked().proven = Some(sent);
+    }
+
+    /// The lock is lost, as a guard has found out.
+    pub(crate) fn evicted(&self) {
+        self.lose(LostReason::NodeDeleted);
+        self.send(LockCommand::Evicted);
+    }
+
+    /// Sets the state, unless the lock is lost, which is final.
+    pub(super) fn set(&self, state: HoldState) {
+        let mut inner = self.locked();
+        if !matches!(inner.state, HoldState::Lost(_)) {
+            inner.state = state;
+        }
+    }
+
+    pub(super) fn lose(&self, reason: LostReason) -> LostReason {
+        self.set(HoldState::Lost(reason));
+        self.lost.notify_waiters();
+        reason
+    }
+
+    /// The task has ended. If no release was commanded its runtime was shut down, and the session with it.
+    pub(super) fn close(&self) {
+        let mut inner = self.locked();
+        inner.closed = true;
+        let commands = std::mem::take(&mut inner.commands);
+        let released = inner.released;
+        drop(inner);
+        drop(commands);
+        if !released {
+            self.lose(LostReason::SessionClosed);
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, StateInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

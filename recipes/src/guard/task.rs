@@ -1,0 +1,228 @@
+//! [`LockTask`]: the second half of a claim's task. It notices that the lock is lost, changes it, and releases it.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::sync::oneshot;
+use zoolet_client::internal::ClientExt as _;
+use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
+
+use super::fenced::FencedTxn;
+use super::lock_state::{LockCommand, LockState};
+use crate::claim::Claim;
+use crate::config::{LockConfig, SuspendPolicy};
+use crate::error::LockError;
+use crate::state::{Grant, HoldState, LostReason, Released};
+
+/// The task of a held lock.
+pub(crate) struct LockTask<C> {
+    claim: C,
+    grant: Grant,
+    state: TaskState,
+}
+
+/// The task's reference to the [`LockState`]. Closes it when the task ends, also by a shutdown of the runtime.
+struct TaskState(Arc<LockState>);
+
+impl Drop for TaskState {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<C: Claim> LockTask<C> {
+    pub(crate) fn new(claim: C, grant: Grant, state: Arc<LockState>) -> Self {
+        Self { claim, grant, state: TaskState(state) }
+    }
+
+    /// Watches over the lock until its guard is released or dropped, then gives it up.
+    pub(crate) async fn run(self) {
+        let Self { mut claim, mut grant, state: TaskState(ref state) } = self;
+        let config = Arc::clone(claim.config());
+        let mut releasing = None;
+        let lost = {
+            // Dropped with this block: nobody would poll its timer afterwards.
+            let mut session_over = pin!(follow_session(&config.client, config.on_suspend, state));
+            loop {
+                let command = tokio::select! {
+                    biased;
+                    command = state.next_command() => command,
+                    reason = &mut session_over => break reason,
+                    () = follow_nodes(&config, &grant) => break state.lose(LostReason::NodeDeleted),
+                    () = prove_alive(&config, &grant, state) => break state.lose(LostReason::NodeDeleted),
+                };
+                match command {
+                    LockCommand::Evicted => break LostReason::NodeDeleted,
+                    LockCommand::Release(sender) => {
+                        let sender = releasing.insert(sender);
+                        tokio::select! {
+                            biased;
+                            outcome = claim.leave() => return report(sender.take(), outcome),
+                            reason = &mut session_over => break reason,
+                        }
+                    }
+                    LockCommand::Change(change, sender) => {
+                        let changed = tokio::select! {
+                            biased;
+                            changed = claim.change(change) => changed,
+                            reason = &mut session_over => {
+                                let dir = config.label.clone();
+                                let _ = sender.send(Err(LockError::NotHeld { dir, reason }));
+                                break reason;
+                            }
+                        };
+                        if let Ok(changed) = &changed {
+                            grant.clone_from(changed);
+                        }
+                        let _ = sender.send(changed);
+                    }
+                }
+            }
+        };
+        tracing::debug!(lock = config.label, %lost, "lock lost");
+        let answer = async {
+            let mut releasing = releasing;
+            loop {
+                let command = match releasing.take() {
+                    Some(sender) => LockCommand::Release(sender),
+                    None => state.next_command().await,
+                };
+                match command {
+                    LockCommand::Release(sender) => return report(sender, Ok(false)),
+                    LockCommand::Evicted => {}
+                    LockCommand::Change(_, sender) => {
+                        let error = LockError::NotHeld { dir: config.label.clone(), reason: lost };
+                        let _ = sender.send(Err(error));
+                    }
+                }
+            }
+        };
+        // Nobody relies on the lock any more, so others need not wait until the guard is dropped; nor does a release
+        // wait for a server that may never return.
+        let (left, ()) = tokio::join!(claim.leave(), answer);
+        if let Err(error) = left {
+            tracing::debug!(lock = config.label, %error, "cannot give up a lost lock; it is removed with the session");
+        }
+    }
+}
+
+/// Reports to the waiter of a release whether it deleted a znode.
+fn report(sender: Option<oneshot::Sender<Result<Released, LockError>>>, outcome: Result<bool, LockError>) {
+    let released = match outcome {
+        Ok(true) => Ok(Released::Deleted),
+        // A lock ends with its session, so a release after that has nothing left to do.
+        Ok(false) | Err(LockError::SessionOver { .. }) => Ok(Released::AlreadyGone),
+        Err(error) => Err(error),
+    };
+    match (sender, released) {
+        (Some(sender), released) => _ = sender.send(released),
+        (None, Err(error)) => {
+            tracing::debug!(%error, "cannot release a lock; it is removed with the session")
+        }
+        (None, Ok(_)) => {}
+    }
+}
+
+/// Publishes the state of the lock as that of its session changes. Completes when the lock is lost by that.
+async fn follow_session(client: &Client, policy: SuspendPolicy, lock: &LockState) -> LostReason {
+    let mut states = client.states();
+    // The lease also counts while there is a connection: one on which nothing is answered is as good as none.
+    let mut lease = client.clock().sleep_until(lock.lease_end(client));
+    let mut suspect = false;
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = states.next() => next,
+            () = &mut lease => {
+                let end = lock.lease_end(client);
+                if suspect || end <= client.clock().now() {
+                    return lock.lose(LostReason::LeaseElapsed);
+                }
+                lease.reset(end);
+                continue;
+            }
+        };
+        match next {
+            Some(SessionState::Connected) => {
+                suspect = false;
+                lock.set(HoldState::Held);
+            }
+            Some(SessionState::Expired) => return lock.lose(LostReason::SessionExpired),
+            Some(SessionState::AuthFailed) => return lock.lose(LostReason::AuthFailed),
+            // Once a close is requested, the next holder may come before we know that the session is closed.
+            Some(SessionState::Closing | SessionState::Closed) | None => {
+                return lock.lose(LostReason::SessionClosed);
+            }
+            // Includes a connection to a read-only server, which shows our znode long after it is gone.
+            Some(_) => {
+                if policy == SuspendPolicy::Lost {
+                    return lock.lose(LostReason::Suspended);
+                }
+                if !suspect {
+                    suspect = true;
+                    lease.reset(lock.lease_end(client));
+                    lock.set(HoldState::Suspect { since: client.clock().now() });
+                }
+            }
+        }
+    }
+}
+
+/// For strict locks: proves by a write every third of the session timeout that the session is alive. Completes if that
+/// shows that the lock is lost. If a write is not answered, the lease ends by itself.
+async fn prove_alive(config: &LockConfig, grant: &Grant, lock: &LockState) {
+    if !config.strict {
+        return std::future::pending().await;
+    }
+    let clock = config.client.clock();
+    loop {
+        let latest = lock.proven().unwrap_or_else(|| clock.now());
+        clock.sleep_until(latest + config.client.session_timeout() / 3).await;
+        let sent = clock.now();
+        match FencedTxn::new(config, grant, None).commit().await {
+            Ok(_) => lock.prove(sent),
+            Err(LockError::NotHeld { .. }) => return,
+            Err(LockError::Client(error)) => {
+                if config.retry(error).await.is_err() {
+                    break;
+                }
+            }
+            Err(_) => break,
+        }
+    }
+    std::future::pending().await
+}
+
+/// Completes when one of the holder's own znodes is deleted, if that is to be watched. The end of the session is reported
+/// by [`follow_session`].
+async fn follow_nodes(config: &LockConfig, grant: &Grant) {
+    if !config.watch_own_node {
+        return std::future::pending().await;
+    }
+    let nodes = grant.nodes.iter();
+    let mut followed: Vec<Pin<Box<_>>> =
+        nodes.map(|node| Box::pin(follow_node(config, node, grant))).collect();
+    std::future::poll_fn(|cx| {
+        let gone = followed.iter_mut().any(|followed| followed.as_mut().poll(cx).is_ready());
+        if gone { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {
+    loop {
+        match config.ask(|| config.client.get_data(node).watch().send()).await {
+            Ok((_, stat, _)) if !grant.is_of(&stat) => return,
+            Ok((_, _, watch)) => match watch.changed().await {
+                Ok(event) if event.kind == EventType::NodeDeleted => return,
+                Ok(_) | Err(Error::WatchRemoved(_)) => {}
+                Err(_) => break,
+            },
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
+            Err(_) => break,
+        }
+    }
+    std::future::pending().await
+}

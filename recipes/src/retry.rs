@@ -1,0 +1,119 @@
+//! [`RetryPolicy`]: whether a request is sent again, how often, and after which pause.
+
+use std::future::Future;
+use std::time::Duration;
+
+use zoolet_client::internal::ClientExt as _;
+use zoolet_client::{Client, Error, ErrorCode, SessionState};
+
+/// How long to wait before repeating what a server has refused for the moment, such as a write while it is cut off.
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+
+/// The limit of a limited policy. The pauses add up to about five seconds. A client without a connection waits as well,
+/// up to a session timeout for each attempt.
+const ATTEMPTS: u32 = 16;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The retry policy of every recipe, by the client's clock.
+#[derive(Debug)]
+pub(crate) struct RetryPolicy<'c> {
+    client: &'c Client,
+    /// How many attempts in a row may fail.
+    limit: Option<u32>,
+    failed: u32,
+}
+
+impl<'c> RetryPolicy<'c> {
+    /// For locks, whose callers choose their own timeout: retries until the session ends. Pauses only if the server
+    /// refused; after a lost connection the next request waits for a new one anyway.
+    pub(crate) fn until_session_ends(client: &'c Client) -> Self {
+        Self { client, limit: None, failed: 0 }
+    }
+
+    /// For barriers and tickets: gives up after 16 failures in a row, with growing pauses.
+    pub(crate) fn limited(client: &'c Client) -> Self {
+        Self { client, limit: Some(ATTEMPTS), failed: 0 }
+    }
+
+    /// Sends a read until there is a reply that no retry would change.
+    pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
+        &mut self,
+        request: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        self.ask_write(&mut false, request).await
+    }
+
+    /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
+    pub(crate) async fn ask_write<T, F: Future<Output = Result<T, Error>>>(
+        &mut self,
+        may_have_applied: &mut bool,
+        mut request: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        loop {
+            match request().await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => {
+                    *may_have_applied |= error.may_have_applied();
+                    self.retry(error).await?;
+                }
+            }
+        }
+    }
+
+    /// Waits until the request that failed with `error` may be sent again.
+    ///
+    /// # Errors
+    /// `error`, if a retry does not help or the limit is reached.
+    pub(crate) async fn retry(&mut self, error: Error) -> Result<(), Error> {
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        if self.limit.is_some() {
+            return self.or_give_up(error).await;
+        }
+        let refused = matches!(error, Error::Refused { .. } | Error::MultiRefused { .. });
+        if error.code() == Some(ErrorCode::NotReadOnly) {
+            // The client is looking for a server that takes writes; this one would refuse again.
+            let mut states = self.client.states();
+            while states.next().await == Some(SessionState::ConnectedReadOnly) {}
+        } else if refused && error.code() != Some(ErrorCode::SessionMoved) {
+            self.client.clock().sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the next attempt, also after an error that [`retry`](Self::retry) gives back.
+    ///
+    /// # Errors
+    /// `error`, if the limit is reached.
+    pub(crate) async fn or_give_up<E>(&mut self, error: E) -> Result<(), E> {
+        if self.next().await { Ok(()) } else { Err(error) }
+    }
+
+    /// Waits until the next attempt; `false` if the limit is reached. The first retry is immediate, because what made it
+    /// necessary is most often over.
+    pub(crate) async fn next(&mut self) -> bool {
+        let goes_on = self.next_immediate();
+        if self.failed > 1 && goes_on {
+            let pause = (FIRST_PAUSE * (1 << (self.failed - 2).min(10))).min(LONGEST_PAUSE);
+            // Jitter: callers that collided once must not collide again.
+            let share = (self.client.random_u128() % 512) as u32;
+            self.client.clock().sleep(pause / 2 + pause * share / 1024).await;
+        }
+        goes_on
+    }
+
+    /// As [`next`](Self::next) without a pause, for requests that failed with their connection: the client pauses before
+    /// it reconnects if it needs to.
+    pub(crate) fn next_immediate(&mut self) -> bool {
+        self.failed += 1;
+        self.limit.is_none_or(|limit| self.failed < limit)
+    }
+
+    /// Forgets earlier failures, because there was progress.
+    pub(crate) fn reset(&mut self) {
+        self.failed = 0;
+    }
+}
