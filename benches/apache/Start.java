@@ -13,7 +13,7 @@ import org.apache.zookeeper.server.ZooKeeperServer;
  * How long Apache ZooKeeper takes from nothing to a connected client where it is embedded in a test: server and client
  * in this JVM, by TCP, on a data directory of its own. Prints one line. Arguments: how often, and where to put the data.
  *
- *   java -cp "$(tests/clients/apache fetch)" benches/apache/Start.java 300 /dev/shm
+ *   java -cp "$(tests/apache/zookeeper fetch)" benches/apache/Start.java 300 /dev/shm
  */
 public class Start {
     public static void main(String[] args) throws Exception {

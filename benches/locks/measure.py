@@ -25,7 +25,7 @@ def rust(kind):
 
 def curator():
     java, javac = toolchain.need("java", "javac")
-    jars = toolchain.jars("curator-jars", toolchain.HERE / "curator" / "pom.xml")
+    jars = toolchain.jars("curator-jars", toolchain.CLIENTS / "curator" / "pom.xml")
     source = HERE / "curator" / "Contend.java"
     folder = toolchain.once("bench-curator", [source, jars],
                             lambda folder: toolchain.quietly([javac, "-d", folder, "-cp", jars, source]))
@@ -42,7 +42,7 @@ def apache():
     servers.apache()  # downloads it
 
     def command(folder, port):
-        return [toolchain.HERE / "apache", "start", "--port", str(port), "--dir", folder,
+        return [toolchain.HERE / "zookeeper", "start", "--port", str(port), "--dir", folder,
                 "-D", "zookeeper.forceSync=no", "--jvm=-Xmx2g"]
     return command
 

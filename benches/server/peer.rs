@@ -145,7 +145,7 @@ async fn embed() -> io::Result<Peer> {
 }
 
 fn apache(addr: SocketAddr, dir: &Path) -> (Command, String) {
-    let mut command = Command::new("tests/clients/apache");
+    let mut command = Command::new("tests/apache/zookeeper");
     command.args(["start", "--port", &addr.port().to_string(), "--dir"]).arg(dir);
     command.args(["-D", "zookeeper.forceSync=no", "--jvm=-Xmx2g"]);
     let about =

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-#[path = "../../server/core/tests/common/mod.rs"]
+#[path = "../../server/core/tests/it/common/mod.rs"]
 mod common;
 
 use common::random::Script;

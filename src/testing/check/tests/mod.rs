@@ -13,6 +13,7 @@ use zoolet_proto::records::{OpResult, WatchedEvent};
 use zoolet_proto::{EventType, Reply, ReplyHeader, Stat, WatcherType, Xid, Zxid};
 
 use super::*;
+
 use crate::testing::{Conn, History, HistoryEvent};
 use crate::{AddWatchMode, Client, Server};
 

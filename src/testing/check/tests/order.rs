@@ -3,6 +3,7 @@
 use zoolet_proto::{DecodeError, SessionId};
 
 use super::*;
+
 use crate::testing::Side;
 
 #[test]

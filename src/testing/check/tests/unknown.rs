@@ -3,6 +3,7 @@
 use zoolet_proto::{Acl, OpCode, Perms};
 
 use super::*;
+
 use crate::server::fault::op;
 
 #[test]

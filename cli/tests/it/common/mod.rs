@@ -1,0 +1,84 @@
+//! Runs the binary. Waits only for its output and its exit, never for a time.
+
+#![allow(dead_code, reason = "each test file uses its part of this")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tempfile::NamedTempFile;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_zoolet");
+
+/// A server that has announced itself.
+pub struct Running {
+    process: Child,
+    out: BufReader<ChildStdout>,
+    /// The addresses it has announced.
+    pub addrs: Vec<String>,
+}
+
+impl Running {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut process = Command::new(BINARY)
+            .arg("serve")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        let mut ready = String::new();
+        out.read_line(&mut ready).unwrap();
+        let mut server = Self { process, out, addrs: Vec::new() };
+        let announcement = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
+        match ready.trim_end().strip_prefix(announcement) {
+            Some(addrs) => server.addrs = addrs.split(',').map(str::to_owned).collect(),
+            None => panic!("printed {ready:?} and {:?}", server.stop("KILL")),
+        }
+        server
+    }
+
+    /// Its answer to a four-letter word.
+    pub fn word(&self, word: &str) -> String {
+        let mut stream = TcpStream::connect(self.addrs[0].as_str()).unwrap();
+        stream.write_all(word.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Sends a signal and waits for the exit: the code, and the rest of stdout and stderr.
+    pub fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let (mut rest, mut log) = (String::new(), String::new());
+        self.out.read_to_string(&mut rest).unwrap();
+        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.process.wait().unwrap().code(), rest, log)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // No effect if it has exited.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The one line with which `zoolet serve` rejects the arguments.
+pub fn error_of(arguments: &[&str]) -> String {
+    let output = assert_cmd::Command::new(BINARY).arg("serve").args(arguments).assert().code(2).stdout("");
+    let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message.trim_end().to_owned()
+}
+
+/// A file with this text.
+pub fn config(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}

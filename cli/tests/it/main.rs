@@ -1,0 +1,7 @@
+//! The binary as it is run: files, flags, signals.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+mod serve;
+mod settings;

@@ -1,0 +1,154 @@
+//! `zoolet serve` as its users see it: its output and its exit codes.
+
+#![cfg(unix)]
+
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+
+use crate::common::{Running, config, error_of};
+
+#[test]
+fn one_line_on_stdout_announces_the_server_and_its_address() {
+    let server = Running::start(&["--bind", "127.0.0.1:0"]);
+    assert_eq!(server.word("srvr").lines().next().map(|line| &line[..24]), Some("Zookeeper version: 3.9.5"));
+    let (code, rest, log) = server.stop("TERM");
+    assert_eq!((code, rest.as_str(), log.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn an_interrupt_stops_it_cleanly_even_with_a_client_connected() {
+    let server = Running::start(&["--bind", "127.0.0.1:0"]);
+    let mut client = TcpStream::connect(server.addrs[0].as_str()).unwrap();
+    let reading = std::thread::spawn(move || client.read_to_end(&mut Vec::new()));
+    // Connections are accepted in their order: once a later one is answered, the server knows of this one.
+    server.word("srvr");
+    assert_eq!(server.stop("INT").0, Some(0));
+    assert!(matches!(reading.join(), Ok(Ok(0))), "the client sees its connection end");
+}
+
+#[test]
+fn it_listens_on_every_given_address() {
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--bind", "localhost:0"]);
+    assert_eq!(server.addrs.len(), 2);
+    for addr in &server.addrs {
+        TcpStream::connect(addr.as_str()).unwrap();
+    }
+}
+
+#[test]
+fn settings_come_from_the_file_and_flags_take_precedence() {
+    let file = config("clientPort=1\ntickTime=500\nmaxClientCnxns=7\n4lw.commands.whitelist=ruok, conf\n");
+    let server = Running::start(&[
+        "--config",
+        file.path().to_str().unwrap(),
+        "--bind",
+        "127.0.0.1:0",
+        "--tick-time",
+        "1s",
+        "--max-session-timeout",
+        "15s",
+    ]);
+    let conf = server.word("conf");
+    for line in ["tickTime=1000", "maxClientCnxns=7", "minSessionTimeout=2000", "maxSessionTimeout=15000"] {
+        assert!(conf.lines().any(|found| found == line), "{line} in {conf}");
+    }
+    assert_eq!(server.word("ruok"), "imok");
+    assert_eq!(server.word("stat"), "stat is not executed because it is not in the whitelist.\n");
+}
+
+#[test]
+fn settings_default_to_those_of_apache() {
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--four-letter-words", "*"]);
+    let conf = server.word("conf");
+    for line in ["tickTime=3000", "maxClientCnxns=60", "minSessionTimeout=6000", "maxSessionTimeout=60000"] {
+        assert!(conf.lines().any(|found| found == line), "{line} in {conf}");
+    }
+}
+
+#[test]
+fn unsupported_keys_are_listed_in_one_warning() {
+    let file = config("dataDir=/nowhere\ninitLimit=10\nssl.keyStore.password=hush\n");
+    let name = file.path().to_str().unwrap();
+    let server = Running::start(&["--config", name, "--bind", "127.0.0.1:0"]);
+    let (code, _, log) = server.stop("TERM");
+    assert_eq!(code, Some(0));
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("WARN"), "{log}");
+    let expected = "dataDir (state is kept in memory), initLimit, ssl.keyStore.password";
+    assert!(log.contains(expected) && log.contains(name), "{log}");
+    assert!(!log.contains("hush") && !log.contains('\x1b'), "{log}");
+}
+
+#[test]
+fn keys_that_ask_for_an_unsupported_protection_are_rejected() {
+    for line in ["secureClientPort=2281", "sessionRequireClientSASLAuth=true", "enforce.auth.enabled=true"] {
+        let file = config(line);
+        let message = error_of(&["--config", file.path().to_str().unwrap()]);
+        assert!(message.contains("remove the key to run without it"), "{message}");
+    }
+    let file = config("sessionRequireClientSASLAuth=false\n");
+    Running::start(&["--config", file.path().to_str().unwrap(), "--bind", "127.0.0.1:0"]).stop("TERM");
+}
+
+#[test]
+fn a_super_digest_can_come_from_a_file_of_its_own() {
+    let digest = config("super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n");
+    Running::start(&["--bind", "127.0.0.1:0", "--super-digest-file", digest.path().to_str().unwrap()]);
+    let wrong = config("super:secret\n");
+    let message = error_of(&["--super-digest-file", wrong.path().to_str().unwrap()]);
+    assert!(
+        message.contains("must be user:base64(sha1(user:password))") && !message.contains("secret"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_port_in_use_is_reported() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let message = error_of(&["--bind", &addr]);
+    assert!(message.starts_with(&format!("zoolet: cannot listen on {addr}: ")), "{message}");
+    assert!(message.contains("choose another address"), "{message}");
+}
+
+#[test]
+fn an_invalid_value_in_the_file_is_reported_with_its_line() {
+    let file = config("# the tick\ntickTime=fast\n");
+    let name = file.path().to_str().unwrap();
+    assert_eq!(
+        error_of(&["--config", name]),
+        format!("zoolet: {name}:2: tickTime = fast: must be a number of milliseconds from 1 to 2147483647")
+    );
+    let file = config("maxSessionTimeout=1000\n");
+    let message = error_of(&["--config", file.path().to_str().unwrap()]);
+    assert!(
+        message.contains("minSessionTimeout") && message.contains("1000 ms (maxSessionTimeout"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_missing_file_is_reported() {
+    let message = error_of(&["--config", "no/such/zoo.cfg"]);
+    assert!(message.starts_with("zoolet: cannot read the configuration no/such/zoo.cfg: "), "{message}");
+}
+
+#[test]
+fn invalid_arguments_are_reported_in_one_line() {
+    for (arguments, expected) in [
+        (&["--bnd", "x"][..], "unexpected argument '--bnd' found; tip: a similar argument exists: '--bind'"),
+        (&["--tick-time", "soon"], "'soon' for '--tick-time <TIME>': must be whole milliseconds with a unit"),
+        (&["--tick-time", "0"], "must be at least 1ms"),
+        (&["--bind", "2181"], "must be an address and a port, such as 127.0.0.1:2181"),
+        (&["--max-frame", "10"], "must be a number of bytes from 64"),
+        (&["--four-letter-words", "ruok,stats"], "unknown four-letter word stats"),
+        (&["--skip-acl=yes"], "'yes' for '--skip-acl[=<BOOL>]'"),
+        (&["--log", "debgu"], "--log debgu: must be off, error, warn, info, debug or trace"),
+        (&["--super-digest", "super:hush"], "the super digest of --super-digest must be user:"),
+        (&["again"], "unexpected argument 'again' found"),
+    ] {
+        let message = error_of(arguments);
+        assert!(message.contains(expected), "{message}");
+        assert!(!message.contains("hush"), "{message}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Every timer of a client on a clock that the test moves. tokio's own time is paused, so that a timer that ran on it
+//! would ring at once.
+
+use std::future::{Ready, ready};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+use zoolet_client::internal::ClientExt as _;
+use zoolet_client::{Client, Clock, ConnectOptions, Error, SessionState, Stat};
+use zoolet_proto::{Reply, Request};
+
+use crate::common::{Door, Peer, TIMEOUT, Watched, at_once, connected_with, door, pass, pass_to_next, until};
+
+const MS: Duration = Duration::from_millis(1);
+const THIRD: Duration = Duration::from_secs(TIMEOUT.as_secs() / 3);
+
+fn options() -> (ConnectOptions, Clock) {
+    let clock = Clock::manual();
+    (Client::options().clock(clock.clone()).seed(7), clock)
+}
+
+async fn connected() -> (Client, Clock, Peer, Door) {
+    let (options, clock) = options();
+    let (zk, peer, door) = connected_with(options).await;
+    (zk, clock, peer, door)
+}
+
+/// The next connection, without which the test would wait for ever: tokio's time goes on when all wait.
+async fn accept(door: &mut Door) -> Peer {
+    tokio::time::timeout(Duration::from_secs(3600), door.accept()).await.expect("a client that connects")
+}
+
+/// What the client has sent by now.
+async fn sent(peer: &mut Peer) -> Option<Request> {
+    at_once(peer.next()).await.map(|next| next.expect("a client that has not hung up").1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_is_on_the_wire_once_all_whom_a_third_of_the_timeout_has_woken_have_acted() {
+    let (zk, clock, mut peer, _door) = connected().await;
+    let start = clock.now();
+    for ping in 1..=3 {
+        pass(&clock, THIRD - MS).await;
+        assert_eq!(sent(&mut peer).await, None);
+        pass(&clock, MS).await;
+        assert_eq!(sent(&mut peer).await, Some(Request::Ping));
+        peer.reply(-2, Reply::Empty).await;
+        until(|| zk.last_contact() == start + THIRD * ping).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_alarm_for_what_was_put_off_rings_for_nothing_and_is_attended_all_the_same() {
+    let (zk, clock, mut peer, _door) = connected().await;
+    pass(&clock, THIRD - MS).await;
+    let read = zk.get_data("/a").send();
+    let (xid, _) = peer.next().await.expect("a request");
+    peer.reply(xid, Reply::Data(None, Stat::default())).await;
+    read.await.expect("data");
+    // Where the ping had been due.
+    assert_eq!(pass_to_next(&clock).await, Some(MS));
+    assert_eq!(sent(&mut peer).await, None);
+    // Where it is due now.
+    assert_eq!(pass_to_next(&clock).await, Some(THIRD - MS));
+    assert_eq!(sent(&mut peer).await, Some(Request::Ping));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokios_time_is_nothing_to_a_client_of_another_clock() {
+    let (zk, clock, mut peer, _door) = connected().await;
+    let read = zk.get_data("/a").timeout(MS).send();
+    peer.next().await.expect("a request");
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(sent(&mut peer).await, None, "no ping");
+    assert!(at_once(read).await.is_none(), "no timeout");
+    assert_eq!(zk.state(), SessionState::Connected);
+    assert_eq!(zk.clock().now(), clock.now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_systems_clock_rings_also_where_tokios_is_paused() {
+    let (zk, mut peer, _door) = connected_with(Client::options().clock(Clock::system())).await;
+    let reply = zk.get_data("/a").timeout(5 * MS).send();
+    peer.next().await.expect("a request");
+    let outcome = tokio::time::timeout(Duration::from_secs(3600), reply).await.expect("an outcome in time");
+    assert!(matches!(outcome, Err(Error::Timeout(_))), "{outcome:?}");
+    assert_eq!(zk.state(), SessionState::Connected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_given_its_time() {
+    let (options, clock) = options();
+    let (zk, mut peer, _door) = connected_with(options.request_timeout(500 * MS)).await;
+    for (call, patience) in [(zk.get_data("/a"), 500 * MS), (zk.get_data("/a").timeout(20 * MS), 20 * MS)] {
+        let mut reply = call.send();
+        peer.next().await.expect("a request");
+        pass(&clock, patience - MS).await;
+        assert!(at_once(&mut reply).await.is_none());
+        pass(&clock, MS).await;
+        let outcome = at_once(&mut reply).await.expect("an outcome");
+        assert!(matches!(outcome, Err(Error::Timeout(_))), "{outcome:?}");
+    }
+    let forever = zk.get_data("/a").timeout(Duration::MAX).send();
+    assert!(at_once(forever).await.is_none(), "more time than there is is no limit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_of_two_thirds_of_the_timeout_ends_the_connection() {
+    let (zk, clock, mut peer, mut door) = connected().await;
+    pass(&clock, 2 * THIRD - MS).await;
+    assert_eq!(sent(&mut peer).await, Some(Request::Ping));
+    assert_eq!(zk.state(), SessionState::Connected);
+    pass(&clock, MS).await;
+    assert_eq!(zk.state(), SessionState::Disconnected);
+    assert_eq!(at_once(peer.next()).await, Some(None), "it has hung up");
+    let _peer = accept(&mut door).await;
+    until(|| zk.state() == SessionState::Connected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_confirms_no_close_is_given_two_thirds_of_the_timeout_and_then_nothing_is_left_waiting()
+{
+    let (zk, clock, mut peer, _door) = connected().await;
+    let mut close = zk.close();
+    assert_eq!(peer.next().await.expect("a request").1, Request::CloseSession);
+    pass(&clock, 2 * THIRD - MS).await;
+    assert!(at_once(&mut close).await.is_none());
+    pass(&clock, MS).await;
+    let outcome = at_once(&mut close).await.expect("an outcome");
+    assert!(matches!(outcome, Err(Error::ConnectionLoss(_))), "{outcome:?}");
+    assert_eq!(zk.state(), SessionState::Closed);
+    assert_eq!(pass_to_next(&clock).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
+    let (options, clock) = options();
+    let (connect, mut door) = door();
+    let unattended = Arc::new(Mutex::new(Vec::new()));
+    let connect = {
+        let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
+        move || {
+            let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
+            let before_write = move || {
+                unattended.lock().expect("no panic").push(clock.unattended());
+                Ok(())
+            };
+            ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
+        }
+    };
+    let (zk, mut peer) = tokio::join!(options.connect(connect), door.accept());
+    let zk = zk.expect("a session");
+    pass(&clock, THIRD).await;
+    assert_eq!(sent(&mut peer).await, Some(Request::Ping));
+    drop(peer);
+    until(|| zk.state() == SessionState::Disconnected).await;
+    let _peer = accept(&mut door).await;
+    let seen = unattended.lock().expect("no panic").clone();
+    assert_eq!(seen, [1, 1, 0], "handshake of a client that begins, ping, handshake that no alarm led to");
+}
+
+/// When a connection was asked for, counted from the start.
+type Attempts = Arc<Mutex<Vec<Duration>>>;
+
+/// A connector that gives the streams of `door`, as many as `open` says, then refuses; it notes when it was asked.
+fn noting(
+    clock: &Clock,
+    open: usize,
+    attempts: &Attempts,
+) -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Door) {
+    let (connect, door) = door();
+    let (clock, start, attempts) = (clock.clone(), clock.now(), Arc::clone(attempts));
+    let connect = move || {
+        let mut attempts = attempts.lock().expect("no panic");
+        attempts.push(clock.now() - start);
+        if attempts.len() <= open { connect() } else { ready(Err(io::Error::other("nobody home"))) }
+    };
+    (connect, door)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_between_attempts_grow_by_the_clock_and_a_request_waits_no_longer_than_a_session_lives() {
+    let (options, clock) = options();
+    let attempts = Attempts::default();
+    let (connect, mut door) = noting(&clock, 1, &attempts);
+    let (zk, peer) = tokio::join!(options.connect(connect), door.accept());
+    let zk = zk.expect("a session");
+    drop(peer);
+    until(|| zk.state() == SessionState::Disconnected).await;
+    let start = clock.now();
+    let mut waiting = zk.get_data("/a").send();
+    // The driver takes it before time goes on.
+    tokio::task::yield_now().await;
+    while pass_to_next(&clock).await.is_some() && clock.now() < start + TIMEOUT {
+        assert!(at_once(&mut waiting).await.is_none());
+    }
+    assert_eq!(clock.now(), start + TIMEOUT);
+    let outcome = at_once(&mut waiting).await.expect("an outcome");
+    assert!(matches!(outcome, Err(Error::ConnectionLoss(_))), "{outcome:?}");
+
+    let attempts = attempts.lock().expect("no panic");
+    let pauses: Vec<_> = attempts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (round, pause) in pauses.iter().enumerate() {
+        let most = (50 * MS * 2u32.pow(round.min(16) as u32)).min(TIMEOUT / 6);
+        let least = if round == 0 { Duration::ZERO } else { most / 2 };
+        assert!((least..=most).contains(pause), "pause {round} of {pauses:?}");
+    }
+    assert!(pauses.len() > 6, "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting_is_given_up_when_its_time_is_over_and_leaves_nothing_waiting() {
+    let (options, clock) = options();
+    let attempts = Attempts::default();
+    let (connect, _door) = noting(&clock, 0, &attempts);
+    let start = clock.now();
+    let connecting = tokio::spawn(options.connect_timeout(Duration::from_secs(5)).connect(connect));
+    until(|| !attempts.lock().expect("no panic").is_empty()).await;
+    while clock.now() < start + Duration::from_secs(5) {
+        assert!(!connecting.is_finished(), "{:?}", clock.now() - start);
+        pass_to_next(&clock).await.expect("an attempt or the end");
+    }
+    assert_eq!(clock.now(), start + Duration::from_secs(5));
+    until(|| connecting.is_finished()).await;
+    let error = connecting.await.expect("no panic").expect_err("nobody answers");
+    assert_eq!(
+        error.to_string(),
+        "connect: no session within the connect timeout; the last attempt failed: nobody home"
+    );
+    assert!(attempts.lock().expect("no panic").len() > 3, "{attempts:?}");
+    assert_eq!(pass_to_next(&clock).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_without_an_answer_is_given_up_by_the_clock() {
+    let (options, clock) = options();
+    let (connect, mut door) = door();
+    let connecting = tokio::spawn(options.session_timeout(TIMEOUT).connect(connect));
+    let _silent = door.open().await;
+    pass(&clock, TIMEOUT / 2 - MS).await;
+    assert!(at_once(door.open()).await.is_none());
+    pass(&clock, MS).await;
+    pass(&clock, 50 * MS).await;
+    let _peer = accept(&mut door).await;
+    connecting.await.expect("no panic").expect("a session");
+}

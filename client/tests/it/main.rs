@@ -1,0 +1,10 @@
+//! The client against a peer in the same process that the tests play.
+
+mod calls;
+mod cancel;
+mod clock;
+mod common;
+mod connection;
+mod parents;
+mod probe;
+mod seed;

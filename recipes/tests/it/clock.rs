@@ -1,0 +1,94 @@
+//! The times of a lock on a clock that the test moves, and that the server has too.
+
+use std::time::Duration;
+
+use zoolet_client::internal::ClientExt as _;
+use zoolet_client::{AddWatchMode, Clock, SessionState};
+use zoolet_recipes::{HoldState, Lock, LockError, LostReason, Released};
+
+use crate::common::record::Record;
+use crate::common::{DIR, TIMEOUT, at_once, pass, pass_in_steps, queue, settle, world_on};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What is left of the session timeout when a tenth is kept back.
+const LEASE: Duration = Duration::from_millis(3600);
+
+#[tokio::test(start_paused = true)]
+async fn without_a_server_the_lock_is_lost_when_the_lease_ends_and_not_before() {
+    let world = world_on(Clock::manual()).await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    pass_in_steps(&world.clock, Duration::from_secs(1)).await;
+    assert_eq!(guard.lease_left(), LEASE - Duration::from_secs(1));
+    world.server.shutdown().await;
+    settle(|| async { zk.state() == SessionState::Disconnected }).await;
+    let since = world.clock.now();
+    pass_in_steps(&world.clock, LEASE - Duration::from_secs(1) - MS).await;
+    assert_eq!(guard.state(), HoldState::Suspect { since });
+    assert_eq!(guard.lease_left(), MS);
+    assert_eq!(at_once(guard.lost()).await, None);
+    pass(&world.clock, MS).await;
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    assert_eq!(guard.lease_left(), Duration::ZERO);
+    assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_bounds_the_notice_also_on_a_connection_that_looks_alive() {
+    let world = world_on(Clock::manual()).await;
+    let (writer, other) = world.lock().await;
+    writer.create("/news", "").await.unwrap();
+    let record = Record::default();
+    let zk = world.options().connect(record.connector(world.server.in_process())).await.unwrap();
+    let mut news = zk.add_watch("/news", AddWatchMode::Persistent).await.unwrap();
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    let begin = world.clock.now();
+    assert_eq!(zk.last_contact(), begin);
+    record.deafen();
+    while world.clock.now() < begin + LEASE - 100 * MS {
+        assert_eq!((guard.state(), zk.state()), (HoldState::Held, SessionState::Connected));
+        pass_in_steps(&world.clock, 500 * MS).await;
+        writer.set_data("/news", "").await.unwrap();
+        news.next().await.unwrap();
+    }
+    pass_in_steps(&world.clock, 100 * MS - MS).await;
+    assert_eq!(at_once(guard.lost()).await, None);
+    assert!(other.try_acquire().await.unwrap().is_none());
+    pass(&world.clock, MS).await;
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    assert_eq!(zk.state(), SessionState::Connected, "it was told of news all the time");
+    assert!(other.try_acquire().await.unwrap().is_none(), "the next one comes in behind the notice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_whose_client_pings_is_held_for_any_time() {
+    let world = world_on(Clock::manual()).await;
+    let (_zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    for _ in 0..20 {
+        pass_in_steps(&world.clock, 3 * TIMEOUT / 2).await;
+        assert_eq!(guard.state(), HoldState::Held);
+        assert!(guard.lease_left() >= TIMEOUT / 2, "{:?}", guard.lease_left());
+    }
+    guard.verify().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acquisition_is_given_its_time() {
+    let world = world_on(Clock::manual()).await;
+    let (zk, one) = world.lock().await;
+    let (_b, two) = world.lock().await;
+    let held = one.acquire().timeout(Duration::MAX).await.unwrap();
+    let waiting = tokio::spawn(async move { two.acquire().timeout(Duration::from_secs(1)).await });
+    settle(|| async { queue(&zk).await.len() == 2 }).await;
+    pass(&world.clock, Duration::from_secs(1) - MS).await;
+    settle(|| async { queue(&zk).await.len() == 2 }).await;
+    assert!(!waiting.is_finished());
+    pass(&world.clock, MS).await;
+    assert!(waiting.is_finished());
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(error, LockError::Timeout { .. }), "{error}");
+    settle(|| async { queue(&zk).await.len() == 1 }).await;
+    assert_eq!(held.state(), HoldState::Held);
+}

@@ -1,0 +1,93 @@
+//! Tickets whose reply was lost: what is told when a repeat is refused for another reason.
+
+use zoolet_client::{Client, ErrorCode};
+use zoolet_recipes::{Lock, Started, Ticket, TicketError, TicketOutcome, Tickets};
+use zoolet_server::fault::{Matcher, request};
+
+use crate::common::bank::started;
+use crate::common::{World, world};
+
+const EFFECT: &str = "/effect";
+
+/// Tickets whose scope is there, and the bucket of those that are drawn now.
+async fn tickets(world: &World) -> (Client, Tickets) {
+    let client = world.client().await;
+    let tickets = Tickets::new(&client, "/idem");
+    tickets.run(&tickets.generate(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
+    (client, tickets)
+}
+
+/// The `n`th request about a record: each call looks first, and then writes.
+fn about_a_record(client: &Client, n: u64) -> Matcher {
+    request().path("/idem/*/*").session(client.session_id()).nth(n)
+}
+
+/// The reply to the `n`th request about a record is lost, and the one behind it is refused.
+fn lose_and_refuse(world: &World, client: &Client, n: u64, code: ErrorCode) {
+    let faults = world.server.fixture().faults();
+    faults.on(about_a_record(client, n)).lose_reply().unwrap();
+    // What is lost does not come as far as this.
+    faults.on(about_a_record(client, n)).fail(code).unwrap();
+}
+
+async fn bring_about(tickets: &Tickets, ticket: &Ticket) -> Result<TicketOutcome, TicketError> {
+    tickets.run(ticket, "create", |txn| async { Ok(txn.create(EFFECT, "").done("")) }).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_a_ticket_that_may_have_been_executed_is_not_told_as_refused_by_its_repeat() {
+    for code in [ErrorCode::NoAuth, ErrorCode::SystemError] {
+        let world = world().await;
+        let (client, tickets) = tickets(&world).await;
+        let ticket = tickets.generate();
+        lose_and_refuse(&world, &client, 2, code);
+        let error = bring_about(&tickets, &ticket).await.unwrap_err();
+        assert!(matches!(&error, TicketError::Unknown { ticket: which, .. } if *which == ticket), "{error}");
+        assert!(client.exists(EFFECT).await.unwrap().is_some());
+        assert!(!bring_about(&tickets, &ticket).await.unwrap().first_time, "it was executed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_auth_a_ticket_of_which_no_reply_was_lost_is_told_as_refused() {
+    let world = world().await;
+    let (client, tickets) = tickets(&world).await;
+    world.server.fixture().faults().on(about_a_record(&client, 2)).fail(ErrorCode::NoAuth).unwrap();
+    let error = bring_about(&tickets, &tickets.generate()).await.unwrap_err();
+    assert!(matches!(error, TicketError::NoAuth { .. }), "{error}");
+    assert!(client.exists(EFFECT).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_a_repeat_that_gets_as_far_as_the_writes_shows_that_nothing_was_executed() {
+    let world = world().await;
+    let (client, tickets) = tickets(&world).await;
+    world.server.fixture().faults().on(about_a_record(&client, 2)).drop_request().unwrap();
+    client.create(EFFECT, "").await.unwrap();
+    let error = bring_about(&tickets, &tickets.generate()).await.unwrap_err();
+    assert!(matches!(error, TicketError::Refused { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_a_ticket_that_may_be_begun_or_finished_is_not_told_as_refused_by_its_repeat() {
+    let world = world().await;
+    let (client, tickets) = tickets(&world).await;
+    let guard = Lock::new(&client, "/locks/ann").acquire().await.unwrap();
+    let ticket = tickets.generate();
+    lose_and_refuse(&world, &client, 2, ErrorCode::NoAuth);
+    let error = tickets.begin(&guard, &ticket, "pay").await.unwrap_err();
+    assert!(matches!(error, TicketError::Unknown { .. }), "{error}");
+    let Started::Unfinished(_) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
+        panic!("it was begun");
+    };
+
+    let ticket = tickets.generate();
+    let in_progress = started(tickets.begin(&guard, &ticket, "pay").await.unwrap());
+    lose_and_refuse(&world, &client, 1, ErrorCode::NoAuth);
+    let error = in_progress.finish("paid").await.unwrap_err();
+    assert!(matches!(error, TicketError::Unknown { .. }), "{error}");
+    let Started::Settled(outcome) = tickets.begin(&guard, &ticket, "pay").await.unwrap() else {
+        panic!("it was finished");
+    };
+    assert_eq!(outcome.value, Ok("paid".into()));
+}

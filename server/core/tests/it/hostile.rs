@@ -1,0 +1,198 @@
+//! Inputs that kill, hang or confuse: the ones a real server dies of, and the ones that ought to be harmless.
+
+use zoolet_proto::{ErrorCode, OpCode, Xid};
+use zoolet_server_core::ConnId;
+
+use crate::common::*;
+
+fn world() -> (World, ConnId) {
+    let mut world = World::new();
+    let a = world.connect();
+    (world, a)
+}
+
+#[test]
+fn a_ttl_create_without_a_ttl_is_refused_where_a_real_server_dies() {
+    let (mut world, a) = world();
+    for flags in 0..=4 {
+        for ttl in [-1, i64::MIN] {
+            assert_eq!(world.refusal(a, create_ttl("/t", flags, ttl)), ErrorCode::BadArguments);
+        }
+    }
+    world.ok(a, exists("/"));
+}
+
+#[test]
+fn limits_of_the_root_are_an_ordinary_znode() {
+    let (mut world, a) = world();
+    world.znodes(a, &["/zookeeper/quota/zookeeper_limits", "/zookeeper/quota/zookeeper_stats", "/a"]);
+    let stats = world.ok(a, get("/zookeeper/quota/zookeeper_stats"));
+    assert_eq!(stats.data().as_deref(), Some(&b""[..]));
+    world.ok(a, delete("/zookeeper/quota/zookeeper_limits"));
+}
+
+#[test]
+fn limits_outside_of_the_quotas_are_an_ordinary_znode() {
+    let (mut world, a) = world();
+    world.znodes(a, &["/zookeeper/zookeeper_limits", "/zookeeper_limits", "/a"]);
+    world.ok(a, delete("/zookeeper/zookeeper_limits"));
+    world.ok(a, delete("/zookeeper_limits"));
+}
+
+#[test]
+fn garbage_in_quota_statistics_is_counted_anew() {
+    let (mut world, a) = world();
+    world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits"]);
+    world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats"]);
+    for garbage in ["", "garbage", "count=x,bytes=1", "\u{0}"] {
+        world.ok(a, set("/zookeeper/quota/q/zookeeper_stats", garbage));
+        world.ok(a, set("/q/a", "four"));
+        let stats = world.ok(a, get("/zookeeper/quota/q/zookeeper_stats"));
+        assert_eq!(stats.data().as_deref(), Some(&b"count=2,bytes=4"[..]), "{garbage:?}");
+    }
+}
+
+#[test]
+fn statistics_that_a_multi_overwrites_again_and_again_are_right_behind_it() {
+    const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";
+    let (mut world, a) = world();
+    world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits", STATS]);
+    let usage = |world: &mut World| {
+        let data = world.ok(a, get(STATS)).data().expect("statistics");
+        String::from_utf8_lossy(&data).into_owned()
+    };
+    let garbage = || [set(STATS, "garbage"), set("/q/a", "four"), set("/q", "ab")];
+    world.ok(a, multi(garbage().into_iter().chain(garbage()).chain([create("/q/b")])));
+    assert_eq!(usage(&mut world), "count=3,bytes=6");
+    let numbers = [set(STATS, "count=7,bytes=70"), set("/q/a", "seven"), create("/q/c")];
+    world.ok(a, multi(garbage().into_iter().chain(numbers)));
+    assert_eq!(usage(&mut world), "count=8,bytes=71", "counted on from what the client wrote last");
+    let anew = [delete(STATS), create(STATS), set("/q/a", ""), delete("/q/b")];
+    world.ok(a, multi(anew));
+    assert_eq!(usage(&mut world), "count=3,bytes=2", "/q, /q/a and /q/c");
+}
+
+#[test]
+fn limits_that_do_not_parse_limit_nothing() {
+    for limits in
+        ["", "garbage", "countHardLimit=", "countHardLimit=x", "countHardLimit=99999999999999999999"]
+    {
+        let mut world = World::with(|config| config.enforce_quota = true);
+        let a = world.connect();
+        world.znodes(a, &["/q", "/zookeeper/quota/q"]);
+        world.ok(a, create("/zookeeper/quota/q/zookeeper_limits").data(limits));
+        world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats", "/q/a"]);
+    }
+}
+
+#[test]
+fn opcodes_that_are_none_are_refused_and_cut_off() {
+    for op in [0, 10, 23, 99, 108, 1000, -1, -2, -12, -100, i32::MAX, i32::MIN] {
+        let (mut world, a) = world();
+        let session = world.session(a);
+        world.send_frame(a, &Body::new().frame(Xid(5), op));
+        assert_eq!(world.heard(a), ["Unimplemented", "closed"], "{op}");
+        world.resume(session);
+    }
+}
+
+#[test]
+fn what_was_asked_before_an_opcode_that_is_none_is_answered() {
+    let (mut world, a) = world();
+    world.send(a, create("/a"));
+    world.send_frame(a, &Body::new().frame(Xid(5), 99));
+    world.send(a, create("/b"));
+    assert_eq!(world.heard(a), ["reply", "Unimplemented", "closed"]);
+    assert_eq!(world.paths_below("/"), ["/a", "/zookeeper"]);
+}
+
+#[test]
+fn empty_bodies_are_refused_and_harmless() {
+    let silent = [OpCode::Ping, OpCode::WhoAmI, OpCode::CloseSession];
+    let cut_off = [OpCode::Auth, OpCode::Sasl, OpCode::Check];
+    for op in OpCode::ALL.iter().filter(|op| !silent.contains(op) && !cut_off.contains(op)) {
+        let (mut world, a) = world();
+        assert_eq!(
+            world.ask_raw(a, op.code(), Body::new()).error,
+            Some(ErrorCode::MarshallingError),
+            "{op:?}"
+        );
+        world.ok(a, exists("/"));
+    }
+}
+
+#[test]
+fn bytes_behind_a_record_are_ignored() {
+    let (mut world, a) = world();
+    let answer = world.ask_raw(a, OpCode::Exists.code(), Body::new().text("/").byte(7).text("more"));
+    assert_eq!(answer.error, None);
+}
+
+#[test]
+fn lengths_that_lie_are_refused() {
+    let (mut world, a) = world();
+    for length in [-2, i32::MIN, 5, 2_097_151, i32::MAX] {
+        let answer = world.ask_raw(a, OpCode::GetData.code(), Body::new().int(length).byte(0));
+        assert_eq!(answer.error, Some(ErrorCode::MarshallingError), "{length}");
+        let create = Body::new().text("/a").bytes(b"").int(length.max(5)).int(0);
+        assert_eq!(world.ask_raw(a, OpCode::Create.code(), create).error, Some(ErrorCode::MarshallingError));
+    }
+}
+
+#[test]
+fn a_negative_count_of_acls_is_an_empty_list() {
+    let (mut world, a) = world();
+    let create = Body::new().text("/a").bytes(b"").int(-5).int(0);
+    assert_eq!(world.ask_raw(a, OpCode::Create.code(), create).error, Some(ErrorCode::InvalidAcl));
+}
+
+#[test]
+fn a_deep_tree_is_counted_and_deleted() {
+    let (mut world, a) = world();
+    let mut path = String::new();
+    for _ in 0..2_000 {
+        path.push_str("/d");
+        world.ok(a, create(&path));
+    }
+    world.ok(a, add_watch("/", RECURSIVE));
+    assert_eq!(world.ok(a, count("/d")).count(), 1_999);
+    world.ok(a, delete(&path));
+    assert_eq!(world.events(a), [format!("deleted {path}")]);
+}
+
+#[test]
+fn a_wide_multi_is_carried_out() {
+    let (mut world, a) = world();
+    let answer = world.ok(a, multi((0..5_000).map(|n| create(&format!("/n{n:05}")))));
+    assert_eq!(answer.results().len(), 5_000);
+    assert_eq!(world.core.tree().len(), 5_004);
+    assert_eq!(world.zxid(), 2);
+}
+
+#[test]
+fn settings_of_nonsense_do_not_panic() {
+    for tick in [0, -1, i32::MIN, i32::MAX] {
+        let mut world = World::with(|config| {
+            config.tick_time = tick;
+            config.min_session_timeout = Some(i32::MAX);
+            config.max_session_timeout = Some(i32::MIN);
+            config.sessionless_timeout = i64::MIN;
+            config.container_check_interval = -5;
+            config.container_max_per_minute = 0;
+        });
+        let a = world.socket();
+        world.hello(a, new_session());
+        world.core.handle_timeout(zoolet_server_core::Millis(START + 10));
+    }
+}
+
+#[test]
+fn times_at_their_limits_do_not_panic() {
+    let mut world = World::new();
+    let a = world.connect();
+    let ping = || zoolet_proto::Incoming { xid: Xid::PING, op: 11, body: Ok(zoolet_proto::Request::Ping) };
+    for now in [START, i64::MAX - 1, i64::MAX] {
+        world.core.handle(zoolet_server_core::Millis(now), a, zoolet_server_core::Input::Request(ping()));
+    }
+    world.core.handle_timeout(zoolet_server_core::Millis(i64::MAX));
+}

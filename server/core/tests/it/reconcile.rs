@@ -1,0 +1,210 @@
+//! setWatches after a reconnect, and the requests that look for watches and take them away.
+
+use zoolet_proto::ErrorCode::{MarshallingError, NoWatcher};
+use zoolet_proto::{OpCode, Perms};
+use zoolet_server_core::ConnId;
+
+use crate::common::*;
+
+/// `/old` and `/old/c` were there before the returned zxid; `/old` was then set and got `/old/new`.
+fn world() -> (World, ConnId, i64) {
+    let mut world = World::new();
+    let a = world.connect();
+    world.znodes(a, &["/old", "/old/c", "/quiet"]);
+    let seen = world.zxid();
+    world.ok(a, set("/old", "x"));
+    world.znodes(a, &["/old/new"]);
+    (world, a, seen)
+}
+
+#[test]
+fn data_watches_hear_of_what_was_missed() {
+    let (mut world, a, seen) = world();
+    world.send(a, set_watches(seen, &["/gone", "/old", "/quiet"], &[], &[]));
+    assert_eq!(world.heard(a), ["deleted /gone", "data /old", "reply"]);
+    world.ok(a, check_watches("/quiet", 2));
+    for told in ["/gone", "/old"] {
+        assert_eq!(world.refusal(a, check_watches(told, 3)), NoWatcher, "what was told is not armed");
+    }
+    world.ok(a, set("/quiet", "x"));
+    assert_eq!(world.events(a), ["data /quiet"]);
+}
+
+#[test]
+fn exists_watches_hear_of_what_is_there_now_whatever_the_zxid() {
+    let (mut world, a, _) = world();
+    world.send(a, set_watches(i64::MAX, &[], &["/gone", "/quiet"], &[]));
+    assert_eq!(world.heard(a), ["created /quiet", "reply"]);
+    world.ok(a, check_watches("/gone", 2));
+    world.ok(a, create("/gone"));
+    assert_eq!(world.events(a), ["created /gone"]);
+}
+
+#[test]
+fn child_watches_hear_of_changed_lists_and_not_of_data() {
+    let (mut world, a, seen) = world();
+    world.ok(a, set("/quiet", "x"));
+    world.ok(a, set("/old/c", "x"));
+    world.send(a, set_watches(seen, &[], &[], &["/gone", "/old", "/quiet", "/old/c"]));
+    assert_eq!(world.heard(a), ["deleted /gone", "children /old", "reply"]);
+    world.ok(a, check_watches("/quiet", 1));
+    world.ok(a, check_watches("/old/c", 1));
+    world.ok(a, create("/quiet/c"));
+    assert_eq!(world.events(a), ["children /quiet"]);
+}
+
+#[test]
+fn the_comparison_is_strict() {
+    let (mut world, a, _) = world();
+    let (mzxid, pzxid) = (world.stat(a, "/old").mzxid.0, world.stat(a, "/old").pzxid.0);
+    world.send(a, set_watches(mzxid, &["/old"], &[], &[]));
+    world.send(a, set_watches(pzxid, &[], &[], &["/old"]));
+    assert_eq!(world.heard(a), ["reply", "reply"]);
+    world.send(a, set_watches(mzxid - 1, &["/old"], &[], &[]));
+    world.send(a, set_watches(pzxid - 1, &[], &[], &["/old"]));
+    assert_eq!(world.heard(a), ["data /old", "reply", "children /old", "reply"]);
+}
+
+#[test]
+fn an_acl_that_was_set_is_no_change() {
+    let (mut world, a, _) = world();
+    let seen = world.zxid();
+    world.ok(a, set_acl("/quiet", anyone(Perms::ALL)));
+    world.send(a, set_watches(seen, &["/quiet"], &[], &["/quiet"]));
+    assert_eq!(world.heard(a), ["reply"]);
+}
+
+#[test]
+fn catch_up_events_come_list_by_list_with_zxid_minus_one_and_are_not_merged() {
+    let (mut world, a, _) = world();
+    world.send(a, set_watches(0, &["/old", "/old"], &["/old"], &["/old", "/quiet"]));
+    let told = world.told(a);
+    let heard: Vec<_> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        heard,
+        ["data /old", "data /old", "created /old", "children /old", "children /quiet", "reply"]
+    );
+    let events = told.iter().filter_map(|told| match told {
+        Told::Event(event) => Some(event.zxid),
+        _ => None,
+    });
+    assert!(events.into_iter().all(|zxid| zxid == -1));
+}
+
+#[test]
+fn catch_up_events_are_not_filtered_by_acls() {
+    let (mut world, a, _) = world();
+    world.ok(a, create("/z").acl(anyone(Perms::NONE)));
+    world.send(a, set_watches(0, &["/z"], &["/z"], &["/z"]));
+    assert_eq!(world.heard(a), ["data /z", "created /z", "children /z", "reply"]);
+}
+
+#[test]
+fn any_relative_zxid_is_accepted() {
+    let (mut world, a, _) = world();
+    for zxid in [i64::MIN, -1, 0, i64::MAX] {
+        world.ok(a, set_watches(zxid, &[], &[], &[]));
+    }
+}
+
+#[test]
+fn persistent_watches_are_armed_without_catching_up() {
+    let (mut world, a, _) = world();
+    world.send(a, set_persistent_watches(0, &["/old", "/gone"], &["/quiet"]));
+    assert_eq!(world.heard(a), ["reply"]);
+    world.ok(a, check_watches("/old", 4));
+    world.ok(a, check_watches("/quiet", 5));
+    world.ok(a, create("/gone"));
+    world.ok(a, create("/quiet/x"));
+    assert_eq!(world.events(a), ["created /gone", "created /quiet/x"]);
+}
+
+#[test]
+fn a_null_list_refuses_the_whole_request() {
+    // A real server refuses it as well, but with the lists before it carried out.
+    let (mut world, a, _) = world();
+    let body = Body::new().long(0).int(1).text("/old").null().int(1).text("/gone");
+    world.send_frame(a, &body.frame(zoolet_proto::Xid(5), OpCode::SetWatches.code()));
+    assert_eq!(world.heard(a), ["MarshallingError"]);
+    assert!(world.core.watches().is_empty());
+}
+
+#[test]
+fn what_each_type_of_watch_removal_takes() {
+    for (kind, left) in [(1, &[2, 4, 5][..]), (2, &[1, 4, 5]), (3, &[]), (4, &[1, 2, 5]), (5, &[1, 2, 4])] {
+        let (mut world, a, _) = world();
+        world.ok(a, get("/old").watched());
+        world.ok(a, list("/old").watched());
+        world.ok(a, add_watch("/old", PERSISTENT));
+        world.ok(a, add_watch("/old", RECURSIVE));
+        world.ok(a, remove_watches("/old", kind));
+        let found: Vec<i32> = [1, 2, 4, 5]
+            .into_iter()
+            .filter(|kind| world.ask(a, check_watches("/old", *kind)).error.is_none())
+            .collect();
+        assert_eq!(found, left, "type {kind}");
+        assert_eq!(world.refusal(a, remove_watches("/old", kind)), NoWatcher);
+        assert_eq!(world.events(a), [] as [String; 0], "the server tells nobody");
+    }
+}
+
+#[test]
+fn each_type_finds_its_own_mode_only() {
+    for (watch, types) in [
+        (get("/old").watched(), &[2, 3][..]),
+        (exists("/old").watched(), &[2, 3]),
+        (list("/old").watched(), &[1, 3]),
+        (add_watch("/old", PERSISTENT), &[3, 4]),
+        (add_watch("/old", RECURSIVE), &[3, 5]),
+    ] {
+        for kind in 1..=5 {
+            let (mut world, a, _) = world();
+            world.ok(a, watch.clone());
+            let found = world.ask(a, check_watches("/old", kind)).error.is_none();
+            assert_eq!(found, types.contains(&kind), "{watch:?}, check {kind}");
+            let removed = world.ask(a, remove_watches("/old", kind)).error.is_none();
+            assert_eq!(removed, types.contains(&kind), "{watch:?}, remove {kind}");
+            assert_eq!(world.core.watches().is_empty(), removed);
+        }
+    }
+}
+
+#[test]
+fn watches_are_found_on_exactly_their_path_and_connection() {
+    let (mut world, a, _) = world();
+    let b = world.connect();
+    world.ok(a, add_watch("/old", RECURSIVE));
+    for path in ["/old/c", "/", "/old/", "old"] {
+        assert_eq!(world.refusal(a, check_watches(path, 3)), NoWatcher, "{path}");
+        assert_eq!(world.refusal(a, remove_watches(path, 3)), NoWatcher, "{path}");
+    }
+    assert_eq!(world.refusal(b, remove_watches("/old", 3)), NoWatcher);
+    world.ok(a, remove_watches("/old", 3));
+}
+
+#[test]
+fn a_removed_watch_hears_nothing_more() {
+    let (mut world, a, _) = world();
+    world.ok(a, add_watch("/old", RECURSIVE));
+    world.ok(a, add_watch("/old", PERSISTENT));
+    world.ok(a, remove_watches("/old", 4));
+    world.ok(a, create("/old/x"));
+    assert_eq!(world.events(a), ["created /old/x"]);
+    world.ok(a, remove_watches("/old", 5));
+    world.ok(a, create("/old/y"));
+    assert_eq!(world.events(a), [] as [String; 0]);
+}
+
+#[test]
+fn null_paths_are_watched_and_looked_for_like_any_other() {
+    let (mut world, a, _) = world();
+    let ask = |world: &mut World, op: OpCode, number: i32| {
+        world.ask_raw(a, op.code(), Body::new().null().int(number)).error
+    };
+    assert_eq!(ask(&mut world, OpCode::CheckWatches, 4), Some(NoWatcher));
+    assert_eq!(ask(&mut world, OpCode::AddWatch, 0), None);
+    assert_eq!(ask(&mut world, OpCode::CheckWatches, 4), None);
+    assert_eq!(ask(&mut world, OpCode::RemoveWatches, 4), None);
+    assert_eq!(ask(&mut world, OpCode::RemoveWatches, 4), Some(NoWatcher));
+    assert_eq!(ask(&mut world, OpCode::AddWatch, 9), Some(MarshallingError));
+}

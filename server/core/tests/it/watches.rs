@@ -1,0 +1,419 @@
+//! What each change tells to whom, in which order, and what that uses up.
+
+use zoolet_proto::{ErrorCode, Perms, Request};
+use zoolet_server_core::ConnId;
+
+use crate::common::*;
+
+/// A world with one that watches and one that changes.
+fn world() -> (World, ConnId, ConnId) {
+    let mut world = World::new();
+    let (watcher, writer) = (world.connect(), world.connect());
+    (world, watcher, writer)
+}
+
+/// What the watcher of `watches` hears of each change, one line per change.
+fn hears(before: &[Request], watches: &[Request], changes: &[Request]) -> Vec<String> {
+    let (mut world, watcher, writer) = world();
+    for request in before {
+        world.ok(writer, request.clone());
+    }
+    for watch in watches {
+        world.ask(watcher, watch.clone());
+    }
+    let mut lines = Vec::new();
+    for change in changes {
+        world.ok(writer, change.clone());
+        lines.push(world.events(watcher).join(", "));
+    }
+    lines
+}
+
+#[test]
+fn an_exists_watch_hears_of_the_creation_once() {
+    assert_eq!(
+        hears(&[], &[exists("/a").watched()], &[create("/a"), delete("/a"), create("/a")]),
+        ["created /a", "", ""]
+    );
+}
+
+#[test]
+fn a_data_watch_hears_of_a_set_or_a_deletion_and_not_of_children_or_acls() {
+    let watch = [get("/a").watched()];
+    let before = [create("/a")];
+    assert_eq!(hears(&before, &watch, &[set("/a", "x"), set("/a", "y")]), ["data /a", ""]);
+    assert_eq!(hears(&before, &watch, &[delete("/a")]), ["deleted /a"]);
+    assert_eq!(
+        hears(&before, &watch, &[create("/a/b"), set_acl("/a", anyone(Perms::ALL)), set("/a", "x")]),
+        ["", "", "data /a"]
+    );
+}
+
+#[test]
+fn a_child_watch_hears_of_children_and_of_the_deletion_and_not_of_data() {
+    for list in [list("/a").watched(), list2("/a").watched()] {
+        let before = [create("/a"), create("/a/b")];
+        let watch = [list];
+        assert_eq!(
+            hears(&before, &watch, &[set("/a", "x"), set("/a/b", "x"), create("/a/c")]),
+            ["", "", "children /a"]
+        );
+        assert_eq!(hears(&before, &watch, &[delete("/a/b"), delete("/a")]), ["children /a", ""]);
+        assert_eq!(hears(&before[..1], &watch, &[delete("/a")]), ["deleted /a"]);
+    }
+}
+
+#[test]
+fn the_same_watch_twice_is_one_and_exists_and_get_data_leave_the_same() {
+    assert_eq!(
+        hears(
+            &[create("/a")],
+            &[get("/a").watched(), exists("/a").watched(), get("/a").watched()],
+            &[set("/a", "x"), set("/a", "y")]
+        ),
+        ["data /a", ""]
+    );
+}
+
+#[test]
+fn one_deletion_is_told_once_to_data_and_child_watches_and_then_to_the_parents() {
+    assert_eq!(
+        hears(
+            &[create("/p"), create("/p/a")],
+            &[get("/p/a").watched(), exists("/p/a").watched(), list("/p/a").watched(), list("/p").watched()],
+            &[delete("/p/a"), create("/p/a")]
+        ),
+        ["deleted /p/a, children /p", ""]
+    );
+}
+
+#[test]
+fn the_child_watch_behind_a_told_data_watch_is_used_up_as_well() {
+    assert_eq!(
+        hears(
+            &[create("/a")],
+            &[get("/a").watched(), list("/a").watched()],
+            &[delete("/a"), create("/a"), create("/a/b"), delete("/a/b"), delete("/a")]
+        ),
+        ["deleted /a", "", "", "", ""]
+    );
+}
+
+#[test]
+fn a_create_leaves_the_data_watch_of_the_parent_armed() {
+    assert_eq!(
+        hears(
+            &[create("/a")],
+            &[get("/a").watched(), list("/a").watched()],
+            &[create("/a/b"), set("/a", "x")]
+        ),
+        ["children /a", "data /a"]
+    );
+}
+
+#[test]
+fn the_parent_of_a_top_level_znode_is_the_root() {
+    assert_eq!(hears(&[], &[list("/").watched()], &[create("/a")]), ["children /"]);
+}
+
+#[test]
+fn a_persistent_watch_stays_and_hears_of_data_and_children() {
+    let p = "/p";
+    assert_eq!(
+        hears(
+            &[],
+            &[add_watch(p, PERSISTENT)],
+            &[create(p), set(p, "x"), create("/p/c"), set("/p/c", "x"), delete("/p/c"), delete(p), create(p)]
+        ),
+        ["created /p", "data /p", "children /p", "", "children /p", "deleted /p", "created /p"]
+    );
+}
+
+#[test]
+fn a_recursive_watch_hears_of_everything_below_by_its_own_path() {
+    assert_eq!(
+        hears(
+            &[],
+            &[add_watch("/r", RECURSIVE)],
+            &[
+                create("/r"),
+                create("/r/x"),
+                create("/r/x/y"),
+                set("/r/x/y", "x"),
+                delete("/r/x/y"),
+                delete("/r/x"),
+                set("/r", "x"),
+                delete("/r"),
+                create("/rx"),
+            ]
+        ),
+        [
+            "created /r",
+            "created /r/x",
+            "created /r/x/y",
+            "data /r/x/y",
+            "deleted /r/x/y",
+            "deleted /r/x",
+            "data /r",
+            "deleted /r",
+            ""
+        ]
+    );
+}
+
+#[test]
+fn a_recursive_watch_on_the_root_hears_of_everything() {
+    assert_eq!(
+        hears(&[], &[add_watch("/", RECURSIVE)], &[create("/a"), create("/a/b"), set("/", "x")]),
+        ["created /a", "created /a/b", "data /"]
+    );
+}
+
+#[test]
+fn modes_live_side_by_side_and_tell_each_change_once() {
+    assert_eq!(
+        hears(
+            &[create("/p")],
+            &[add_watch("/p", PERSISTENT), get("/p").watched(), list("/p").watched()],
+            &[set("/p", "x"), create("/p/c"), set("/p", "y"), create("/p/d")]
+        ),
+        ["data /p", "children /p", "data /p", "children /p"]
+    );
+    assert_eq!(
+        hears(
+            &[create("/r")],
+            &[add_watch("/r", RECURSIVE), add_watch("/r", PERSISTENT)],
+            &[create("/r/z"), set("/r/z", "x"), set("/r", "x")]
+        ),
+        ["created /r/z, children /r", "data /r/z", "data /r"]
+    );
+    assert_eq!(
+        hears(
+            &[create("/r"), create("/r/x")],
+            &[add_watch("/r", RECURSIVE), list("/r").watched(), list("/r/x").watched()],
+            &[delete("/r/x")]
+        ),
+        ["deleted /r/x, children /r"]
+    );
+}
+
+#[test]
+fn recursive_watches_on_several_levels_tell_once() {
+    assert_eq!(
+        hears(
+            &[create("/r")],
+            &[add_watch("/", RECURSIVE), add_watch("/r", RECURSIVE), add_watch("/r/x", RECURSIVE)],
+            &[create("/r/x")]
+        ),
+        ["created /r/x"]
+    );
+}
+
+#[test]
+fn a_failed_read_leaves_no_watch_unless_it_is_an_exists_on_nothing() {
+    let watches = [get("/a").watched(), list("/a").watched(), list2("/a").watched()];
+    assert_eq!(hears(&[], &watches, &[create("/a"), create("/a/b"), set("/a", "x")]), ["", "", ""]);
+    let locked = create("/z").acl(anyone(Perms::WRITE | Perms::ADMIN));
+    let watches = [get("/z").watched(), list("/z").watched(), exists("/z").watched()];
+    let unlock = set_acl("/z", anyone(Perms::ALL));
+    assert_eq!(hears(&[locked], &watches, &[unlock, set("/z", "x"), create("/z/a")]), ["", "", ""]);
+}
+
+#[test]
+fn a_multi_read_leaves_no_watch() {
+    let watches = [multi_read([get("/a").watched(), list("/a").watched()])];
+    assert_eq!(hears(&[create("/a")], &watches, &[set("/a", "x"), create("/a/b")]), ["", ""]);
+}
+
+#[test]
+fn odd_watched_paths_hear_nothing() {
+    let watches = [exists("").watched(), get("").watched(), list("").watched(), add_watch("/a/", RECURSIVE)];
+    assert_eq!(hears(&[], &watches, &[create("/a"), set("/", "x"), create("/a/b")]), ["", "", ""]);
+}
+
+#[test]
+fn the_own_event_comes_before_the_reply_and_the_watch_reply_before_its_event() {
+    let (mut world, a, _) = world();
+    world.send(a, exists("/a").watched());
+    world.send(a, create("/a"));
+    world.send(a, get("/a").watched());
+    world.send(a, list("/a").watched());
+    world.send(a, set("/a", "x"));
+    world.send(a, create("/a/b"));
+    world.send(a, get("/a"));
+    assert_eq!(
+        world.heard(a),
+        [
+            "NoNode",
+            "created /a",
+            "reply",
+            "reply",
+            "reply",
+            "data /a",
+            "reply",
+            "children /a",
+            "reply",
+            "reply"
+        ]
+    );
+}
+
+#[test]
+fn an_event_comes_before_every_reply_that_shows_the_change() {
+    let (mut world, watcher, writer) = world();
+    world.znodes(writer, &["/a"]);
+    world.ok(watcher, get("/a").watched());
+    world.send(writer, set("/a", "new"));
+    world.send(watcher, get("/a"));
+    let told = world.told(watcher);
+    assert_eq!(told[0].to_string(), "data /a");
+    assert!(matches!(&told[1], Told::Answer(answer) if answer.data().as_deref() == Some(b"new")));
+}
+
+#[test]
+fn an_event_carries_the_zxid_of_its_change() {
+    let (mut world, watcher, writer) = world();
+    world.ask(watcher, exists("/a").watched());
+    let zxid = world.ok(writer, create("/a")).zxid;
+    assert_eq!(world.told(watcher), [Told::Event(Event { zxid, text: "created /a".into() })]);
+}
+
+#[test]
+fn a_multi_tells_its_parts_in_order_under_one_zxid_before_its_reply() {
+    let (mut world, a, _) = world();
+    world.znodes(a, &["/p"]);
+    world.ok(a, list("/p").watched());
+    world.ok(a, add_watch("/p/c", RECURSIVE));
+    world.ok(a, get("/p").watched());
+    world.send(
+        a,
+        multi([
+            create("/p/c"),
+            set("/p", "x"),
+            set("/p", "y"),
+            set("/p/c", "1"),
+            set("/p/c", "2"),
+            delete("/p/c"),
+        ]),
+    );
+    let told = world.told(a);
+    let heard: Vec<_> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        heard,
+        ["created /p/c", "children /p", "data /p", "data /p/c", "data /p/c", "deleted /p/c", "reply"]
+    );
+    let zxid = world.zxid();
+    assert!(told.iter().all(|told| !matches!(told, Told::Event(event) if event.zxid != zxid)));
+}
+
+#[test]
+fn a_failed_multi_tells_nothing() {
+    let (mut world, a, _) = world();
+    world.ask(a, exists("/a").watched());
+    world.send(a, multi([create("/a"), delete("/none")]));
+    assert_eq!(world.heard(a), ["reply"]);
+    world.send(a, create("/a"));
+    assert_eq!(world.heard(a), ["created /a", "reply"], "the watch was not used up");
+}
+
+#[test]
+fn who_may_not_read_a_znode_hears_nothing_but_the_watch_is_used_up() {
+    let (mut world, watcher, writer) = world();
+    world.znodes(writer, &["/a"]);
+    for kind in [get("/a").watched(), list("/a").watched()] {
+        world.ok(watcher, kind);
+    }
+    world.ok(watcher, add_watch("/a", PERSISTENT));
+    world.ok(writer, set_acl("/a", anyone(Perms(31 & !1))));
+    world.ok(writer, set("/a", "x"));
+    world.ok(writer, create("/a/b"));
+    assert_eq!(world.events(watcher), [] as [String; 0]);
+    world.ok(writer, set_acl("/a", anyone(Perms::ALL)));
+    assert_eq!(world.refusal(watcher, check_watches("/a", 2)), ErrorCode::NoWatcher);
+    assert_eq!(world.refusal(watcher, check_watches("/a", 1)), ErrorCode::NoWatcher);
+    world.ok(writer, set("/a", "y"));
+    assert_eq!(world.events(watcher), ["data /a"], "the persistent one is still there");
+}
+
+#[test]
+fn children_changed_is_filtered_by_the_acl_of_the_parent_and_deleted_by_that_of_the_deleted() {
+    let (mut world, watcher, writer) = world();
+    world.znodes(writer, &["/p"]);
+    world.ok(writer, create("/p/secret").acl(anyone(Perms(31 & !1))));
+    world.ok(watcher, list("/p").watched());
+    world.ok(watcher, add_watch("/p/secret", PERSISTENT));
+    world.ok(writer, delete("/p/secret"));
+    assert_eq!(world.events(watcher), ["children /p"]);
+}
+
+#[test]
+fn the_filter_uses_the_identities_of_the_moment() {
+    let (mut world, watcher, writer) = world();
+    world.ok(writer, add_auth("digest", "bob:pw"));
+    world.ask(watcher, exists("/a").watched());
+    world.ok(watcher, add_watch("/b", PERSISTENT));
+    world.ok(watcher, add_auth("digest", "bob:pw"));
+    world.ok(writer, create("/a").acl(only(Perms::ALL, "auth", "")));
+    assert_eq!(world.events(watcher), ["created /a"]);
+}
+
+#[test]
+fn the_end_of_a_session_tells_each_ephemeral_then_its_parent_and_the_closing_one_before_its_reply() {
+    let (mut world, watcher, closing) = world();
+    world.znodes(watcher, &["/p"]);
+    world.ok(closing, ephemeral("/p/e"));
+    for conn in [watcher, closing] {
+        world.ok(conn, exists("/p/e").watched());
+        world.ok(conn, list("/p").watched());
+    }
+    world.send(closing, Request::CloseSession);
+    assert_eq!(world.heard(watcher), ["deleted /p/e", "children /p"]);
+    assert_eq!(world.heard(closing), ["deleted /p/e", "children /p", "reply", "closed"]);
+}
+
+#[test]
+fn a_watch_belongs_to_its_connection() {
+    let (mut world, watcher, writer) = world();
+    let session = world.session(watcher);
+    world.ask(watcher, exists("/a").watched());
+    world.ok(watcher, add_watch("/a", PERSISTENT));
+    world.ok(watcher, add_watch("/", RECURSIVE));
+    world.cut(watcher);
+    assert!(world.core.watches().is_empty());
+    let again = world.resume(session);
+    world.ok(writer, create("/a"));
+    assert_eq!(world.events(again), [] as [String; 0]);
+    assert_eq!(world.told(watcher), []);
+}
+
+#[test]
+fn watches_can_be_bounded() {
+    let mut world = World::with(|config| config.max_watches_per_connection = Some(2));
+    let a = world.connect();
+    world.ok(a, add_watch("/a", PERSISTENT));
+    world.ask(a, exists("/b").watched());
+    assert_eq!(world.refusal(a, exists("/c").watched()), ErrorCode::ThrottledOp);
+    assert_eq!(world.refusal(a, add_watch("/c", RECURSIVE)), ErrorCode::ThrottledOp);
+    assert_eq!(world.refusal(a, set_watches(0, &[], &["/c"], &[])), ErrorCode::ThrottledOp);
+    world.ok(a, exists("/"));
+    world.ok(a, remove_watches("/a", 4));
+    world.ok(a, add_watch("/c", RECURSIVE));
+}
+
+#[test]
+fn watches_that_were_let_in_are_let_in_again() {
+    let mut world = World::with(|config| config.max_watches_per_connection = Some(2));
+    let a = world.connect();
+    let session = world.session(a);
+    for path in ["/", "/zookeeper"] {
+        world.ok(a, exists(path).watched());
+        world.ok(a, list(path).watched());
+    }
+    assert_eq!(world.refusal(a, exists("/c").watched()), ErrorCode::ThrottledOp);
+    world.cut(a);
+    let again = world.resume(session);
+    let both = ["/", "/zookeeper"];
+    world.ok(again, set_watches(i64::MAX, &both, &[], &[]));
+    world.ok(again, set_watches(i64::MAX, &[], &[], &both));
+    assert_eq!(world.refusal(again, exists("/c").watched()), ErrorCode::ThrottledOp);
+}

@@ -1,0 +1,111 @@
+"""The servers that the scripts are run against: a fresh one, with an empty data directory, for each script."""
+
+import pathlib
+import select
+import shutil
+import socket
+import subprocess
+import threading
+
+from . import children, toolchain
+
+# Short ticks, so that sessions expire soon after their time and the scripts need not wait long for it.
+SETTINGS = {
+    "tickTime": "200",
+    "minSessionTimeout": "400",
+    "maxSessionTimeout": "60000",
+    "maxClientCnxns": "0",
+    "extendedTypesEnabled": "true",
+    "4lw.commands.whitelist": "*",
+    # super:secret
+    "DigestAuthenticationProvider.superDigest": "super:lK75jTNcA+U9vtVEw5vB51mj/w4=",
+}
+# Apache ZooKeeper reads these as JVM properties only.
+JVM_SETTINGS = {"znode.container.checkIntervalMs": "300"}
+START_LIMIT = 30
+STOP_LIMIT = 10
+
+
+class Server:
+    """A running server; `command` is called with the folder and the port to be used."""
+
+    def __init__(self, name, command, folder):
+        self.name = name
+        self.port = free_port()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.log = folder / "server.log"
+        with open(self.log, "wb") as log:
+            self._process = children.start(command(folder, self.port), stdout=subprocess.PIPE, stderr=log)
+        self._wait_until_it_answers()
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def _wait_until_it_answers(self):
+        """Both servers print one line when they do; whatever else they print is passed over."""
+        ready = select.select([self._process.stdout], [], [], START_LIMIT)[0]
+        if not ready or not self._process.stdout.readline():
+            children.end(self._process)
+            raise RuntimeError(f"{self.name} did not start; its log:\n{self.log.read_text()[-2000:]}")
+        threading.Thread(target=self._process.stdout.read, daemon=True).start()
+
+    def stop(self):
+        """Ends the server; returns what was wrong with it, if anything."""
+        died = self._process.poll()
+        if died is not None:
+            wrong = f"ended by itself with code {died}, see {self.log}"
+        else:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_LIMIT)
+                wrong = None
+            except subprocess.TimeoutExpired:
+                wrong = f"did not stop within {STOP_LIMIT} s of SIGTERM"
+        children.end(self._process)
+        return wrong
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_config(path, settings):
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return path
+
+
+def apache():
+    """Fetches Apache ZooKeeper; returns the function that makes its command line."""
+    toolchain.need("java")
+    script = toolchain.HERE / "zookeeper"
+    toolchain.quietly([script, "fetch"])
+
+    def command(folder, port):
+        config = write_config(folder / "given.cfg", SETTINGS)
+        properties = [f"-D{key}={value}" for key, value in JVM_SETTINGS.items()]
+        return [script, "start", "--port", str(port), "--dir", folder, "--config", config,
+                "--jvm=-Xmx512m", "--jvm=-XX:TieredStopAtLevel=1", *properties]
+    return command
+
+
+def zoolet(binary=None):
+    """Builds our release binary, unless one is given; returns the function that makes its command line."""
+    if binary is None:
+        toolchain.need("cargo")
+        toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"],
+                          cwd=toolchain.REPOSITORY)
+        binary = toolchain.TARGET.parent / "release" / "zoolet"
+    binary = pathlib.Path(binary).resolve()
+
+    def command(folder, port):
+        settings = SETTINGS | JVM_SETTINGS | {"dataDir": folder / "data"}
+        config = write_config(folder / "given.cfg", settings)
+        return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
+    return command
+
+
+SERVERS = {"zoolet": zoolet, "apache": apache}

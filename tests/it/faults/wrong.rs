@@ -1,0 +1,30 @@
+//! Answers that say no.
+
+use zoolet::server::fault::op;
+
+use crate::common::*;
+use crate::faults::naive::*;
+
+#[tokio::test(start_paused = true)]
+async fn fail_who_takes_an_answer_for_a_yes_believes_in_a_write_that_was_refused() {
+    let zk = Zk::start().await;
+    zk.create("/a", "old").await;
+    let faults = zk.fixture().faults();
+
+    faults.on(op(OpCode::SetData).nth(1)).fail(ErrorCode::ThrottledOp).unwrap();
+    let mut naive = Naive::open(&zk).await;
+    let believes_it_done = naive.call(set_data("/a", "naive")).await.is_some();
+    assert!(believes_it_done);
+    assert_eq!(zk.fixture().get("/a").unwrap().text(), "old");
+
+    faults.on(op(OpCode::SetData).nth(1)).fail(ErrorCode::ThrottledOp).unwrap();
+    let client = ours(&zk).await;
+    let error = client.set_data("/a", "ours").await.expect_err("a refusal");
+    assert_eq!(error.code(), Some(ErrorCode::ThrottledOp));
+    assert!(error.is_retryable() && !error.may_have_applied());
+    client.set_data("/a", "ours").await.expect("a server that has recovered");
+    assert_eq!(zk.fixture().get("/a").unwrap().text(), "ours");
+
+    assert_eq!(fired(&zk).len(), 2);
+    assert!(fired(&zk).iter().all(|fault| fault.contains("fail: ")), "{:?}", fired(&zk));
+}

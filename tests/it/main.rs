@@ -1,0 +1,24 @@
+//! Everything together in one process, hermetic: no network but this machine's own, no other program.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod barriers;
+mod common;
+mod embedding;
+mod endpoints;
+mod faults;
+mod five_hundred;
+mod hostile;
+mod limits;
+mod listening;
+mod locks;
+mod ordering;
+mod random;
+mod report;
+mod secrets;
+mod sessions;
+mod simulation;
+mod test_server;
+mod tickets;
+mod watches;
+mod wire;

@@ -1,0 +1,190 @@
+//! Seeded random schedules of the whole system: clients that reconnect, requests of every kind, pipes that break at any
+//! byte, sessions that expire. What the clients saw is then checked against the rules, and the tree against the model.
+//!
+//! `ZOOLET_SCHEDULES` says how many schedules are run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+//! `ZOOLET_UPSTREAM_RANDOM=host:port` names an Apache ZooKeeper that nobody has used yet, set up as in
+//! `tests/apache/run frames`: what clients see of it is checked too, which shows that the rules and the model are right.
+
+mod actor;
+mod apache;
+mod fate;
+#[path = "../../../server/core/tests/it/common/requests.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of the core")]
+mod requests;
+mod rough;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::panic::catch_unwind;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+use zoolet::server::{Clock, Fixture, Server, Txn};
+use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
+use zoolet::{Acl, Client, ErrorCode};
+
+use actor::{Actor, Habits};
+use rough::Way;
+use wire::Wire;
+
+use crate::common::dice::Dice;
+
+/// How many schedules are run unless the environment says otherwise.
+const SCHEDULES: u64 = 60;
+
+/// What clients may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Anything, on connections that break.
+    Wild,
+    /// Nothing that ends a connection: everything is answered.
+    Calm,
+    /// Besides, nothing that an Apache ZooKeeper dies of or that we answer differently on purpose.
+    Apache,
+}
+
+/// How much of a history that is not good is shown: the last of the connections concerned.
+const LINES: usize = 120;
+
+#[test]
+fn what_clients_see_in_random_schedules_keeps_every_rule() {
+    let given = number("ZOOLET_SEED");
+    let first = given.unwrap_or(1);
+    let count = number("ZOOLET_SCHEDULES").unwrap_or(if given.is_some() { 1 } else { SCHEDULES });
+    for seed in first..first + count {
+        let outcome = catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            Err(panic.downcast_ref::<String>().cloned().or(text).unwrap_or_default())
+        });
+        if let Err(failure) = outcome {
+            panic!("seed {seed}: {failure}\nonce more: ZOOLET_SEED={seed} cargo test --test it random");
+        }
+    }
+}
+
+#[test]
+fn a_schedule_repeats_from_its_seed() {
+    for seed in 1..4 {
+        let [one, other] = [run(seed), run(seed)].map(|history| history.expect("a good schedule"));
+        assert_eq!(one.to_string(), other.to_string(), "seed {seed}");
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+/// Runs one schedule and checks it.
+fn run(seed: u64) -> Result<History, String> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.expect("a runtime").block_on(schedule(seed))
+}
+
+async fn schedule(seed: u64) -> Result<History, String> {
+    let mut dice = Dice::new(seed);
+    let manner = if dice.chance(25) { Manner::Calm } else { Manner::Wild };
+    let calm = manner == Manner::Calm;
+    let server = Server::builder()
+        .clock(Clock::tokio().starting_at(Duration::from_secs(1_767_225_600)))
+        .tick_time(Duration::from_secs(1))
+        .extended_types(true)
+        .container_check_interval(Duration::from_secs(if calm { 3600 } else { 2 }))
+        .start()
+        .await
+        .expect("a server");
+    let fixture = server.fixture();
+    let history = History::new();
+    play(&server, &fixture, &history, &mut dice, manner).await?;
+    let zk = Client::connect(history.tap(server.in_process())).await.expect("a session");
+    let seen = read_back(zk).await;
+
+    let (txns, entries) = (fixture.transactions(), history.entries());
+    judge(Some(&txns), &entries, &seen)?;
+    if calm {
+        // What the server itself tells is not needed then.
+        judge(None, &entries, &seen)?;
+    }
+    Ok(history)
+}
+
+async fn play(
+    server: &Server,
+    fixture: &Fixture,
+    history: &History,
+    dice: &mut Dice,
+    manner: Manner,
+) -> Result<(), String> {
+    let mut clients = clients(history, dice, manner, |dice| Way::new(server.in_process(), dice, manner));
+    let fate = (manner == Manner::Wild).then(|| tokio::spawn(fate::run(fixture.clone(), dice.fork())));
+    let playing = async { while clients.join_next().await.map(|end| end.expect("no panic")).is_some() {} };
+    tokio::time::timeout(Duration::from_secs(3600), playing).await.map_err(|_| "a client hangs")?;
+    if let Some(fate) = fate {
+        fate.abort();
+        _ = fate.await;
+        fixture.accept_connections();
+    }
+    Ok(())
+}
+
+/// Starts the clients of a schedule.
+fn clients(history: &History, dice: &mut Dice, manner: Manner, way: impl Fn(Dice) -> Way) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    let habits = Habits::new(dice, manner);
+    for number in 0..2 + dice.below(4) {
+        let way = way(dice.fork());
+        let actor = Actor::new(history.clone(), way, dice.fork(), habits.clone(), number as u64);
+        clients.spawn(actor.run(20 + dice.below(50)));
+    }
+    if dice.chance(50) {
+        let way = way(dice.fork());
+        clients.spawn(Wire::new(history.clone(), way, dice.fork(), manner).run(150));
+    }
+    clients
+}
+
+fn judge(txns: Option<&[Txn]>, entries: &[HistoryEntry], seen: &BTreeSet<String>) -> Result<(), String> {
+    let checker = Checker::new().extended_types(true);
+    let checker = txns.map_or(checker, |txns| checker.transactions(txns));
+    let verdict = checker.check(entries).map_err(|error| explain(&error, entries))?;
+    // The last client of the history owns nothing, so the tree is as it read it.
+    let model: BTreeSet<String> = verdict.model.paths().map(str::to_owned).collect();
+    if *seen == model { Ok(()) } else { Err(format!("the tree is {seen:?}, the model's {model:?}")) }
+}
+
+/// An error with what led to it.
+fn explain(error: &CheckError, entries: &[HistoryEntry]) -> String {
+    let lines: Vec<String> = entries.iter().filter(|entry| concerns(error, entry)).map(brief).collect();
+    format!("{error}\n{}", lines[lines.len().saturating_sub(LINES)..].join("\n"))
+}
+
+/// Whether an entry is of a connection that an error names.
+fn concerns(error: &CheckError, entry: &HistoryEntry) -> bool {
+    let CheckError::Violation(violation) = error else { return true };
+    let other = violation.other.as_ref().and_then(|other| other.conn);
+    [violation.operation.conn, other].contains(&Some(entry.conn))
+}
+
+fn brief(entry: &HistoryEntry) -> String {
+    entry.to_string().chars().take(240).collect()
+}
+
+/// Reads the whole tree: what it reads is in the history too.
+async fn read_back(zk: Client) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut below = vec!["/".to_owned()];
+    while let Some(path) = below.pop() {
+        if zk.get_data(&path).await.is_err_and(|error| error.code() == Some(ErrorCode::NoAuth)) {
+            zk.set_acl(&path, Acl::open()).await.expect("a znode whose ACL may be set");
+        }
+        zk.get_data(&path).await.expect("a znode that is listed");
+        zk.get_acl(&path).await.expect("a znode that is listed");
+        let (names, _) = zk.get_children(&path).await.expect("a znode that is listed");
+        let above = if path == "/" { "" } else { &path };
+        below.extend(names.iter().map(|name| format!("{above}/{name}")));
+        seen.insert(path);
+    }
+    zk.close().await.expect("a session that ends");
+    seen
+}

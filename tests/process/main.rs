@@ -1,0 +1,18 @@
+//! What is counted or logged by the whole process: these tests run one after the other in a process of their own.
+
+#[path = "../it/common/mod.rs"]
+mod common;
+mod leftovers;
+mod secrets;
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::runtime::Builder;
+
+/// Runs a test while no other test of this binary runs.
+fn alone(paused: bool, test: impl Future<Output = ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = Builder::new_current_thread().enable_all().start_paused(paused).build();
+    runtime.expect("a runtime").block_on(test);
+}

@@ -1,0 +1,95 @@
+//! Secrets stay out of logs and of debug output.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tracing_subscriber::fmt::MakeWriter;
+use zoolet_proto::Acl;
+use zoolet_proto::records::SaslToken;
+
+use crate::alone;
+use crate::common::*;
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("a log")).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("a log").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+const PASSWORD: &str = "open-sesame";
+/// base64(sha1("ali:open-sesame"))
+const DIGEST: &str = "Kz6jdc4U6rKfTLJWdDJTT8YZz2c=";
+
+#[test]
+fn no_secret_is_logged_at_any_level() {
+    alone(true, async {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+            .with_ansi(false)
+            .with_writer(log.clone())
+            .finish();
+        let guard = tracing::subscriber::set_default(subscriber);
+        let super_digest = format!("super:{DIGEST}");
+        let zk = Zk::with(|settings| settings.super_digest(&super_digest)).await;
+
+        let mut wire = zk.wire().await;
+        wire.ask(auth("digest", &format!("ali:{PASSWORD}"))).await;
+        wire.ask(create("/a").acl(Acl::creator_all())).await;
+        wire.ask(get_acl("/a")).await;
+        wire.ask(set_acl("/a", vec![Acl::new(zoolet_proto::Perms::ALL, "digest", format!("ali:{DIGEST}"))]))
+            .await;
+        wire.ask(zoolet_proto::Request::Sasl(SaslToken(Some(Bytes::from_static(PASSWORD.as_bytes()))))).await;
+        let welcome = wire.welcome.clone();
+        let mut moved = zk.connect(Hello::again(&welcome)).await;
+        assert!(zk.raw().hello(Hello::again(&welcome).password(PASSWORD.as_bytes())).await.is_refusal());
+        moved.expect_closed().await;
+        let mut refused = zk.wire().await;
+        refused.send(auth("none", PASSWORD).xid(1)).await;
+        refused.expect(reply(1).error(ErrorCode::AuthFailed)).await;
+        let mut spoilt = zk.wire().await;
+        spoilt.send_raw(1, OpCode::Auth.code(), &auth("digest", PASSWORD).body()[..20]).await;
+        spoilt.expect_closed().await;
+        let mut garbage = zk.raw();
+        garbage.send_bytes(PASSWORD.as_bytes()).await;
+        garbage.expect_closed().await;
+        zk.shutdown().await;
+        drop(guard);
+
+        let text = log.text();
+        assert!(
+            text.contains("session opened") && text.contains("session refused"),
+            "nothing was logged:\n{text}"
+        );
+        let password: String = welcome.password.iter().map(|byte| format!("{byte:02x}")).collect();
+        let listed = format!("{:?}", welcome.password);
+        for secret in [PASSWORD, DIGEST, &password, &listed, &format!("{:?}", &welcome.password[..])] {
+            assert!(!text.contains(secret), "{secret} was logged:\n{text}");
+        }
+    });
+}
