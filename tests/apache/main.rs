@@ -1,6 +1,4 @@
 //! What is compared with, or run on, Apache ZooKeeper 3.9. `tests/apache/run` fetches and starts it and runs these tests.
 
-#[path = "../it/common/mod.rs"]
-mod common;
 mod ensemble;
 mod frames;

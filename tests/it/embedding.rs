@@ -6,8 +6,7 @@ use tokio::io::{AsyncReadExt, BufStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use zoolet::server::{Server, StartError};
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 #[tokio::test(start_paused = true)]
 async fn ten_servers_live_in_one_process_and_know_nothing_of_each_other() {

@@ -7,15 +7,14 @@ use std::time::Duration;
 use zoolet::recipes::LockError;
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, EventType, Lock, Semaphore, SessionState};
-
-use crate::common::{Hello, Wire, ping};
+use zoolet_test_support::{Hello, RequestExt as _, Wire, ping};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
 async fn test_server(endpoints: usize) -> TestServer {
-    TestServer::builder().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
+    crate::common::test_server().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
 }
 
 async fn text(zk: &Client, path: &str) -> String {
@@ -75,7 +74,7 @@ async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_t
 #[tokio::test]
 async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() {
     for tcp in [false, true] {
-        let builder = TestServer::builder().endpoints(2);
+        let builder = crate::common::test_server().endpoints(2);
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
         a.create("/mine", "").ephemeral().await.unwrap();
@@ -103,7 +102,7 @@ async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
 #[tokio::test]
 async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_itself() {
     for tcp in [false, true] {
-        let builder = TestServer::builder().endpoints(3).znode("/a", "old");
+        let builder = crate::common::test_server().endpoints(3).znode("/a", "old");
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         for cut_off in [0, 1, 2] {
             zk.endpoint(cut_off).unwrap().set_read_only(true).await.unwrap();
@@ -212,7 +211,7 @@ impl<'k> Forgetful<'k> {
 
 impl Waiting for Forgetful<'_> {
     async fn wait(&mut self) {
-        self.wire.ask(crate::common::get_data("/a").watch()).await;
+        self.wire.ask(zoolet_test_support::get_data("/a").watch()).await;
     }
 
     async fn fail_over(&mut self) {
@@ -224,7 +223,7 @@ impl Waiting for Forgetful<'_> {
     async fn has_heard(&mut self) -> bool {
         self.wire.send(ping()).await;
         // An event comes before the reply to what was asked behind the change.
-        matches!(self.wire.next().await, crate::common::Frame::Event(_))
+        matches!(self.wire.next().await, zoolet_test_support::Frame::Event(_))
     }
 }
 

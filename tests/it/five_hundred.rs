@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use zoolet::testing::TestServer;
 use zoolet::{Lock, SessionState};
+
+use crate::common::test_server;
 
 macro_rules! hundreds {
     ($($module:ident)*) => {
@@ -29,7 +30,7 @@ macro_rules! hundreds {
 hundreds! { first second third fourth fifth }
 
 async fn a_leader_is_replaced_when_its_session_expires(test: &'static str) {
-    let zk = TestServer::builder().znode("/app/test", test).start().await.expect("a server");
+    let zk = test_server().znode("/app/test", test).start().await.expect("a server");
     let (one, two) = (zk.client().await, zk.client().await);
     let leader = Lock::new(&one, "/app/leader").acquire().await.expect("nobody else wants it");
     let next = Lock::new(&two, "/app/leader");

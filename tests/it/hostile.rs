@@ -1,9 +1,8 @@
 //! Bad input: each gets its documented answer, and nobody else notices.
 
 use tokio::time::{Instant, sleep};
-
-use crate::common::samples::{Sample, samples};
-use crate::common::*;
+use zoolet_test_support::*;
+use zoolet_test_support::{Sample, samples};
 
 const TOO_LONG: i32 = 1_048_576;
 

@@ -10,8 +10,7 @@ use std::{io, mem};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{Acl, Perms};
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 /// Opens connections until one of them is closed instead of answered, and gives back those that were served.
 async fn admitted(zk: &Zk, attempts: usize) -> Vec<Wire> {

@@ -8,8 +8,7 @@ use std::task::Poll;
 
 use tokio::net::{TcpListener, TcpStream};
 use zoolet::server::Server;
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 /// Whether this machine has IPv6 at all.
 async fn has_ipv6() -> bool {

@@ -12,6 +12,7 @@ mod hostile;
 mod limits;
 mod listening;
 mod locks;
+mod mishap;
 mod ordering;
 mod random;
 mod report;

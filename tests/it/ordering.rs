@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use zoolet_proto::records::OpResult;
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 #[tokio::test(start_paused = true)]
 async fn five_thousand_pipelined_requests_are_answered_in_order() {
@@ -127,7 +126,7 @@ async fn writes_take_one_zxid_each_and_refused_ones_too_and_reads_take_none() {
     ];
     for write in writes {
         zxid += 1;
-        assert_eq!(wire.ask(write.clone()).await.zxid, zxid, "{:?}", write.request);
+        assert_eq!(wire.ask(write.clone()).await.zxid, zxid, "{write:?}");
     }
     let reads = [
         get_data("/a"),
@@ -143,7 +142,7 @@ async fn writes_take_one_zxid_each_and_refused_ones_too_and_reads_take_none() {
         ping(),
     ];
     for read in reads {
-        assert_eq!(wire.ask(read.clone()).await.zxid, zxid, "{:?}", read.request);
+        assert_eq!(wire.ask(read.clone()).await.zxid, zxid, "{read:?}");
     }
     wire.send(delete("/a").xid(99)).await;
     wire.expect(event(EventType::NodeDeleted, "/a").zxid(zxid + 1)).await;

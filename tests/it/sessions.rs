@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use zoolet::server::Clock;
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 /// When the connection of a session that says nothing ends, counted from its welcome.
 async fn time_to_expiry(zk: &Zk, session_timeout: Duration) -> Duration {
@@ -66,7 +65,7 @@ async fn any_request_keeps_a_session_alive() {
             sleep(secs(9)).await;
             wire.ask(ask.clone()).await;
         }
-        assert!(wire.is_alive().await, "{:?}", ask.request);
+        assert!(wire.is_alive().await, "{ask:?}");
     }
 }
 

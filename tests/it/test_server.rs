@@ -6,9 +6,11 @@ use std::time::Duration;
 use zoolet::client::internal::ClientExt as _;
 use zoolet::server::{Clock, Server};
 use zoolet::testing::{
-    Action, FixtureError, OpCode, TestServer, TestServerError, WatchKind, connection, handshake, op, request,
+    Action, FixtureError, OpCode, TestServerError, WatchKind, connection, handshake, op, request,
 };
 use zoolet::{Client, EventType, Lock, SessionState};
+
+use crate::common::test_server;
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -16,7 +18,7 @@ const fn secs(n: u64) -> Duration {
 
 #[tokio::test]
 async fn a_thousand_seconds_of_pings_expire_nobody_in_process_and_by_tcp() {
-    for builder in [TestServer::builder(), TestServer::builder().tcp()] {
+    for builder in [test_server(), test_server().tcp()] {
         let zk = builder.start().await.unwrap();
         let clients = [zk.client().await, zk.client().await];
         zk.advance(secs(1_000)).await.unwrap();
@@ -29,7 +31,7 @@ async fn a_thousand_seconds_of_pings_expire_nobody_in_process_and_by_tcp() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn time_waits_for_clients_on_other_threads_too() {
-    for builder in [TestServer::builder(), TestServer::builder().tcp()] {
+    for builder in [test_server(), test_server().tcp()] {
         let zk = builder.start().await.unwrap();
         let clients = [zk.client().await, zk.client().await, zk.client().await];
         zk.advance(secs(100)).await.unwrap();
@@ -40,7 +42,7 @@ async fn time_waits_for_clients_on_other_threads_too() {
 
 #[tokio::test]
 async fn a_session_that_expires_takes_its_ephemerals_and_tells_who_watches_them() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     a.create("/leader", "a").ephemeral().await.unwrap();
     let (_, gone) = b.exists("/leader").watch().await.unwrap();
@@ -53,7 +55,7 @@ async fn a_session_that_expires_takes_its_ephemerals_and_tells_who_watches_them(
 
 #[tokio::test]
 async fn a_client_that_is_cut_off_for_longer_than_its_timeout_expires_by_time_alone() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     a.create("/leader", "a").ephemeral().await.unwrap();
     zk.freeze(a.session_id()).await.unwrap();
@@ -70,7 +72,7 @@ async fn a_client_that_is_cut_off_for_longer_than_its_timeout_expires_by_time_al
 
 #[tokio::test]
 async fn time_stops_at_each_moment_that_somebody_waits_for() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let a = zk.client().await;
     let before = zk.clock().now();
     let moved = zk.advance_to_next_timeout().await.unwrap().expect("a ping is due");
@@ -82,7 +84,7 @@ async fn time_stops_at_each_moment_that_somebody_waits_for() {
 
 #[tokio::test]
 async fn where_nobody_waits_for_any_time_the_clock_stands() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     zk.pause().await.unwrap();
     let before = zk.clock().now();
     assert_eq!(zk.advance_to_next_timeout().await.unwrap(), None);
@@ -95,7 +97,7 @@ async fn where_nobody_waits_for_any_time_the_clock_stands() {
 
 #[tokio::test]
 async fn the_session_of_direct_writes_never_expires() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     zk.set("/a", "1").await.unwrap();
     zk.advance(secs(3_600)).await.unwrap();
     assert_eq!(zk.get("/a").expect("it stays").text(), "1");
@@ -105,7 +107,7 @@ async fn the_session_of_direct_writes_never_expires() {
 
 #[tokio::test]
 async fn the_state_is_in_sight() {
-    let zk = TestServer::builder().tree("/app/config \"v1\"\n/app/bin x'00ff'").start().await.unwrap();
+    let zk = test_server().tree("/app/config \"v1\"\n/app/bin x'00ff'").start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     a.create("/app/a", "").ephemeral().await.unwrap();
     let (_, _, watch) = b.get_children("/app").watch().await.unwrap();
@@ -126,13 +128,10 @@ async fn the_state_is_in_sight() {
 
 #[tokio::test]
 async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
-    let one = TestServer::builder()
-        .tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d\n\"/e f\" \"g\"")
-        .start()
-        .await
-        .unwrap();
+    let one =
+        test_server().tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d\n\"/e f\" \"g\"").start().await.unwrap();
     let listing = one.tree().to_string();
-    let two = TestServer::builder().tree(&listing).start().await.unwrap();
+    let two = test_server().tree(&listing).start().await.unwrap();
     assert_eq!(two.tree().to_string(), listing);
 }
 
@@ -140,13 +139,13 @@ async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
 async fn the_first_tree_may_come_from_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "# from a bug report\n/a/b \"x\"\n").unwrap();
-    let zk = TestServer::builder().tree_file(file.path()).start().await.unwrap();
+    let zk = test_server().tree_file(file.path()).start().await.unwrap();
     assert_eq!(zk.get("/a/b").expect("from the file").text(), "x");
 }
 
 #[tokio::test]
 async fn waiting_for_a_znode_needs_no_time() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let a = zk.client().await;
     let writer = tokio::spawn(async move {
         a.create("/done", "no").await.unwrap();
@@ -160,7 +159,7 @@ async fn waiting_for_a_znode_needs_no_time() {
 
 #[tokio::test]
 async fn a_restart_keeps_port_tree_and_sessions_and_clients_go_on() {
-    let zk = TestServer::builder().tcp().start().await.unwrap();
+    let zk = test_server().tcp().start().await.unwrap();
     let a = zk.client().await;
     let (id, address) = (a.session_id(), zk.connect_string());
     a.create("/mine", "").ephemeral().await.unwrap();
@@ -174,7 +173,7 @@ async fn a_restart_keeps_port_tree_and_sessions_and_clients_go_on() {
 
 /// What happens in a test with this seed, to the byte.
 async fn run(seed: u64) -> (String, String) {
-    let zk = TestServer::builder().seed(seed).start().await.expect("a server");
+    let zk = test_server().seed(seed).start().await.expect("a server");
     zk.faults().on(request().probability(0.2)).lose_reply().expect("a fault");
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     for client in &clients {
@@ -201,7 +200,7 @@ async fn the_same_seed_gives_the_same_run() {
 async fn neighbouring_seeds_have_nothing_in_common() {
     let mut drawn = HashSet::new();
     for seed in 0..8 {
-        let zk = TestServer::builder().seed(seed).start().await.unwrap();
+        let zk = test_server().seed(seed).start().await.unwrap();
         for nth in 0..8 {
             assert!(drawn.insert(zk.client().await.random_u128()), "client {nth} of seed {seed}");
         }
@@ -211,15 +210,15 @@ async fn neighbouring_seeds_have_nothing_in_common() {
 #[tokio::test]
 async fn a_keeper_has_as_many_endpoints_as_its_server_is_told_or_as_it_is_told_itself() {
     let three = || zoolet::Server::builder().simulated_ensemble(3);
-    let zk = TestServer::builder().server(three()).tcp().start().await.unwrap();
+    let zk = test_server().server(three()).tcp().start().await.unwrap();
     assert_eq!((zk.endpoints(), zk.server().addrs().len()), (3, 3));
     zk.client_at(2).await;
-    assert_eq!(TestServer::builder().endpoints(2).server(three()).start().await.unwrap().endpoints(), 2);
+    assert_eq!(test_server().endpoints(2).server(three()).start().await.unwrap().endpoints(), 2);
 }
 
 #[tokio::test]
 async fn time_passes_while_something_is_waited_for_and_what_never_happens_is_told() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     zk.refuse_connections();
     zk.disconnect(a.session_id()).await.unwrap();
@@ -232,7 +231,7 @@ async fn time_passes_while_something_is_waited_for_and_what_never_happens_is_tol
 
 #[tokio::test]
 async fn bad_use_is_an_error_that_names_the_mistake() {
-    let zk = TestServer::builder().clock(Clock::tokio()).start().await.unwrap();
+    let zk = test_server().clock(Clock::tokio()).start().await.unwrap();
     let a = zk.client().await;
     let told = |error: FixtureError| error.to_string();
     assert_eq!(
@@ -254,26 +253,23 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         "no endpoint 1: there are 0, counted from 0; ask for more with `endpoints(n)` of a `TestServer` or `simulated_ensemble(n)` of a server"
     );
     let builders = [
+        (test_server().tree("/a\nb"), "initial tree: line 2: a line must begin with the path of a znode: b"),
+        (test_server().znode("a", ""), "initial tree: direct set a: bad arguments"),
         (
-            TestServer::builder().tree("/a\nb"),
-            "initial tree: line 2: a line must begin with the path of a znode: b",
-        ),
-        (TestServer::builder().znode("a", ""), "initial tree: direct set a: bad arguments"),
-        (
-            TestServer::builder().fault(connection(), Action::LoseReply),
+            test_server().fault(connection(), Action::LoseReply),
             "fault: cannot lose the reply on a connection: \
             a new connection can only be refused; match `handshake()` or `request()`",
         ),
         (
-            TestServer::builder().fault(op(OpCode::Ping).path("/a"), Action::LoseReply),
+            test_server().fault(op(OpCode::Ping).path("/a"), Action::LoseReply),
             "fault: a Ping has no path; leave `path` out, or match a request that has one",
         ),
         (
-            TestServer::builder().fault(request().path("/a").path("/b"), Action::Reset),
+            test_server().fault(request().path("/a").path("/b"), Action::Reset),
             "fault: a fault has one path: give it once, or place a fault for each",
         ),
         (
-            TestServer::builder().fault(handshake().nth(1).times(2), Action::Reset),
+            test_server().fault(handshake().nth(1).times(2), Action::Reset),
             "fault: `nth` and `times` contradict each other; keep one of them",
         ),
     ];
@@ -283,13 +279,13 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
     }
     let nowhere = zk.server().in_process_at(1)().await.unwrap_err();
     assert_eq!(nowhere.to_string(), "there is no endpoint 1: there are 1, counted from 0");
-    let missing = TestServer::builder().tree_file("no/such/file").start().await.expect_err("no file");
+    let missing = test_server().tree_file("no/such/file").start().await.expect_err("no file");
     assert!(missing.to_string().starts_with("initial tree no/such/file: "), "{missing}");
 }
 
 #[tokio::test]
 async fn a_client_that_comes_by_its_own_way_is_served_as_well() {
-    let zk = TestServer::builder().tcp().clock(Clock::system()).start().await.unwrap();
+    let zk = test_server().tcp().clock(Clock::system()).start().await.unwrap();
     let client = Client::connect(zk.connect_string()).await.unwrap();
     client.create("/from-outside", "").await.unwrap();
     assert!(zk.get("/from-outside").is_some());
@@ -299,7 +295,7 @@ async fn a_client_that_comes_by_its_own_way_is_served_as_well() {
 
 #[tokio::test]
 async fn a_connection_that_its_client_has_given_up_may_be_held_up_still() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let client = zk.client().await;
     zk.pause().await.unwrap();
     // It hears nothing, and comes by another connection. Of what it sent by the first something is frozen then.

@@ -1,8 +1,7 @@
 //! Watches: when an event comes, and before and after what. A watch belongs to a connection.
 
 use zoolet_proto::EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 #[tokio::test(start_paused = true)]
 async fn the_event_comes_before_the_reply_that_shows_the_change() {

@@ -3,8 +3,7 @@
 use bytes::BytesMut;
 use zoolet::server::FourLetterWord;
 use zoolet_proto::frame::DEFAULT_MAX_FRAME;
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 /// The connect request of reference vector "connect, new session, timeout 10000".
 const CONNECT: &[u8] = b"\0\0\0\x2d\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\0\0\0\0\0\x10\

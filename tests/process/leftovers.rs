@@ -9,12 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use zoolet::server::Server;
 use zoolet_proto::{Acl, Perms, Request, Xid};
+use zoolet_test_support::*;
 
 use crate::alone;
-use crate::common::process::{
-    descriptors, handled_signals, max_descriptors, most_resident, resident, threads,
-};
-use crate::common::*;
+use crate::counts::{descriptors, handled_signals, max_descriptors, most_resident, resident, threads};
 
 fn tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()

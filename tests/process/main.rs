@@ -1,7 +1,6 @@
 //! What is counted or logged by the whole process: these tests run one after the other in a process of their own.
 
-#[path = "../it/common/mod.rs"]
-mod common;
+mod counts;
 mod leftovers;
 mod secrets;
 

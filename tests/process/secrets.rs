@@ -7,9 +7,9 @@ use bytes::Bytes;
 use tracing_subscriber::fmt::MakeWriter;
 use zoolet_proto::Acl;
 use zoolet_proto::records::SaslToken;
+use zoolet_test_support::*;
 
 use crate::alone;
-use crate::common::*;
 
 /// What was logged.
 #[derive(Clone, Default)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::{BufMut, BytesMut};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{OpCode, Request, SessionId, Xid, Zxid, frame, jute};
+use zoolet_test_support::Body;
 
 use crate::frames::normal::Normal;
-use crate::frames::requests::Body;
 use crate::frames::socket::Socket;
 
 /// What a connection got next.

@@ -9,10 +9,6 @@
 
 #![allow(clippy::print_stderr, reason = "reports what was compared")]
 
-#[path = "../../../server/core/tests/it/common/requests.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the tests of the core")]
-mod requests;
-
 mod duo;
 mod normal;
 mod random;

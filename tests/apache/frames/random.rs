@@ -2,9 +2,9 @@
 
 use zoolet_proto::records::SetWatches2;
 use zoolet_proto::{Acl, OpCode, Perms, Request, Zxid};
+use zoolet_test_support::*;
 
 use crate::frames::duo::{Conn, Duo};
-use crate::frames::requests::*;
 
 const PATHS: &[&str] =
     &["/ra", "/rb", "/ra/a", "/ra/b", "/ra/b/c", "/rb/e", "/rb/e/f", "/rc", "/ra/", "/ra\u{1}", "r", "/", ""];
@@ -70,7 +70,7 @@ impl Dice {
             3 => create2(path).flags(self.below(5) as i32).data(data),
             4 => container(path).flags(self.below(5) as i32),
             5 | 6 => delete(path).version(self.version()),
-            7 | 8 => set(path, data).version(self.version()),
+            7 | 8 => set_data(path, data).version(self.version()),
             9 => create(path).flags([1, 2, 3][self.below(3)]),
             10 => create_ttl(path, 5 + self.below(2) as i32, 1_000_000 + self.below(5) as i64),
             _ => check(path, self.version()),
@@ -88,20 +88,22 @@ impl Dice {
             13..=16 => multi((0..self.below(6)).map(|_| self.write()).collect::<Vec<_>>()),
             17 => set_acl(path, self.acl()).version(self.version()),
             18 => get_acl(path),
-            19 => exists(path).watched(),
-            20 => get(path).watched(),
-            21 => list(path).watched(),
-            22 => list2(path),
-            23 => get(path),
-            24 => count(path),
-            25 => ephemerals(Some(path)),
+            19 => exists(path).watch(),
+            20 => get_data(path).watch(),
+            21 => get_children(path).watch(),
+            22 => get_children2(path),
+            23 => get_data(path),
+            24 => get_all_children_number(path),
+            25 => get_ephemerals(Some(path)),
             26 => add_watch(path, self.below(2) as i32),
             27 => remove_watches(path, 1 + self.below(5) as i32),
             28 => check_watches(path, 1 + self.below(5) as i32),
             29 => set_watches([0, i64::MAX][self.below(2)], &[path], &[self.path()], &[self.path()]),
             30 => set_persistent_watches(0, &[path], &[self.path()]),
-            31 => multi_read((0..self.below(4)).map(|n| if n % 2 == 0 { get(path) } else { list(path) })),
-            32 => add_auth("digest", "bob:pw"),
+            31 => multi_read(
+                (0..self.below(4)).map(|n| if n % 2 == 0 { get_data(path) } else { get_children(path) }),
+            ),
+            32 => auth("digest", "bob:pw"),
             _ => sync(path),
         }
     }
@@ -185,17 +187,17 @@ pub fn quotas(duo: &mut Duo) {
             match dice.below(16) {
                 0..=2 => create(path).data(&data),
                 3 => create(path).flags(2).data(&data),
-                4 | 5 => set(path, &data).version(dice.version()),
+                4 | 5 => set_data(path, &data).version(dice.version()),
                 6 | 7 => delete(path),
                 // One part only: ours are counted together.
                 8 => multi([create(path).data(&data)]),
                 9 => create(quota),
                 10 => create(&limits).data(dice.of(LIMITS)),
-                11 => set(&limits, dice.of(LIMITS)),
+                11 => set_data(&limits, dice.of(LIMITS)),
                 12 => create(&stats).data("count=0,bytes=0"),
                 13 => [delete(&limits), delete(&stats), delete(quota)][dice.below(3)].clone(),
-                14 => set(&stats, "count=1,bytes=1"),
-                _ => get(&stats),
+                14 => set_data(&stats, "count=1,bytes=1"),
+                _ => get_data(&stats),
             },
         );
     }
@@ -250,7 +252,7 @@ fn tidy(duo: &mut Duo, conns: Vec<Conn>) {
     for path in PATHS.iter().rev() {
         duo.ask(last, delete(path));
     }
-    duo.ask(last, list2("/"));
+    duo.ask(last, get_children2("/"));
 }
 
 fn number(variable: &str, otherwise: u64) -> u64 {

@@ -10,9 +10,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use zoolet::Client;
 use zoolet::recipes::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
-use zoolet::testing::{TestServer, request};
+use zoolet::testing::request;
 
-use crate::common::mishap::{Fate, at_every_request, suffer};
+use crate::common::test_server;
+use crate::mishap::{Fate, at_every_request, suffer};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
     let barrier = Barrier::new(client, PATH);
@@ -28,7 +29,7 @@ fn round(client: &Client) -> impl Future<Output = Result<(), BarrierError>> + Se
 #[tokio::test]
 async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
     at_every_request(async |mishap, nth| {
-        let zk = TestServer::start().await;
+        let zk = test_server().start().await.unwrap();
         let (client, other) = (zk.client().await, zk.client().await);
         let barrier = Barrier::new(&client, PATH);
         let both = async move {
@@ -54,7 +55,7 @@ async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
 
 #[tokio::test]
 async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since() {
-    let zk = TestServer::start().await;
+    let zk = test_server().start().await.unwrap();
     let (client, other) = (zk.client().await, zk.client().await);
     let barrier = Barrier::new(&client, PATH);
     barrier.raise().await.unwrap();
@@ -75,7 +76,7 @@ async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since
 async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
     for lose in [false, true] {
         for nth in 1.. {
-            let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+            let zk = test_server().znode(PATH, "").start().await.unwrap();
             let client = zk.client().await;
             let at = zk.faults().on(request().session(client.session_id()).nth(nth));
             if lose { at.lose_reply() } else { at.drop_request() }.unwrap();
@@ -96,7 +97,7 @@ async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
 #[tokio::test]
 async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again() {
     for again in [false, true] {
-        let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+        let zk = test_server().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
         let waiting = wait(&client);
         zk.wait_until_idle().await.unwrap();
@@ -114,7 +115,7 @@ async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again()
 
 #[tokio::test]
 async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
-    let zk = TestServer::builder().endpoints(2).znode("/barriers", "").start().await.unwrap();
+    let zk = test_server().endpoints(2).znode("/barriers", "").start().await.unwrap();
     let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
     let late = zk.endpoint(1).unwrap();
     late.lag().await.unwrap();
@@ -132,7 +133,7 @@ async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
 #[tokio::test]
 async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
     for nth in 1.. {
-        let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+        let zk = test_server().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
         let at = zk.faults().on(request().session(client.session_id()).nth(nth));
         at.delay_reply(Duration::from_millis(50)).unwrap();
@@ -150,7 +151,7 @@ async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
 
 #[tokio::test]
 async fn expired_who_waits_is_told() {
-    let zk = TestServer::builder().znode("/barrier", "").start().await.unwrap();
+    let zk = test_server().znode("/barrier", "").start().await.unwrap();
     let client = zk.client().await;
     let barrier = Barrier::new(&client, "/barrier");
     let waiting = tokio::spawn(async move { barrier.wait().await });
@@ -170,7 +171,7 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
     // First, second or last to come: what it has to ask differs.
     for before in 0..3 {
         let requests = at_every_request(async |mishap, nth| {
-            let zk = TestServer::start().await;
+            let zk = test_server().start().await.unwrap();
             let client = zk.client().await;
             let others = [zk.client().await, zk.client().await];
             let mut rounds = Vec::new();
@@ -229,7 +230,7 @@ fn enter(client: &Client) -> JoinHandle<Result<BarrierGuard, BarrierError>> {
 
 #[tokio::test]
 async fn who_joins_just_after_a_round_began_is_not_in_it() {
-    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+    let zk = test_server().znode(PATH, "").start().await.unwrap();
     let [late, b, c, d] = [zk.client().await, zk.client().await, zk.client().await, zk.client().await];
     // It has seen no sign of a round, and its create is on its way.
     let create = zk.faults().on(request().session(late.session_id()).nth(2));
@@ -256,7 +257,7 @@ async fn who_joins_just_after_a_round_began_is_not_in_it() {
 
 #[tokio::test]
 async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
-    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+    let zk = test_server().znode(PATH, "").start().await.unwrap();
     let [gone, b, c] = [zk.client().await, zk.client().await, zk.client().await];
     let waiting = enter(&gone);
     zk.wait_until_idle().await.unwrap();
@@ -281,7 +282,7 @@ async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
 async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_its_way() {
     for before in 0..3 {
         for nth in 1.. {
-            let zk = TestServer::start().await;
+            let zk = test_server().start().await.unwrap();
             let client = zk.client().await;
             let others = [zk.client().await, zk.client().await];
             let mut rounds = Vec::new();
@@ -321,7 +322,7 @@ async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_i
 
 #[tokio::test]
 async fn who_comes_first_asks_five_times_to_enter_and_is_told_the_rest() {
-    let zk = TestServer::builder().znode(PATH, "").start().await.unwrap();
+    let zk = test_server().znode(PATH, "").start().await.unwrap();
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     let asked = |client: &Client| {
         let requests = zk.requests(client.session_id());

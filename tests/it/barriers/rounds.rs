@@ -9,8 +9,9 @@ use zoolet::recipes::{BarrierError, DoubleBarrier};
 use zoolet::server::TxnOp;
 use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
+use crate::common::test_server;
 
 pub const PATH: &str = "/barriers/step";
 
@@ -140,7 +141,7 @@ impl Walker<'_> {
 /// Runs one, and says how many rounds there were.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
-    let zk = TestServer::builder().seed(seed).start().await.unwrap();
+    let zk = test_server().seed(seed).start().await.unwrap();
     let (passed, (enough, _)) = (AtomicUsize::new(0), watch::channel(false));
     let mut walkers = Vec::new();
     for _ in 0..4 {

@@ -4,8 +4,8 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use zoolet::Error;
 use zoolet::server::fault::op;
+use zoolet_test_support::*;
 
-use crate::common::*;
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,8 @@
 use tokio::io::AsyncReadExt;
 use zoolet::server::fault::{connection, op};
 use zoolet::{Error, Lock};
+use zoolet_test_support::*;
 
-use crate::common::*;
 use crate::faults::naive::*;
 
 #[tokio::test]

@@ -6,8 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 use zoolet::Client;
 use zoolet::server::fixture::RecordedEvent;
-
-use crate::common::*;
+use zoolet_test_support::*;
 
 /// How long ours and the naive one are given for what they should get done.
 pub const LONG: Duration = secs(60);
@@ -40,19 +39,19 @@ impl<'z> Naive<'z> {
     }
 
     /// The payload of the next frame; `None` if the connection is lost.
-    pub async fn call(&mut self, ask: impl Into<Ask>) -> Option<Bytes> {
+    pub async fn call(&mut self, ask: impl Into<Outgoing>) -> Option<Bytes> {
         self.send(ask).await?;
         self.wire.payload_or_end().await
     }
 
-    pub async fn send(&mut self, ask: impl Into<Ask>) -> Option<()> {
+    pub async fn send(&mut self, ask: impl Into<Outgoing>) -> Option<()> {
         let mut bytes = BytesMut::new();
         self.wire.encode(ask.into(), &mut bytes);
         self.wire.try_send_bytes(&bytes).await.ok()
     }
 
     /// Asks again on a new connection until there is an answer.
-    pub async fn insist(&mut self, ask: Ask) -> Bytes {
+    pub async fn insist(&mut self, ask: Request) -> Bytes {
         loop {
             if let Some(answer) = self.call(ask.clone()).await {
                 return answer;
@@ -62,7 +61,7 @@ impl<'z> Naive<'z> {
     }
 
     /// As [`insist`](Naive::insist), and with a new connection also where there is no answer in time.
-    pub async fn insist_within(&mut self, patience: Duration, ask: Ask) -> Bytes {
+    pub async fn insist_within(&mut self, patience: Duration, ask: Request) -> Bytes {
         loop {
             if let Ok(Some(answer)) = timeout(patience, self.call(ask.clone())).await {
                 return answer;

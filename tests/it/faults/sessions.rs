@@ -2,8 +2,8 @@
 
 use tokio::time::{sleep, timeout};
 use zoolet::{ErrorCode, HoldState, Lock, LostReason, SessionState};
+use zoolet_test_support::{RequestExt as _, Zk, create, ping, secs, set_data};
 
-use crate::common::{Zk, create, ping, secs, set_data};
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,8 @@
 
 use zoolet::EventType;
 use zoolet::client::Clock;
+use zoolet_test_support::{Hello, RequestExt as _, Zk, create, get_data, secs};
 
-use crate::common::{Hello, Zk, create, get_data, secs};
 use crate::faults::naive::*;
 
 #[tokio::test]

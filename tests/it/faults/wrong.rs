@@ -1,8 +1,8 @@
 //! Answers that say no.
 
 use zoolet::server::fault::op;
+use zoolet_test_support::*;
 
-use crate::common::*;
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ const MANY: [usize; 3] = [2, 10, 1_000];
 
 /// A server with the directories that contenders need.
 async fn test_server(dirs: &[&str]) -> TestServer {
-    let zk = TestServer::start().await;
+    let zk = crate::common::test_server().start().await.unwrap();
     for dir in dirs {
         zk.set(dir, "").await.unwrap();
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zoolet::SessionId;
 use zoolet::testing::{Action, handshake, request};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
 use crate::locks::recipe::DIR;
 use crate::locks::stage::{Stage, millis};
 

@@ -12,8 +12,8 @@ use tokio::runtime::Builder;
 use tokio::task::JoinHandle;
 use zoolet::LockError;
 use zoolet::recipes::SuspendPolicy;
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
 use crate::locks::contender::{End, Hold, Leave, Seat, Turn};
 use crate::locks::fate::Fate;
 use crate::locks::recipe::{END, HALF, Recipe, Terms};

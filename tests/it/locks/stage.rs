@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use zoolet::testing::{TestServer, TestServerBuilder};
 use zoolet::{Client, Server, SessionId};
 
+use crate::common::test_server;
 use crate::locks::audit::{Audit, Claim};
 use crate::locks::contender::Seat;
 use crate::locks::recipe::{Held, Part, Recipe};
@@ -64,7 +65,7 @@ impl Stage {
             .tick_time(millis(500))
             .container_check_interval(Duration::from_secs(2))
             .container_max_never_used(Duration::from_secs(2));
-        let builder = TestServer::builder().seed(seed).server(server).znode(STORE, "0 0");
+        let builder = test_server().seed(seed).server(server).znode(STORE, "0 0");
         Arc::new(Self {
             zk: change(builder).start().await.expect("a server"),
             recipe,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use zoolet::client::{Multi, Watch, WatchStream, WatcherType};
 use zoolet::testing::History;
 use zoolet::{Acl, AddWatchMode, Client, Error, Perms};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
 use crate::random::Manner;
 use crate::random::rough::Way;
 

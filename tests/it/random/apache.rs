@@ -4,8 +4,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use zoolet::Client;
 use zoolet::testing::{Checker, History};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
 use crate::random::rough::Way;
 use crate::random::{Manner, clients, explain, number, read_back};
 

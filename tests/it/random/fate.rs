@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use zoolet::server::Fixture;
-
-use crate::common::dice::Dice;
+use zoolet_test_support::Dice;
 
 /// Strikes now and then, for as long as it is let.
 pub async fn run(fixture: Fixture, mut dice: Dice) {

@@ -8,9 +8,6 @@
 mod actor;
 mod apache;
 mod fate;
-#[path = "../../../server/core/tests/it/common/requests.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the tests of the core")]
-mod requests;
 mod rough;
 mod wire;
 
@@ -23,12 +20,11 @@ use tokio::task::JoinSet;
 use zoolet::server::{Clock, Fixture, Server, Txn};
 use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
 use zoolet::{Acl, Client, ErrorCode};
+use zoolet_test_support::{Dice, limit};
 
 use actor::{Actor, Habits};
 use rough::Way;
 use wire::Wire;
-
-use crate::common::dice::Dice;
 
 /// How many schedules are run unless the environment says otherwise.
 const SCHEDULES: u64 = 60;
@@ -78,6 +74,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Runs one schedule and checks it.
 fn run(seed: u64) -> Result<History, String> {
+    limit();
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime").block_on(schedule(seed))
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
 use crate::random::Manner;
 
 /// A connection of any kind.

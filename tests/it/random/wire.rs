@@ -7,10 +7,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zoolet::testing::{History, Tap};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{Acl, Incoming, OpCode, Perms, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
+use zoolet_test_support::Dice;
+use zoolet_test_support::*;
 
-use crate::common::dice::Dice;
 use crate::random::Manner;
-use crate::random::requests::*;
 use crate::random::rough::{Rough, Way};
 
 /// Some of them no paths at all.
@@ -159,7 +159,7 @@ impl Wire {
             3 => create_ttl(path, flags(8) - 1, i64::from(flags(4)) * 700 - 1),
             4 | 5 => create(path).acl(self.acl()).flags(self.dice.of(&[0, 0, 0, 1, 2, 3])),
             6 | 7 => delete(path).version(version),
-            8 | 9 => set(path, data).version(version),
+            8 | 9 => set_data(path, data).version(version),
             _ => check(path, version),
         }
     }
@@ -183,19 +183,19 @@ impl Wire {
                 let parts: Vec<Request> = (0..self.dice.below(6)).map(|_| self.write()).collect();
                 multi(parts)
             }
-            27 => multi([get(path)]),
-            28 => multi_read([get(path), list(other), get(other)]),
+            27 => multi([get_data(path)]),
+            28 => multi_read([get_data(path), get_children(other), get_data(other)]),
             29 => multi_read([delete(path)]),
             30 => exists(path),
-            31 => get(path),
-            32 => list(path),
-            33 => list2(path),
+            31 => get_data(path),
+            32 => get_children(path),
+            33 => get_children2(path),
             34 => get_acl(path),
-            35 => count(path),
-            36 => ephemerals(self.dice.of(&[Some(path), Some(" / "), None])),
-            37 => exists(path).watched(),
-            38 => get(path).watched(),
-            39 => list(path).watched(),
+            35 => get_all_children_number(path),
+            36 => get_ephemerals(self.dice.of(&[Some(path), Some(" / "), None])),
+            37 => exists(path).watch(),
+            38 => get_data(path).watch(),
+            39 => get_children(path).watch(),
             40 => add_watch(path, number),
             41 => check_watches(path, number),
             42 => remove_watches(path, number),

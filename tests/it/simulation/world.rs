@@ -59,6 +59,7 @@ pub struct Life {
 
 impl World {
     pub fn new(seed: u64) -> Self {
+        zoolet_test_support::limit();
         let mut sim = Builder::new()
             .rng_seed(seed)
             .epoch(SystemTime::UNIX_EPOCH + EPOCH)

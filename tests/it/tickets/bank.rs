@@ -5,8 +5,9 @@ use std::time::Duration;
 use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
+use zoolet_test_support::Dice;
 
-use crate::common::dice::Dice;
+use crate::common::test_server;
 use crate::tickets::drawn_ago;
 
 const SCOPE: &str = "/idem/transfers";
@@ -137,7 +138,7 @@ fn place_faults(zk: &TestServer, dice: &mut Dice) {
 /// Runs one, and says how often something went wrong in it.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
-    let mut zk = TestServer::builder().seed(seed);
+    let mut zk = test_server().seed(seed);
     for account in ACCOUNTS {
         zk = zk.znode(account, OPENING.to_string());
     }

@@ -10,14 +10,14 @@ use zoolet::recipes::{Decision, Started, Ticket, TicketError, TicketOutcome, Tic
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, Lock};
 
-use crate::common::mishap::{Fate, ReplyFault, at_every_request, suffer};
+use crate::mishap::{Fate, ReplyFault, at_every_request, suffer};
 
 const SCOPE: &str = "/idem/withdrawals";
 const ANN: &str = "/ann";
 const LOCK: &str = "/locks/ann";
 
 async fn test_server() -> TestServer {
-    TestServer::builder().znode(ANN, "100").start().await.unwrap()
+    crate::common::test_server().znode(ANN, "100").start().await.unwrap()
 }
 
 async fn take_30(mut txn: TicketTxn) -> Result<Decision, WorkError> {
@@ -289,7 +289,7 @@ async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_
 
 #[tokio::test]
 async fn what_was_done_and_collected_before_its_reply_came_is_not_done_again_by_the_retry() {
-    let zk = TestServer::builder().znode("/payments", "").start().await.unwrap();
+    let zk = crate::common::test_server().znode("/payments", "").start().await.unwrap();
     let (client, age) = (zk.client().await, Duration::from_secs(1200));
     let ticket = drawn_ago(drawn(&zk).await, 2 * age);
     let tickets = Tickets::new(&client, SCOPE);
@@ -353,7 +353,7 @@ async fn a_dropped_run_leaves_the_ticket_for_another_try_wherever_it_was() {
     for polls in 1.. {
         let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
-        let done = crate::common::mishap::polled(&zk, polls, withdraw(client.clone(), ticket)).await;
+        let done = crate::mishap::polled(&zk, polls, withdraw(client.clone(), ticket)).await;
         is_done_once(&zk, ticket, Fate::Unknown, &format!("dropped after {polls} polls")).await;
         assert_eq!(zk.watches(), []);
         if done {

@@ -5,9 +5,9 @@
 
 pub mod model;
 
-use std::future::{Future, Ready, poll_fn, ready};
+use std::future::{Ready, ready};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame,
     jute,
 };
+pub use zoolet_test_support::{at_once, pass, until};
 
 pub const SESSION: SessionId = SessionId(0x77);
 pub const TIMEOUT: Duration = Duration::from_secs(9);
@@ -29,6 +30,7 @@ pub struct Door(mpsc::UnboundedReceiver<DuplexStream>);
 
 /// A connector for the client, and the door behind it.
 pub fn door() -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Door) {
+    zoolet_test_support::limit();
     let (knock, arrivals) = mpsc::unbounded_channel();
     let connect = move || {
         let (ours, theirs) = duplex(1 << 20);
@@ -61,33 +63,6 @@ pub async fn connected_with(options: ConnectOptions) -> (Client, Peer, Door) {
     let (connect, mut door) = door();
     let (client, peer) = tokio::join!(options.connect(connect), door.accept());
     (client.expect("a session"), peer, door)
-}
-
-/// What `future` gives without waiting for anything.
-pub async fn at_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
-}
-
-/// Lets every task run until `done` says so. No time is needed for that, whatever the clock.
-pub async fn until(mut done: impl FnMut() -> bool) {
-    for _ in 0..1_000 {
-        if done() {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("it does not come to that");
-}
-
-/// Moves a manual clock, and lets everybody whom that has woken act on it.
-pub async fn pass(clock: &Clock, duration: Duration) {
-    clock.advance(duration).expect("a manual clock");
-    until(|| clock.unattended() == 0).await;
 }
 
 /// As [`pass`], to the next time that somebody waits for; how far that is.

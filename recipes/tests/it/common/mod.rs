@@ -9,14 +9,13 @@ pub mod bank;
 pub mod record;
 pub mod relay;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
 use std::time::Duration;
 
 use zoolet_client::{Client, Clock, ConnectOptions};
 use zoolet_recipes::Lock;
 use zoolet_server::Server;
+pub use zoolet_test_support::{at_once, pass};
 
 pub const DIR: &str = "/locks/ledger";
 
@@ -34,6 +33,7 @@ pub async fn world() -> World {
 
 /// A server and clients on one clock.
 pub async fn world_on(clock: Clock) -> World {
+    zoolet_test_support::limit();
     let builder = Server::builder().tick_time(Duration::from_millis(500)).clock(clock.clone());
     World { server: builder.start().await.unwrap(), clock }
 }
@@ -71,12 +71,6 @@ pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
     panic!("it did not settle");
 }
 
-/// Moves a manual clock, and lets everybody whom that has woken act on it.
-pub async fn pass(clock: &Clock, duration: Duration) {
-    clock.advance(duration).unwrap();
-    settle(|| async { clock.unattended() == 0 }).await;
-}
-
 /// Moves a manual clock from one time that somebody waits for to the next, so that everything happens when it is due.
 pub async fn pass_in_steps(clock: &Clock, duration: Duration) {
     let end = clock.now() + duration;
@@ -88,14 +82,4 @@ pub async fn pass_in_steps(clock: &Clock, duration: Duration) {
         }
     }
     pass(clock, end - clock.now()).await;
-}
-
-/// What `future` gives without waiting for anything.
-pub async fn at_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }

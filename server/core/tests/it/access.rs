@@ -39,13 +39,13 @@ fn each_permission_opens_what_it_is_for_and_nothing_else() {
         let mut able = Vec::new();
         for (what, request) in [
             ("exists", exists("/z")),
-            ("get", get("/z")),
-            ("list", list("/z")),
-            ("list2", list2("/z")),
-            ("count", count("/z")),
+            ("get", get_data("/z")),
+            ("list", get_children("/z")),
+            ("list2", get_children2("/z")),
+            ("count", get_all_children_number("/z")),
             ("get_acl", get_acl("/z")),
             ("check", multi([check("/z", -1)])),
-            ("set", set("/z", "x")),
+            ("set", set_data("/z", "x")),
             ("create", create("/z/new")),
             ("delete", delete("/z/child")),
             ("set_acl", set_acl("/z", anyone(perm))),
@@ -77,7 +77,7 @@ fn requests_that_look_at_no_acl() {
         check_watches("/z", 4),
         set_watches(0, &["/z"], &["/z"], &["/z"]),
         remove_watches("/z", 3),
-        ephemerals(Some("/z")),
+        get_ephemerals(Some("/z")),
     ] {
         world.ok(a, request);
     }
@@ -184,8 +184,8 @@ fn equal_entries_are_stored_once_in_their_order() {
 #[test]
 fn auth_stands_for_every_digest_of_the_connection() {
     let (mut world, a) = world();
-    world.ok(a, add_auth("digest", "bob:pw"));
-    world.ok(a, add_auth("digest", "eve:pw"));
+    world.ok(a, auth("digest", "bob:pw"));
+    world.ok(a, auth("digest", "eve:pw"));
     world.ok(a, create("/z").acl(only(Perms::ALL, "auth", "whatever")));
     let acl = world.ok(a, get_acl("/z")).acl();
     assert_eq!(acl.len(), 2);
@@ -193,15 +193,15 @@ fn auth_stands_for_every_digest_of_the_connection() {
     assert_eq!((acl[1].scheme.as_str(), acl[1].id.starts_with("eve:")), ("digest", true));
 
     let b = world.connect();
-    assert_eq!(world.refusal(b, get("/z")), NoAuth);
-    world.ok(b, add_auth("digest", "bob:pw"));
-    world.ok(b, get("/z"));
+    assert_eq!(world.refusal(b, get_data("/z")), NoAuth);
+    world.ok(b, auth("digest", "bob:pw"));
+    world.ok(b, get_data("/z"));
 }
 
 #[test]
 fn what_auth_becomes_may_repeat_an_entry() {
     let (mut world, a) = world();
-    world.ok(a, add_auth("digest", "bob:pw"));
+    world.ok(a, auth("digest", "bob:pw"));
     let acl = [only(Perms::ALL, "auth", "x"), only(Perms::ALL, "digest", BOB), only(Perms::ALL, "auth", "y")];
     world.ok(a, create("/z").acl(acl.concat()));
     assert_eq!(world.ok(a, get_acl("/z")).acl(), vec![Acl::new(Perms::ALL, "digest", BOB); 3]);
@@ -210,7 +210,7 @@ fn what_auth_becomes_may_repeat_an_entry() {
 #[test]
 fn auth_looks_at_no_id_and_takes_a_null_one() {
     let (mut world, a) = world();
-    world.ok(a, add_auth("digest", "bob:pw"));
+    world.ok(a, auth("digest", "bob:pw"));
     let create = Body::new().text("/z").bytes(b"").int(1).int(31).text("auth").null().int(0);
     assert_eq!(world.ask_raw(a, OpCode::Create.code(), create).error, None);
     assert_eq!(world.ok(a, get_acl("/z")).acl(), only(Perms::ALL, "digest", BOB));
@@ -219,9 +219,9 @@ fn auth_looks_at_no_id_and_takes_a_null_one() {
 #[test]
 fn an_addauth_adds_an_identity_to_the_connection_and_not_to_the_session() {
     let (mut world, a) = world();
-    world.ok(a, add_auth("digest", "bob:pw"));
-    world.ok(a, add_auth("digest", "bob:pw"));
-    world.ok(a, add_auth("ip", ""));
+    world.ok(a, auth("digest", "bob:pw"));
+    world.ok(a, auth("digest", "bob:pw"));
+    world.ok(a, auth("ip", ""));
     assert_eq!(who_am_i(&mut world, a), ["ip:127.0.0.1", "digest:bob"]);
     let again = world.resume(world.session(a));
     assert_eq!(who_am_i(&mut world, again), ["ip:127.0.0.1"]);
@@ -231,7 +231,7 @@ fn an_addauth_adds_an_identity_to_the_connection_and_not_to_the_session() {
 fn a_digest_needs_no_colon_and_its_password_may_have_one() {
     let (mut world, a) = world();
     for credentials in ["user", "user:", "user:a:b", "", ":"] {
-        world.ok(a, add_auth("digest", credentials));
+        world.ok(a, auth("digest", credentials));
     }
     assert_eq!(
         who_am_i(&mut world, a),
@@ -304,7 +304,7 @@ fn an_ip_entry_matches_by_prefix_within_its_family() {
         let b = world.socket_from(peer);
         world.hello(b, new_session());
         world.take_welcome(b);
-        assert_eq!(world.ask(b, get("/z")).error.is_none(), allowed, "{entry} {peer}");
+        assert_eq!(world.ask(b, get_data("/z")).error.is_none(), allowed, "{entry} {peer}");
         world.ok(a, delete("/z"));
     }
 }
@@ -338,7 +338,7 @@ fn readers_without_admin_do_not_see_digests() {
         Acl::new(Perms::WRITE, "digest", "a:x\nc\u{2028}"),
     ];
     assert_eq!(world.ok(a, get_acl("/z")).acl(), masked);
-    world.ok(a, add_auth("digest", "bob:pw"));
+    world.ok(a, auth("digest", "bob:pw"));
     assert_eq!(world.ok(a, get_acl("/z")).acl(), acl);
 }
 
@@ -347,7 +347,7 @@ fn admin_alone_reads_the_acl() {
     let (mut world, a) = world();
     world.ok(a, create("/z").acl(anyone(Perms::ADMIN)));
     assert_eq!(world.ok(a, get_acl("/z")).acl(), anyone(Perms::ADMIN));
-    assert_eq!(world.refusal(a, get("/z")), NoAuth);
+    assert_eq!(world.refusal(a, get_data("/z")), NoAuth);
 }
 
 #[test]
@@ -355,13 +355,13 @@ fn super_passes_every_acl_but_no_other_check() {
     let mut world = World::with(|config| config.super_digest = Some(BOB.into()));
     let a = world.connect();
     world.ok(a, create("/z").acl(anyone(Perms::NONE)));
-    assert_eq!(world.refusal(a, set("/zookeeper/config", "x")), NoAuth);
-    world.ok(a, add_auth("digest", "bob:pw"));
+    assert_eq!(world.refusal(a, set_data("/zookeeper/config", "x")), NoAuth);
+    world.ok(a, auth("digest", "bob:pw"));
     assert_eq!(who_am_i(&mut world, a), ["ip:127.0.0.1", "digest:bob", "super:"]);
-    for request in [get("/z"), set("/z", "x"), create("/z/a"), delete("/z/a"), get_acl("/z")] {
+    for request in [get_data("/z"), set_data("/z", "x"), create("/z/a"), delete("/z/a"), get_acl("/z")] {
         world.ok(a, request);
     }
-    world.ok(a, set("/zookeeper/config", "x"));
+    world.ok(a, set_data("/zookeeper/config", "x"));
     world.ok(a, set_acl("/z", Acl::open()));
     assert_eq!(world.refusal(a, delete("/zookeeper/config")), ErrorCode::BadArguments);
 }
@@ -371,17 +371,17 @@ fn acls_can_be_switched_off() {
     let mut world = World::with(|config| config.skip_acl = true);
     let a = world.connect();
     world.ok(a, create("/z").acl(anyone(Perms::NONE)));
-    world.ok(a, set("/z", "x"));
-    world.ok(a, get("/z"));
+    world.ok(a, set_data("/z", "x"));
+    world.ok(a, get_data("/z"));
 }
 
 #[test]
 fn an_identity_counts_from_the_addauth_on() {
     let (mut world, a) = world();
     world.ok(a, create("/z").acl(only(Perms::ALL, "digest", BOB)));
-    world.send(a, get("/z"));
-    world.send(a, add_auth("digest", "bob:pw"));
-    world.send(a, get("/z"));
+    world.send(a, get_data("/z"));
+    world.send(a, auth("digest", "bob:pw"));
+    world.send(a, get_data("/z"));
     assert_eq!(world.heard(a), ["NoAuth", "reply", "reply"]);
 }
 
@@ -390,13 +390,13 @@ fn a_write_behind_a_set_acl_is_checked_against_the_new_one() {
     let (mut world, a) = world();
     world.ok(a, create("/z"));
     world.send(a, set_acl("/z", only(Perms::READ | Perms::ADMIN, "world", "anyone")));
-    world.send(a, set("/z", "x"));
+    world.send(a, set_data("/z", "x"));
     assert_eq!(world.heard(a), ["reply", "NoAuth"]);
 }
 
 #[test]
 fn secrets_stay_out_of_debug_output() {
-    let request = add_auth("digest", "bob:hidden");
+    let request = auth("digest", "bob:hidden");
     let input = format!(
         "{:?}",
         Input::Request(zoolet_proto::Incoming { xid: zoolet_proto::Xid(1), op: 100, body: Ok(request) })

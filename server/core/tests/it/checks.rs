@@ -114,10 +114,10 @@ fn a_delete_reports_its_first_fault() {
 #[test]
 fn a_set_data_reports_its_first_fault() {
     assert_refusals([
-        ("missing", set("/none", "x").version(7), NoNode),
-        ("authority before version", set("/locked/in", "x").version(7), NoAuth),
-        ("version", set("/a", "x").version(7), BadVersion),
-        ("config", set("/zookeeper/config", "x"), NoAuth),
+        ("missing", set_data("/none", "x").version(7), NoNode),
+        ("authority before version", set_data("/locked/in", "x").version(7), NoAuth),
+        ("version", set_data("/a", "x").version(7), BadVersion),
+        ("config", set_data("/zookeeper/config", "x"), NoAuth),
     ]);
 }
 
@@ -137,7 +137,7 @@ fn a_set_acl_reports_its_first_fault() {
 fn set_data_and_set_acl_check_the_whole_path_first() {
     let (mut world, a) = world();
     for path in NOT_PATHS {
-        assert_eq!(world.refusal(a, set(path, "x")), BadArguments, "setData {path:?}");
+        assert_eq!(world.refusal(a, set_data(path, "x")), BadArguments, "setData {path:?}");
         assert_eq!(world.refusal(a, set_acl(path, vec![])), BadArguments, "setACL {path:?}");
         assert_eq!(world.ok(a, multi([check(path, 0)])).codes(), [BadArguments.code()], "check {path:?}");
     }
@@ -167,7 +167,13 @@ fn malformed_utf8_in_a_path_is_refused_as_a_bad_character() {
 fn reads_do_not_check_paths() {
     let (mut world, a) = world();
     for path in NOT_PATHS.iter().filter(|path| !path.is_empty()) {
-        for request in [get(path), list(path), list2(path), get_acl(path), count(path)] {
+        for request in [
+            get_data(path),
+            get_children(path),
+            get_children2(path),
+            get_acl(path),
+            get_all_children_number(path),
+        ] {
             assert_eq!(world.refusal(a, request), NoNode, "{path:?}");
         }
         let nul = path.contains('\0');
@@ -175,7 +181,7 @@ fn reads_do_not_check_paths() {
         world.ok(a, sync(path));
         world.ok(a, add_watch(path, PERSISTENT));
         world.ok(a, check_watches(path, 3));
-        world.ok(a, ephemerals(Some(path)));
+        world.ok(a, get_ephemerals(Some(path)));
         world.ok(a, set_watches(i64::MAX, &[], &[path], &[]));
         world.ok(a, remove_watches(path, 3));
     }
@@ -186,12 +192,16 @@ fn the_empty_path_reads_the_root() {
     let (mut world, a) = world();
     let root = world.stat(a, "/");
     assert_eq!(world.ok(a, exists("")).stat(), root);
-    assert_eq!(world.ok(a, get("")).stat(), root);
+    assert_eq!(world.ok(a, get_data("")).stat(), root);
     assert_eq!(world.ok(a, get_acl("")).acl(), Acl::open());
-    let names = world.ok(a, list("/")).names();
-    assert_eq!(world.ok(a, list("")).names(), names);
-    let below = world.ok(a, count("/")).count();
-    assert_eq!(world.ok(a, count("")).count(), below + 1, "the root counts as its own descendant");
+    let names = world.ok(a, get_children("/")).names();
+    assert_eq!(world.ok(a, get_children("")).names(), names);
+    let below = world.ok(a, get_all_children_number("/")).count();
+    assert_eq!(
+        world.ok(a, get_all_children_number("")).count(),
+        below + 1,
+        "the root counts as its own descendant"
+    );
 }
 
 #[test]
@@ -199,11 +209,11 @@ fn reads_check_existence_then_authority() {
     let (mut world, a) = world();
     for (make, name) in [
         (exists as fn(&str) -> _, "exists"),
-        (get, "get"),
-        (list, "list"),
-        (list2, "list2"),
+        (get_data, "get"),
+        (get_children, "list"),
+        (get_children2, "list2"),
         (get_acl, "get_acl"),
-        (count, "count"),
+        (get_all_children_number, "count"),
     ] {
         assert_eq!(world.refusal(a, make("/locked/none")), NoNode, "{name}");
         assert_eq!(world.refusal(a, make("/locked/in")), NoAuth, "{name}");

@@ -19,7 +19,7 @@ fn a_restart_keeps_znodes_and_sessions_and_forgets_connections_and_watches_witho
     let session = world.session(a);
     world.znodes(a, &["/a"]);
     world.ok(a, ephemeral("/e"));
-    world.ok(b, get("/a").watched());
+    world.ok(b, get_data("/a").watch());
     let silent = world.socket();
     let before = world.zxid();
 
@@ -31,7 +31,7 @@ fn a_restart_keeps_znodes_and_sessions_and_forgets_connections_and_watches_witho
     }
     assert_eq!(world.core.sessions().get(session).and_then(|session| session.conn), None);
     let a = world.resume(session);
-    assert_eq!(world.ok(a, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(a, get_ephemerals(None)).names(), ["/e"]);
     assert_eq!(world.zxid(), before);
     assert_eq!(world.ok(a, create("/next")).zxid, before + 1);
     world.advance(30_000);
@@ -167,7 +167,7 @@ fn the_next_request_of_a_session_that_has_moved_is_told_so_and_its_connection_is
 #[test]
 fn a_write_refused_because_its_session_has_moved_takes_a_zxid_and_a_read_takes_none() {
     let mut world = World::new();
-    for (request, taken) in [(set("/", "x"), 1), (get("/"), 0)] {
+    for (request, taken) in [(set_data("/", "x"), 1), (get_data("/"), 0)] {
         let a = world.connect();
         world.core.move_session(world.session(a));
         let before = world.zxid();
@@ -193,7 +193,7 @@ fn a_session_that_has_moved_can_be_resumed_before_it_asks_again_and_can_be_close
     let a = world.connect();
     let session = world.session(a);
     world.core.move_session(session);
-    world.ok(a, add_auth("digest", "u:p"));
+    world.ok(a, auth("digest", "u:p"));
     let b = world.resume(session);
     assert_eq!(world.heard(a), ["closed"]);
     world.ok(b, exists("/"));
@@ -224,8 +224,8 @@ fn one_can_see_who_waits_on_what() {
     let (a, b) = (world.connect(), world.connect());
     world.znodes(a, &["/a"]);
     world.ok(b, add_watch("/a", RECURSIVE));
-    world.ok(a, list("/a").watched());
-    world.ok(a, get("/a").watched());
+    world.ok(a, get_children("/a").watch());
+    world.ok(a, get_data("/a").watch());
     world.ok(a, add_watch("/", PERSISTENT));
     let seen: Vec<_> =
         world.core.watches().iter().map(|watch| (watch.path, watch.conn, watch.kind)).collect();

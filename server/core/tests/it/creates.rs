@@ -39,12 +39,12 @@ fn null_data_stays_null_and_empty_data_empty() {
     let a = world.connect();
     world.ok(a, create("/empty"));
     world.ask_raw(a, OpCode::Create.code(), Body::new().text("/null").null().open_acl().int(0));
-    let (empty, null) = (world.ok(a, get("/empty")), world.ok(a, get("/null")));
+    let (empty, null) = (world.ok(a, get_data("/empty")), world.ok(a, get_data("/null")));
     assert_eq!(empty.data().as_deref(), Some(&b""[..]));
     assert_eq!(null.data(), None);
     assert_eq!((empty.stat().data_length, null.stat().data_length), (0, 0));
     world.ask_raw(a, OpCode::SetData.code(), Body::new().text("/empty").null().int(-1));
-    assert_eq!(world.ok(a, get("/empty")).data(), None);
+    assert_eq!(world.ok(a, get_data("/empty")).data(), None);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn get_ephemerals_lists_those_of_the_session_by_plain_prefix() {
         world.ok(a, ephemeral(path));
     }
     world.ok(b, ephemeral("/o/foreign"));
-    let mut list = |prefix| world.ok(a, ephemerals(prefix)).names();
+    let mut list = |prefix| world.ok(a, get_ephemerals(prefix)).names();
     for all in [None, Some(""), Some("  "), Some("/"), Some("\t/ ")] {
         assert_eq!(list(all), ["/o/eph1", "/o/eph2", "/other"], "{all:?}");
     }
@@ -166,7 +166,7 @@ fn any_session_may_delete_the_ephemeral_of_another() {
     let (a, b) = (world.connect(), world.connect());
     world.ok(a, ephemeral("/e"));
     world.ok(b, delete("/e"));
-    assert_eq!(world.ok(a, ephemerals(None)).names(), [] as [&str; 0]);
+    assert_eq!(world.ok(a, get_ephemerals(None)).names(), [] as [&str; 0]);
     world.ok(a, Request::CloseSession);
     assert_eq!(world.refusal(b, exists("/e")), ErrorCode::NoNode);
 }
@@ -176,11 +176,11 @@ fn an_empty_database_has_four_znodes() {
     let mut world = World::new();
     let a = world.connect();
     assert_eq!(world.core.tree().len(), 4);
-    assert_eq!(world.ok(a, count("/")).count(), 3);
-    assert_eq!(world.ok(a, count("/zookeeper")).count(), 2);
-    assert_eq!(world.ok(a, list("/zookeeper")).names(), ["config", "quota"]);
+    assert_eq!(world.ok(a, get_all_children_number("/")).count(), 3);
+    assert_eq!(world.ok(a, get_all_children_number("/zookeeper")).count(), 2);
+    assert_eq!(world.ok(a, get_children("/zookeeper")).names(), ["config", "quota"]);
     for path in ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"] {
-        assert_eq!(world.ok(a, get(path)).data().as_deref(), Some(&b""[..]), "{path}");
+        assert_eq!(world.ok(a, get_data(path)).data().as_deref(), Some(&b""[..]), "{path}");
     }
     world.ok(a, create("/zookeeper/mine"));
     world.ok(a, delete("/zookeeper/mine"));

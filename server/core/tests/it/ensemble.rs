@@ -32,7 +32,7 @@ fn what_one_endpoint_has_answered_every_other_shows_at_once() {
     let conns = [world.connect_at(0), world.connect_at(1), world.connect_at(2)];
     world.ok(conns[2], create("/a").data("x"));
     for conn in conns {
-        assert_eq!(world.ok(conn, get("/a")).data().as_deref(), Some(&b"x"[..]));
+        assert_eq!(world.ok(conn, get_data("/a")).data().as_deref(), Some(&b"x"[..]));
     }
 }
 
@@ -51,12 +51,12 @@ fn zxids_are_one_order_over_all_endpoints() {
 fn a_lagging_endpoint_answers_with_what_it_has_and_sync_mends_that() {
     let (mut world, a, b) = lagging();
     let before = world.zxid();
-    world.ok(a, set("/a", "new"));
-    let stale = world.ok(b, get("/a"));
+    world.ok(a, set_data("/a", "new"));
+    let stale = world.ok(b, get_data("/a"));
     assert_eq!((stale.data().as_deref(), stale.zxid), (Some(&b"old"[..]), before));
 
     let synced = world.send(b, sync("/"));
-    let read = world.send(b, get("/a"));
+    let read = world.send(b, get_data("/a"));
     assert_eq!(world.heard(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
     let told = world.told(b);
@@ -68,9 +68,9 @@ fn a_lagging_endpoint_answers_with_what_it_has_and_sync_mends_that() {
 #[test]
 fn sync_waits_for_what_the_leader_had_when_it_was_asked_and_for_no_more() {
     let (mut world, a, b) = lagging();
-    let first = world.ok(a, set("/a", "1")).zxid;
+    let first = world.ok(a, set_data("/a", "1")).zxid;
     world.send(b, sync("/a"));
-    world.ok(a, set("/a", "2"));
+    world.ok(a, set_data("/a", "2"));
     assert_eq!(world.control(|ensemble| ensemble.apply_next(1, 1)), 1);
     let told = world.told(b);
     assert!(matches!(&told[..], [Told::Answer(answer)] if answer.zxid == first), "{told:?}");
@@ -92,11 +92,11 @@ fn a_read_waits_for_the_writes_before_it_on_its_connection_and_for_nobody_elses(
     let elsewhere = world.connect_at(0);
     let session = world.session(elsewhere);
     let other = world.resume_at(1, session);
-    let own = world.send(b, set("/a", "own"));
-    let read = world.send(b, get("/a"));
-    world.ok(a, set("/a", "later"));
+    let own = world.send(b, set_data("/a", "own"));
+    let read = world.send(b, get_data("/a"));
+    world.ok(a, set_data("/a", "later"));
     assert_eq!(world.heard(b), NOTHING);
-    assert_eq!(world.ok(other, get("/a")).data().as_deref(), Some(&b"old"[..]));
+    assert_eq!(world.ok(other, get_data("/a")).data().as_deref(), Some(&b"old"[..]));
 
     // The session of `other` is the first thing it has missed.
     assert_eq!(world.control(|ensemble| ensemble.apply_next(1, 2)), 2);
@@ -115,10 +115,10 @@ fn answers_leave_in_the_order_of_requests_however_little_is_applied_at_a_time() 
     let (mut world, a, b) = lagging();
     let mut asked = Vec::new();
     for round in 0..5 {
-        asked.push(world.send(b, set("/a", "x")));
-        asked.push(world.send(b, get("/a")));
-        world.ok(a, set("/a", "y"));
-        asked.push(world.send(b, add_auth("digest", "u:p")));
+        asked.push(world.send(b, set_data("/a", "x")));
+        asked.push(world.send(b, get_data("/a")));
+        world.ok(a, set_data("/a", "y"));
+        asked.push(world.send(b, auth("digest", "u:p")));
         asked.push(world.send(b, if round % 2 == 0 { sync("/") } else { delete("/none") }));
     }
     let mut answered = Vec::new();
@@ -134,10 +134,10 @@ fn answers_leave_in_the_order_of_requests_however_little_is_applied_at_a_time() 
 #[test]
 fn a_watch_at_a_lagging_endpoint_fires_when_that_catches_up_and_before_the_reply_that_shows_the_change() {
     let (mut world, a, b) = lagging();
-    world.ok(a, set("/a", "new"));
-    assert_eq!(world.ok(b, get("/a").watched()).data().as_deref(), Some(&b"old"[..]));
+    world.ok(a, set_data("/a", "new"));
+    assert_eq!(world.ok(b, get_data("/a").watch()).data().as_deref(), Some(&b"old"[..]));
     world.send(b, sync("/"));
-    world.send(b, get("/a"));
+    world.send(b, get_data("/a"));
     assert_eq!(world.heard(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
     assert_eq!(world.heard(b), ["data /a", "reply", "reply"]);
@@ -147,7 +147,7 @@ fn a_watch_at_a_lagging_endpoint_fires_when_that_catches_up_and_before_the_reply
 #[test]
 fn set_watches_at_a_lagging_endpoint_tells_what_was_missed_as_far_as_that_has_come() {
     let (mut world, a, b) = lagging();
-    world.ok(a, set("/a", "new"));
+    world.ok(a, set_data("/a", "new"));
     world.ok(b, set_watches(visible(&world, 1), &["/a"], &[], &[]));
     assert_eq!(world.events(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
@@ -160,7 +160,7 @@ fn the_ephemerals_of_an_expired_session_vanish_at_a_lagging_endpoint_when_that_c
     let (a, b) = (world.connect_at(0), world.connect_at(1));
     let session = world.session(a);
     world.ok(a, ephemeral("/e"));
-    world.ok(b, exists("/e").watched());
+    world.ok(b, exists("/e").watch());
     world.control(|ensemble| ensemble.lag(1));
     world.expire(session);
     assert_eq!(world.heard(a), ["closed"]);
@@ -177,9 +177,9 @@ fn a_lagging_endpoint_closes_the_connection_of_an_expired_session_when_it_hears_
     let session = world.session(b);
     world.expire(session);
     assert_eq!(world.heard(b), NOTHING);
-    world.ok(b, get("/a"));
+    world.ok(b, get_data("/a"));
     world.send(b, create("/too-late"));
-    world.send(b, get("/a"));
+    world.send(b, get_data("/a"));
     assert_eq!(world.heard(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
     assert_eq!(world.heard(b), ["closed"]);
@@ -191,7 +191,7 @@ fn a_new_session_at_a_lagging_endpoint_waits_for_its_welcome_with_what_was_asked
     let (mut world, _, _) = lagging();
     let c = world.socket_at(1);
     world.hello(c, new_session());
-    world.send(c, get("/a"));
+    world.send(c, get_data("/a"));
     world.send(c, create("/c"));
     assert_eq!(world.heard(c), NOTHING);
     assert_eq!(world.core.session_of(c), None);
@@ -218,7 +218,7 @@ fn a_connection_that_waits_for_its_welcome_is_not_closed_for_having_no_session()
 #[test]
 fn a_refusal_that_takes_no_zxid_shows_none_that_is_not_visible() {
     let (mut world, a, b) = lagging();
-    let newest = world.ok(a, set("/a", "new")).zxid;
+    let newest = world.ok(a, set_data("/a", "new")).zxid;
     world.send_frame(b, &Body::new().byte(1).frame(Xid(900), 1));
     assert_eq!(world.heard(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
@@ -231,7 +231,7 @@ fn a_refusal_that_takes_no_zxid_shows_none_that_is_not_visible() {
 fn who_has_seen_more_than_an_endpoint_is_closed_there_without_an_answer_and_taken_elsewhere() {
     let (mut world, a, _) = lagging();
     let session = world.session(a);
-    let seen = world.ok(a, set("/a", "new")).zxid;
+    let seen = world.ok(a, set_data("/a", "new")).zxid;
     world.cut(a);
     let refused = world.socket_at(1);
     world.hello(refused, resume_request(session, seen));
@@ -253,12 +253,12 @@ fn a_session_moves_with_its_ephemerals_and_without_its_watches_and_its_old_conne
     let (a, b) = (world.connect_at(0), world.connect_at(1));
     let session = world.session(a);
     world.ok(a, ephemeral("/e"));
-    world.refusal(a, exists("/x").watched());
+    world.refusal(a, exists("/x").watch());
     let moved = world.resume_at(1, session);
     assert_eq!(world.heard(a), ["closed"]);
     assert!(world.core.endpoint(0).watches().is_empty());
     assert_eq!(world.core.endpoint_of(moved), Some(1));
-    assert_eq!(world.ok(moved, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(moved, get_ephemerals(None)).names(), ["/e"]);
     world.ok(b, create("/x"));
     assert_eq!(world.events(moved), NOTHING);
     world.send(a, create("/late"));
@@ -271,7 +271,7 @@ fn a_session_can_be_resumed_at_an_endpoint_that_has_not_heard_of_it() {
     let c = world.connect_at(0);
     let session = world.session(c);
     let c = world.resume_at(1, session);
-    world.ok(c, get("/a"));
+    world.ok(c, get_data("/a"));
     world.control(|ensemble| ensemble.catch_up(1));
     world.ok(c, create("/c"));
     world.expire(session);
@@ -285,7 +285,7 @@ fn what_a_connection_was_owed_is_lost_when_its_session_moves_but_its_writes_are_
     world.send(b, ephemeral("/e"));
     let moved = world.resume_at(0, session);
     assert_eq!(world.heard(b), ["closed"]);
-    assert_eq!(world.ok(moved, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(moved, get_ephemerals(None)).names(), ["/e"]);
     world.control(|ensemble| ensemble.catch_up(1));
     assert_eq!(world.heard(b), NOTHING);
 }
@@ -308,15 +308,15 @@ fn a_wrong_password_cuts_the_rightful_connection_at_whichever_endpoint_it_is() {
 fn an_identity_counts_for_writes_and_reads_and_events() {
     let mut world = World::ensemble(2);
     let (a, b) = (world.connect_at(0), world.connect_at(1));
-    world.ok(a, add_auth("digest", "u:p"));
+    world.ok(a, auth("digest", "u:p"));
     world.ok(a, create("/secret").acl(only(Perms::ALL, "auth", "")));
-    for request in [get("/secret"), set("/secret", "x")] {
+    for request in [get_data("/secret"), set_data("/secret", "x")] {
         assert_eq!(world.refusal(b, request), ErrorCode::NoAuth);
     }
-    world.ok(b, add_auth("digest", "u:p"));
-    world.ok(b, set("/secret", "x"));
-    world.ok(b, get("/secret").watched());
-    world.ok(a, set("/secret", "y"));
+    world.ok(b, auth("digest", "u:p"));
+    world.ok(b, set_data("/secret", "x"));
+    world.ok(b, get_data("/secret").watch());
+    world.ok(a, set_data("/secret", "y"));
     assert_eq!(world.events(b), ["data /secret"]);
 }
 
@@ -325,7 +325,7 @@ fn a_false_identity_costs_the_connection_behind_what_it_is_owed() {
     let (mut world, a, b) = lagging();
     let session = world.session(b);
     world.send(b, create("/b"));
-    world.send(b, add_auth("world", "x"));
+    world.send(b, auth("world", "x"));
     world.send(b, create("/too-late"));
     assert_eq!(world.heard(b), NOTHING);
     world.control(|ensemble| ensemble.catch_up(1));
@@ -350,7 +350,7 @@ fn an_opcode_that_is_none_costs_the_connection_behind_what_it_is_owed() {
 fn a_session_is_closed_at_a_lagging_endpoint_in_its_turn() {
     let (mut world, a, b) = lagging();
     world.send(b, ephemeral("/e"));
-    world.send(b, get("/e").watched());
+    world.send(b, get_data("/e").watch());
     world.send(b, Request::CloseSession);
     world.send(b, create("/too-late"));
     assert_eq!(world.heard(b), NOTHING);
@@ -367,7 +367,7 @@ fn pings_at_a_lagging_endpoint_keep_the_session_alive_and_show_what_is_visible_t
     let before = visible(&world, 1);
     for _ in 0..5 {
         world.advance(4_000);
-        world.ok(a, set("/a", "x"));
+        world.ok(a, set_data("/a", "x"));
         world.send_as(b, Xid::PING, Request::Ping);
         let told = world.told(b);
         assert!(matches!(&told[..], [Told::Answer(answer)] if answer.zxid == before), "{told:?}");
@@ -380,7 +380,7 @@ fn a_session_expires_wherever_it_is_attached() {
     let mut world = World::ensemble(3);
     let (a, b) = (world.connect_at(1), world.connect_at(2));
     world.ok(a, ephemeral("/e"));
-    world.ok(b, exists("/e").watched());
+    world.ok(b, exists("/e").watch());
     for _ in 0..4 {
         world.advance(4_000);
         world.send_as(b, Xid::PING, Request::Ping);
@@ -428,7 +428,7 @@ fn a_connection_can_be_cut_while_it_is_owed_answers() {
     let (mut world, a, b) = lagging();
     let session = world.session(b);
     world.send(b, create("/b"));
-    world.send(b, get("/b").watched());
+    world.send(b, get_data("/b").watch());
     assert!(world.control(|ensemble| ensemble.disconnect(session)));
     assert_eq!(world.heard(b), ["closed"]);
     world.control(|ensemble| ensemble.catch_up(1));
@@ -439,7 +439,7 @@ fn a_connection_can_be_cut_while_it_is_owed_answers() {
 
 #[test]
 fn a_session_that_has_moved_away_is_told_so_at_its_endpoint() {
-    for request in [get("/"), create("/moved")] {
+    for request in [get_data("/"), create("/moved")] {
         let mut world = World::ensemble(2);
         let a = world.connect_at(1);
         let session = world.session(a);
@@ -469,17 +469,17 @@ fn a_session_can_be_renewed() {
 fn a_restart_keeps_sessions_and_what_each_endpoint_has_seen() {
     let (mut world, a, b) = lagging();
     let session = world.session(b);
-    world.ok(a, set("/a", "new"));
+    world.ok(a, set_data("/a", "new"));
     world.send(b, ephemeral("/e"));
     let now = Millis(world.now());
     world.control(|ensemble| ensemble.restart(now));
     for conn in [a, b] {
-        world.send(conn, get("/a"));
+        world.send(conn, get_data("/a"));
         assert_eq!(world.heard(conn), NOTHING);
     }
     let b = world.resume_at(1, session);
-    assert_eq!(world.ok(b, get("/a")).data().as_deref(), Some(&b"old"[..]));
+    assert_eq!(world.ok(b, get_data("/a")).data().as_deref(), Some(&b"old"[..]));
     world.control(|ensemble| ensemble.catch_up(1));
-    assert_eq!(world.ok(b, get("/a")).data().as_deref(), Some(&b"new"[..]));
-    assert_eq!(world.ok(b, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(b, get_data("/a")).data().as_deref(), Some(&b"new"[..]));
+    assert_eq!(world.ok(b, get_ephemerals(None)).names(), ["/e"]);
 }

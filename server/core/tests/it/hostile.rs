@@ -26,7 +26,7 @@ fn a_ttl_create_without_a_ttl_is_refused_where_a_real_server_dies() {
 fn limits_of_the_root_are_an_ordinary_znode() {
     let (mut world, a) = world();
     world.znodes(a, &["/zookeeper/quota/zookeeper_limits", "/zookeeper/quota/zookeeper_stats", "/a"]);
-    let stats = world.ok(a, get("/zookeeper/quota/zookeeper_stats"));
+    let stats = world.ok(a, get_data("/zookeeper/quota/zookeeper_stats"));
     assert_eq!(stats.data().as_deref(), Some(&b""[..]));
     world.ok(a, delete("/zookeeper/quota/zookeeper_limits"));
 }
@@ -45,9 +45,9 @@ fn garbage_in_quota_statistics_is_counted_anew() {
     world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits"]);
     world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats"]);
     for garbage in ["", "garbage", "count=x,bytes=1", "\u{0}"] {
-        world.ok(a, set("/zookeeper/quota/q/zookeeper_stats", garbage));
-        world.ok(a, set("/q/a", "four"));
-        let stats = world.ok(a, get("/zookeeper/quota/q/zookeeper_stats"));
+        world.ok(a, set_data("/zookeeper/quota/q/zookeeper_stats", garbage));
+        world.ok(a, set_data("/q/a", "four"));
+        let stats = world.ok(a, get_data("/zookeeper/quota/q/zookeeper_stats"));
         assert_eq!(stats.data().as_deref(), Some(&b"count=2,bytes=4"[..]), "{garbage:?}");
     }
 }
@@ -58,16 +58,16 @@ fn statistics_that_a_multi_overwrites_again_and_again_are_right_behind_it() {
     let (mut world, a) = world();
     world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits", STATS]);
     let usage = |world: &mut World| {
-        let data = world.ok(a, get(STATS)).data().expect("statistics");
+        let data = world.ok(a, get_data(STATS)).data().expect("statistics");
         String::from_utf8_lossy(&data).into_owned()
     };
-    let garbage = || [set(STATS, "garbage"), set("/q/a", "four"), set("/q", "ab")];
+    let garbage = || [set_data(STATS, "garbage"), set_data("/q/a", "four"), set_data("/q", "ab")];
     world.ok(a, multi(garbage().into_iter().chain(garbage()).chain([create("/q/b")])));
     assert_eq!(usage(&mut world), "count=3,bytes=6");
-    let numbers = [set(STATS, "count=7,bytes=70"), set("/q/a", "seven"), create("/q/c")];
+    let numbers = [set_data(STATS, "count=7,bytes=70"), set_data("/q/a", "seven"), create("/q/c")];
     world.ok(a, multi(garbage().into_iter().chain(numbers)));
     assert_eq!(usage(&mut world), "count=8,bytes=71", "counted on from what the client wrote last");
-    let anew = [delete(STATS), create(STATS), set("/q/a", ""), delete("/q/b")];
+    let anew = [delete(STATS), create(STATS), set_data("/q/a", ""), delete("/q/b")];
     world.ok(a, multi(anew));
     assert_eq!(usage(&mut world), "count=3,bytes=2", "/q, /q/a and /q/c");
 }
@@ -155,7 +155,7 @@ fn a_deep_tree_is_counted_and_deleted() {
         world.ok(a, create(&path));
     }
     world.ok(a, add_watch("/", RECURSIVE));
-    assert_eq!(world.ok(a, count("/d")).count(), 1_999);
+    assert_eq!(world.ok(a, get_all_children_number("/d")).count(), 1_999);
     world.ok(a, delete(&path));
     assert_eq!(world.events(a), [format!("deleted {path}")]);
 }

@@ -79,13 +79,13 @@ fn a_sweep_takes_a_zxid_each_and_tells_like_any_deletion() {
         world.znodes(a, &[&format!("{path}/x")]);
         world.ok(a, delete(&format!("{path}/x")));
     }
-    world.ok(a, exists("/c1").watched());
-    world.ok(a, list("/").watched());
+    world.ok(a, exists("/c1").watch());
+    world.ok(a, get_children("/").watch());
     let before = world.zxid();
     world.advance(2 * SWEEP);
     assert_eq!(world.zxid(), before + 2);
     assert_eq!(world.events(a), ["deleted /c1", "children /"]);
-    assert_eq!(world.ok(a, list("/")).names(), ["zookeeper"]);
+    assert_eq!(world.ok(a, get_children("/")).names(), ["zookeeper"]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_ttl_znode_goes_when_its_time_since_the_last_set_is_over() {
     world.ok(a, create_ttl("/t", 5, SWEEP));
     world.advance(SWEEP);
     assert!(is_there(&world, "/t"), "its time is not over but just up");
-    world.ok(a, set("/t", "x"));
+    world.ok(a, set_data("/t", "x"));
     world.advance(SWEEP);
     assert!(is_there(&world, "/t"), "a set begins its time anew");
     world.advance(SWEEP);
@@ -176,7 +176,7 @@ fn quota(world: &mut World, conn: ConnId, limits: &str) {
 }
 
 fn stats(world: &mut World, conn: ConnId, top: &str) -> String {
-    let data = world.ok(conn, get(&format!("/zookeeper/quota{top}/zookeeper_stats"))).data();
+    let data = world.ok(conn, get_data(&format!("/zookeeper/quota{top}/zookeeper_stats"))).data();
     String::from_utf8(data.expect("statistics").to_vec()).expect("text")
 }
 
@@ -188,7 +188,7 @@ fn the_statistics_of_a_quota_are_counted_when_they_are_created_and_kept_from_the
     quota(&mut world, a, "count=5,bytes=-1");
     assert_eq!(stats(&mut world, a, "/q"), "count=2,bytes=5");
     world.ok(a, create("/q/b").data("x"));
-    world.ok(a, set("/q/a", "longer"));
+    world.ok(a, set_data("/q/a", "longer"));
     assert_eq!(stats(&mut world, a, "/q"), "count=3,bytes=9");
     world.ok(a, delete("/q/a"));
     world.znodes(a, &["/qq", "/other"]);
@@ -202,7 +202,7 @@ fn counting_changes_data_only_and_tells_nobody() {
     quota(&mut world, a, "count=5,bytes=-1");
     let path = "/zookeeper/quota/q/zookeeper_stats";
     let before = world.stat(a, path);
-    world.ok(a, get(path).watched());
+    world.ok(a, get_data(path).watch());
     world.ok(a, create("/q/a").data("0123456789"));
     let after = world.stat(a, path);
     assert_eq!(world.events(a), [] as [String; 0]);
@@ -255,9 +255,9 @@ fn an_enforced_hard_limit_may_be_reached_and_not_passed() {
     assert_eq!(world.refusal(a, create("/q/b").data("345")), ErrorCode::QuotaExceeded);
     world.ok(a, create("/q/b").data("34"));
     assert_eq!(world.refusal(a, create("/q/c")), ErrorCode::QuotaExceeded);
-    assert_eq!(world.refusal(a, set("/q/a", "123")), ErrorCode::QuotaExceeded);
-    world.ok(a, set("/q/a", "1"));
-    world.ok(a, set("/q/b", "345"));
+    assert_eq!(world.refusal(a, set_data("/q/a", "123")), ErrorCode::QuotaExceeded);
+    world.ok(a, set_data("/q/a", "1"));
+    world.ok(a, set_data("/q/b", "345"));
     world.ok(a, delete("/q/a"));
     world.ok(a, create("/q/c"));
 }
@@ -285,8 +285,8 @@ fn a_quota_is_checked_after_existence_and_before_the_version() {
     quota(&mut world, a, "count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1");
     assert_eq!(world.refusal(a, create("/q/e")), ErrorCode::NodeExists);
     assert_eq!(world.refusal(a, create("/q/e/x")), ErrorCode::NoChildrenForEphemerals);
-    assert_eq!(world.refusal(a, set("/q", "xx").version(9)), ErrorCode::QuotaExceeded);
-    assert_eq!(world.refusal(a, set("/q", "").version(9)), ErrorCode::BadVersion);
+    assert_eq!(world.refusal(a, set_data("/q", "xx").version(9)), ErrorCode::QuotaExceeded);
+    assert_eq!(world.refusal(a, set_data("/q", "").version(9)), ErrorCode::BadVersion);
 }
 
 #[test]

@@ -29,13 +29,20 @@ fn each_part_has_its_result() {
     let (mut world, a) = world();
     let done = world.ok(
         a,
-        multi([create("/a"), create2("/b"), container("/c"), set("/a", "x"), check("/a", 1), delete("/b")]),
+        multi([
+            create("/a"),
+            create2("/b"),
+            container("/c"),
+            set_data("/a", "x"),
+            check("/a", 1),
+            delete("/b"),
+        ]),
     );
     assert_eq!(
         shapes(done.results()),
         ["create /a", "create2 /b", "create2 /c", "setdata", "check", "delete"]
     );
-    assert_eq!(world.ok(a, list("/")).names(), ["a", "c", "zookeeper"]);
+    assert_eq!(world.ok(a, get_children("/")).names(), ["a", "c", "zookeeper"]);
 }
 
 #[test]
@@ -60,7 +67,7 @@ fn a_failure_undoes_everything_and_names_the_part() {
 #[test]
 fn a_multi_is_one_transaction_with_one_zxid_and_one_time() {
     let (mut world, a) = world();
-    let answer = world.ok(a, multi([create2("/a"), create2("/a/b"), set("/a", "x")]));
+    let answer = world.ok(a, multi([create2("/a"), create2("/a/b"), set_data("/a", "x")]));
     assert_eq!((world.txns.len(), answer.zxid), (2, 2));
     let (a_stat, b_stat) = (world.stat(a, "/a"), world.stat(a, "/a/b"));
     for zxid in [a_stat.czxid, a_stat.mzxid, a_stat.pzxid, b_stat.czxid] {
@@ -75,7 +82,7 @@ fn parts_see_what_the_parts_before_them_did() {
         vec![create("/p"), create("/p/c")],
         vec![create("/p"), create("/p/c"), delete("/p/c"), delete("/p")],
         vec![create("/n"), delete("/n"), create("/n")],
-        vec![create("/v"), set("/v", "1").version(0), set("/v", "2").version(1), check("/v", 2)],
+        vec![create("/v"), set_data("/v", "1").version(0), set_data("/v", "2").version(1), check("/v", 2)],
         vec![create("/v"), delete("/v").version(0), create("/v"), check("/v", 0)],
         vec![create("/s"), sequential("/s/x-"), sequential("/s/x-"), delete("/s/x-0000000001")],
         vec![create("/locked").acl(anyone(Perms::DELETE)), delete("/locked")],
@@ -91,11 +98,11 @@ fn parts_fail_on_what_the_parts_before_them_did() {
     for (parts, code) in [
         (vec![create("/a"), create("/a")], ErrorCode::NodeExists),
         (vec![create("/a"), create("/a/b"), delete("/a")], ErrorCode::NotEmpty),
-        (vec![create("/a"), delete("/a"), set("/a", "x")], ErrorCode::NoNode),
+        (vec![create("/a"), delete("/a"), set_data("/a", "x")], ErrorCode::NoNode),
         (vec![create("/a"), delete("/a"), create("/a/b")], ErrorCode::NoNode),
-        (vec![create("/a"), set("/a", "x"), check("/a", 0)], ErrorCode::BadVersion),
+        (vec![create("/a"), set_data("/a", "x"), check("/a", 0)], ErrorCode::BadVersion),
         (vec![ephemeral("/e"), create("/e/c")], ErrorCode::NoChildrenForEphemerals),
-        (vec![create("/a").acl(anyone(Perms::READ)), set("/a", "x")], ErrorCode::NoAuth),
+        (vec![create("/a").acl(anyone(Perms::READ)), set_data("/a", "x")], ErrorCode::NoAuth),
         (vec![create("/a").acl(anyone(Perms::READ)), create("/a/b")], ErrorCode::NoAuth),
         (vec![create("/a").acl(anyone(Perms::WRITE)), check("/a", 0)], ErrorCode::NoAuth),
     ] {
@@ -109,7 +116,8 @@ fn parts_fail_on_what_the_parts_before_them_did() {
 #[test]
 fn a_stat_in_a_result_is_as_of_its_part() {
     let (mut world, a) = world();
-    let answer = world.ok(a, multi([create2("/p"), create("/p/c"), set("/p", "x"), set("/p", "yy")]));
+    let answer =
+        world.ok(a, multi([create2("/p"), create("/p/c"), set_data("/p", "x"), set_data("/p", "yy")]));
     let stat = |at: usize| match &answer.results()[at] {
         OpResult::Create2(_, stat) | OpResult::SetData(stat) => *stat,
         other => panic!("{other:?}"),
@@ -131,9 +139,9 @@ fn nobody_sees_a_part_of_a_multi() {
     let b = world.connect();
     world.ok(b, add_watch("/", RECURSIVE));
     world.send(a, multi([create("/x"), create("/y"), delete("/none")]));
-    world.send(b, list("/"));
+    world.send(b, get_children("/"));
     assert_eq!(world.heard(b), ["reply"], "no event, and the list is as it was");
-    assert_eq!(world.ok(b, list("/")).names(), ["zookeeper"]);
+    assert_eq!(world.ok(b, get_children("/")).names(), ["zookeeper"]);
 }
 
 #[test]
@@ -200,7 +208,7 @@ fn ephemerals_of_a_multi_belong_to_the_session() {
     let (mut world, a) = world();
     world.ok(a, multi([ephemeral("/e"), create("/f").flags(3)]));
     assert_ne!(world.stat(a, "/e").ephemeral_owner, SessionId(0));
-    assert_eq!(world.ok(a, ephemerals(None)).names(), ["/e", "/f0000000001"]);
+    assert_eq!(world.ok(a, get_ephemerals(None)).names(), ["/e", "/f0000000001"]);
 }
 
 #[test]
@@ -245,7 +253,8 @@ fn a_multi_read_answers_each_part_for_itself() {
     world.ok(a, create("/a").data("x"));
     world.ok(a, create("/z").acl(anyone(Perms::WRITE)));
     world.znodes(a, &["/a/b"]);
-    let answer = world.ok(a, multi_read([get("/a"), get("/none"), list("/z"), list("/a")]));
+    let answer =
+        world.ok(a, multi_read([get_data("/a"), get_data("/none"), get_children("/z"), get_children("/a")]));
     let stat = world.stat(a, "/a");
     let expected = [
         OpResult::GetData(Some(b"x"[..].into()), stat),
@@ -262,7 +271,7 @@ fn a_multi_read_of_writes_is_the_one_error_with_a_body() {
     let (mut world, a) = world();
     let answer = world.ask(a, multi_read([create("/a")]));
     assert_eq!((answer.error, answer.reply), (Some(ErrorCode::MarshallingError), Reply::Multi(vec![])));
-    for parts in [vec![get("/"), create("/a")], vec![create("/a"), get("/")]] {
+    for parts in [vec![get_data("/"), create("/a")], vec![create("/a"), get_data("/")]] {
         let answer = world.ask(a, multi_read(parts));
         assert_eq!((answer.error, answer.reply), (Some(ErrorCode::MarshallingError), Reply::Empty));
     }
@@ -298,8 +307,8 @@ fn quotas_over_a_multi_add_up() {
 #[test]
 fn the_request_behind_a_multi_sees_it_whole() {
     let (mut world, a) = world();
-    world.send(a, multi([create("/a"), set("/a", "x")]));
-    world.send(a, get("/a"));
+    world.send(a, multi([create("/a"), set_data("/a", "x")]));
+    world.send(a, get_data("/a"));
     world.send(a, Request::Ping);
     assert_eq!(world.heard(a), ["reply", "reply", "reply"]);
 }

@@ -46,7 +46,7 @@ fn an_endpoint_that_is_cut_off_closes_its_connections_and_their_sessions_live_on
     world.control(|ensemble| ensemble.set_read_only(1, true));
     assert_eq!(world.heard(a), ["closed"]);
     let a = world.resume_at(0, session);
-    assert_eq!(world.ok(a, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(a, get_ephemerals(None)).names(), ["/e"]);
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn an_endpoint_that_is_not_cut_off_is_not_read_only_to_who_would_be_content_with
 fn a_read_only_endpoint_shows_what_it_had_when_it_was_cut_off() {
     let (mut world, a) = partitioned();
     let cut_off_at = world.zxid();
-    world.ok(a, set("/a", "new"));
+    world.ok(a, set_data("/a", "new"));
     let conn = reader(&mut world);
-    let answer = world.ok(conn, get("/a").watched());
+    let answer = world.ok(conn, get_data("/a").watch());
     assert_eq!((answer.data().as_deref(), answer.zxid), (Some(&b"old"[..]), cut_off_at));
     world.send_as(conn, Xid::PING, Request::Ping);
     assert_eq!(world.heard(conn), ["reply"], "the watch does not fire");
@@ -116,7 +116,7 @@ fn a_read_only_endpoint_refuses_writes_and_sync_and_nothing_takes_a_zxid() {
         create("/b"),
         ephemeral("/e"),
         delete("/a"),
-        set("/a", "x"),
+        set_data("/a", "x"),
         set_acl("/a", vec![]),
         multi([create("/b")]),
         sync("/"),
@@ -133,7 +133,7 @@ fn a_read_only_endpoint_refuses_writes_and_sync_and_nothing_takes_a_zxid() {
 #[test]
 fn a_read_only_endpoint_does_not_take_who_has_seen_more() {
     let (mut world, a) = partitioned();
-    let seen = Zxid(world.ok(a, set("/a", "new")).zxid);
+    let seen = Zxid(world.ok(a, set_data("/a", "new")).zxid);
     let conn = world.socket_at(1);
     world.hello(conn, ConnectRequest { last_zxid_seen: seen, ..content() });
     assert_eq!(world.heard(conn), ["closed"]);
@@ -216,17 +216,17 @@ fn nothing_is_said_to_who_asks_a_read_only_endpoint_before_its_handshake_or_says
 #[test]
 fn an_endpoint_that_finds_the_leader_again_closes_its_readers_and_catches_up() {
     let (mut world, a) = partitioned();
-    world.ok(a, set("/a", "new"));
+    world.ok(a, set_data("/a", "new"));
     let conn = reader(&mut world);
     let session = world.session(conn);
-    world.ok(conn, get("/a").watched());
+    world.ok(conn, get_data("/a").watch());
     world.control(|ensemble| ensemble.set_read_only(1, false));
     assert_eq!(world.heard(conn), ["closed"]);
     let refused = world.socket_at(1);
     world.hello(refused, resume_with(session));
     assert_eq!(world.heard(refused), ["refused", "closed"]);
     let conn = world.connect_at(1);
-    assert_eq!(world.ok(conn, get("/a")).data().as_deref(), Some(&b"new"[..]));
+    assert_eq!(world.ok(conn, get_data("/a")).data().as_deref(), Some(&b"new"[..]));
 
     world.control(|ensemble| ensemble.set_read_only(1, true));
     let later = reader(&mut world);
@@ -263,7 +263,7 @@ fn the_sessions_of_an_endpoint_that_is_cut_off_expire_at_the_leader() {
     let mut world = World::ensemble(2);
     let (a, b) = (world.connect_at(0), world.connect_at(1));
     world.ok(b, ephemeral("/e"));
-    world.ok(a, exists("/e").watched());
+    world.ok(a, exists("/e").watch());
     world.control(|ensemble| ensemble.set_read_only(1, true));
     for _ in 0..3 {
         world.advance(4_000);
@@ -315,7 +315,7 @@ fn a_write_that_a_dying_endpoint_has_not_answered_may_have_been_carried_out() {
 fn an_endpoint_that_is_revived_has_the_tree_it_had_and_catches_up() {
     let mut world = World::ensemble(2);
     let (a, b) = (world.connect_at(0), world.connect_at(1));
-    world.ok(b, exists("/").watched());
+    world.ok(b, exists("/").watch());
     world.control(|ensemble| ensemble.kill(1));
     world.ok(a, create("/a"));
     assert_eq!((view(&world, 1).behind, view(&world, 1).alive), (1, false));

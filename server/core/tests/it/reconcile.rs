@@ -12,7 +12,7 @@ fn world() -> (World, ConnId, i64) {
     let a = world.connect();
     world.znodes(a, &["/old", "/old/c", "/quiet"]);
     let seen = world.zxid();
-    world.ok(a, set("/old", "x"));
+    world.ok(a, set_data("/old", "x"));
     world.znodes(a, &["/old/new"]);
     (world, a, seen)
 }
@@ -26,7 +26,7 @@ fn data_watches_hear_of_what_was_missed() {
     for told in ["/gone", "/old"] {
         assert_eq!(world.refusal(a, check_watches(told, 3)), NoWatcher, "what was told is not armed");
     }
-    world.ok(a, set("/quiet", "x"));
+    world.ok(a, set_data("/quiet", "x"));
     assert_eq!(world.events(a), ["data /quiet"]);
 }
 
@@ -43,8 +43,8 @@ fn exists_watches_hear_of_what_is_there_now_whatever_the_zxid() {
 #[test]
 fn child_watches_hear_of_changed_lists_and_not_of_data() {
     let (mut world, a, seen) = world();
-    world.ok(a, set("/quiet", "x"));
-    world.ok(a, set("/old/c", "x"));
+    world.ok(a, set_data("/quiet", "x"));
+    world.ok(a, set_data("/old/c", "x"));
     world.send(a, set_watches(seen, &[], &[], &["/gone", "/old", "/quiet", "/old/c"]));
     assert_eq!(world.heard(a), ["deleted /gone", "children /old", "reply"]);
     world.ok(a, check_watches("/quiet", 1));
@@ -133,8 +133,8 @@ fn a_null_list_refuses_the_whole_request() {
 fn what_each_type_of_watch_removal_takes() {
     for (kind, left) in [(1, &[2, 4, 5][..]), (2, &[1, 4, 5]), (3, &[]), (4, &[1, 2, 5]), (5, &[1, 2, 4])] {
         let (mut world, a, _) = world();
-        world.ok(a, get("/old").watched());
-        world.ok(a, list("/old").watched());
+        world.ok(a, get_data("/old").watch());
+        world.ok(a, get_children("/old").watch());
         world.ok(a, add_watch("/old", PERSISTENT));
         world.ok(a, add_watch("/old", RECURSIVE));
         world.ok(a, remove_watches("/old", kind));
@@ -151,9 +151,9 @@ fn what_each_type_of_watch_removal_takes() {
 #[test]
 fn each_type_finds_its_own_mode_only() {
     for (watch, types) in [
-        (get("/old").watched(), &[2, 3][..]),
-        (exists("/old").watched(), &[2, 3]),
-        (list("/old").watched(), &[1, 3]),
+        (get_data("/old").watch(), &[2, 3][..]),
+        (exists("/old").watch(), &[2, 3]),
+        (get_children("/old").watch(), &[1, 3]),
         (add_watch("/old", PERSISTENT), &[3, 4]),
         (add_watch("/old", RECURSIVE), &[3, 5]),
     ] {

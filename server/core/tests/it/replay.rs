@@ -27,7 +27,7 @@ fn replayed_transactions_make_the_tree_and_the_sessions_that_there_were() {
     assert_eq!(dump(new.core.tree()), dump(old.core.tree()));
     assert_eq!(new.core.sessions().iter().map(|session| session.id).collect::<Vec<_>>(), [session]);
     let a = new.resume(session);
-    assert_eq!(new.ok(a, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(new.ok(a, get_ephemerals(None)).names(), ["/e"]);
     assert_eq!(new.ok(a, create("/next")).zxid, old.zxid() + 1);
 }
 
@@ -51,7 +51,7 @@ fn whoever_watches_hears_of_what_is_replayed() {
     let session = old.session(a);
     follow(&mut new, &old);
     let watcher = new.resume(session);
-    new.refusal(watcher, exists("/a").watched());
+    new.refusal(watcher, exists("/a").watch());
     let created = old.ok(a, create("/a")).zxid;
     follow(&mut new, &old);
     let told = new.told(watcher);
@@ -67,7 +67,7 @@ fn the_connection_of_a_session_whose_end_is_replayed_is_closed_behind_its_events
     old.ok(a, ephemeral("/e"));
     follow(&mut new, &old);
     let attached = new.resume(session);
-    new.ok(attached, exists("/e").watched());
+    new.ok(attached, exists("/e").watch());
     old.expire(session);
     follow(&mut new, &old);
     assert_eq!(new.heard(attached), ["deleted /e", "closed"]);

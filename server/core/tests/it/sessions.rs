@@ -92,7 +92,7 @@ fn a_session_moves_to_the_newest_connection_and_the_old_one_is_closed_without_a_
     assert_eq!(world.heard(a), ["closed"]);
     world.send(a, create("/too-late"));
     assert_eq!(world.heard(a), [] as [String; 0]);
-    assert_eq!(world.ok(b, ephemerals(None)).names(), ["/e"]);
+    assert_eq!(world.ok(b, get_ephemerals(None)).names(), ["/e"]);
     assert_eq!(world.refusal(b, exists("/too-late")), ErrorCode::NoNode);
     world.cut(a);
     assert_eq!(world.session(b), session, "the old connection's end does not detach the new one");
@@ -157,7 +157,7 @@ fn close_session_deletes_its_ephemerals_under_its_own_zxid_and_ends_the_connecti
     assert_eq!(closed.zxid, world.zxid());
     assert_eq!(world.heard(a), ["closed"]);
     assert_eq!(world.stat(b, "/").pzxid.0, closed.zxid);
-    assert_eq!(world.ok(b, list("/")).names(), ["other", "stays", "zookeeper"]);
+    assert_eq!(world.ok(b, get_children("/")).names(), ["other", "stays", "zookeeper"]);
     world.send(a, create("/late"));
     assert_eq!(world.refusal(b, exists("/late")), ErrorCode::NoNode);
 }
@@ -204,7 +204,7 @@ fn an_expiry_takes_a_zxid_deletes_ephemerals_and_tells_the_others() {
     let mut world = World::new();
     let (a, b) = (world.connect(), world.connect());
     world.ok(a, ephemeral("/e"));
-    world.ok(b, exists("/e").watched());
+    world.ok(b, exists("/e").watch());
     let before = world.zxid();
     while world.core.sessions().len() == 2 {
         world.advance(1_000);
@@ -228,12 +228,12 @@ fn every_request_but_auth_and_sasl_keeps_a_session_alive() {
         world.core.sessions().get(session).is_some()
     };
     assert!(keeps(|| Request::Ping));
-    assert!(keeps(|| get("/none")));
-    assert!(keeps(|| set("/none", "x")));
+    assert!(keeps(|| get_data("/none")));
+    assert!(keeps(|| set_data("/none", "x")));
     assert!(keeps(|| sync("/")));
     assert!(keeps(|| set_watches(0, &[], &[], &[])));
     assert!(keeps(|| Request::WhoAmI));
-    assert!(!keeps(|| add_auth("digest", "u:p")));
+    assert!(!keeps(|| auth("digest", "u:p")));
     assert!(!keeps(|| Request::Sasl(SaslToken(Some(Bytes::new())))));
 }
 

@@ -87,7 +87,7 @@ fn a_set_moves_version_mzxid_mtime_and_length_only() {
     world.znodes(a, &["/p/a"]);
     let (before, parent) = (world.stat(a, "/p/a"), world.stat(a, "/p"));
     world.advance(5);
-    let stat = world.ok(a, set("/p/a", "data")).stat();
+    let stat = world.ok(a, set_data("/p/a", "data")).stat();
     let expected =
         Stat { version: 1, mzxid: Zxid(world.zxid()), mtime: world.now(), data_length: 4, ..before };
     assert_eq!(stat, expected);
@@ -112,10 +112,10 @@ fn what_fails_moves_nothing() {
     let (before, child) = (world.stat(a, "/p"), world.stat(a, "/p/a"));
     world.ask(a, create("/p/a"));
     world.ask(a, create("/p/\u{1}"));
-    world.ask(a, set("/p", "x").version(9));
+    world.ask(a, set_data("/p", "x").version(9));
     world.ask(a, set_acl("/p", vec![]));
     world.ask(a, delete("/p"));
-    world.ask(a, multi([create("/p/b"), set("/p", "x"), delete("/p/a"), check("/none", 0)]));
+    world.ask(a, multi([create("/p/b"), set_data("/p", "x"), delete("/p/a"), check("/none", 0)]));
     world.ok(a, multi([check("/p", 0)]));
     assert_eq!((world.stat(a, "/p"), world.stat(a, "/p/a")), (before, child));
 }
@@ -123,10 +123,10 @@ fn what_fails_moves_nothing() {
 #[test]
 fn versions_are_compared_and_minus_one_is_any() {
     let (mut world, a) = world();
-    assert_eq!(world.ok(a, set("/p", "x").version(0)).stat().version, 1);
-    assert_eq!(world.ok(a, set("/p", "x").version(-1)).stat().version, 2);
+    assert_eq!(world.ok(a, set_data("/p", "x").version(0)).stat().version, 1);
+    assert_eq!(world.ok(a, set_data("/p", "x").version(-1)).stat().version, 2);
     for version in [0, 1, 3, -2, i32::MIN, i32::MAX] {
-        assert!(world.ask(a, set("/p", "x").version(version)).error.is_some(), "{version}");
+        assert!(world.ask(a, set_data("/p", "x").version(version)).error.is_some(), "{version}");
         assert!(world.ask(a, delete("/p").version(version)).error.is_some(), "{version}");
     }
     world.ok(a, delete("/p").version(2));
@@ -159,7 +159,7 @@ fn the_stat_in_each_reply_is_the_same_one() {
     let (mut world, a) = world();
     world.znodes(a, &["/p/a"]);
     let stat = world.stat(a, "/p");
-    for request in [get("/p"), get_acl("/p"), list2("/p")] {
+    for request in [get_data("/p"), get_acl("/p"), get_children2("/p")] {
         assert_eq!(world.ok(a, request).stat(), stat);
     }
 }

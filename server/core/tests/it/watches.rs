@@ -32,30 +32,30 @@ fn hears(before: &[Request], watches: &[Request], changes: &[Request]) -> Vec<St
 #[test]
 fn an_exists_watch_hears_of_the_creation_once() {
     assert_eq!(
-        hears(&[], &[exists("/a").watched()], &[create("/a"), delete("/a"), create("/a")]),
+        hears(&[], &[exists("/a").watch()], &[create("/a"), delete("/a"), create("/a")]),
         ["created /a", "", ""]
     );
 }
 
 #[test]
 fn a_data_watch_hears_of_a_set_or_a_deletion_and_not_of_children_or_acls() {
-    let watch = [get("/a").watched()];
+    let watch = [get_data("/a").watch()];
     let before = [create("/a")];
-    assert_eq!(hears(&before, &watch, &[set("/a", "x"), set("/a", "y")]), ["data /a", ""]);
+    assert_eq!(hears(&before, &watch, &[set_data("/a", "x"), set_data("/a", "y")]), ["data /a", ""]);
     assert_eq!(hears(&before, &watch, &[delete("/a")]), ["deleted /a"]);
     assert_eq!(
-        hears(&before, &watch, &[create("/a/b"), set_acl("/a", anyone(Perms::ALL)), set("/a", "x")]),
+        hears(&before, &watch, &[create("/a/b"), set_acl("/a", anyone(Perms::ALL)), set_data("/a", "x")]),
         ["", "", "data /a"]
     );
 }
 
 #[test]
 fn a_child_watch_hears_of_children_and_of_the_deletion_and_not_of_data() {
-    for list in [list("/a").watched(), list2("/a").watched()] {
+    for list in [get_children("/a").watch(), get_children2("/a").watch()] {
         let before = [create("/a"), create("/a/b")];
         let watch = [list];
         assert_eq!(
-            hears(&before, &watch, &[set("/a", "x"), set("/a/b", "x"), create("/a/c")]),
+            hears(&before, &watch, &[set_data("/a", "x"), set_data("/a/b", "x"), create("/a/c")]),
             ["", "", "children /a"]
         );
         assert_eq!(hears(&before, &watch, &[delete("/a/b"), delete("/a")]), ["children /a", ""]);
@@ -68,8 +68,8 @@ fn the_same_watch_twice_is_one_and_exists_and_get_data_leave_the_same() {
     assert_eq!(
         hears(
             &[create("/a")],
-            &[get("/a").watched(), exists("/a").watched(), get("/a").watched()],
-            &[set("/a", "x"), set("/a", "y")]
+            &[get_data("/a").watch(), exists("/a").watch(), get_data("/a").watch()],
+            &[set_data("/a", "x"), set_data("/a", "y")]
         ),
         ["data /a", ""]
     );
@@ -80,7 +80,12 @@ fn one_deletion_is_told_once_to_data_and_child_watches_and_then_to_the_parents()
     assert_eq!(
         hears(
             &[create("/p"), create("/p/a")],
-            &[get("/p/a").watched(), exists("/p/a").watched(), list("/p/a").watched(), list("/p").watched()],
+            &[
+                get_data("/p/a").watch(),
+                exists("/p/a").watch(),
+                get_children("/p/a").watch(),
+                get_children("/p").watch()
+            ],
             &[delete("/p/a"), create("/p/a")]
         ),
         ["deleted /p/a, children /p", ""]
@@ -92,7 +97,7 @@ fn the_child_watch_behind_a_told_data_watch_is_used_up_as_well() {
     assert_eq!(
         hears(
             &[create("/a")],
-            &[get("/a").watched(), list("/a").watched()],
+            &[get_data("/a").watch(), get_children("/a").watch()],
             &[delete("/a"), create("/a"), create("/a/b"), delete("/a/b"), delete("/a")]
         ),
         ["deleted /a", "", "", "", ""]
@@ -104,8 +109,8 @@ fn a_create_leaves_the_data_watch_of_the_parent_armed() {
     assert_eq!(
         hears(
             &[create("/a")],
-            &[get("/a").watched(), list("/a").watched()],
-            &[create("/a/b"), set("/a", "x")]
+            &[get_data("/a").watch(), get_children("/a").watch()],
+            &[create("/a/b"), set_data("/a", "x")]
         ),
         ["children /a", "data /a"]
     );
@@ -113,7 +118,7 @@ fn a_create_leaves_the_data_watch_of_the_parent_armed() {
 
 #[test]
 fn the_parent_of_a_top_level_znode_is_the_root() {
-    assert_eq!(hears(&[], &[list("/").watched()], &[create("/a")]), ["children /"]);
+    assert_eq!(hears(&[], &[get_children("/").watch()], &[create("/a")]), ["children /"]);
 }
 
 #[test]
@@ -123,7 +128,15 @@ fn a_persistent_watch_stays_and_hears_of_data_and_children() {
         hears(
             &[],
             &[add_watch(p, PERSISTENT)],
-            &[create(p), set(p, "x"), create("/p/c"), set("/p/c", "x"), delete("/p/c"), delete(p), create(p)]
+            &[
+                create(p),
+                set_data(p, "x"),
+                create("/p/c"),
+                set_data("/p/c", "x"),
+                delete("/p/c"),
+                delete(p),
+                create(p)
+            ]
         ),
         ["created /p", "data /p", "children /p", "", "children /p", "deleted /p", "created /p"]
     );
@@ -139,10 +152,10 @@ fn a_recursive_watch_hears_of_everything_below_by_its_own_path() {
                 create("/r"),
                 create("/r/x"),
                 create("/r/x/y"),
-                set("/r/x/y", "x"),
+                set_data("/r/x/y", "x"),
                 delete("/r/x/y"),
                 delete("/r/x"),
-                set("/r", "x"),
+                set_data("/r", "x"),
                 delete("/r"),
                 create("/rx"),
             ]
@@ -164,7 +177,7 @@ fn a_recursive_watch_hears_of_everything_below_by_its_own_path() {
 #[test]
 fn a_recursive_watch_on_the_root_hears_of_everything() {
     assert_eq!(
-        hears(&[], &[add_watch("/", RECURSIVE)], &[create("/a"), create("/a/b"), set("/", "x")]),
+        hears(&[], &[add_watch("/", RECURSIVE)], &[create("/a"), create("/a/b"), set_data("/", "x")]),
         ["created /a", "created /a/b", "data /"]
     );
 }
@@ -174,8 +187,8 @@ fn modes_live_side_by_side_and_tell_each_change_once() {
     assert_eq!(
         hears(
             &[create("/p")],
-            &[add_watch("/p", PERSISTENT), get("/p").watched(), list("/p").watched()],
-            &[set("/p", "x"), create("/p/c"), set("/p", "y"), create("/p/d")]
+            &[add_watch("/p", PERSISTENT), get_data("/p").watch(), get_children("/p").watch()],
+            &[set_data("/p", "x"), create("/p/c"), set_data("/p", "y"), create("/p/d")]
         ),
         ["data /p", "children /p", "data /p", "children /p"]
     );
@@ -183,14 +196,14 @@ fn modes_live_side_by_side_and_tell_each_change_once() {
         hears(
             &[create("/r")],
             &[add_watch("/r", RECURSIVE), add_watch("/r", PERSISTENT)],
-            &[create("/r/z"), set("/r/z", "x"), set("/r", "x")]
+            &[create("/r/z"), set_data("/r/z", "x"), set_data("/r", "x")]
         ),
         ["created /r/z, children /r", "data /r/z", "data /r"]
     );
     assert_eq!(
         hears(
             &[create("/r"), create("/r/x")],
-            &[add_watch("/r", RECURSIVE), list("/r").watched(), list("/r/x").watched()],
+            &[add_watch("/r", RECURSIVE), get_children("/r").watch(), get_children("/r/x").watch()],
             &[delete("/r/x")]
         ),
         ["deleted /r/x, children /r"]
@@ -211,36 +224,37 @@ fn recursive_watches_on_several_levels_tell_once() {
 
 #[test]
 fn a_failed_read_leaves_no_watch_unless_it_is_an_exists_on_nothing() {
-    let watches = [get("/a").watched(), list("/a").watched(), list2("/a").watched()];
-    assert_eq!(hears(&[], &watches, &[create("/a"), create("/a/b"), set("/a", "x")]), ["", "", ""]);
+    let watches = [get_data("/a").watch(), get_children("/a").watch(), get_children2("/a").watch()];
+    assert_eq!(hears(&[], &watches, &[create("/a"), create("/a/b"), set_data("/a", "x")]), ["", "", ""]);
     let locked = create("/z").acl(anyone(Perms::WRITE | Perms::ADMIN));
-    let watches = [get("/z").watched(), list("/z").watched(), exists("/z").watched()];
+    let watches = [get_data("/z").watch(), get_children("/z").watch(), exists("/z").watch()];
     let unlock = set_acl("/z", anyone(Perms::ALL));
-    assert_eq!(hears(&[locked], &watches, &[unlock, set("/z", "x"), create("/z/a")]), ["", "", ""]);
+    assert_eq!(hears(&[locked], &watches, &[unlock, set_data("/z", "x"), create("/z/a")]), ["", "", ""]);
 }
 
 #[test]
 fn a_multi_read_leaves_no_watch() {
-    let watches = [multi_read([get("/a").watched(), list("/a").watched()])];
-    assert_eq!(hears(&[create("/a")], &watches, &[set("/a", "x"), create("/a/b")]), ["", ""]);
+    let watches = [multi_read([get_data("/a").watch(), get_children("/a").watch()])];
+    assert_eq!(hears(&[create("/a")], &watches, &[set_data("/a", "x"), create("/a/b")]), ["", ""]);
 }
 
 #[test]
 fn odd_watched_paths_hear_nothing() {
-    let watches = [exists("").watched(), get("").watched(), list("").watched(), add_watch("/a/", RECURSIVE)];
-    assert_eq!(hears(&[], &watches, &[create("/a"), set("/", "x"), create("/a/b")]), ["", "", ""]);
+    let watches =
+        [exists("").watch(), get_data("").watch(), get_children("").watch(), add_watch("/a/", RECURSIVE)];
+    assert_eq!(hears(&[], &watches, &[create("/a"), set_data("/", "x"), create("/a/b")]), ["", "", ""]);
 }
 
 #[test]
 fn the_own_event_comes_before_the_reply_and_the_watch_reply_before_its_event() {
     let (mut world, a, _) = world();
-    world.send(a, exists("/a").watched());
+    world.send(a, exists("/a").watch());
     world.send(a, create("/a"));
-    world.send(a, get("/a").watched());
-    world.send(a, list("/a").watched());
-    world.send(a, set("/a", "x"));
+    world.send(a, get_data("/a").watch());
+    world.send(a, get_children("/a").watch());
+    world.send(a, set_data("/a", "x"));
     world.send(a, create("/a/b"));
-    world.send(a, get("/a"));
+    world.send(a, get_data("/a"));
     assert_eq!(
         world.heard(a),
         [
@@ -262,9 +276,9 @@ fn the_own_event_comes_before_the_reply_and_the_watch_reply_before_its_event() {
 fn an_event_comes_before_every_reply_that_shows_the_change() {
     let (mut world, watcher, writer) = world();
     world.znodes(writer, &["/a"]);
-    world.ok(watcher, get("/a").watched());
-    world.send(writer, set("/a", "new"));
-    world.send(watcher, get("/a"));
+    world.ok(watcher, get_data("/a").watch());
+    world.send(writer, set_data("/a", "new"));
+    world.send(watcher, get_data("/a"));
     let told = world.told(watcher);
     assert_eq!(told[0].to_string(), "data /a");
     assert!(matches!(&told[1], Told::Answer(answer) if answer.data().as_deref() == Some(b"new")));
@@ -273,7 +287,7 @@ fn an_event_comes_before_every_reply_that_shows_the_change() {
 #[test]
 fn an_event_carries_the_zxid_of_its_change() {
     let (mut world, watcher, writer) = world();
-    world.ask(watcher, exists("/a").watched());
+    world.ask(watcher, exists("/a").watch());
     let zxid = world.ok(writer, create("/a")).zxid;
     assert_eq!(world.told(watcher), [Told::Event(Event { zxid, text: "created /a".into() })]);
 }
@@ -282,17 +296,17 @@ fn an_event_carries_the_zxid_of_its_change() {
 fn a_multi_tells_its_parts_in_order_under_one_zxid_before_its_reply() {
     let (mut world, a, _) = world();
     world.znodes(a, &["/p"]);
-    world.ok(a, list("/p").watched());
+    world.ok(a, get_children("/p").watch());
     world.ok(a, add_watch("/p/c", RECURSIVE));
-    world.ok(a, get("/p").watched());
+    world.ok(a, get_data("/p").watch());
     world.send(
         a,
         multi([
             create("/p/c"),
-            set("/p", "x"),
-            set("/p", "y"),
-            set("/p/c", "1"),
-            set("/p/c", "2"),
+            set_data("/p", "x"),
+            set_data("/p", "y"),
+            set_data("/p/c", "1"),
+            set_data("/p/c", "2"),
             delete("/p/c"),
         ]),
     );
@@ -309,7 +323,7 @@ fn a_multi_tells_its_parts_in_order_under_one_zxid_before_its_reply() {
 #[test]
 fn a_failed_multi_tells_nothing() {
     let (mut world, a, _) = world();
-    world.ask(a, exists("/a").watched());
+    world.ask(a, exists("/a").watch());
     world.send(a, multi([create("/a"), delete("/none")]));
     assert_eq!(world.heard(a), ["reply"]);
     world.send(a, create("/a"));
@@ -320,18 +334,18 @@ fn a_failed_multi_tells_nothing() {
 fn who_may_not_read_a_znode_hears_nothing_but_the_watch_is_used_up() {
     let (mut world, watcher, writer) = world();
     world.znodes(writer, &["/a"]);
-    for kind in [get("/a").watched(), list("/a").watched()] {
+    for kind in [get_data("/a").watch(), get_children("/a").watch()] {
         world.ok(watcher, kind);
     }
     world.ok(watcher, add_watch("/a", PERSISTENT));
     world.ok(writer, set_acl("/a", anyone(Perms(31 & !1))));
-    world.ok(writer, set("/a", "x"));
+    world.ok(writer, set_data("/a", "x"));
     world.ok(writer, create("/a/b"));
     assert_eq!(world.events(watcher), [] as [String; 0]);
     world.ok(writer, set_acl("/a", anyone(Perms::ALL)));
     assert_eq!(world.refusal(watcher, check_watches("/a", 2)), ErrorCode::NoWatcher);
     assert_eq!(world.refusal(watcher, check_watches("/a", 1)), ErrorCode::NoWatcher);
-    world.ok(writer, set("/a", "y"));
+    world.ok(writer, set_data("/a", "y"));
     assert_eq!(world.events(watcher), ["data /a"], "the persistent one is still there");
 }
 
@@ -340,7 +354,7 @@ fn children_changed_is_filtered_by_the_acl_of_the_parent_and_deleted_by_that_of_
     let (mut world, watcher, writer) = world();
     world.znodes(writer, &["/p"]);
     world.ok(writer, create("/p/secret").acl(anyone(Perms(31 & !1))));
-    world.ok(watcher, list("/p").watched());
+    world.ok(watcher, get_children("/p").watch());
     world.ok(watcher, add_watch("/p/secret", PERSISTENT));
     world.ok(writer, delete("/p/secret"));
     assert_eq!(world.events(watcher), ["children /p"]);
@@ -349,10 +363,10 @@ fn children_changed_is_filtered_by_the_acl_of_the_parent_and_deleted_by_that_of_
 #[test]
 fn the_filter_uses_the_identities_of_the_moment() {
     let (mut world, watcher, writer) = world();
-    world.ok(writer, add_auth("digest", "bob:pw"));
-    world.ask(watcher, exists("/a").watched());
+    world.ok(writer, auth("digest", "bob:pw"));
+    world.ask(watcher, exists("/a").watch());
     world.ok(watcher, add_watch("/b", PERSISTENT));
-    world.ok(watcher, add_auth("digest", "bob:pw"));
+    world.ok(watcher, auth("digest", "bob:pw"));
     world.ok(writer, create("/a").acl(only(Perms::ALL, "auth", "")));
     assert_eq!(world.events(watcher), ["created /a"]);
 }
@@ -363,8 +377,8 @@ fn the_end_of_a_session_tells_each_ephemeral_then_its_parent_and_the_closing_one
     world.znodes(watcher, &["/p"]);
     world.ok(closing, ephemeral("/p/e"));
     for conn in [watcher, closing] {
-        world.ok(conn, exists("/p/e").watched());
-        world.ok(conn, list("/p").watched());
+        world.ok(conn, exists("/p/e").watch());
+        world.ok(conn, get_children("/p").watch());
     }
     world.send(closing, Request::CloseSession);
     assert_eq!(world.heard(watcher), ["deleted /p/e", "children /p"]);
@@ -375,7 +389,7 @@ fn the_end_of_a_session_tells_each_ephemeral_then_its_parent_and_the_closing_one
 fn a_watch_belongs_to_its_connection() {
     let (mut world, watcher, writer) = world();
     let session = world.session(watcher);
-    world.ask(watcher, exists("/a").watched());
+    world.ask(watcher, exists("/a").watch());
     world.ok(watcher, add_watch("/a", PERSISTENT));
     world.ok(watcher, add_watch("/", RECURSIVE));
     world.cut(watcher);
@@ -391,8 +405,8 @@ fn watches_can_be_bounded() {
     let mut world = World::with(|config| config.max_watches_per_connection = Some(2));
     let a = world.connect();
     world.ok(a, add_watch("/a", PERSISTENT));
-    world.ask(a, exists("/b").watched());
-    assert_eq!(world.refusal(a, exists("/c").watched()), ErrorCode::ThrottledOp);
+    world.ask(a, exists("/b").watch());
+    assert_eq!(world.refusal(a, exists("/c").watch()), ErrorCode::ThrottledOp);
     assert_eq!(world.refusal(a, add_watch("/c", RECURSIVE)), ErrorCode::ThrottledOp);
     assert_eq!(world.refusal(a, set_watches(0, &[], &["/c"], &[])), ErrorCode::ThrottledOp);
     world.ok(a, exists("/"));
@@ -406,14 +420,14 @@ fn watches_that_were_let_in_are_let_in_again() {
     let a = world.connect();
     let session = world.session(a);
     for path in ["/", "/zookeeper"] {
-        world.ok(a, exists(path).watched());
-        world.ok(a, list(path).watched());
+        world.ok(a, exists(path).watch());
+        world.ok(a, get_children(path).watch());
     }
-    assert_eq!(world.refusal(a, exists("/c").watched()), ErrorCode::ThrottledOp);
+    assert_eq!(world.refusal(a, exists("/c").watch()), ErrorCode::ThrottledOp);
     world.cut(a);
     let again = world.resume(session);
     let both = ["/", "/zookeeper"];
     world.ok(again, set_watches(i64::MAX, &both, &[], &[]));
     world.ok(again, set_watches(i64::MAX, &[], &[], &both));
-    assert_eq!(world.refusal(again, exists("/c").watched()), ErrorCode::ThrottledOp);
+    assert_eq!(world.refusal(again, exists("/c").watch()), ErrorCode::ThrottledOp);
 }

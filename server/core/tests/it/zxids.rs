@@ -35,9 +35,9 @@ fn every_write_takes_one_whether_it_succeeds_or_not() {
         ("container", container("/c"), Some(ErrorCode::NodeExists)),
         ("ttl", create_ttl("/t", 5, 1000), None),
         ("ttl", create_ttl("/t", 5, 0), Some(ErrorCode::BadArguments)),
-        ("set", set("/a", "x"), None),
-        ("set", set("/a", "x").version(9), Some(ErrorCode::BadVersion)),
-        ("set", set("relative", "x"), Some(ErrorCode::BadArguments)),
+        ("set", set_data("/a", "x"), None),
+        ("set", set_data("/a", "x").version(9), Some(ErrorCode::BadVersion)),
+        ("set", set_data("relative", "x"), Some(ErrorCode::BadArguments)),
         ("set_acl", set_acl("/a", Acl::open()), None),
         ("set_acl", set_acl("/a", vec![]), Some(ErrorCode::InvalidAcl)),
         ("delete", delete("/b"), None),
@@ -60,7 +60,7 @@ fn a_multi_takes_one_for_all_its_parts_also_when_it_has_none_or_fails() {
     let a = world.connect();
     for parts in [
         vec![],
-        vec![create("/a"), create("/b"), set("/a", "x"), check("/b", 0)],
+        vec![create("/a"), create("/b"), set_data("/a", "x"), check("/b", 0)],
         vec![create("/c"), delete("/none")],
     ] {
         assert_eq!(taken_by(&mut world, a, multi(parts)), 1);
@@ -73,17 +73,17 @@ fn reads_and_watch_requests_take_none_and_show_the_last_one() {
     let (a, b) = (world.connect(), world.connect());
     world.znodes(a, &["/a"]);
     for request in [
-        exists("/a").watched(),
-        exists("/none").watched(),
-        get("/a"),
-        get("/none"),
+        exists("/a").watch(),
+        exists("/none").watch(),
+        get_data("/a"),
+        get_data("/none"),
         get_acl("/a"),
-        list("/"),
-        list2("/"),
-        count("/"),
-        ephemerals(None),
+        get_children("/"),
+        get_children2("/"),
+        get_all_children_number("/"),
+        get_ephemerals(None),
         sync("/"),
-        multi_read([get("/a"), list("/none")]),
+        multi_read([get_data("/a"), get_children("/none")]),
         add_watch("/a", PERSISTENT),
         add_watch("/a", 7),
         check_watches("/a", 4),
@@ -93,7 +93,7 @@ fn reads_and_watch_requests_take_none_and_show_the_last_one() {
         set_persistent_watches(0, &["/a"], &[]),
         Request::WhoAmI,
     ] {
-        world.ok(b, set("/a", "by another session"));
+        world.ok(b, set_data("/a", "by another session"));
         assert_eq!(taken_by(&mut world, a, request), 0);
     }
 }
@@ -203,7 +203,7 @@ fn reconfig_is_refused_for_one() {
 fn auth_is_answered_with_zxid_zero_and_an_unknown_opcode_with_minus_one() {
     let mut world = World::new();
     let a = world.connect();
-    assert_eq!(world.ok(a, add_auth("digest", "u:p")).zxid, 0);
+    assert_eq!(world.ok(a, auth("digest", "u:p")).zxid, 0);
     assert_eq!(world.ok(a, Request::Sasl(zoolet_proto::records::SaslToken(Some(b"x"[..].into())))).zxid, 0);
     let answer = world.ask_raw(a, 99, Body::new());
     assert_eq!((answer.error, answer.zxid), (Some(ErrorCode::Unimplemented), -1));
@@ -217,7 +217,7 @@ fn xids_are_echoed_whatever_they_are_except_that_a_ping_is_always_minus_two() {
     let a = world.connect();
     for xid in [1, 0, -77, -1, -2, -4, -8, i32::MAX, i32::MIN] {
         world.send_as(a, Xid(xid), exists("/"));
-        world.send_as(a, Xid(xid), add_auth("ip", ""));
+        world.send_as(a, Xid(xid), auth("ip", ""));
         world.send_as(a, Xid(xid), set_watches(0, &[], &[], &[]));
         world.send_as(a, Xid(xid), Request::Ping);
         let xids: Vec<i32> = world

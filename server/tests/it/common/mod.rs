@@ -44,6 +44,7 @@ impl Zk {
     }
 
     pub async fn with(settings: ServerBuilder) -> Self {
+        zoolet_test_support::limit();
         let server = settings.tick_time(TICK).start().await.expect("a server that starts");
         Self { fixture: server.fixture(), server }
     }

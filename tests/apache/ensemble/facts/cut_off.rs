@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use zoolet_test_support::{
+    ErrorCode, Hello, Request, RequestExt as _, SessionId, close_session, create, delete, exists,
+    get_children, get_data, ping, secs, set_data, sync,
+};
+
 use super::{CALM, Got, ask, check, dial, greet, open, payload, welcome};
 
-use crate::common::{
-    Ask, ErrorCode, Hello, SessionId, close_session, create, delete, exists, get_children, get_data, ping,
-    secs, set_data, sync,
-};
 use crate::ensemble::begin;
 use crate::ensemble::members::{Ensemble, MEMBERS, Mode};
 use crate::ensemble::words::wait_for;
@@ -54,7 +55,7 @@ async fn a_member_that_is_cut_off_takes_nobody_who_has_a_session_and_gives_new_o
     let mut new = open(&ensemble, alone, content()).await;
     assert_eq!(new.welcome.read_only, Some(true));
     let refused = Got::Refusal(ErrorCode::NotReadOnly);
-    let asks: [(Ask, Got); 9] = [
+    let asks: [(Request, Got); 9] = [
         (get_data("/a"), Got::Answer),
         (exists("/c"), Got::Refusal(ErrorCode::NoNode)),
         (get_children("/"), Got::Answer),
@@ -66,7 +67,7 @@ async fn a_member_that_is_cut_off_takes_nobody_who_has_a_session_and_gives_new_o
         (ping(), Got::Answer),
     ];
     for (question, answer) in asks {
-        assert_eq!(ask(&mut new, question.clone()).await, answer, "{:?}", question.request);
+        assert_eq!(ask(&mut new, question.clone()).await, answer, "{question:?}");
     }
     let mut another = open(&ensemble, alone, content()).await;
     assert_eq!(ask(&mut another, close_session()).await, Got::Answer);

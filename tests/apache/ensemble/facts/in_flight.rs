@@ -6,10 +6,10 @@ use rand::Rng;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use zoolet::{Client, Lock};
+use zoolet_test_support::{Hello, create, get_children, sync};
 
 use super::{CALM, dial, open};
 
-use crate::common::{Hello, create, get_children, sync};
 use crate::ensemble::begin;
 use crate::ensemble::line::Line;
 use crate::ensemble::members::{Ensemble, MEMBERS};

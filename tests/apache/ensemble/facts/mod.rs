@@ -10,8 +10,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zoolet_proto::records::{CheckVersion, ConnectResponse, Op};
 use zoolet_proto::{ReplyHeader, jute};
+use zoolet_test_support::{ErrorCode, Hello, Outgoing, Request, Wire, secs};
 
-use crate::common::{Ask, ErrorCode, Hello, Request, Wire, secs};
 use crate::ensemble::members::Ensemble;
 
 /// Settings of ensembles that are to be at rest, however busy the machine is.
@@ -39,7 +39,7 @@ async fn open(ensemble: &Ensemble, member: usize, hello: Hello) -> Wire {
 }
 
 /// Sends a request and says what comes of it.
-async fn ask(wire: &mut Wire, ask: impl Into<Ask>) -> Got {
+async fn ask(wire: &mut Wire, ask: impl Into<Outgoing>) -> Got {
     let mut bytes = BytesMut::new();
     wire.encode(ask.into(), &mut bytes);
     // One that is closed already may refuse to be written to.

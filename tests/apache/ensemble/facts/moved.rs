@@ -1,12 +1,13 @@
 //! A session that goes on at another member: what its old connection is told.
 
+use zoolet_test_support::{Hello, Request, create, get_data, ping, set_data, sync};
+
 use super::{CALM, Got, ask, check, open};
 
-use crate::common::{Ask, Hello, create, get_data, ping, set_data, sync};
 use crate::ensemble::begin;
 use crate::ensemble::members::{Ensemble, MEMBERS};
 
-type Question = (&'static str, fn() -> Ask);
+type Question = (&'static str, fn() -> Request);
 
 const READS: &[Question] = &[("ping", || ping()), ("sync", || sync("/")), ("getData", || get_data("/"))];
 const WRITES: &[Question] = &[
@@ -51,7 +52,7 @@ async fn a_follower_goes_on_answering_reads_and_pings_of_a_session_that_has_move
 }
 
 /// What the old connection of a session gets when it has moved.
-async fn after_a_move(ensemble: &Ensemble, from: usize, to: usize, question: Ask) -> Got {
+async fn after_a_move(ensemble: &Ensemble, from: usize, to: usize, question: Request) -> Got {
     let mut old = open(ensemble, from, Hello::new()).await;
     let _new = open(ensemble, to, Hello::again(&old.welcome)).await;
     let got = ask(&mut old, question).await;

@@ -1,10 +1,10 @@
 use zoolet_proto::records::{AuthPacket, SaslToken};
 use zoolet_proto::{Acl, OpCode, Perms, Request};
+use zoolet_test_support::*;
 
 use super::{NULLS, UTF8, all, clear};
 
 use crate::frames::duo::{Conn, Duo};
-use crate::frames::requests::*;
 
 const BOB: &str = "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=";
 
@@ -135,11 +135,17 @@ pub fn lists(duo: &mut Duo) {
         all(
             duo,
             a,
-            [create("/z").acl(anyone(Perms(perms))), get_acl("/z"), get("/z"), set("/z", "x"), delete("/z")],
+            [
+                create("/z").acl(anyone(Perms(perms))),
+                get_acl("/z"),
+                get_data("/z"),
+                set_data("/z", "x"),
+                delete("/z"),
+            ],
         );
     }
     for credentials in ["bob:pw", "eve:pw"] {
-        duo.ask(a, add_auth("digest", credentials));
+        duo.ask(a, auth("digest", credentials));
         for list in [
             only(Perms::ALL, "auth", ""),
             only(Perms::READ, "auth", "whatever"),
@@ -161,7 +167,7 @@ pub fn lists(duo: &mut Duo) {
 pub fn raw_lists(duo: &mut Duo) {
     let a = duo.connect();
     duo.ask(a, create("/keep"));
-    duo.ask(a, add_auth("digest", "bob:pw"));
+    duo.ask(a, auth("digest", "bob:pw"));
     let one = |scheme: &str, id: Option<&str>| {
         let entry = Body::new().int(31).text(scheme);
         if let Some(id) = id { entry.text(id) } else { entry.null() }
@@ -220,16 +226,41 @@ pub fn permissions(duo: &mut Duo) {
             a,
             [create(z), create(&below("child")), create(&below("other")), set_acl(z, anyone(Perms(perms)))],
         );
-        all(duo, a, [exists(z), get(z), list(z), list2(z), count(z), get_acl(z), sync(z)]);
-        all(duo, a, [set(z, "x"), create(&below("new")), delete(&below("child")), multi([check(z, -1)])]);
         all(
             duo,
             a,
-            [multi_read([get(z), list(z)]), exists(z).watched(), check_watches(z, 2), get(z).watched()],
+            [
+                exists(z),
+                get_data(z),
+                get_children(z),
+                get_children2(z),
+                get_all_children_number(z),
+                get_acl(z),
+                sync(z),
+            ],
         );
-        all(duo, a, [list(z).watched(), check_watches(z, 1), check_watches(z, 2), remove_watches(z, 3)]);
-        all(duo, a, [multi([create(&below("m")), set(z, "y")]), multi([delete(&below("other"))])]);
-        all(duo, a, [delete_container(&below("none")), set_acl(z, Acl::open()), list2(z), delete(z)]);
+        all(
+            duo,
+            a,
+            [set_data(z, "x"), create(&below("new")), delete(&below("child")), multi([check(z, -1)])],
+        );
+        all(
+            duo,
+            a,
+            [
+                multi_read([get_data(z), get_children(z)]),
+                exists(z).watch(),
+                check_watches(z, 2),
+                get_data(z).watch(),
+            ],
+        );
+        all(
+            duo,
+            a,
+            [get_children(z).watch(), check_watches(z, 1), check_watches(z, 2), remove_watches(z, 3)],
+        );
+        all(duo, a, [multi([create(&below("m")), set_data(z, "y")]), multi([delete(&below("other"))])]);
+        all(duo, a, [delete_container(&below("none")), set_acl(z, Acl::open()), get_children2(z), delete(z)]);
     }
 }
 
@@ -237,9 +268,9 @@ pub fn identities(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     duo.ask(a, Request::WhoAmI);
     for credentials in ["bob:pw", "bob:pw", "bob:other", "user", "user:", "user:a:b", "", ":", "ä:ö"] {
-        all(duo, a, [add_auth("digest", credentials), Request::WhoAmI]);
+        all(duo, a, [auth("digest", credentials), Request::WhoAmI]);
     }
-    all(duo, a, [add_auth("ip", ""), add_auth("ip", "whatever"), Request::WhoAmI]);
+    all(duo, a, [auth("ip", ""), auth("ip", "whatever"), Request::WhoAmI]);
     let raw = |bytes: &[u8]| Body::new().int(0).text("digest").bytes(bytes);
     duo.raw("digest of odd bytes", a, OpCode::Auth, raw(b"a\xff\xfe:x"));
     duo.raw("digest of odd bytes", a, OpCode::Auth, raw(b"\xff"));
@@ -247,9 +278,13 @@ pub fn identities(duo: &mut Duo) {
     duo.raw("digest of a type", a, OpCode::Auth, Body::new().int(99).text("digest").bytes(b"typed:x"));
     duo.raw("ip with null", a, OpCode::Auth, Body::new().int(0).text("ip").null());
     duo.ask(a, Request::WhoAmI);
-    all(duo, a, [create("/z").acl(only(Perms::ALL, "digest", BOB)), get("/z"), get_acl("/z")]);
-    all(duo, b, [get("/z"), get_acl("/z"), set("/z", "x"), add_auth("digest", "bob:wrong"), get("/z")]);
-    all(duo, b, [add_auth("digest", "bob:pw"), get("/z"), get_acl("/z")]);
+    all(duo, a, [create("/z").acl(only(Perms::ALL, "digest", BOB)), get_data("/z"), get_acl("/z")]);
+    all(
+        duo,
+        b,
+        [get_data("/z"), get_acl("/z"), set_data("/z", "x"), auth("digest", "bob:wrong"), get_data("/z")],
+    );
+    all(duo, b, [auth("digest", "bob:pw"), get_data("/z"), get_acl("/z")]);
     for entry in [
         "127.0.0.1",
         "127.0.0.2",
@@ -264,21 +299,26 @@ pub fn identities(duo: &mut Duo) {
         all(
             duo,
             b,
-            [create("/i").acl(only(Perms::ALL, "ip", entry)), get("/i"), set("/i", "x"), delete("/i")],
+            [
+                create("/i").acl(only(Perms::ALL, "ip", entry)),
+                get_data("/i"),
+                set_data("/i", "x"),
+                delete("/i"),
+            ],
         );
     }
     let again = duo.resume(a, |_| {});
-    all(duo, again, [Request::WhoAmI, get("/z")]);
+    all(duo, again, [Request::WhoAmI, get_data("/z")]);
     duo.ask(again, Request::Sasl(SaslToken(Some(bytes::Bytes::from_static(b"token")))));
     duo.ask(again, Request::Sasl(SaslToken(Some(bytes::Bytes::new()))));
     clear(duo, b, &["/z"]);
-    duo.ask(b, add_auth("digest", "😀:x"));
+    duo.ask(b, auth("digest", "😀:x"));
     duo.deviates(UTF8, |duo| duo.ask(b, Request::WhoAmI));
 }
 
 pub fn masking(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
-    duo.ask(b, add_auth("digest", "bob:pw"));
+    duo.ask(b, auth("digest", "bob:pw"));
     let entry = |perms, scheme: &str, id: &str| Acl::new(perms, scheme, id);
     let acl = vec![
         entry(Perms::READ, "world", "anyone"),
@@ -295,7 +335,7 @@ pub fn masking(duo: &mut Duo) {
     ] {
         duo.ask(a, create("/z").acl(list));
         for conn in [a, b] {
-            all(duo, conn, [get_acl("/z"), get("/z")]);
+            all(duo, conn, [get_acl("/z"), get_data("/z")]);
         }
         clear(duo, a, &["/z"]);
     }
@@ -347,23 +387,27 @@ pub fn false_identities(duo: &mut Duo) {
 
 pub fn super_user(duo: &mut Duo) {
     let a = duo.connect();
-    all(duo, a, [create("/z").acl(anyone(Perms::NONE)), get("/z"), set("/zookeeper/config", "x")]);
-    all(duo, a, [add_auth("digest", "super:wrong"), get("/z"), Request::WhoAmI]);
+    all(duo, a, [create("/z").acl(anyone(Perms::NONE)), get_data("/z"), set_data("/zookeeper/config", "x")]);
+    all(duo, a, [auth("digest", "super:wrong"), get_data("/z"), Request::WhoAmI]);
     all(
         duo,
         a,
-        [add_auth("digest", "super:secret"), Request::WhoAmI, get("/z"), get_acl("/z"), set("/z", "x")],
+        [auth("digest", "super:secret"), Request::WhoAmI, get_data("/z"), get_acl("/z"), set_data("/z", "x")],
     );
     all(duo, a, [create("/z/a"), create("/z/b").acl(only(Perms::ALL, "auth", "")), get_acl("/z/b")]);
-    all(duo, a, [delete("/z/a"), delete("/z/b"), set("/zookeeper/config", "x"), get("/zookeeper/config")]);
+    all(
+        duo,
+        a,
+        [delete("/z/a"), delete("/z/b"), set_data("/zookeeper/config", "x"), get_data("/zookeeper/config")],
+    );
     all(duo, a, [delete("/zookeeper/config"), delete("/zookeeper"), set_acl("/z", vec![]), delete("/")]);
     all(duo, a, [create("/zookeeper/config/x"), delete("/zookeeper/config/x"), exists("/zookeeper/config")]);
-    all(duo, a, [add_auth("digest", "super:secret"), Request::WhoAmI]);
+    all(duo, a, [auth("digest", "super:secret"), Request::WhoAmI]);
     let again = duo.resume(a, |_| {});
-    all(duo, again, [Request::WhoAmI, get("/z")]);
+    all(duo, again, [Request::WhoAmI, get_data("/z")]);
     all(
         duo,
         again,
-        [add_auth("digest", "super:secret"), set_acl("/z", Acl::open()), get_acl("/z"), delete("/z")],
+        [auth("digest", "super:secret"), set_acl("/z", Acl::open()), get_acl("/z"), delete("/z")],
     );
 }

@@ -1,11 +1,11 @@
 use bytes::BytesMut;
 use zoolet_proto::records::Reconfig;
 use zoolet_proto::{Acl, OpCode, Perms, Request, Xid};
+use zoolet_test_support::*;
 
 use super::{all, clear};
 
 use crate::frames::duo::{Duo, framed};
-use crate::frames::requests::*;
 
 pub fn opcodes(duo: &mut Duo) {
     let session = duo.connect();
@@ -51,18 +51,18 @@ fn every_request() -> Vec<Request> {
         create2("/g"),
         container("/h"),
         create_ttl("/t", 5, 1000),
-        set("/f", "data"),
+        set_data("/f", "data"),
         set_acl("/f", Acl::open()),
         exists("/f"),
-        get("/f"),
+        get_data("/f"),
         get_acl("/f"),
-        list("/"),
-        list2("/"),
-        count("/"),
-        ephemerals(Some("/")),
+        get_children("/"),
+        get_children2("/"),
+        get_all_children_number("/"),
+        get_ephemerals(Some("/")),
         sync("/f"),
-        multi([create("/f/a"), set("/f/a", "x"), check("/f/a", 1), delete("/f/a")]),
-        multi_read([get("/f"), list("/f")]),
+        multi([create("/f/a"), set_data("/f/a", "x"), check("/f/a", 1), delete("/f/a")]),
+        multi_read([get_data("/f"), get_children("/f")]),
         add_watch("/f", 0),
         check_watches("/f", 4),
         remove_watches("/f", 4),
@@ -133,7 +133,7 @@ pub fn xids(duo: &mut Duo) {
     let a = duo.connect();
     for xid in [1, 0, -3, -4, -8, -77, i32::MAX, i32::MIN] {
         for request in
-            [exists("/"), add_auth("ip", ""), set_watches(0, &[], &[], &[]), create("/x"), delete("/x")]
+            [exists("/"), auth("ip", ""), set_watches(0, &[], &[], &[]), create("/x"), delete("/x")]
         {
             duo.ask_as(a, xid, request);
         }
@@ -163,7 +163,7 @@ pub fn lengths(duo: &mut Duo) {
     for fill in [0xf_ffff - 8 - 4 - 2 - 4 - 4, 0xf_ffff - 8 - 4 - 2 - 4 - 4 - 1] {
         duo.ask(a, create("/l"));
         let data = "x".repeat(fill);
-        all(duo, a, [set("/l", &data), exists("/l"), get("/l"), delete("/l")]);
+        all(duo, a, [set_data("/l", &data), exists("/l"), get_data("/l"), delete("/l")]);
     }
     // More than a request may be long: replies are not bounded.
     let long = "n".repeat(900_000);
@@ -171,22 +171,37 @@ pub fn lengths(duo: &mut Duo) {
     for last in ["1", "2"] {
         duo.ask(a, create(&format!("/l/{long}{last}")));
     }
-    all(duo, a, [list("/l"), delete(&format!("/l/{long}1")), delete(&format!("/l/{long}2")), delete("/l")]);
+    all(
+        duo,
+        a,
+        [get_children("/l"), delete(&format!("/l/{long}1")), delete(&format!("/l/{long}2")), delete("/l")],
+    );
 }
 
 pub fn pipelines(duo: &mut Duo) {
     let a = duo.connect();
     duo.pipeline(
         a,
-        vec![create("/p"), create("/p/a"), set("/p/a", "x").version(0), get("/p/a"), delete("/p/a")],
+        vec![
+            create("/p"),
+            create("/p/a"),
+            set_data("/p/a", "x").version(0),
+            get_data("/p/a"),
+            delete("/p/a"),
+        ],
     );
     duo.pipeline(
         a,
-        vec![exists("/w").watched(), create("/w"), get("/w").watched(), set("/w", "x"), get("/w")],
+        vec![exists("/w").watch(), create("/w"), get_data("/w").watch(), set_data("/w", "x"), get_data("/w")],
     );
     duo.pipeline(
         a,
-        vec![list("/p").watched(), multi([create("/p/b"), set("/w", "y")]), list2("/p"), delete("/p/b")],
+        vec![
+            get_children("/p").watch(),
+            multi([create("/p/b"), set_data("/w", "y")]),
+            get_children2("/p"),
+            delete("/p/b"),
+        ],
     );
     duo.pipeline(
         a,
@@ -195,12 +210,12 @@ pub fn pipelines(duo: &mut Duo) {
     duo.pipeline(a, (0..50).map(|n| create(&format!("/p/n{n}"))).collect());
     duo.pipeline(a, (0..50).map(|n| delete(&format!("/p/n{n}"))).collect());
     duo.pipeline(a, (0..50).map(|_| create("/p/s-").flags(3)).collect());
-    duo.pipeline(a, vec![remove_watches("/p", 3), delete("/w"), list2("/p")]);
+    duo.pipeline(a, vec![remove_watches("/p", 3), delete("/w"), get_children2("/p")]);
     // What stands behind a closeSession is dropped, or refused in a race that nobody sees the end of.
     duo.unordered();
     duo.ask(a, Request::CloseSession);
     let b = duo.connect();
-    all(duo, b, [list2("/p"), delete("/p")]);
+    all(duo, b, [get_children2("/p"), delete("/p")]);
 }
 
 /// Batches in which each request needs what those before it have left, or what they were refused.
@@ -214,37 +229,59 @@ pub fn dependent_pipelines(duo: &mut Duo) {
             delete("/p"),
             delete("/p"),
             create2("/p"),
-            set("/p", "1").version(0),
+            set_data("/p", "1").version(0),
         ],
-        vec![set("/p", "2").version(0), set("/p", "3").version(1), get("/p"), delete("/p").version(2)],
+        vec![
+            set_data("/p", "2").version(0),
+            set_data("/p", "3").version(1),
+            get_data("/p"),
+            delete("/p").version(2),
+        ],
         vec![container("/p"), create("/p/a"), delete("/p/a"), delete_container("/p"), exists("/p")],
         vec![create("/p"), ephemeral("/p/e"), create("/p/e/c"), delete_container("/p/e"), delete("/p/e")],
-        vec![multi([create("/p/x"), create("/p/x/y"), delete("/none")]), create("/p/x"), list("/p")],
+        vec![multi([create("/p/x"), create("/p/x/y"), delete("/none")]), create("/p/x"), get_children("/p")],
         vec![multi([sequential("/p/s"), delete("/none")]), sequential("/p/s"), multi([sequential("/p/s")])],
-        vec![create("/p/l").acl(unreadable()), get("/p/l"), delete("/p/l"), list("/p"), delete("/p/x")],
-        vec![add_watch("/", 1), create("/q"), multi([set("/q", "1"), set("/q", "2")]), delete("/q")],
         vec![
-            remove_watches("/", 5),
-            remove_watches("/", 5),
+            create("/p/l").acl(unreadable()),
+            get_data("/p/l"),
+            delete("/p/l"),
+            get_children("/p"),
+            delete("/p/x"),
+        ],
+        vec![
+            add_watch("/", 1),
             create("/q"),
-            exists("/q").watched(),
+            multi([set_data("/q", "1"), set_data("/q", "2")]),
             delete("/q"),
         ],
         vec![
-            exists("/q").watched(),
+            remove_watches("/", 5),
+            remove_watches("/", 5),
             create("/q"),
-            get("/q").watched(),
-            multi([set("/q", "a"), delete("/q")]),
+            exists("/q").watch(),
+            delete("/q"),
         ],
-        vec![multi([]), multi([check("/", -1)]), Request::WhoAmI, set("/", "r"), multi([set("/", "s")])],
-        vec![container("/q").flags(1), create("/q/c"), delete("/q/c"), delete("/q"), ephemerals(None)],
+        vec![
+            exists("/q").watch(),
+            create("/q"),
+            get_data("/q").watch(),
+            multi([set_data("/q", "a"), delete("/q")]),
+        ],
+        vec![
+            multi([]),
+            multi([check("/", -1)]),
+            Request::WhoAmI,
+            set_data("/", "r"),
+            multi([set_data("/", "s")]),
+        ],
+        vec![container("/q").flags(1), create("/q/c"), delete("/q/c"), delete("/q"), get_ephemerals(None)],
     ] {
         duo.pipeline(a, batch);
     }
     for name in ["s0000000002", "s0000000003"] {
         duo.ask(a, delete(&format!("/p/{name}")));
     }
-    duo.ask(a, list2("/p"));
+    duo.ask(a, get_children2("/p"));
     clear(duo, a, &["/p"]);
     // What a session leaves that has made and deleted its ephemerals in the same breath.
     for parts in [

@@ -1,9 +1,9 @@
 use zoolet_proto::{OpCode, Request};
+use zoolet_test_support::*;
 
 use super::{all, clear};
 
 use crate::frames::duo::{Conn, Duo};
-use crate::frames::requests::*;
 
 const LIMITS: &str = "/zookeeper/quota/q/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";
@@ -14,70 +14,96 @@ fn quota(duo: &mut Duo, conn: Conn, limits: &str) {
         conn,
         [create("/zookeeper/quota/q"), create(LIMITS).data(limits), create2(STATS).data("count=0,bytes=0")],
     );
-    all(duo, conn, [get(STATS), exists(STATS)]);
+    all(duo, conn, [get_data(STATS), exists(STATS)]);
 }
 
 pub fn quota_statistics(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     all(duo, a, [create("/q").data("12"), create("/q/a").data("345"), create("/qq"), create("/q/a/deep")]);
     quota(duo, a, "count=5,bytes=-1");
-    duo.ask(b, get(STATS).watched());
+    duo.ask(b, get_data(STATS).watch());
     for request in [
         create("/q/b").data("x"),
-        set("/q/a", "longer"),
-        set("/q/a", ""),
+        set_data("/q/a", "longer"),
+        set_data("/q/a", ""),
         delete("/q/b"),
         create("/qq/x"),
         delete("/qq/x"),
         ephemeral("/q/e"),
         container("/q/c"),
         sequential("/q/s-"),
-        multi([create("/q/m").data("four"), set("/q/m", "sixsix"), delete("/q/a/deep")]),
+        multi([create("/q/m").data("four"), set_data("/q/m", "sixsix"), delete("/q/a/deep")]),
         multi([create("/q/n").data("four"), delete("/none")]),
         set_acl("/q", anyone(zoolet_proto::Perms::ALL)),
-        set("/q", "top"),
+        set_data("/q", "top"),
     ] {
-        all(duo, a, [request, get(STATS)]);
+        all(duo, a, [request, get_data(STATS)]);
     }
     duo.raw("null data", a, OpCode::SetData, Body::new().text("/q/m").null().int(-1));
     all(
         duo,
         a,
-        [get(STATS), exists(STATS), set(STATS, "count=100,bytes=100"), create("/q/d").data("x"), get(STATS)],
+        [
+            get_data(STATS),
+            exists(STATS),
+            set_data(STATS, "count=100,bytes=100"),
+            create("/q/d").data("x"),
+            get_data(STATS),
+        ],
     );
-    all(duo, a, [set(STATS, "count=7,bytes=8"), create("/q/f").data("x"), get(STATS)]);
+    all(duo, a, [set_data(STATS, "count=7,bytes=8"), create("/q/f").data("x"), get_data(STATS)]);
     // A quota below a quota.
     all(duo, a, [create("/q/in"), create("/q/in/x").data("yz"), create("/zookeeper/quota/q/in")]);
     all(duo, a, [create("/zookeeper/quota/q/in/zookeeper_limits").data("count=1,bytes=1")]);
     all(
         duo,
         a,
-        [create("/zookeeper/quota/q/in/zookeeper_stats"), get("/zookeeper/quota/q/in/zookeeper_stats")],
+        [create("/zookeeper/quota/q/in/zookeeper_stats"), get_data("/zookeeper/quota/q/in/zookeeper_stats")],
     );
-    all(duo, a, [create("/q/in/y").data("abc"), get("/zookeeper/quota/q/in/zookeeper_stats"), get(STATS)]);
-    all(duo, a, [delete("/zookeeper/quota/q/in/zookeeper_limits"), create("/q/in/z"), get(STATS)]);
-    all(duo, a, [get("/zookeeper/quota/q/in/zookeeper_stats"), delete("/q/in/z"), get(STATS)]);
-    // Statistics without limits, limits without statistics.
-    all(duo, a, [delete(LIMITS), create("/q/g"), get(STATS), create(LIMITS), create("/q/h"), get(STATS)]);
     all(
         duo,
         a,
-        [delete(STATS), create("/q/i"), exists(STATS), create(STATS), get(STATS), delete("/q/i"), get(STATS)],
+        [create("/q/in/y").data("abc"), get_data("/zookeeper/quota/q/in/zookeeper_stats"), get_data(STATS)],
     );
-    all(duo, a, [set(LIMITS, "garbage"), create("/q/i"), get(STATS), get(LIMITS)]);
+    all(duo, a, [delete("/zookeeper/quota/q/in/zookeeper_limits"), create("/q/in/z"), get_data(STATS)]);
+    all(duo, a, [get_data("/zookeeper/quota/q/in/zookeeper_stats"), delete("/q/in/z"), get_data(STATS)]);
+    // Statistics without limits, limits without statistics.
+    all(
+        duo,
+        a,
+        [delete(LIMITS), create("/q/g"), get_data(STATS), create(LIMITS), create("/q/h"), get_data(STATS)],
+    );
+    all(
+        duo,
+        a,
+        [
+            delete(STATS),
+            create("/q/i"),
+            exists(STATS),
+            create(STATS),
+            get_data(STATS),
+            delete("/q/i"),
+            get_data(STATS),
+        ],
+    );
+    all(duo, a, [set_data(LIMITS, "garbage"), create("/q/i"), get_data(STATS), get_data(LIMITS)]);
     // Quotas of what does not exist, and of system znodes.
     all(duo, a, [create("/zookeeper/quota/none"), create("/zookeeper/quota/none/zookeeper_limits")]);
     all(
         duo,
         a,
-        [create("/zookeeper/quota/none/zookeeper_stats"), get("/zookeeper/quota/none/zookeeper_stats")],
+        [create("/zookeeper/quota/none/zookeeper_stats"), get_data("/zookeeper/quota/none/zookeeper_stats")],
     );
-    all(duo, a, [create("/none").data("xx"), get("/zookeeper/quota/none/zookeeper_stats"), delete("/none")]);
-    duo.ask(a, get("/zookeeper/quota/none/zookeeper_stats"));
+    all(
+        duo,
+        a,
+        [create("/none").data("xx"), get_data("/zookeeper/quota/none/zookeeper_stats"), delete("/none")],
+    );
+    duo.ask(a, get_data("/zookeeper/quota/none/zookeeper_stats"));
     let c = duo.connect();
-    all(duo, c, [ephemeral("/q/c/e"), get(STATS)]);
+    all(duo, c, [ephemeral("/q/c/e"), get_data(STATS)]);
     duo.ask(c, Request::CloseSession);
-    all(duo, a, [get(STATS), list2("/q"), count("/q")]);
+    all(duo, a, [get_data(STATS), get_children2("/q"), get_all_children_number("/q")]);
     clear(
         duo,
         a,
@@ -115,12 +141,23 @@ pub fn quota_enforced(duo: &mut Duo) {
         all(
             duo,
             a,
-            [create("/q/c"), create("/q/d"), set("/q/a", "123"), set("/q/a", "1"), set("/q/b", "345")],
+            [
+                create("/q/c"),
+                create("/q/d"),
+                set_data("/q/a", "123"),
+                set_data("/q/a", "1"),
+                set_data("/q/b", "345"),
+            ],
         );
         all(
             duo,
             a,
-            [set("/q/b", "3456").version(9), set("/q/none", "xxxxxx"), create("/q/e"), create("/q/e/x")],
+            [
+                set_data("/q/b", "3456").version(9),
+                set_data("/q/none", "xxxxxx"),
+                create("/q/e"),
+                create("/q/e/x"),
+            ],
         );
         all(
             duo,
@@ -128,14 +165,20 @@ pub fn quota_enforced(duo: &mut Duo) {
             [
                 create("/q/e").data("xxxxxxx"),
                 create("/q/\u{1}").data("xxxxxxx"),
-                get(STATS),
-                set("/q", "12345"),
+                get_data(STATS),
+                set_data("/q", "12345"),
             ],
         );
         all(
             duo,
             a,
-            [sequential("/q/s-").data("xxxxxx"), container("/q/f"), get(STATS), set("/q", ""), get(STATS)],
+            [
+                sequential("/q/s-").data("xxxxxx"),
+                container("/q/f"),
+                get_data(STATS),
+                set_data("/q", ""),
+                get_data(STATS),
+            ],
         );
         clear(duo, a, &["/q/a", "/q/b", "/q/c", "/q/d", "/q/f", STATS, LIMITS, "/zookeeper/quota/q"]);
     }
@@ -143,12 +186,18 @@ pub fn quota_enforced(duo: &mut Duo) {
     all(
         duo,
         a,
-        [create("/q/a"), delete(STATS), create("/q/a").data("x"), set("/q/a", "more"), create(STATS)],
+        [create("/q/a"), delete(STATS), create("/q/a").data("x"), set_data("/q/a", "more"), create(STATS)],
     );
     all(
         duo,
         a,
-        [get(STATS), create("/q/b"), set("/q/a", "less"), set("/q/a", "more and more"), set("/q/a", "")],
+        [
+            get_data(STATS),
+            create("/q/b"),
+            set_data("/q/a", "less"),
+            set_data("/q/a", "more and more"),
+            set_data("/q/a", ""),
+        ],
     );
     for number in 0..60 {
         clear(duo, a, &[&format!("/q/s-{number:010}")]);
@@ -158,19 +207,19 @@ pub fn quota_enforced(duo: &mut Duo) {
 
 pub fn quota_in_multi(duo: &mut Duo) {
     let a = duo.connect();
-    all(duo, a, [create("/q"), list("/q")]);
+    all(duo, a, [create("/q"), get_children("/q")]);
     quota(duo, a, "count=-1,bytes=-1=;byteHardLimit=6;countHardLimit=3");
     for parts in [
         vec![create("/q/a").data("123456"), delete("/q/a")],
         vec![create("/q/a").data("1234567")],
-        vec![set("/q", "1234567")],
-        vec![set("/q", "123"), delete("/none")],
+        vec![set_data("/q", "1234567")],
+        vec![set_data("/q", "123"), delete("/none")],
         vec![create("/other").data("1234567"), delete("/other")],
-        vec![set("/q", "123"), set("/q", "123456"), set("/q", "")],
+        vec![set_data("/q", "123"), set_data("/q", "123456"), set_data("/q", "")],
         vec![create("/q/a"), create("/q/b")],
         vec![create("/q/c")],
     ] {
-        all(duo, a, [multi(parts), get(STATS), list2("/q")]);
+        all(duo, a, [multi(parts), get_data(STATS), get_children2("/q")]);
     }
     duo.deviates("a hard quota holds for the parts of a multi together", |duo| {
         duo.ask(a, multi([delete("/q/a"), create("/q/c")]));
@@ -214,7 +263,11 @@ pub fn ttl_on(duo: &mut Duo) {
             duo.ask(a, create_ttl("/t", flags, ttl));
         }
     }
-    all(duo, a, [create_ttl("/t", 5, 1_000_000), ephemerals(None), delete_container("/t"), list2("/")]);
+    all(
+        duo,
+        a,
+        [create_ttl("/t", 5, 1_000_000), get_ephemerals(None), delete_container("/t"), get_children2("/")],
+    );
 }
 
 pub fn ttl_in_multi(duo: &mut Duo) {
@@ -228,12 +281,12 @@ pub fn ttl_in_multi(duo: &mut Duo) {
             );
         }
     }
-    duo.ask(a, list2("/"));
+    duo.ask(a, get_children2("/"));
 }
 
 pub fn containers_deleted(duo: &mut Duo) {
     let a = duo.connect();
-    all(duo, a, [container("/c"), create("/c/x"), create("/p"), ephemeral("/e"), list("/").watched()]);
+    all(duo, a, [container("/c"), create("/c/x"), create("/p"), ephemeral("/e"), get_children("/").watch()]);
     for path in [
         "/c",
         "/c/x",
@@ -251,7 +304,7 @@ pub fn containers_deleted(duo: &mut Duo) {
         "/c/",
         "//",
     ] {
-        all(duo, a, [delete_container(path), list2("/")]);
+        all(duo, a, [delete_container(path), get_children2("/")]);
     }
     clear(duo, a, &["/e", "/p", "/c/x", "/c"]);
 }

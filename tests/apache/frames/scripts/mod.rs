@@ -9,9 +9,10 @@ mod sessions;
 mod watches;
 mod writes;
 
+use zoolet_test_support::*;
+
 use crate::frames::duo::{Conn, Duo};
 use crate::frames::random;
-use crate::frames::requests::*;
 
 /// A name, and what to ask.
 pub type Script = (&'static str, fn(&mut Duo));

@@ -1,9 +1,9 @@
 use zoolet_proto::{OpCode, Perms, Request};
+use zoolet_test_support::*;
 
 use super::{NULLS, all, clear};
 
 use crate::frames::duo::Duo;
-use crate::frames::requests::*;
 
 pub fn parts(duo: &mut Duo) {
     let a = duo.connect();
@@ -16,7 +16,7 @@ pub fn parts(duo: &mut Duo) {
             create("/m/a"),
             create2("/m/b"),
             container("/m/c"),
-            set("/m/a", "x"),
+            set_data("/m/a", "x"),
             check("/m/a", 1),
             delete("/m/b"),
         ],
@@ -29,15 +29,26 @@ pub fn parts(duo: &mut Duo) {
         vec![check("/m", 5)],
         vec![check("/none", -1)],
         vec![check("m", 0)],
-        vec![create2("/m/p"), create("/m/p/c"), set("/m/p", "x"), set("/m/p", "yy"), create2("/m/p/d")],
+        vec![
+            create2("/m/p"),
+            create("/m/p/c"),
+            set_data("/m/p", "x"),
+            set_data("/m/p", "yy"),
+            create2("/m/p/d"),
+        ],
         vec![delete("/m/p/c"), delete("/m/p/d"), delete("/m/p")],
         vec![delete("/m/a"), delete("/m/c")],
         vec![create("/m/n"), delete("/m/n"), create("/m/n"), delete("/m/n").version(0), create2("/m/n")],
-        vec![create("/m/v"), set("/m/v", "1").version(0), set("/m/v", "2").version(1), check("/m/v", 2)],
+        vec![
+            create("/m/v"),
+            set_data("/m/v", "1").version(0),
+            set_data("/m/v", "2").version(1),
+            check("/m/v", 2),
+        ],
         vec![ephemeral("/m/e"), create("/m/e/c")],
-        vec![ephemeral("/m/e"), create2("/m/f").flags(3), set("/m/e", "x")],
+        vec![ephemeral("/m/e"), create2("/m/f").flags(3), set_data("/m/e", "x")],
         vec![delete("/m/e"), ephemeral("/m/e"), delete("/m/e")],
-        vec![create("/m/l").acl(anyone(Perms::READ)), set("/m/l", "x")],
+        vec![create("/m/l").acl(anyone(Perms::READ)), set_data("/m/l", "x")],
         vec![create("/m/l").acl(anyone(Perms::READ)), create("/m/l/x")],
         vec![create("/m/l").acl(anyone(Perms::WRITE)), check("/m/l", 0)],
         vec![create("/m/l").acl(anyone(Perms::NONE)), delete("/m/l")],
@@ -45,12 +56,12 @@ pub fn parts(duo: &mut Duo) {
         vec![create("/m/l").acl(only(Perms::ALL, "nobody", "x")), create("x")],
         vec![create("/m/l").acl(only(Perms::ALL, "auth", ""))],
         vec![delete("/m")],
-        vec![set("/", "x"), set("/zookeeper", "y"), check("/zookeeper/config", 0)],
-        vec![set("/zookeeper/config", "x")],
+        vec![set_data("/", "x"), set_data("/zookeeper", "y"), check("/zookeeper/config", 0)],
+        vec![set_data("/zookeeper/config", "x")],
         vec![delete("/zookeeper/config")],
         vec![create("/")],
     ] {
-        all(duo, a, [multi(parts), list2("/m"), exists("/m"), exists("/")]);
+        all(duo, a, [multi(parts), get_children2("/m"), exists("/m"), exists("/")]);
     }
     clear(duo, a, &["/m/n", "/m/v"]);
 }
@@ -59,7 +70,7 @@ pub fn parts(duo: &mut Duo) {
 pub fn each_part(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     all(duo, a, [create("/m"), create("/m/x"), add_watch("/m", 0), add_watch("/m", 1)]);
-    all(duo, b, [add_watch("/m", 1), list("/m").watched(), get("/m").watched()]);
+    all(duo, b, [add_watch("/m", 1), get_children("/m").watch(), get_data("/m").watch()]);
     for path in ["/m", "/m/x", "/m/y", "/m/y/z", "/m/x/z", "m", "/m/", "/m/\u{1}"] {
         for part in [
             create(path),
@@ -67,18 +78,18 @@ pub fn each_part(duo: &mut Duo) {
             create(path).flags(2),
             create2(path).flags(3),
             container(path),
-            set(path, "x"),
-            set(path, "x").version(1),
+            set_data(path, "x"),
+            set_data(path, "x").version(1),
             delete(path),
             delete(path).version(1),
             check(path, -1),
             check(path, 1),
         ] {
             duo.ask(a, multi([part.clone()]));
-            duo.ask(a, multi([set("/m", "first"), part.clone(), set("/m", "last")]));
+            duo.ask(a, multi([set_data("/m", "first"), part.clone(), set_data("/m", "last")]));
             duo.ask(a, multi([create("/m/y"), part.clone(), delete("/m/y")]));
             duo.ask(a, multi([delete("/m/x"), part, create("/m/x")]));
-            all(duo, a, [list2("/m"), create("/m/x"), exists("/m/x"), exists("/m/y")]);
+            all(duo, a, [get_children2("/m"), create("/m/x"), exists("/m/x"), exists("/m/y")]);
         }
     }
 }
@@ -98,7 +109,7 @@ pub fn flags(duo: &mut Duo) {
             all(duo, a, [multi([create("/f"), part.clone()]), multi([delete("/none"), part]), delete("/f")]);
         }
     }
-    duo.ask(a, list2("/"));
+    duo.ask(a, get_children2("/"));
 }
 
 pub fn by_hand(duo: &mut Duo) {
@@ -198,19 +209,19 @@ pub fn reads(duo: &mut Duo) {
     duo.raw("null data", a, OpCode::SetData, Body::new().text("/r/a").null().int(-1));
     for parts in [
         vec![],
-        vec![get("/r"), list("/r"), get("/r/a")],
-        vec![get("/none"), get("/r"), list("/none"), list("/r/a")],
-        vec![get("/z"), list("/z"), get("/")],
-        vec![get("/r").watched(), list("/r").watched()],
-        vec![get(""), list(""), get("x"), list("/r/"), get("\0")],
+        vec![get_data("/r"), get_children("/r"), get_data("/r/a")],
+        vec![get_data("/none"), get_data("/r"), get_children("/none"), get_children("/r/a")],
+        vec![get_data("/z"), get_children("/z"), get_data("/")],
+        vec![get_data("/r").watch(), get_children("/r").watch()],
+        vec![get_data(""), get_children(""), get_data("x"), get_children("/r/"), get_data("\0")],
         vec![create("/x")],
-        vec![get("/r"), create("/x")],
+        vec![get_data("/r"), create("/x")],
         vec![check("/r", 0)],
         vec![delete("/r"), delete("/r/a")],
     ] {
         duo.ask(a, multi_read(parts.clone()));
         duo.ask(a, multi(parts));
     }
-    all(duo, a, [set("/r", "y"), create("/r/c"), check_watches("/r", 3), list("/")]);
+    all(duo, a, [set_data("/r", "y"), create("/r/c"), check_watches("/r", 3), get_children("/")]);
     clear(duo, a, &["/r/a", "/r/b", "/r/c", "/r", "/z", "/x"]);
 }

@@ -1,11 +1,11 @@
 use bytes::BytesMut;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Request, SessionId, Zxid};
+use zoolet_test_support::*;
 
 use super::all;
 
 use crate::frames::duo::{Duo, framed, new_session};
-use crate::frames::requests::*;
 
 pub fn handshakes(duo: &mut Duo) {
     for timeout in [1, -5, 0, 3_999, 4_000, 10_000, 40_000, 40_001, 1_000_000_000, i32::MIN, i32::MAX] {
@@ -62,9 +62,9 @@ pub fn handshakes(duo: &mut Duo) {
 
 pub fn moves(duo: &mut Duo) {
     let a = duo.connect();
-    all(duo, a, [ephemeral("/e"), exists("/x").watched(), add_auth("digest", "bob:pw")]);
+    all(duo, a, [ephemeral("/e"), exists("/x").watch(), auth("digest", "bob:pw")]);
     let mut b = duo.resume(a, |_| {});
-    all(duo, b, [exists("/e"), ephemerals(None), Request::WhoAmI, create("/x"), delete("/x")]);
+    all(duo, b, [exists("/e"), get_ephemerals(None), Request::WhoAmI, create("/x"), delete("/x")]);
     for timeout in [1, 20_000, 1_000_000, -1] {
         b = duo.resume(a, |request| request.timeout = timeout);
         duo.ask(b, exists("/"));
@@ -99,11 +99,11 @@ pub fn ends(duo: &mut Duo) {
     all(
         duo,
         watcher,
-        [exists("/p/q/e").watched(), list("/p/q").watched(), add_watch("/p", 1), add_watch("/p/q", 0)],
+        [exists("/p/q/e").watch(), get_children("/p/q").watch(), add_watch("/p", 1), add_watch("/p/q", 0)],
     );
-    all(duo, a, [exists("/p/q/e").watched(), list("/p/q").watched()]);
+    all(duo, a, [exists("/p/q/e").watch(), get_children("/p/q").watch()]);
     duo.ask(a, Request::CloseSession);
-    all(duo, watcher, [exists("/p/q"), list2("/p"), exists("/p/q/e")]);
+    all(duo, watcher, [exists("/p/q"), get_children2("/p"), exists("/p/q/e")]);
     let late = duo.resume(a, |_| {});
     assert!(!duo.is_ready(late));
     // createSession from a client: the server says hello again.

@@ -1,22 +1,22 @@
 use zoolet_proto::{Acl, Perms, Request};
+use zoolet_test_support::*;
 
 use super::{all, clear};
 
 use crate::frames::duo::Duo;
-use crate::frames::requests::*;
 
 /// Everything that can happen to `/w` and its child.
 fn changes() -> Vec<Request> {
     vec![
         create("/w"),
-        set("/w", "1"),
+        set_data("/w", "1"),
         set_acl("/w", Acl::open()),
         create("/w/c"),
-        set("/w/c", "1"),
+        set_data("/w/c", "1"),
         create("/w/c/d"),
         delete("/w/c/d"),
         delete("/w/c"),
-        multi([check("/w", -1), set("/w", "2"), set("/w", "3")]),
+        multi([check("/w", -1), set_data("/w", "2"), set_data("/w", "3")]),
         multi([create("/w/m"), delete("/w/m")]),
         multi([create("/w/m"), delete("/none")]),
         delete("/w"),
@@ -27,8 +27,13 @@ fn changes() -> Vec<Request> {
 
 pub fn one_shot(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
-    let watches = [exists("/w").watched(), get("/w").watched(), list("/w").watched(), list2("/w").watched()];
-    let parents = [list("/").watched(), exists("/").watched(), exists("/w/c").watched()];
+    let watches = [
+        exists("/w").watch(),
+        get_data("/w").watch(),
+        get_children("/w").watch(),
+        get_children2("/w").watch(),
+    ];
+    let parents = [get_children("/").watch(), exists("/").watch(), exists("/w/c").watch()];
     for watch in watches.iter().chain(&parents) {
         // Set once, before it all; then again before each change.
         duo.ask(a, watch.clone());
@@ -74,15 +79,15 @@ pub fn persistent(duo: &mut Duo) {
             duo.ask(a, add_watch(path, mode));
         }
         duo.ask(c, add_watch(path, 1));
-        duo.ask(a, exists(path).watched());
-        duo.ask(a, list(path).watched());
+        duo.ask(a, exists(path).watch());
+        duo.ask(a, get_children(path).watch());
     }
     all(duo, b, changes());
     all(duo, c, changes());
     all(duo, a, changes());
     // Ephemerals that go with their session, seen by it and by others.
     all(duo, b, [create("/w"), ephemeral("/w/e")]);
-    all(duo, b, [get("/w/e").watched(), list("/w").watched(), list("/w/e").watched()]);
+    all(duo, b, [get_data("/w/e").watch(), get_children("/w").watch(), get_children("/w/e").watch()]);
     duo.ask(b, Request::CloseSession);
     all(duo, a, [exists("/w"), delete("/w")]);
 }
@@ -91,33 +96,33 @@ pub fn filtered(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     let blind = || anyone(Perms(31 & !1));
     for watches in [
-        vec![get("/w").watched(), list("/w").watched()],
+        vec![get_data("/w").watch(), get_children("/w").watch()],
         vec![add_watch("/w", 0)],
         vec![add_watch("/w", 1)],
-        vec![add_watch("/", 1), list("/").watched()],
-        vec![add_watch("/w", 0), add_watch("/w", 1), get("/w").watched()],
+        vec![add_watch("/", 1), get_children("/").watch()],
+        vec![add_watch("/w", 0), add_watch("/w", 1), get_data("/w").watch()],
     ] {
         duo.ask(b, create("/w"));
         all(duo, a, watches.clone());
-        all(duo, b, [set_acl("/w", blind()), set("/w", "x"), create("/w/c"), set("/w/c", "y")]);
-        all(duo, b, [set_acl("/w", Acl::open()), set("/w", "z"), set_acl("/w/c", blind())]);
+        all(duo, b, [set_acl("/w", blind()), set_data("/w", "x"), create("/w/c"), set_data("/w/c", "y")]);
+        all(duo, b, [set_acl("/w", Acl::open()), set_data("/w", "z"), set_acl("/w/c", blind())]);
         all(duo, a, watches.clone());
-        all(duo, b, [set("/w/c", "z"), delete("/w/c"), create("/w/s").acl(blind()), delete("/w/s")]);
+        all(duo, b, [set_data("/w/c", "z"), delete("/w/c"), create("/w/s").acl(blind()), delete("/w/s")]);
         all(duo, b, [set_acl("/w", blind()), delete("/w")]);
         duo.ask(a, remove_watches("/w", 3));
         duo.ask(a, remove_watches("/", 3));
     }
     // A watch that is used up though its event is filtered.
-    all(duo, a, [exists("/w").watched()]);
-    all(duo, b, [create("/w").acl(blind()), set("/w", "x")]);
+    all(duo, a, [exists("/w").watch()]);
+    all(duo, b, [create("/w").acl(blind()), set_data("/w", "x")]);
     all(duo, a, [check_watches("/w", 2)]);
     duo.ask(b, delete("/w"));
     // Identities of the moment.
-    all(duo, b, [add_auth("digest", "bob:pw")]);
+    all(duo, b, [auth("digest", "bob:pw")]);
     for path in ["/w", "/w/c"] {
-        duo.ask(a, exists(path).watched());
+        duo.ask(a, exists(path).watch());
         duo.ask(b, create(path).acl(only(Perms::ALL, "auth", "")));
-        duo.ask(a, add_auth("digest", "bob:pw"));
+        duo.ask(a, auth("digest", "bob:pw"));
     }
     clear(duo, b, &["/w/c", "/w"]);
 }
@@ -127,7 +132,14 @@ pub fn reconcile(duo: &mut Duo) {
     all(
         duo,
         b,
-        [create("/w"), create("/w/c"), create("/q"), set("/w", "x"), create("/w/d"), set("/w/c", "x")],
+        [
+            create("/w"),
+            create("/w/c"),
+            create("/q"),
+            set_data("/w", "x"),
+            create("/w/d"),
+            set_data("/w/c", "x"),
+        ],
     );
     duo.ask(b, create("/z").acl(anyone(Perms::NONE)));
     let paths = ["/w", "/w/c", "/w/d", "/q", "/z", "/gone", "/", "", "x", "/w/"];
@@ -161,12 +173,19 @@ pub fn reconcile(duo: &mut Duo) {
     all(
         duo,
         b,
-        [set("/w", "y"), create("/gone"), create("/w/e"), create("/q/x"), create("/p"), create("/r")],
+        [set_data("/w", "y"), create("/gone"), create("/w/e"), create("/q/x"), create("/p"), create("/r")],
     );
     all(
         duo,
         b,
-        [set("/p", "x"), create("/r/x"), set("/r/x", "y"), delete("/r/x"), create("/p/x"), delete("/p/x")],
+        [
+            set_data("/p", "x"),
+            create("/r/x"),
+            set_data("/r/x", "y"),
+            delete("/r/x"),
+            create("/p/x"),
+            delete("/p/x"),
+        ],
     );
     clear(duo, b, &["/r", "/p", "/q/x", "/q", "/gone", "/w/e", "/w/d", "/w/c", "/w", "/z"]);
 }
@@ -175,9 +194,9 @@ pub fn removal(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     duo.ask(b, create("/w"));
     let watches = [
-        get("/w").watched(),
-        exists("/w").watched(),
-        list("/w").watched(),
+        get_data("/w").watch(),
+        exists("/w").watch(),
+        get_children("/w").watch(),
         add_watch("/w", 0),
         add_watch("/w", 1),
     ];
@@ -191,9 +210,9 @@ pub fn removal(duo: &mut Duo) {
         all(duo, a, watches.clone());
         duo.ask(a, remove_watches("/w", kind));
         all(duo, a, (1..=5).map(|kind| check_watches("/w", kind)));
-        all(duo, b, [set("/w", "x"), create("/w/c"), delete("/w/c")]);
+        all(duo, b, [set_data("/w", "x"), create("/w/c"), delete("/w/c")]);
         duo.ask(a, remove_watches("/w", 3));
-        all(duo, b, [set("/w", "x"), create("/w/c"), delete("/w/c")]);
+        all(duo, b, [set_data("/w", "x"), create("/w/c"), delete("/w/c")]);
     }
     all(
         duo,
@@ -210,11 +229,11 @@ pub fn odd(duo: &mut Duo) {
         duo.ask(a, add_watch("/w", mode));
     }
     // Watches of a connection that is left and of a session that moves.
-    all(duo, a, [exists("/w").watched(), add_watch("/w", 0), add_watch("/", 1)]);
+    all(duo, a, [exists("/w").watch(), add_watch("/w", 0), add_watch("/", 1)]);
     let again = duo.resume(a, |_| {});
     all(duo, again, [check_watches("/w", 3)]);
     all(duo, b, [create("/w"), delete("/w")]);
-    duo.ask(again, exists("/w").watched());
+    duo.ask(again, exists("/w").watch());
     duo.cut(again);
     all(duo, b, [create("/w"), delete("/w")]);
 }

@@ -1,9 +1,9 @@
 use zoolet_proto::{Acl, OpCode, Perms};
+use zoolet_test_support::*;
 
 use super::{NULLS, ODD_PATHS, all, clear};
 
 use crate::frames::duo::Duo;
-use crate::frames::requests::*;
 
 pub fn creates(duo: &mut Duo) {
     let a = duo.connect();
@@ -16,7 +16,7 @@ pub fn creates(duo: &mut Duo) {
                 create2("/g-").flags(flags).data("some"),
                 container("/h-").flags(flags),
                 create("/f-").flags(flags),
-                list2("/"),
+                get_children2("/"),
                 create("/f-/child"),
                 create("/g-/child"),
                 create("/h-/child"),
@@ -39,8 +39,8 @@ pub fn odd_creates(duo: &mut Duo) {
     let a = duo.connect();
     for path in ODD_PATHS {
         all(duo, a, [create(path), create2(path), container(path)]);
-        all(duo, a, [exists(path), set(path, "x"), set_acl(path, Acl::open()), delete(path)]);
-        all(duo, a, [multi([create(path), set(path, "x"), delete(path)]), list2("/")]);
+        all(duo, a, [exists(path), set_data(path, "x"), set_acl(path, Acl::open()), delete(path)]);
+        all(duo, a, [multi([create(path), set_data(path, "x"), delete(path)]), get_children2("/")]);
         duo.ask(a, multi([delete(path)]));
         duo.ask(a, multi([sequential(path), check("/none", 0)]));
     }
@@ -49,8 +49,8 @@ pub fn odd_creates(duo: &mut Duo) {
         ["/", "/a/", "/a/s-", "//", "/a//", "/a/\u{1}", "/a/.", "/a/..", "", "x", "/none/", "/zookeeper/"]
     {
         duo.ask(a, multi([sequential(path)]));
-        duo.ask(a, list2("/a"));
-        all(duo, a, [sequential(path), list2("/a"), list2("/")]);
+        duo.ask(a, get_children2("/a"));
+        all(duo, a, [sequential(path), get_children2("/a"), get_children2("/")]);
     }
 }
 
@@ -86,11 +86,11 @@ pub fn combined_faults(duo: &mut Duo) {
         ["/n", "/n/child", "/locked", "/locked/in", "/locked/none", "/e", "/none", "/none/x", "/\u{1}"]
     {
         for version in [7, -2, i32::MIN, i32::MAX] {
-            all(duo, a, [set(path, "x").version(version), delete(path).version(version)]);
-            all(duo, a, [multi([check(path, version)]), multi([set(path, "x").version(version)])]);
+            all(duo, a, [set_data(path, "x").version(version), delete(path).version(version)]);
+            all(duo, a, [multi([check(path, version)]), multi([set_data(path, "x").version(version)])]);
             duo.ask(a, multi([delete(path).version(version)]));
         }
-        all(duo, a, [delete(path), exists(path), get(path), list2(path), get_acl(path)]);
+        all(duo, a, [delete(path), exists(path), get_data(path), get_children2(path), get_acl(path)]);
     }
 }
 
@@ -98,9 +98,13 @@ pub fn sequences(duo: &mut Duo) {
     let a = duo.connect();
     all(duo, a, [create("/p"), create("/p/a"), create("/p/b"), delete("/p/a"), sequential("/p/s-")]);
     all(duo, a, [create("/p/b"), create("/p/x-").flags(3), sequential("/p/"), container("/p/c-").flags(2)]);
-    all(duo, a, [container("/p/c-").flags(3), create("/p/s-0000000008"), sequential("/p/w-"), list2("/p")]);
+    all(
+        duo,
+        a,
+        [container("/p/c-").flags(3), create("/p/s-0000000008"), sequential("/p/w-"), get_children2("/p")],
+    );
     all(duo, a, [create("/q"), create("/q/s-0000000001"), sequential("/q/s-"), sequential("/q/s-")]);
-    all(duo, a, [create("/q/other"), sequential("/q/s-"), exists("/q"), list2("/q")]);
+    all(duo, a, [create("/q/other"), sequential("/q/s-"), exists("/q"), get_children2("/q")]);
     all(
         duo,
         a,
@@ -110,8 +114,8 @@ pub fn sequences(duo: &mut Duo) {
             sequential("/q/m-"),
             multi([create("/new"), sequential("/new/a"), sequential("/new/a"), sequential("/new/")]),
             multi([sequential("/new/a"), delete("/new/a0000000003"), sequential("/new/a")]),
-            list2("/q"),
-            list2("/new"),
+            get_children2("/q"),
+            get_children2("/new"),
             create2("/new/b").flags(2),
             create2("/new/b").flags(3),
         ],
@@ -125,9 +129,13 @@ pub fn versions(duo: &mut Duo) {
         all(
             duo,
             a,
-            [set("/v", "data").version(version), set_acl("/v", Acl::open()).version(version), exists("/v")],
+            [
+                set_data("/v", "data").version(version),
+                set_acl("/v", Acl::open()).version(version),
+                exists("/v"),
+            ],
         );
-        all(duo, a, [multi([check("/v", version), set("/v", "x").version(version)]), get("/v")]);
+        all(duo, a, [multi([check("/v", version), set_data("/v", "x").version(version)]), get_data("/v")]);
     }
     all(
         duo,
@@ -154,9 +162,9 @@ pub fn nulls(duo: &mut Duo) {
     let create = |path: &str| Body::new().text(path).null().open_acl().int(0);
     duo.raw("null data", a, OpCode::Create, create("/null"));
     duo.raw("null data", a, OpCode::Create2, create("/null2"));
-    all(duo, a, [get("/null"), get("/null2"), set("/null", ""), get("/null")]);
+    all(duo, a, [get_data("/null"), get_data("/null2"), set_data("/null", ""), get_data("/null")]);
     duo.raw("null data", a, OpCode::SetData, Body::new().text("/null").null().int(-1));
-    duo.ask(a, get("/null"));
+    duo.ask(a, get_data("/null"));
     for op in [OpCode::Create, OpCode::Create2, OpCode::CreateContainer] {
         duo.raw("null path", a, op, Body::new().null().bytes(b"").open_acl().int(0));
         for flags in [5, 9] {
@@ -225,6 +233,6 @@ pub fn characters(duo: &mut Duo) {
     let a = duo.connect();
     let characters: Vec<char> = ('\u{1}'..='\u{ffff}').collect();
     for some in characters.chunks(512) {
-        duo.pipeline(a, some.iter().map(|c| set(&format!("/none{c}"), "")).collect());
+        duo.pipeline(a, some.iter().map(|c| set_data(&format!("/none{c}"), "")).collect());
     }
 }

@@ -4,18 +4,17 @@
 
 pub mod machine;
 pub mod random;
-pub mod requests;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult};
-use zoolet_proto::{Acl, ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
+use bytes::BytesMut;
+use zoolet_proto::records::{ConnectRequest, ConnectResponse};
+use zoolet_proto::{ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Ensemble, Input, Message, Millis, Txn};
 
 pub use machine::Machine;
-pub use requests::*;
+pub use zoolet_test_support::*;
 
 /// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to reckon.
 pub const START: i64 = 1_700_000_000_000;
@@ -50,14 +49,6 @@ pub struct Event {
     pub zxid: i64,
     /// What happened where: `created /a`, `deleted /a`, `data /a`, `children /a`.
     pub text: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    pub xid: Xid,
-    pub zxid: i64,
-    pub error: Option<ErrorCode>,
-    pub reply: Reply,
 }
 
 impl World {
@@ -109,6 +100,7 @@ fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
 
 impl<M: Machine> World<M> {
     fn around(core: M) -> Self {
+        limit();
         let (told, wire) = (BTreeMap::new(), BTreeMap::new());
         Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, told, wire, txns: Vec::new() }
     }
@@ -314,71 +306,6 @@ pub fn encode(message: &Message, out: &mut BytesMut) {
     }
 }
 
-impl Answer {
-    pub fn stat(&self) -> Stat {
-        match &self.reply {
-            Reply::Stat(stat)
-            | Reply::Created2(_, stat)
-            | Reply::Data(_, stat)
-            | Reply::Acl(_, stat)
-            | Reply::Children2(_, stat) => *stat,
-            other => panic!("no stat in {other:?}"),
-        }
-    }
-
-    pub fn path(&self) -> &str {
-        match &self.reply {
-            Reply::Created(path) | Reply::Created2(path, _) => path,
-            other => panic!("no path in {other:?}"),
-        }
-    }
-
-    pub fn data(&self) -> Option<Bytes> {
-        match &self.reply {
-            Reply::Data(data, _) => data.clone(),
-            other => panic!("no data in {other:?}"),
-        }
-    }
-
-    pub fn names(&self) -> Vec<String> {
-        match &self.reply {
-            Reply::Children(names) | Reply::Children2(names, _) => names.iter().collect(),
-            Reply::Ephemerals(paths) => paths.clone(),
-            other => panic!("no names in {other:?}"),
-        }
-    }
-
-    pub fn acl(&self) -> Vec<Acl> {
-        match &self.reply {
-            Reply::Acl(acl, _) => acl.clone(),
-            other => panic!("no ACL in {other:?}"),
-        }
-    }
-
-    pub fn count(&self) -> i32 {
-        match &self.reply {
-            Reply::Count(count) => *count,
-            other => panic!("no count in {other:?}"),
-        }
-    }
-
-    pub fn results(&self) -> &[OpResult] {
-        match &self.reply {
-            Reply::Multi(results) => results,
-            other => panic!("no results in {other:?}"),
-        }
-    }
-
-    /// The error code of each operation of a failed multi; 0 for those before the failure.
-    pub fn codes(&self) -> Vec<i32> {
-        let code = |result: &OpResult| match result {
-            OpResult::Error(code) => code.map_or(0, ErrorCode::code),
-            other => panic!("{other:?} in a failed multi"),
-        };
-        self.results().iter().map(code).collect()
-    }
-}
-
 impl From<Message> for Told {
     fn from(message: Message) -> Self {
         match message {
@@ -426,14 +353,4 @@ pub fn new_session() -> ConnectRequest {
         password: None,
         read_only: Some(false),
     }
-}
-
-/// The password a server gives a session, reckoned apart from the code under test (`java.util.Random`).
-pub fn password_of(session: SessionId) -> Bytes {
-    let mut seed = (session.0 ^ 0xB341_5C00 ^ 0x5_DEEC_E66D) & ((1 << 48) - 1);
-    let mut next = || {
-        seed = seed.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & ((1 << 48) - 1);
-        ((seed >> 16) as i32).to_le_bytes()
-    };
-    [next(), next(), next(), next()].concat().into()
 }

@@ -3,8 +3,8 @@
 
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Ensemble, Tree};
+use zoolet_test_support::*;
 
-use super::requests::*;
 use super::{Machine, Told, World};
 
 pub type Step = [u8; 8];
@@ -250,31 +250,33 @@ pub fn request([_, _, op, path, number, data, other, seed]: Step) -> Request {
     let elsewhere = PATHS[usize::from(other) % PATHS.len()];
     let data = DATA[usize::from(data) % DATA.len()];
     let version = i32::from(number % 5) - 1;
-    let watched = |request: Request| if other % 2 == 0 { request.watched() } else { request };
+    let watched = |request: Request| if other % 2 == 0 { request.watch() } else { request };
     match op % 32 {
         0..=3 => create(path).flags(i32::from(number % 5)).acl(acl(other)).data(data),
         4 => create2(path).flags(i32::from(number % 8) - 1).data(data),
         5 => container(path).flags(i32::from(number % 5)),
         6 => create_ttl(path, i32::from(number % 8), i64::from(other) * 500),
         7 | 8 => delete(path).version(version),
-        9 | 10 => set(path, data).version(version),
+        9 | 10 => set_data(path, data).version(version),
         11 => set_acl(path, acl(other)).version(version),
         12 => delete_container(path),
         13 => watched(exists(path)),
-        14 => watched(get(path)),
-        15 => watched(list(path)),
-        16 => watched(list2(path)),
+        14 => watched(get_data(path)),
+        15 => watched(get_children(path)),
+        16 => watched(get_children2(path)),
         17 => get_acl(path),
-        18 => count(path),
-        19 => ephemerals(Some(path)),
+        18 => get_all_children_number(path),
+        19 => get_ephemerals(Some(path)),
         20 => add_watch(path, i32::from(number % 3)),
         21 => check_watches(path, i32::from(number % 7)),
         22 => remove_watches(path, i32::from(number % 7)),
         23 => set_watches(i64::from(seed), &[path], &[elsewhere], &[path, elsewhere]),
         24 => set_persistent_watches(i64::from(seed), &[path], &[elsewhere]),
-        25 => add_auth(if seed % 8 == 0 { "world" } else { "digest" }, "bob:pw"),
+        25 => auth(if seed % 8 == 0 { "world" } else { "digest" }, "bob:pw"),
         26 => sync(path),
-        27 => multi_read((0..number % 4).map(|n| if n % 2 == 0 { get(path) } else { list(elsewhere) })),
+        27 => multi_read(
+            (0..number % 4).map(|n| if n % 2 == 0 { get_data(path) } else { get_children(elsewhere) }),
+        ),
         28 if seed % 4 == 0 => Request::CloseSession,
         28 => Request::WhoAmI,
         _ => multi(parts([op, path.len() as u8, number, other, seed])),
@@ -299,7 +301,7 @@ fn parts(seed: [u8; 5]) -> Vec<Request> {
                 0..=2 => create(path).flags(draw(5) as i32).data(DATA[draw(3)]),
                 3 => create2(path).flags(draw(4) as i32),
                 4 => delete(path).version(version),
-                5 => set(path, DATA[draw(3)]).version(version),
+                5 => set_data(path, DATA[draw(3)]).version(version),
                 6 => check(path, version),
                 _ => container(path),
             }

@@ -1,4 +1,4 @@
-//! The handshake, as clients vary it.
+//! The handshake, as clients vary it, and the password of a session.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{SessionId, Zxid};
 
-/// A connect request that is being written.
+/// A connect request that a test builds.
 #[derive(Clone)]
-pub struct Hello(ConnectRequest);
+pub struct Hello(pub ConnectRequest);
 
 impl Hello {
     /// What a modern client asks for: a new session.
@@ -16,14 +16,14 @@ impl Hello {
         Self(ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: Zxid(0),
-            timeout: super::TIMEOUT.as_millis() as i32,
+            timeout: crate::TIMEOUT.as_millis() as i32,
             session: SessionId(0),
             password: Some(Bytes::from_static(&[0; 16])),
             read_only: Some(false),
         })
     }
 
-    /// Takes up a session again.
+    /// Resumes a session.
     pub fn again(session: &ConnectResponse) -> Self {
         Self::new().session(session.session).password(&session.password)
     }
@@ -58,13 +58,13 @@ impl Hello {
         self
     }
 
-    /// Whether a server that is cut off from its ensemble will do.
+    /// Whether a read-only server is accepted.
     pub fn read_only(mut self, allowed: bool) -> Self {
         self.0.read_only = Some(allowed);
         self
     }
 
-    /// As go-zookeeper and very old clients say it: the last byte left out.
+    /// As go-zookeeper and very old clients send it: without the last byte.
     pub fn without_read_only_byte(mut self) -> Self {
         self.0.read_only = None;
         self
@@ -75,7 +75,7 @@ impl Hello {
         self
     }
 
-    /// As it stands on the wire.
+    /// As encoded.
     pub fn bytes(&self) -> BytesMut {
         let mut bytes = BytesMut::new();
         self.0.encode_frame(&mut bytes);
@@ -87,4 +87,14 @@ impl Default for Hello {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The password that a server derives from the id of a session, computed independently (`java.util.Random`).
+pub fn password_of(session: SessionId) -> Bytes {
+    let mut seed = (session.0 ^ 0xB341_5C00 ^ 0x5_DEEC_E66D) & ((1 << 48) - 1);
+    let mut next = || {
+        seed = seed.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & ((1 << 48) - 1);
+        ((seed >> 16) as i32).to_le_bytes()
+    };
+    [next(), next(), next(), next()].concat().into()
 }

@@ -1,12 +1,26 @@
-//! Short ways to write requests: `create("/a").flags(2).data("x")`.
+//! Short ways to write requests: `get_data("/a").watch().xid(1)`.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{
     self, AddWatch, AuthPacket, CheckVersion, CheckWatches, Create, CreateTtl, Delete, DeleteContainer,
     Exists, GetAllChildrenNumber, GetChildren, GetData, GetEphemerals, Op, RemoveWatches, SetAcl, SetData,
     SetWatches, SetWatches2,
 };
 use zoolet_proto::{Acl, Perms, Request, Xid, Zxid};
+
+/// A request, and its xid if a test chooses it.
+#[derive(Clone)]
+pub struct Outgoing {
+    pub xid: Option<Xid>,
+    pub request: Request,
+}
+
+impl From<Request> for Outgoing {
+    fn from(request: Request) -> Self {
+        let xid = matches!(request, Request::Ping).then_some(Xid::PING);
+        Self { xid, request }
+    }
+}
 
 fn create_record(path: &str) -> Create {
     Create { path: path.into(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 }
@@ -30,14 +44,14 @@ pub fn create_ttl(path: &str, flags: i32, ttl: i64) -> Request {
 }
 
 pub fn ephemeral(path: &str) -> Request {
-    create(path).flags(1)
+    create(path).ephemeral()
 }
 
 pub fn sequential(path: &str) -> Request {
-    create(path).flags(2)
+    create(path).sequential()
 }
 
-/// Whatever version it has; see [`Shape::version`].
+/// Of any version; see [`RequestExt::version`].
 pub fn delete(path: &str) -> Request {
     Request::Delete(Delete { path: path.into(), version: -1 })
 }
@@ -50,21 +64,21 @@ pub fn exists(path: &str) -> Request {
     Request::Exists(Exists { path: path.into(), watch: false })
 }
 
-pub fn get(path: &str) -> Request {
+pub fn get_data(path: &str) -> Request {
     Request::GetData(GetData { path: path.into(), watch: false })
 }
 
-/// Whatever version it has; see [`Shape::version`].
-pub fn set(path: &str, data: &str) -> Request {
-    let data = Some(Bytes::copy_from_slice(data.as_bytes()));
+/// Of any version; see [`RequestExt::version`].
+pub fn set_data(path: &str, data: impl AsRef<[u8]>) -> Request {
+    let data = Some(Bytes::copy_from_slice(data.as_ref()));
     Request::SetData(SetData { path: path.into(), data, version: -1 })
 }
 
-pub fn list(path: &str) -> Request {
+pub fn get_children(path: &str) -> Request {
     Request::GetChildren(GetChildren { path: path.into(), watch: false })
 }
 
-pub fn list2(path: &str) -> Request {
+pub fn get_children2(path: &str) -> Request {
     Request::GetChildren2(GetChildren { path: path.into(), watch: false })
 }
 
@@ -72,16 +86,16 @@ pub fn get_acl(path: &str) -> Request {
     Request::GetAcl(records::GetAcl { path: path.into() })
 }
 
-/// Whatever aversion it has; see [`Shape::version`].
+/// Of any aversion; see [`RequestExt::version`].
 pub fn set_acl(path: &str, acl: Vec<Acl>) -> Request {
     Request::SetAcl(SetAcl { path: path.into(), acl: Some(acl), version: -1 })
 }
 
-pub fn count(path: &str) -> Request {
+pub fn get_all_children_number(path: &str) -> Request {
     Request::GetAllChildrenNumber(GetAllChildrenNumber { path: path.into() })
 }
 
-pub fn ephemerals(prefix: Option<&str>) -> Request {
+pub fn get_ephemerals(prefix: Option<&str>) -> Request {
     Request::GetEphemerals(GetEphemerals { prefix: prefix.map(Into::into) })
 }
 
@@ -134,9 +148,21 @@ pub fn set_persistent_watches(relative_zxid: i64, persistent: &[&str], recursive
     })
 }
 
-pub fn add_auth(scheme: &str, auth: &str) -> Request {
-    let auth = Some(Bytes::copy_from_slice(auth.as_bytes()));
+pub fn auth(scheme: &str, credentials: &str) -> Request {
+    let auth = Some(Bytes::copy_from_slice(credentials.as_bytes()));
     Request::Auth(AuthPacket { kind: 0, scheme: Some(scheme.into()), auth })
+}
+
+pub fn ping() -> Request {
+    Request::Ping
+}
+
+pub fn who_am_i() -> Request {
+    Request::WhoAmI
+}
+
+pub fn close_session() -> Request {
+    Request::CloseSession
 }
 
 /// An ACL of one entry for everybody.
@@ -168,49 +194,74 @@ fn as_op(request: Request) -> Op {
     }
 }
 
-/// Changes one field of a request, whichever record it has.
-pub trait Shape {
-    fn watched(self) -> Request;
-    fn flags(self, flags: i32) -> Request;
-    fn acl(self, acl: Vec<Acl>) -> Request;
-    fn data(self, data: &str) -> Request;
-    fn version(self, version: i32) -> Request;
+/// Changes one field of a request, whatever its record.
+pub trait RequestExt {
+    fn xid(self, xid: i32) -> Outgoing;
+    fn watch(self) -> Self;
+    fn flags(self, flags: i32) -> Self;
+    fn ephemeral(self) -> Self;
+    fn sequential(self) -> Self;
+    fn acl(self, acl: Vec<Acl>) -> Self;
+    fn data(self, data: impl AsRef<[u8]>) -> Self;
+    fn version(self, version: i32) -> Self;
+    /// Its record as encoded, without frame and header.
+    fn body(&self) -> Vec<u8>;
 }
 
-impl Shape for Request {
-    fn watched(mut self) -> Request {
+impl RequestExt for Request {
+    fn xid(self, xid: i32) -> Outgoing {
+        Outgoing { xid: Some(Xid(xid)), request: self }
+    }
+
+    fn watch(mut self) -> Self {
         match &mut self {
             Request::Exists(record) => record.watch = true,
             Request::GetData(record) => record.watch = true,
             Request::GetChildren(record) | Request::GetChildren2(record) => record.watch = true,
-            other => panic!("{other:?} leaves no watch"),
+            other => panic!("{other:?} sets no watch"),
         }
         self
     }
 
-    fn flags(mut self, flags: i32) -> Request {
+    fn flags(mut self, flags: i32) -> Self {
         create_of(&mut self).flags = flags;
         self
     }
 
-    fn acl(mut self, acl: Vec<Acl>) -> Request {
+    fn ephemeral(mut self) -> Self {
+        create_of(&mut self).flags |= 1;
+        self
+    }
+
+    fn sequential(mut self) -> Self {
+        create_of(&mut self).flags |= 2;
+        self
+    }
+
+    fn acl(mut self, acl: Vec<Acl>) -> Self {
         create_of(&mut self).acl = Some(acl);
         self
     }
 
-    fn data(mut self, data: &str) -> Request {
-        create_of(&mut self).data = Some(Bytes::copy_from_slice(data.as_bytes()));
+    fn data(mut self, data: impl AsRef<[u8]>) -> Self {
+        create_of(&mut self).data = Some(Bytes::copy_from_slice(data.as_ref()));
         self
     }
 
-    fn version(mut self, version: i32) -> Request {
+    fn version(mut self, version: i32) -> Self {
         match &mut self {
             Request::Delete(record) => record.version = version,
             Request::SetData(record) => record.version = version,
             Request::SetAcl(record) => record.version = version,
-            other => panic!("{other:?} expects no version"),
+            other => panic!("{other:?} has no version"),
         }
         self
+    }
+
+    fn body(&self) -> Vec<u8> {
+        let mut bytes = BytesMut::new();
+        self.encode_frame(Xid(0), &mut bytes);
+        bytes[12..].to_vec()
     }
 }
 
@@ -218,72 +269,5 @@ fn create_of(request: &mut Request) -> &mut Create {
     match request {
         Request::Create(record) | Request::Create2(record) | Request::CreateContainer(record) => record,
         other => panic!("{other:?} is no create"),
-    }
-}
-
-/// The body of a request, written field by field: for what the records of the protocol cannot say.
-#[derive(Default, Clone)]
-pub struct Body(BytesMut);
-
-impl Body {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn int(mut self, value: i32) -> Self {
-        self.0.put_i32(value);
-        self
-    }
-
-    pub fn long(mut self, value: i64) -> Self {
-        self.0.put_i64(value);
-        self
-    }
-
-    pub fn byte(mut self, value: u8) -> Self {
-        self.0.put_u8(value);
-        self
-    }
-
-    pub fn text(self, text: &str) -> Self {
-        self.bytes(text.as_bytes())
-    }
-
-    pub fn bytes(mut self, bytes: &[u8]) -> Self {
-        self.0.put_i32(bytes.len() as i32);
-        self.0.put_slice(bytes);
-        self
-    }
-
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-
-    pub fn append(mut self, other: &Self) -> Self {
-        self.0.put_slice(&other.0);
-        self
-    }
-
-    pub fn null(self) -> Self {
-        self.int(-1)
-    }
-
-    /// The vector of one entry that lets everybody do everything.
-    pub fn open_acl(self) -> Self {
-        self.int(1).int(31).text("world").text("anyone")
-    }
-
-    /// The header before a part of a multi.
-    pub fn part(self, op: i32) -> Self {
-        self.int(op).byte(0).int(-1)
-    }
-
-    /// The end of a multi.
-    pub fn end(self) -> Self {
-        self.int(-1).byte(1).int(-1)
-    }
-
-    pub fn frame(self, xid: Xid, op: i32) -> Vec<u8> {
-        [&xid.0.to_be_bytes(), &op.to_be_bytes(), &self.0[..]].concat()
     }
 }

@@ -1,4 +1,4 @@
-//! A client that speaks in frames, over any stream.
+//! A client that sends and receives frames, over any stream.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout};
 use zoolet_proto::records::{ConnectResponse, WatchedEvent};
 use zoolet_proto::{OpCode, Reply, ReplyHeader, Xid, frame, jute};
 
-use super::{Answer, Ask, Event, Expected, Frame, Hello, close_session, ping};
+use crate::{Answer, Event, Expected, Frame, Hello, Outgoing, close_session, ping, secs};
 
-/// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = super::secs(60);
+/// The limit of every wait.
+const LIMIT: Duration = secs(60);
 
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -37,7 +37,7 @@ struct Reader {
 }
 
 impl Wire {
-    /// A connection that has said nothing yet.
+    /// A connection before its handshake.
     pub fn over(stream: impl Stream + 'static) -> Self {
         let stream: Box<dyn Stream> = Box::new(stream);
         let (stream, writer) = split(stream);
@@ -64,9 +64,9 @@ impl Wire {
         self.welcome.clone()
     }
 
-    pub async fn send(&mut self, ask: impl Into<Ask>) -> Xid {
+    pub async fn send(&mut self, ask: impl Into<Outgoing>) -> Xid {
         let bytes = &mut BytesMut::new();
-        let xid = self.encode(ask.into(), bytes);
+        let xid = self.encode(ask, bytes);
         self.send_bytes(bytes).await;
         xid
     }
@@ -81,7 +81,7 @@ impl Wire {
             self.writer.write_all(bytes).await?;
             self.writer.flush().await
         };
-        timeout(PATIENCE, writing).await.expect("the server does not read")
+        timeout(LIMIT, writing).await.expect("the server does not read")
     }
 
     /// Sends a frame with any opcode and any body.
@@ -97,7 +97,8 @@ impl Wire {
     }
 
     /// The bytes of a request, whose answer is expected from now on.
-    pub fn encode(&mut self, ask: Ask, out: &mut BytesMut) -> Xid {
+    pub fn encode(&mut self, ask: impl Into<Outgoing>, out: &mut BytesMut) -> Xid {
+        let ask = ask.into();
         let xid = ask.xid.unwrap_or_else(|| {
             self.last_xid += 1;
             Xid(self.last_xid)
@@ -108,13 +109,13 @@ impl Wire {
     }
 
     /// Sends a request and waits for its answer, which must be the next frame.
-    pub async fn ask(&mut self, ask: impl Into<Ask>) -> Answer {
+    pub async fn ask(&mut self, ask: impl Into<Outgoing>) -> Answer {
         self.send(ask).await;
         self.next().await.answer()
     }
 
     /// Sends all at once and reads meanwhile, until the last of them is answered.
-    pub async fn pipeline(&mut self, asks: impl IntoIterator<Item = Ask>) -> Vec<Frame> {
+    pub async fn pipeline(&mut self, asks: impl IntoIterator<Item = impl Into<Outgoing>>) -> Vec<Frame> {
         let mut bytes = BytesMut::new();
         for ask in asks {
             self.encode(ask, &mut bytes);
@@ -157,7 +158,7 @@ impl Wire {
     pub async fn expect_closed(&mut self) {
         let start = Instant::now();
         self.expect_end().await;
-        assert!(start.elapsed() < super::secs(9), "it was closed only after {:?}", start.elapsed());
+        assert!(start.elapsed() < secs(9), "it was closed only after {:?}", start.elapsed());
     }
 
     /// The connection must end at some time, and not a byte come before that.
@@ -166,22 +167,22 @@ impl Wire {
         assert!(rest.is_empty(), "{} bytes before the end: {rest:02x?}", rest.len());
     }
 
-    /// Everything up to the end of the connection.
+    /// All bytes up to the end of the connection.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = std::mem::take(&mut self.reader.buffer).to_vec();
         let reading = async { while self.reader.more(&mut rest).await > 0 {} };
-        timeout(PATIENCE, reading).await.expect("the connection does not end");
+        timeout(LIMIT, reading).await.expect("the connection does not end");
         rest
     }
 
     /// Nothing may come for a second. Only for paused time.
     pub async fn expect_silence(&mut self) {
-        if let Ok(payload) = timeout(super::secs(1), self.reader.payload()).await {
+        if let Ok(payload) = timeout(secs(1), self.reader.payload()).await {
             panic!("expected silence, but got {payload:02x?}");
         }
     }
 
-    /// The connection must be alive, and nothing be on its way.
+    /// The connection must be alive, and nothing in flight to this end.
     pub async fn expect_nothing_more(&mut self) {
         let answer = self.ask(ping()).await;
         assert_eq!((answer.xid, answer.error), (Xid::PING, None));
@@ -279,7 +280,7 @@ impl Reader {
                 self.buffer.put_slice(&got);
             }
         };
-        timeout(PATIENCE, reading).await.expect("nothing comes")
+        timeout(LIMIT, reading).await.expect("nothing comes")
     }
 
     /// Reads some bytes more; 0 at the end, which may also be a reset.

@@ -1,40 +1,11 @@
-//! A server, and clients for it that speak in raw frames: a test is a script of what one side sends and the other
-//! must answer.
-
-#![allow(dead_code, unused_imports, unreachable_pub, reason = "each test file uses its part of this")]
-
-pub mod ask;
-pub mod dice;
-pub mod expect;
-pub mod hello;
-pub mod mishap;
-pub mod process;
-pub mod samples;
-pub mod wire;
+//! A server under test, and connections to it.
 
 use std::ops::Deref;
-use std::time::Duration;
 
 use tokio::net::TcpStream;
-use zoolet::server::{InProcessStream, Server, ServerBuilder};
+use zoolet_server::{InProcessStream, Server, ServerBuilder};
 
-pub use ask::*;
-pub use expect::*;
-pub use hello::*;
-pub use wire::*;
-pub use zoolet_proto::{ErrorCode, EventType, OpCode, Reply, Request, SessionId, Xid, Zxid};
-
-/// The tick of every server here, and the session timeout that [`Hello::new`] asks for.
-pub const TICK: Duration = secs(2);
-pub const TIMEOUT: Duration = secs(10);
-
-pub const fn secs(secs: u64) -> Duration {
-    Duration::from_secs(secs)
-}
-
-pub const fn millis(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
+use crate::*;
 
 /// A server under test.
 pub struct Zk {
@@ -53,6 +24,7 @@ impl Zk {
     }
 
     pub async fn with(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        limit();
         let settings = Server::builder().tick_time(TICK);
         Self { server: change(settings).start().await.expect("a server that starts") }
     }
@@ -71,7 +43,7 @@ impl Zk {
         Wire::open(self.tcp().await, Hello::new()).await
     }
 
-    /// A connection in this process that has said nothing yet.
+    /// A connection in this process, before its handshake.
     pub fn stream(&self) -> InProcessStream {
         self.in_process()().into_inner().expect("a server that takes connections")
     }
@@ -80,7 +52,7 @@ impl Zk {
         Wire::over(self.stream())
     }
 
-    /// A TCP connection that has said nothing yet.
+    /// A TCP connection before its handshake.
     pub async fn tcp(&self) -> TcpStream {
         TcpStream::connect(self.addrs()[0]).await.expect("a server that listens")
     }
@@ -89,12 +61,12 @@ impl Zk {
         Wire::over(self.tcp().await)
     }
 
-    /// Creates a znode, by a session of its own that is gone afterwards.
+    /// Creates a znode, in a session of its own.
     pub async fn create(&self, path: &str, data: &str) {
         self.apart(create(path).data(data)).await;
     }
 
-    /// Sets data, by a session of its own that is gone afterwards.
+    /// Sets data, in a session of its own.
     pub async fn set(&self, path: &str, data: &str) {
         self.apart(set_data(path, data)).await;
     }
@@ -103,7 +75,7 @@ impl Zk {
         self.apart(delete(path)).await;
     }
 
-    /// Whether there is a znode.
+    /// Whether a znode exists.
     pub async fn has(&self, path: &str) -> bool {
         let mut wire = self.wire().await;
         let answer = wire.ask(exists(path)).await;
@@ -111,7 +83,7 @@ impl Zk {
         answer.error.is_none()
     }
 
-    /// The names below a znode.
+    /// The children of a znode.
     pub async fn children(&self, path: &str) -> Vec<String> {
         let mut wire = self.wire().await;
         let names = wire.ask(get_children(path)).await.names();
@@ -119,14 +91,14 @@ impl Zk {
         names
     }
 
-    /// That somebody else is served as if nothing had happened.
+    /// Asserts that another client is served as usual.
     pub async fn serves_others(&self) {
         let mut other = self.wire().await;
         assert_eq!(other.ask(get_data("/")).await.error, None);
         other.close_session().await;
     }
 
-    /// What a four-letter word is answered.
+    /// The answer to a four-letter word.
     pub async fn word(&self, word: &str) -> String {
         let mut wire = self.raw();
         wire.send_bytes(word.as_bytes()).await;
@@ -137,7 +109,7 @@ impl Zk {
         self.server.shutdown().await;
     }
 
-    async fn apart(&self, ask: Ask) {
+    async fn apart(&self, ask: Request) {
         let mut wire = self.wire().await;
         let answer = wire.ask(ask).await;
         assert_eq!(answer.error, None);

@@ -1,18 +1,18 @@
-//! A well-formed record of every opcode, to be spoilt.
+//! A well-formed record of every opcode, for tests that damage it.
 
 use bytes::{BufMut, BytesMut};
 use zoolet_proto::OpCode;
 
-use super::*;
+use crate::*;
 
 pub struct Sample {
     pub op: i32,
     pub body: Vec<u8>,
-    /// Whether a spoilt one closes the connection instead of being refused.
+    /// Whether a damaged one closes the connection instead of getting an error.
     pub closes: bool,
 }
 
-/// Of every opcode that has a record.
+/// One for every opcode that has a record.
 pub fn samples() -> Vec<Sample> {
     let mut samples: Vec<_> = OpCode::ALL.iter().filter_map(|op| sample(*op)).collect();
     samples.retain(|sample| !sample.body.is_empty());
@@ -49,7 +49,7 @@ fn sample(op: OpCode) -> Option<Sample> {
         }
         OpCode::Auth => auth("digest", "user:password").body(),
         OpCode::Sasl => b"\0\0\0\x05token".to_vec(),
-        // Refused whatever stands in it, or answered with the handshake.
+        // Refused whatever its body, or part of the handshake.
         OpCode::Check | OpCode::CreateSession => return None,
         OpCode::Ping | OpCode::WhoAmI | OpCode::CloseSession => return None,
     };

@@ -1,17 +1,17 @@
-//! Numbers from a seed.
+//! Random numbers that a seed determines.
 
-/// A generator (xorshift): the same seed gives the same numbers on every machine.
+/// A generator (xorshift): a seed gives the same numbers on every machine.
 pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
         let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d | 1);
-        // The first numbers of seeds side by side are alike.
+        // The first numbers of neighbouring seeds are alike.
         (0..8).for_each(|_| _ = dice.next());
         dice
     }
 
-    /// A generator of its own for another task.
+    /// An independent generator for another task.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next())
     }

@@ -1,10 +1,10 @@
-//! What a server says, and short ways to write what it must say: `reply(1).data("old")`.
+//! What a server sends, and short ways to write what it must send: `reply(1).data("old")`.
 
 use std::fmt;
 
 use bytes::Bytes;
 use zoolet_proto::records::OpResult;
-use zoolet_proto::{ErrorCode, EventType, Reply, Stat, Xid};
+use zoolet_proto::{Acl, ErrorCode, EventType, Reply, Stat, Xid};
 
 /// A frame after the handshake.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,14 +65,19 @@ impl Answer {
 
     pub fn names(&self) -> Vec<String> {
         match &self.reply {
-            Reply::Children(names) => names.iter().collect(),
+            Reply::Children(names) | Reply::Children2(names, _) => names.iter().collect(),
+            Reply::Ephemerals(paths) => paths.clone(),
             other => panic!("no names in {other:?}"),
         }
     }
 
     pub fn stat(&self) -> Stat {
         match &self.reply {
-            Reply::Stat(stat) | Reply::Data(_, stat) | Reply::Created2(_, stat) => *stat,
+            Reply::Stat(stat)
+            | Reply::Created2(_, stat)
+            | Reply::Data(_, stat)
+            | Reply::Acl(_, stat)
+            | Reply::Children2(_, stat) => *stat,
             other => panic!("no stat in {other:?}"),
         }
     }
@@ -84,7 +89,30 @@ impl Answer {
         }
     }
 
-    /// The texts that a multiRead of getData found.
+    pub fn acl(&self) -> Vec<Acl> {
+        match &self.reply {
+            Reply::Acl(acl, _) => acl.clone(),
+            other => panic!("no ACL in {other:?}"),
+        }
+    }
+
+    pub fn count(&self) -> i32 {
+        match &self.reply {
+            Reply::Count(count) => *count,
+            other => panic!("no count in {other:?}"),
+        }
+    }
+
+    /// The error code of each operation of a failed multi; 0 for those before the failure.
+    pub fn codes(&self) -> Vec<i32> {
+        let code = |result: &OpResult| match result {
+            OpResult::Error(code) => code.map_or(0, ErrorCode::code),
+            other => panic!("{other:?} in a failed multi"),
+        };
+        self.results().iter().map(code).collect()
+    }
+
+    /// The data that a multiRead of getData returned, as text.
     pub fn texts(&self) -> Vec<String> {
         let text = |result: &OpResult| match result {
             OpResult::GetData(Some(data), _) => String::from_utf8_lossy(data).into_owned(),
@@ -94,47 +122,47 @@ impl Answer {
     }
 }
 
-/// What the next frame must be. What is not said of it may be anything.
+/// What the next frame must be. What is left open may be anything.
 #[derive(Debug)]
 pub struct Expected {
-    what: What,
+    frame: ExpectedFrame,
     zxid: Option<i64>,
 }
 
 #[derive(Debug)]
-enum What {
-    Reply(i32, Body),
+enum ExpectedFrame {
+    Reply(i32, ExpectedBody),
     Event(EventType, String),
 }
 
 #[derive(Debug)]
-enum Body {
+enum ExpectedBody {
     Any,
     Error(ErrorCode),
     Data(String),
     Path(String),
 }
 
-/// A reply that succeeded, unless [`Expected::error`] says otherwise.
+/// A reply that succeeded, unless [`Expected::error`] is called.
 pub fn reply(xid: i32) -> Expected {
-    Expected { what: What::Reply(xid, Body::Any), zxid: None }
+    Expected { frame: ExpectedFrame::Reply(xid, ExpectedBody::Any), zxid: None }
 }
 
 pub fn event(kind: EventType, path: &str) -> Expected {
-    Expected { what: What::Event(kind, path.to_owned()), zxid: None }
+    Expected { frame: ExpectedFrame::Event(kind, path.to_owned()), zxid: None }
 }
 
 impl Expected {
     pub fn error(self, code: ErrorCode) -> Self {
-        self.body(Body::Error(code))
+        self.body(ExpectedBody::Error(code))
     }
 
     pub fn data(self, data: &str) -> Self {
-        self.body(Body::Data(data.to_owned()))
+        self.body(ExpectedBody::Data(data.to_owned()))
     }
 
     pub fn path(self, path: &str) -> Self {
-        self.body(Body::Path(path.to_owned()))
+        self.body(ExpectedBody::Path(path.to_owned()))
     }
 
     pub fn zxid(mut self, zxid: i64) -> Self {
@@ -142,8 +170,8 @@ impl Expected {
         self
     }
 
-    fn body(mut self, body: Body) -> Self {
-        if let What::Reply(_, old) = &mut self.what {
+    fn body(mut self, body: ExpectedBody) -> Self {
+        if let ExpectedFrame::Reply(_, old) = &mut self.frame {
             *old = body;
         }
         self
@@ -151,11 +179,11 @@ impl Expected {
 
     /// Fails the test if `frame` is anything else.
     pub fn check(&self, frame: &Frame) {
-        let fits = match (&self.what, frame) {
-            (What::Event(kind, path), Frame::Event(event)) => {
+        let fits = match (&self.frame, frame) {
+            (ExpectedFrame::Event(kind, path), Frame::Event(event)) => {
                 event.kind == *kind && event.path == *path && self.zxid.is_none_or(|zxid| zxid == event.zxid)
             }
-            (What::Reply(xid, body), Frame::Answer(answer)) => {
+            (ExpectedFrame::Reply(xid, body), Frame::Answer(answer)) => {
                 answer.xid == Xid(*xid)
                     && body.fits(answer)
                     && self.zxid.is_none_or(|zxid| zxid == answer.zxid)
@@ -166,7 +194,7 @@ impl Expected {
     }
 }
 
-impl Body {
+impl ExpectedBody {
     fn fits(&self, answer: &Answer) -> bool {
         match self {
             Self::Any => answer.error.is_none(),
@@ -179,7 +207,7 @@ impl Body {
 
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.what)?;
+        write!(f, "{:?}", self.frame)?;
         self.zxid.map_or(Ok(()), |zxid| write!(f, " with zxid {zxid}"))
     }
 }
