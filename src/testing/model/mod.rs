@@ -278,7 +278,7 @@ impl Model {
         in_multi: bool,
     ) -> Decided<OpResult> {
         let mode = CreateMode::from_code(record.flags).ok_or(ErrorCode::BadArguments)?;
-        let plain = if mode.is_ephemeral() { ModelOwner::Session(session) } else { ModelOwner::Nobody };
+        let plain = if mode.is_ephemeral() { ModelOwner::Session(session) } else { ModelOwner::None };
         let (owner, with_stat) = match op {
             _ if mode.is_ttl() && !self.extended_types => return Err(ErrorCode::Unimplemented.into()),
             OpCode::CreateTtl if mode.is_ttl() && (1..1 << 40).contains(&ttl) => (ModelOwner::Ttl(ttl), true),

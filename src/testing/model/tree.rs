@@ -38,7 +38,7 @@ pub(super) struct ModelNode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelOwner {
-    Nobody,
+    None,
     Session(SessionId),
     Container,
     Ttl(i64),
@@ -58,7 +58,7 @@ impl ModelTree {
     pub(super) fn new() -> Self {
         let mut tree = Self::default();
         for path in SYSTEM {
-            let mut node = ModelNode::new(Some(Bytes::new()), Acl::open(), ModelOwner::Nobody, Zxid(0), 0);
+            let mut node = ModelNode::new(Some(Bytes::new()), Acl::open(), ModelOwner::None, Zxid(0), 0);
             if path == CONFIG {
                 (node.acl, node.aversion) = (Acl::read_only(), -1);
             }
