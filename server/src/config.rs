@@ -14,6 +14,18 @@ use crate::server::Server;
 /// Settings of a [`Server`], each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
 ///
 /// Setters take and return the builder; [`ServerBuilder::start`] checks everything and starts.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example() -> Result<(), zoolet_server::StartError> {
+/// let server = zoolet_server::Server::builder()
+///     .bind("127.0.0.1:2181")
+///     .tick_time(Duration::from_secs(2))
+///     .max_sessions(1_000)
+///     .start()
+///     .await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ServerBuilder {
