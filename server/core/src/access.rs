@@ -73,12 +73,15 @@ pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
         || ids.contains(&Identity::Super)
 }
 
+/// The result for a list. It holds the list, so that no other gets its address.
+type CachedResult = (Arc<[Acl]>, bool);
+
 /// The results of checking long ACLs during one request: a multi or multiRead can check one list of tens of thousands of
 /// entries tens of thousands of times.
 #[derive(Debug, Default)]
 pub(crate) struct AclCheckCache {
-    /// By the address of the list, which is kept alive here.
-    results: HashMap<(usize, Perms), (Arc<[Acl]>, bool)>,
+    /// By the address of the list.
+    results: HashMap<(usize, Perms), CachedResult>,
 }
 
 impl AclCheckCache {
