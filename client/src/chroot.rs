@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chroot_goes_on_and_comes_off() {
+    fn a_chroot_is_added_and_stripped() {
         let chroot = Chroot::new("/app").unwrap();
         for (outside, inside) in [("/app", "/"), ("/app/a", "/a"), ("/app/a/b", "/a/b")] {
             assert_eq!(chroot.join(inside.to_owned()), outside);

@@ -1,5 +1,5 @@
-//! An async ZooKeeper client: requests go out in the order of the calls, the session is taken up again after a lost
-//! connection, and dropping any future at any time leaves nothing behind.
+//! An async ZooKeeper client. Requests are sent in the order of the calls, the session is resumed after a lost connection,
+//! and any future can be dropped at any time.
 //!
 //! ```no_run
 //! use zoolet_client::Client;
@@ -20,7 +20,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Read [`Client`] first: what one session is, in which order things happen, and what a lost connection means.
+//! Start with [`Client`]: it documents sessions, ordering, and what happens when a connection is lost.
 
 mod call;
 mod chroot;

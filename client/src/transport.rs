@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connect_string_that_names_no_host_is_refused_with_a_reason() {
+    fn a_connect_string_without_a_valid_host_is_refused_with_a_reason() {
         for text in ["", "/app", "a,,b", ":2181", "a:port", "a:70000", "[::1", "[::1]x", "::1"] {
             let error = parse(text).expect_err(text);
             assert!(error.to_string().starts_with("connect: "), "{error}");

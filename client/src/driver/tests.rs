@@ -1,4 +1,4 @@
-//! The end of the task, with callers on other threads. What it does before is tested through the public API.
+//! The end of the task, with callers on other threads. The rest is tested through the public API.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -19,7 +19,7 @@ use crate::session::Settings;
 use crate::state::SharedState;
 use crate::transport::IntoTransport;
 
-/// A client and its driver, which nobody runs yet.
+/// A client and its driver, which does not run yet.
 fn client(runtime: &Runtime) -> (Client, Driver) {
     let clock = Clock::manual();
     let timeout = Duration::from_secs(9);
@@ -56,7 +56,7 @@ const LATE: usize = 5;
 fn a_request_that_is_sent_while_the_session_ends_gets_its_outcome() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let begin = Instant::now();
-    // The moment is one of a few instructions, so it takes thousands of rounds to meet it.
+    // The window is a few instructions long, so it takes thousands of rounds to hit it.
     while begin.elapsed() < Duration::from_millis(1500) {
         let (zk, driver) = client(&runtime);
         let callers: Vec<_> = (0..CALLERS).map(|_| thread::spawn(caller(&zk))).collect();
@@ -65,9 +65,9 @@ fn a_request_that_is_sent_while_the_session_ends_gets_its_outcome() {
         while poll_once(running.as_mut()).is_pending() {
             thread::yield_now();
         }
-        // The handle that is left keeps the channel, and with it whatever nobody has taken out of it.
+        // The handle that is left keeps the channel, and with it every command that was not received.
         for mut reply in callers.into_iter().flat_map(|caller| caller.join().expect("no panic")) {
-            assert!(poll_once(Pin::new(&mut reply)).is_ready(), "nobody will ever answer this");
+            assert!(poll_once(Pin::new(&mut reply)).is_ready(), "this request has no outcome");
         }
     }
 }

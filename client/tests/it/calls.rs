@@ -21,8 +21,8 @@ fn create(path: &str, flags: i32) -> records::Create {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_leave_in_the_order_of_the_calls_not_of_the_polls() {
-    let (zk, mut peer, _door) = connected().await;
+async fn requests_are_sent_in_the_order_of_the_calls_not_of_the_polls() {
+    let (zk, mut peer, _listener) = connected().await;
     let replies: Vec<_> = (0..100).map(|n| zk.get_data(format!("/{n}")).send()).collect();
     for n in 0..100 {
         let (xid, request) = peer.next().await.expect("a request");
@@ -35,8 +35,8 @@ async fn requests_leave_in_the_order_of_the_calls_not_of_the_polls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_requests_there_are_they_leave_at_once() {
-    let (zk, mut peer, _door) = connected().await;
+async fn many_requests_are_sent_at_once() {
+    let (zk, mut peer, _listener) = connected().await;
     let began = Instant::now();
     let replies: Vec<_> = (0..3_000).map(|n| zk.get_data(format!("/{n}")).send()).collect();
     for _ in &replies {
@@ -47,7 +47,7 @@ async fn however_many_requests_there_are_they_leave_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn every_mode_of_create_has_its_opcode_and_flags() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let ttl = Duration::from_millis(1500);
     let with_ttl = |path: &str, flags| {
         let records::Create { path, data, acl, .. } = create(path, flags);
@@ -73,7 +73,7 @@ async fn every_mode_of_create_has_its_opcode_and_flags() {
 
 #[tokio::test(start_paused = true)]
 async fn refusals_name_operation_path_and_reason() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let call = zk.set_data("/a", "x").version(3).send();
     let (xid, _) = peer.next().await.expect("a request");
     peer.error(xid, ErrorCode::BadVersion).await;
@@ -84,8 +84,8 @@ async fn refusals_name_operation_path_and_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_path_against_the_rules_is_not_sent() {
-    let (zk, mut peer, _door) = connected_with(Client::options().chroot("/app")).await;
+async fn an_invalid_path_is_not_sent() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().chroot("/app")).await;
     for path in ["", "a", "/a/", "//a", "/a\0", "/.."] {
         let error = zk.get_data(path).await.expect_err(path);
         assert!(matches!(error, Error::InvalidPath { .. }), "{path}: {error}");
@@ -97,7 +97,7 @@ async fn a_path_against_the_rules_is_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn only_an_absent_version_matches_any_version() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     for version in [None, Some(0), Some(i32::MIN)] {
         let delete = zk.delete("/a").version(version).send();
         let version = version.unwrap_or(-1);
@@ -105,7 +105,7 @@ async fn only_an_absent_version_matches_any_version() {
         peer.reply(xid, Reply::Empty).await;
         delete.await.expect("deleted");
     }
-    // What −1 means on the wire must not be what a version means that somebody has computed wrongly.
+    // −1 on the wire would make these writes unconditional.
     for error in [
         zk.delete("/a").version(-1).await.expect_err("no version"),
         zk.set_data("/a", "x").version(-1).await.expect_err("no version"),
@@ -120,7 +120,7 @@ async fn only_an_absent_version_matches_any_version() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reconfig_carries_what_was_chosen() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let server = "server.4=zk4:2888:3888:participant;2181";
     let change = zk.reconfig().joining(server).leaving("2,5").send();
     let members = zk.reconfig().members(server).from_config(0x1_0000_0003).send();
@@ -137,8 +137,8 @@ async fn a_reconfig_carries_what_was_chosen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chroot_goes_on_and_comes_off_everywhere() {
-    let (zk, mut peer, _door) = connected_with(Client::options().chroot("/app")).await;
+async fn a_chroot_is_added_and_stripped_in_every_operation() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().chroot("/app")).await;
     let created = zk.create("/a-", "x").sequential().send();
     let xid = peer.expect(Request::Create2(create("/app/a-", 2))).await;
     peer.reply(xid, Reply::Created2("/app/a-0000000001".into(), stat(1))).await;
@@ -173,7 +173,7 @@ async fn a_chroot_goes_on_and_comes_off_everywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn a_multi_is_one_request_with_an_outcome_for_each_part() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let multi = zk
         .multi()
         .check("/lock", 3)
@@ -202,8 +202,8 @@ async fn a_multi_is_one_request_with_an_outcome_for_each_part() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_of_a_multi_read_fail_one_by_one() {
-    let (zk, mut peer, _door) = connected().await;
+async fn reads_of_a_multi_read_fail_independently() {
+    let (zk, mut peer, _listener) = connected().await;
     let reads = zk.multi_read().get_data("/a").get_children("/b").get_data("/c").send();
     let (xid, _) = peer.next().await.expect("a request");
     let results = vec![
@@ -221,8 +221,8 @@ async fn reads_of_a_multi_read_fail_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_an_answer_to_exists_and_check_watches() {
-    let (zk, mut peer, _door) = connected().await;
+async fn absence_is_a_result_of_exists_and_check_watches() {
+    let (zk, mut peer, _listener) = connected().await;
     let (exists, check) = (zk.exists("/a").send(), zk.check_watches("/a", WatcherType::Any).send());
     for code in [ErrorCode::NoNode, ErrorCode::NoWatcher] {
         let (xid, _) = peer.next().await.expect("a request");
@@ -233,9 +233,9 @@ async fn what_is_not_there_is_an_answer_to_exists_and_check_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_gives_up_in_time_by_its_own_or_the_general_limit() {
+async fn a_call_times_out_by_its_own_or_the_general_timeout() {
     let general = Duration::from_secs(2);
-    let (zk, mut peer, _door) = connected_with(Client::options().request_timeout(general)).await;
+    let (zk, mut peer, _listener) = connected_with(Client::options().request_timeout(general)).await;
     let start = tokio::time::Instant::now();
     let (own, other) = (zk.get_data("/a").timeout(Duration::from_secs(1)).send(), zk.delete("/b").send());
     let error = own.await.expect_err("no answer");
@@ -244,7 +244,7 @@ async fn a_call_gives_up_in_time_by_its_own_or_the_general_limit() {
     assert_eq!((error.to_string().as_str(), start.elapsed().as_secs()), ("delete /b: timed out", 2));
     assert!(error.may_have_applied());
 
-    // Late replies find nobody and disturb nobody.
+    // Late replies are ignored.
     let late = [peer.next().await.expect("a request").0, peer.next().await.expect("a request").0];
     let next = zk.exists("/c").send();
     peer.reply(late[0], Reply::Data(None, stat(1))).await;
@@ -256,7 +256,7 @@ async fn a_call_gives_up_in_time_by_its_own_or_the_general_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_listing_is_read_however_it_arrives() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let listing = zk.get_children("/many").send();
     let (xid, _) = peer.next().await.expect("a request");
     let names: Vec<String> = (0..100_000).map(|n| format!("a-rather-long-name-of-a-child-{n:010}")).collect();
@@ -268,7 +268,7 @@ async fn a_long_listing_is_read_however_it_arrives() {
     assert_eq!(listing.await.expect("a listing").0.len(), 100_000);
     let mut peer = sender.await.expect("no panic");
 
-    // And a small reply a byte at a time.
+    // A small reply, one byte at a time.
     let read = zk.get_data("/a").send();
     let (xid, _) = peer.next().await.expect("a request");
     let mut wire = bytes::BytesMut::new();
@@ -283,7 +283,7 @@ async fn a_long_listing_is_read_however_it_arrives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_past_the_limit_fails_its_call_alone() {
-    let (zk, mut peer, _door) = connected_with(Client::options().max_reply(1000)).await;
+    let (zk, mut peer, _listener) = connected_with(Client::options().max_reply(1000)).await;
     let (large, small) = (zk.get_data("/large").watch().send(), zk.get_data("/small").send());
     let (xid, _) = peer.next().await.expect("a request");
     peer.reply(xid, Reply::Data(Some(vec![0; 100_000].into()), stat(1))).await;
@@ -297,15 +297,15 @@ async fn a_reply_past_the_limit_fails_its_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lengths_that_no_frame_has_cost_the_connection_and_no_memory() {
+async fn invalid_frame_lengths_close_the_connection_and_allocate_nothing() {
     for length in [0i32, -1, i32::MIN, i32::MAX] {
-        let (zk, mut peer, mut door) = connected().await;
+        let (zk, mut peer, mut listener) = connected().await;
         let read = zk.get_data("/a").send();
         peer.next().await.expect("a request");
         peer.write_raw(&length.to_be_bytes()).await;
         peer.write_raw(&[0; 16]).await;
         assert_eq!(peer.next().await, None, "length {length}");
-        let mut peer = door.accept().await;
+        let mut peer = listener.accept().await;
         let (xid, _) = peer.next().await.expect("the read once more");
         peer.reply(xid, Reply::Data(None, stat(1))).await;
         read.await.expect("data");

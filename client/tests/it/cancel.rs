@@ -1,4 +1,4 @@
-//! Whatever future is dropped, at whatever poll: nothing stays behind on the server.
+//! Dropping any future at any poll leaves nothing on the server.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use zoolet_client::{AddWatchMode, Client, Error, SessionState, WatchUpdate};
 
-use crate::common::door;
+use crate::common::listener;
 use crate::common::model::{Held, serve};
 
-/// Polls `future` at most `polls` times, letting everything else run in between; whether it came to its end.
+/// Polls `future` at most `polls` times, and lets everything else run in between. Returns whether it completed.
 async fn poll_at_most<F: Future>(future: F, polls: usize) -> bool {
     let mut future = pin!(future);
     for poll in 0..polls {
@@ -21,7 +21,7 @@ async fn poll_at_most<F: Future>(future: F, polls: usize) -> bool {
         if ready {
             return true;
         }
-        // First in the smallest steps there are, then with time going by.
+        // First without advancing time, then with it.
         match poll {
             0..20 => tokio::task::yield_now().await,
             _ => tokio::time::sleep(Duration::from_millis(1)).await,
@@ -31,15 +31,15 @@ async fn poll_at_most<F: Future>(future: F, polls: usize) -> bool {
 }
 
 async fn settled(held: &Arc<Mutex<Held>>) -> Held {
-    // In virtual time this is when nobody has anything left to do.
+    // In virtual time, every task is idle by then.
     tokio::time::sleep(Duration::from_millis(200)).await;
     held.lock().expect("no panic").clone()
 }
 
-/// Drops what `make` gives after 0, 1, 2, … polls until it comes to its end by itself.
+/// Drops the future of `make` after 0, 1, 2, … polls, until it completes.
 async fn drop_at_every_poll<F: Future>(make: impl Fn(Client) -> F) {
-    let (connect, door) = door();
-    let held = serve(door);
+    let (connect, listener) = listener();
+    let held = serve(listener);
     let zk = Client::connect(connect).await.expect("a session");
     for polls in 0.. {
         let ended = poll_at_most(make(zk.clone()), polls).await;
@@ -47,7 +47,7 @@ async fn drop_at_every_poll<F: Future>(make: impl Fn(Client) -> F) {
         assert!(held.watches.is_empty(), "after {polls} polls: {held:?}");
         assert_eq!(held.sessions, 1);
         if ended {
-            assert!(polls > 1, "the test drops something on its way");
+            assert!(polls > 1, "the test drops a future in progress");
             return;
         }
     }
@@ -110,24 +110,24 @@ async fn a_call_that_times_out_leaves_no_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_connect_leaves_no_session() {
-    let (connect, door) = door();
-    let held = serve(door);
+    let (connect, listener) = listener();
+    let held = serve(listener);
     let connect = Arc::new(connect);
     for polls in 0.. {
         let connect = Arc::clone(&connect);
         let ended = poll_at_most(Client::connect(move || connect()), polls).await;
         assert_eq!(settled(&held).await.sessions, 0, "after {polls} polls");
         if ended {
-            assert!(polls > 1, "the test drops something on its way");
+            assert!(polls > 1, "the test drops a future in progress");
             return;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_reply_does_not_recall_its_request() {
-    let (connect, door) = door();
-    let held = serve(door);
+async fn a_dropped_reply_does_not_cancel_its_request() {
+    let (connect, listener) = listener();
+    let held = serve(listener);
     let zk = Client::connect(connect).await.expect("a session");
     drop(zk.set_data("/a", "x").send());
     drop(zk.delete("/a").send());
@@ -135,9 +135,9 @@ async fn a_dropped_reply_does_not_recall_its_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_handle_closes_the_session_and_watches_do_not_hold_it() {
-    let (connect, door) = door();
-    let held = serve(door);
+async fn dropping_the_last_handle_closes_the_session_and_watches_do_not_keep_it() {
+    let (connect, listener) = listener();
+    let held = serve(listener);
     let zk = Client::connect(connect).await.expect("a session");
     let (_, _, watch) = zk.get_data("/a").watch().await.expect("a watch");
     let clone = zk.clone();
@@ -161,11 +161,11 @@ fn outcome<F: Future>(future: F) -> F::Output {
 }
 
 #[test]
-fn handles_outlive_their_runtime() {
+fn handles_survive_their_runtime() {
     let runtime = runtime();
     let (zk, watch, reply) = runtime.block_on(async {
-        let (connect, door) = door();
-        serve(door);
+        let (connect, listener) = listener();
+        serve(listener);
         let zk = Client::connect(connect).await.expect("a session");
         let (_, _, watch) = zk.get_data("/a").watch().await.expect("a watch");
         let reply = zk.get_data("/b").send();
@@ -174,17 +174,17 @@ fn handles_outlive_their_runtime() {
     drop(runtime);
     drop(watch);
     let late = zk.get_data("/c").send();
-    assert!(outcome(reply).expect_err("nobody answers").is_session_over());
-    assert!(outcome(late).expect_err("nobody listens").is_session_over());
+    assert!(outcome(reply).expect_err("the runtime is gone").is_session_over());
+    assert!(outcome(late).expect_err("the runtime is gone").is_session_over());
     assert!(outcome(zk.close()).is_ok());
 }
 
 #[test]
-fn whoever_waits_for_what_a_session_tells_learns_that_its_runtime_went() {
+fn streams_and_watches_end_when_the_runtime_of_their_session_is_dropped() {
     let runtime = runtime();
     let (zk, watch, mut stream, mut states) = runtime.block_on(async {
-        let (connect, door) = door();
-        serve(door);
+        let (connect, listener) = listener();
+        serve(listener);
         let zk = Client::connect(connect).await.expect("a session");
         let (_, _, watch) = zk.get_data("/a").watch().await.expect("a watch");
         let stream = zk.add_watch("/a", AddWatchMode::Persistent).await.expect("a watch");
@@ -197,16 +197,16 @@ fn whoever_waits_for_what_a_session_tells_learns_that_its_runtime_went() {
     assert!(matches!(outcome(watch.changed()), Err(Error::Closed(_))));
     assert!(matches!(outcome(stream.next()), Some(WatchUpdate::Ended(Error::Closed(_)))));
     assert!(outcome(stream.next()).is_none());
-    let told = outcome(async { [states.next().await, states.next().await, states.next().await] });
-    assert_eq!(told, [Some(SessionState::Connected), Some(SessionState::Closed), None]);
+    let seen = outcome(async { [states.next().await, states.next().await, states.next().await] });
+    assert_eq!(seen, [Some(SessionState::Connected), Some(SessionState::Closed), None]);
 }
 
 #[test]
-fn of_the_calls_that_their_runtime_leaves_behind_the_writes_that_were_sent_may_have_applied() {
+fn of_the_calls_whose_runtime_is_dropped_the_writes_that_were_sent_may_have_applied() {
     let runtime = runtime();
     let (write, read, close, unsent) = runtime.block_on(async {
-        let (connect, mut door) = door();
-        let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+        let (connect, mut listener) = listener();
+        let (zk, mut peer) = tokio::join!(Client::connect(connect), listener.accept());
         let zk = zk.expect("a session");
         let (write, read) = (zk.set_data("/a", "x").send(), zk.get_data("/b").send());
         peer.next().await.expect("a request");
@@ -216,28 +216,28 @@ fn of_the_calls_that_their_runtime_leaves_behind_the_writes_that_were_sent_may_h
         (write, read, close, zk.set_data("/c", "x").send())
     });
     drop(runtime);
-    let error = outcome(write).expect_err("nobody answers");
+    let error = outcome(write).expect_err("the runtime is gone");
     assert!(error.is_session_over() && error.may_have_applied(), "{error:?}");
     assert_eq!(error.to_string(), "setData /a: the client is closed");
-    assert!(!outcome(read).expect_err("nobody answers").may_have_applied());
-    assert!(!outcome(unsent).expect_err("nobody sends").may_have_applied());
+    assert!(!outcome(read).expect_err("the runtime is gone").may_have_applied());
+    assert!(!outcome(unsent).expect_err("the runtime is gone").may_have_applied());
     assert!(matches!(outcome(close), Err(Error::ConnectionLoss(_))), "no server has confirmed it");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closure_that_panics_ends_the_session_for_everybody() {
-    let (connect, mut door) = door();
+    let (connect, mut listener) = listener();
     let connected = AtomicBool::new(false);
     let connect = move || {
         assert!(!connected.swap(true, SeqCst), "a closure that panics");
         connect()
     };
-    let (zk, peer) = tokio::join!(Client::connect(connect), door.accept());
+    let (zk, peer) = tokio::join!(Client::connect(connect), listener.accept());
     let zk = zk.expect("a session");
     drop(peer);
     let waiting = zk.get_data("/a").send();
     let patience = Duration::from_secs(3600);
     assert_eq!(tokio::time::timeout(patience, zk.ended()).await, Ok(SessionState::Closed));
-    let error = waiting.await.expect_err("nobody answers");
+    let error = waiting.await.expect_err("the runtime is gone");
     assert_eq!(error.to_string(), "getData /a: the client is closed");
 }

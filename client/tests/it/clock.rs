@@ -1,5 +1,4 @@
-//! Every timer of a client on a clock that the test moves. tokio's own time is paused, so that a timer that ran on it
-//! would ring at once.
+//! Every timer of a client on a manual clock. tokio's own time is paused, so a timer that ran on it would fire at once.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -11,7 +10,9 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Clock, ConnectOptions, Error, SessionState, Stat};
 use zoolet_proto::{Reply, Request};
 
-use crate::common::{Door, Peer, TIMEOUT, Watched, at_once, connected_with, door, pass, pass_to_next, until};
+use crate::common::{
+    Listener, Peer, TIMEOUT, Watched, advance_to_next, at_once, connected_with, listener, pass, until,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const THIRD: Duration = Duration::from_secs(TIMEOUT.as_secs() / 3);
@@ -21,15 +22,15 @@ fn options() -> (ConnectOptions, Clock) {
     (Client::options().clock(clock.clone()).seed(7), clock)
 }
 
-async fn connected() -> (Client, Clock, Peer, Door) {
+async fn connected() -> (Client, Clock, Peer, Listener) {
     let (options, clock) = options();
-    let (zk, peer, door) = connected_with(options).await;
-    (zk, clock, peer, door)
+    let (zk, peer, listener) = connected_with(options).await;
+    (zk, clock, peer, listener)
 }
 
 /// The next connection, without which the test would wait for ever: tokio's time goes on when all wait.
-async fn accept(door: &mut Door) -> Peer {
-    tokio::time::timeout(Duration::from_secs(3600), door.accept()).await.expect("a client that connects")
+async fn accept(listener: &mut Listener) -> Peer {
+    tokio::time::timeout(Duration::from_secs(3600), listener.accept()).await.expect("a client that connects")
 }
 
 /// What the client has sent by now.
@@ -38,8 +39,8 @@ async fn sent(peer: &mut Peer) -> Option<Request> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_is_on_the_wire_once_all_whom_a_third_of_the_timeout_has_woken_have_acted() {
-    let (zk, clock, mut peer, _door) = connected().await;
+async fn a_ping_is_on_the_wire_once_every_task_woken_at_a_third_of_the_timeout_has_run() {
+    let (zk, clock, mut peer, _listener) = connected().await;
     let start = clock.now();
     for ping in 1..=3 {
         pass(&clock, THIRD - MS).await;
@@ -52,24 +53,24 @@ async fn a_ping_is_on_the_wire_once_all_whom_a_third_of_the_timeout_has_woken_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_alarm_for_what_was_put_off_rings_for_nothing_and_is_attended_all_the_same() {
-    let (zk, clock, mut peer, _door) = connected().await;
+async fn a_timer_for_a_postponed_deadline_fires_for_nothing_and_is_handled_nevertheless() {
+    let (zk, clock, mut peer, _listener) = connected().await;
     pass(&clock, THIRD - MS).await;
     let read = zk.get_data("/a").send();
     let (xid, _) = peer.next().await.expect("a request");
     peer.reply(xid, Reply::Data(None, Stat::default())).await;
     read.await.expect("data");
-    // Where the ping had been due.
-    assert_eq!(pass_to_next(&clock).await, Some(MS));
+    // When the ping had been due.
+    assert_eq!(advance_to_next(&clock).await, Some(MS));
     assert_eq!(sent(&mut peer).await, None);
-    // Where it is due now.
-    assert_eq!(pass_to_next(&clock).await, Some(THIRD - MS));
+    // When it is due now.
+    assert_eq!(advance_to_next(&clock).await, Some(THIRD - MS));
     assert_eq!(sent(&mut peer).await, Some(Request::Ping));
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokios_time_is_nothing_to_a_client_of_another_clock() {
-    let (zk, clock, mut peer, _door) = connected().await;
+async fn a_client_on_another_clock_ignores_tokios_time() {
+    let (zk, clock, mut peer, _listener) = connected().await;
     let read = zk.get_data("/a").timeout(MS).send();
     peer.next().await.expect("a request");
     tokio::time::advance(Duration::from_secs(3600)).await;
@@ -80,8 +81,8 @@ async fn tokios_time_is_nothing_to_a_client_of_another_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_systems_clock_rings_also_where_tokios_is_paused() {
-    let (zk, mut peer, _door) = connected_with(Client::options().clock(Clock::system())).await;
+async fn the_systems_clock_runs_also_if_tokios_is_paused() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().clock(Clock::system())).await;
     let reply = zk.get_data("/a").timeout(5 * MS).send();
     peer.next().await.expect("a request");
     let outcome = tokio::time::timeout(Duration::from_secs(3600), reply).await.expect("an outcome in time");
@@ -90,9 +91,9 @@ async fn the_systems_clock_rings_also_where_tokios_is_paused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_given_its_time() {
+async fn a_request_has_the_timeout_it_is_given() {
     let (options, clock) = options();
-    let (zk, mut peer, _door) = connected_with(options.request_timeout(500 * MS)).await;
+    let (zk, mut peer, _listener) = connected_with(options.request_timeout(500 * MS)).await;
     for (call, patience) in [(zk.get_data("/a"), 500 * MS), (zk.get_data("/a").timeout(20 * MS), 20 * MS)] {
         let mut reply = call.send();
         peer.next().await.expect("a request");
@@ -108,21 +109,20 @@ async fn a_request_is_given_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_of_two_thirds_of_the_timeout_ends_the_connection() {
-    let (zk, clock, mut peer, mut door) = connected().await;
+    let (zk, clock, mut peer, mut listener) = connected().await;
     pass(&clock, 2 * THIRD - MS).await;
     assert_eq!(sent(&mut peer).await, Some(Request::Ping));
     assert_eq!(zk.state(), SessionState::Connected);
     pass(&clock, MS).await;
     assert_eq!(zk.state(), SessionState::Disconnected);
     assert_eq!(at_once(peer.next()).await, Some(None), "it has hung up");
-    let _peer = accept(&mut door).await;
+    let _peer = accept(&mut listener).await;
     until(|| zk.state() == SessionState::Connected).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_confirms_no_close_is_given_two_thirds_of_the_timeout_and_then_nothing_is_left_waiting()
-{
-    let (zk, clock, mut peer, _door) = connected().await;
+async fn a_close_without_confirmation_fails_after_two_thirds_of_the_timeout_and_no_timer_remains() {
+    let (zk, clock, mut peer, _listener) = connected().await;
     let mut close = zk.close();
     assert_eq!(peer.next().await.expect("a request").1, Request::CloseSession);
     pass(&clock, 2 * THIRD - MS).await;
@@ -131,13 +131,13 @@ async fn a_server_that_confirms_no_close_is_given_two_thirds_of_the_timeout_and_
     let outcome = at_once(&mut close).await.expect("an outcome");
     assert!(matches!(outcome, Err(Error::ConnectionLoss(_))), "{outcome:?}");
     assert_eq!(zk.state(), SessionState::Closed);
-    assert_eq!(pass_to_next(&clock).await, None);
+    assert_eq!(advance_to_next(&clock).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
+async fn a_fired_timer_counts_as_pending_until_what_was_due_is_written() {
     let (options, clock) = options();
-    let (connect, mut door) = door();
+    let (connect, mut listener) = listener();
     let unattended = Arc::new(Mutex::new(Vec::new()));
     let connect = {
         let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
@@ -150,13 +150,13 @@ async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
             ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
         }
     };
-    let (zk, mut peer) = tokio::join!(options.connect(connect), door.accept());
+    let (zk, mut peer) = tokio::join!(options.connect(connect), listener.accept());
     let zk = zk.expect("a session");
     pass(&clock, THIRD).await;
     assert_eq!(sent(&mut peer).await, Some(Request::Ping));
     drop(peer);
     until(|| zk.state() == SessionState::Disconnected).await;
-    let _peer = accept(&mut door).await;
+    let _peer = accept(&mut listener).await;
     let seen = unattended.lock().expect("no panic").clone();
     assert_eq!(seen, [1, 1, 0], "handshake of a client that begins, ping, handshake that no alarm led to");
 }
@@ -164,36 +164,36 @@ async fn an_alarm_counts_as_unattended_until_what_was_due_is_written() {
 /// When a connection was asked for, counted from the start.
 type Attempts = Arc<Mutex<Vec<Duration>>>;
 
-/// A connector that gives the streams of `door`, as many as `open` says, then refuses; it notes when it was asked.
+/// A connector that gives the streams of `listener`, as many as `open` says, then refuses; it notes when it was asked.
 fn noting(
     clock: &Clock,
     open: usize,
     attempts: &Attempts,
-) -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Door) {
-    let (connect, door) = door();
+) -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Listener) {
+    let (connect, listener) = listener();
     let (clock, start, attempts) = (clock.clone(), clock.now(), Arc::clone(attempts));
     let connect = move || {
         let mut attempts = attempts.lock().expect("no panic");
         attempts.push(clock.now() - start);
-        if attempts.len() <= open { connect() } else { ready(Err(io::Error::other("nobody home"))) }
+        if attempts.len() <= open { connect() } else { ready(Err(io::Error::other("no route"))) }
     };
-    (connect, door)
+    (connect, listener)
 }
 
 #[tokio::test(start_paused = true)]
-async fn pauses_between_attempts_grow_by_the_clock_and_a_request_waits_no_longer_than_a_session_lives() {
+async fn back_off_follows_the_clients_clock_and_a_request_waits_for_the_session_timeout() {
     let (options, clock) = options();
     let attempts = Attempts::default();
-    let (connect, mut door) = noting(&clock, 1, &attempts);
-    let (zk, peer) = tokio::join!(options.connect(connect), door.accept());
+    let (connect, mut listener) = noting(&clock, 1, &attempts);
+    let (zk, peer) = tokio::join!(options.connect(connect), listener.accept());
     let zk = zk.expect("a session");
     drop(peer);
     until(|| zk.state() == SessionState::Disconnected).await;
     let start = clock.now();
     let mut waiting = zk.get_data("/a").send();
-    // The driver takes it before time goes on.
+    // The driver handles it before the clock advances.
     tokio::task::yield_now().await;
-    while pass_to_next(&clock).await.is_some() && clock.now() < start + TIMEOUT {
+    while advance_to_next(&clock).await.is_some() && clock.now() < start + TIMEOUT {
         assert!(at_once(&mut waiting).await.is_none());
     }
     assert_eq!(clock.now(), start + TIMEOUT);
@@ -211,38 +211,38 @@ async fn pauses_between_attempts_grow_by_the_clock_and_a_request_waits_no_longer
 }
 
 #[tokio::test(start_paused = true)]
-async fn connecting_is_given_up_when_its_time_is_over_and_leaves_nothing_waiting() {
+async fn connecting_fails_at_its_timeout_by_the_clients_clock_and_no_timer_remains() {
     let (options, clock) = options();
     let attempts = Attempts::default();
-    let (connect, _door) = noting(&clock, 0, &attempts);
+    let (connect, _listener) = noting(&clock, 0, &attempts);
     let start = clock.now();
     let connecting = tokio::spawn(options.connect_timeout(Duration::from_secs(5)).connect(connect));
     until(|| !attempts.lock().expect("no panic").is_empty()).await;
     while clock.now() < start + Duration::from_secs(5) {
         assert!(!connecting.is_finished(), "{:?}", clock.now() - start);
-        pass_to_next(&clock).await.expect("an attempt or the end");
+        advance_to_next(&clock).await.expect("an attempt or the end");
     }
     assert_eq!(clock.now(), start + Duration::from_secs(5));
     until(|| connecting.is_finished()).await;
-    let error = connecting.await.expect("no panic").expect_err("nobody answers");
+    let error = connecting.await.expect("no panic").expect_err("no server");
     assert_eq!(
         error.to_string(),
-        "connect: no session within the connect timeout; the last attempt failed: nobody home"
+        "connect: no session within the connect timeout; the last attempt failed: no route"
     );
     assert!(attempts.lock().expect("no panic").len() > 3, "{attempts:?}");
-    assert_eq!(pass_to_next(&clock).await, None);
+    assert_eq!(advance_to_next(&clock).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_without_an_answer_is_given_up_by_the_clock() {
+async fn an_unanswered_attempt_times_out_by_the_clients_clock() {
     let (options, clock) = options();
-    let (connect, mut door) = door();
+    let (connect, mut listener) = listener();
     let connecting = tokio::spawn(options.session_timeout(TIMEOUT).connect(connect));
-    let _silent = door.open().await;
+    let _silent = listener.connection().await;
     pass(&clock, TIMEOUT / 2 - MS).await;
-    assert!(at_once(door.open()).await.is_none());
+    assert!(at_once(listener.connection()).await.is_none());
     pass(&clock, MS).await;
     pass(&clock, 50 * MS).await;
-    let _peer = accept(&mut door).await;
+    let _peer = accept(&mut listener).await;
     connecting.await.expect("no panic").expect("a session");
 }

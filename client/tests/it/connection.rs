@@ -16,7 +16,7 @@ use zoolet_client::{
 };
 use zoolet_proto::{Reply, Request, SessionId, records};
 
-use crate::common::{Door, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, door};
+use crate::common::{Listener, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, listener};
 
 fn get(path: &str, watch: bool) -> Request {
     Request::GetData(records::GetData { path: path.into(), watch })
@@ -36,8 +36,8 @@ fn data(text: &'static str) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_taken_up_again_in_order() {
-    let (zk, mut peer, mut door) = connected_with(Client::options().auth("digest", "first:1")).await;
+async fn a_session_is_resumed_in_order() {
+    let (zk, mut peer, mut listener) = connected_with(Client::options().auth("digest", "first:1")).await;
     let mut states = zk.states();
     let xid = peer.expect(auth("first:1")).await;
     peer.reply(xid, Reply::Empty).await;
@@ -60,11 +60,11 @@ async fn a_session_is_taken_up_again_in_order() {
     let error = lost_write.await.expect_err("the connection is lost");
     assert_eq!(error.to_string(), "setData /x: connection lost");
     assert!(error.may_have_applied() && error.is_retryable());
-    assert_eq!(zk.state(), SessionState::Disconnected, "told before the first call fails of it");
+    assert_eq!(zk.state(), SessionState::Disconnected, "visible before the first call fails");
     let waiting = zk.set_data("/y", "new").send();
 
-    let mut peer = door.open().await;
-    let greeting = peer.greet().await;
+    let mut peer = listener.connection().await;
+    let greeting = peer.grant_session().await;
     assert_eq!((greeting.session, greeting.last_zxid_seen), (SESSION, seen));
     peer.expect(auth("first:1")).await;
     peer.expect(auth("second:2")).await;
@@ -94,8 +94,8 @@ async fn a_session_is_taken_up_again_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_answered_before_a_connection_went_counts_although_something_else_is_on_its_way_out() {
-    let (zk, mut peer, _door) = connected().await;
+async fn replies_before_a_connection_was_lost_count_although_requests_were_unsent() {
+    let (zk, mut peer, _listener) = connected().await;
     let answered = zk.set_data("/a", "1").send();
     let xid = peer.expect(set("/a", "1")).await;
     peer.reply(xid, Reply::Stat(Stat::default())).await;
@@ -107,18 +107,18 @@ async fn what_was_answered_before_a_connection_went_counts_although_something_el
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
-    let (connect, mut door) = door();
+async fn a_reply_that_is_read_after_a_failed_write_counts() {
+    let (connect, mut listener) = listener();
     let torn = Arc::new(AtomicBool::new(false));
     let whole = Arc::clone(&torn);
     let connect = move || {
-        // As of a socket that has received a reset: the way in is whole.
+        // As a socket that has received a reset: reading still works.
         let torn = Arc::clone(&whole);
         let before_write =
             move || if torn.load(SeqCst) { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) };
         ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
     };
-    let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+    let (zk, mut peer) = tokio::join!(Client::connect(connect), listener.accept());
     let zk = zk.expect("a session");
     let answered = zk.set_data("/a", "1").send();
     let xid = peer.expect(set("/a", "1")).await;
@@ -131,8 +131,8 @@ async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
     answered.await.expect("a stat");
     assert!(lost.await.expect_err("the connection is lost").may_have_applied());
 
-    // One that stays silent is given up like any other.
-    let mut peer = door.accept().await;
+    // A silent one is given up like any other.
+    let mut peer = listener.accept().await;
     torn.store(true, SeqCst);
     let lost = zk.set_data("/a", "3").send();
     tokio::task::yield_now().await;
@@ -144,8 +144,8 @@ async fn an_answer_counts_that_comes_to_hand_behind_the_write_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_reads_nothing_is_waited_for_and_not_asked_again_and_again() {
-    let (connect, mut door) = door();
+async fn a_peer_that_reads_nothing_is_awaited_without_polling() {
+    let (connect, mut listener) = listener();
     let writes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&writes);
     let connect = move || {
@@ -156,7 +156,7 @@ async fn a_peer_that_reads_nothing_is_waited_for_and_not_asked_again_and_again()
         };
         ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
     };
-    let (zk, mut peer) = tokio::join!(Client::connect(connect), door.accept());
+    let (zk, mut peer) = tokio::join!(Client::connect(connect), listener.accept());
     let zk = zk.expect("a session");
     let large = "x".repeat(400_000);
     let calls: Vec<_> = (0..4).map(|_| zk.set_data("/a", large.clone()).send()).collect();
@@ -172,12 +172,12 @@ async fn a_peer_that_reads_nothing_is_waited_for_and_not_asked_again_and_again()
 }
 
 #[tokio::test(start_paused = true)]
-async fn expiry_is_the_servers_word_and_ends_all() {
-    let (zk, peer, mut door) = connected().await;
+async fn an_expiry_is_the_servers_decision_and_ends_everything() {
+    let (zk, peer, mut listener) = connected().await;
     let mut states = zk.states();
     drop(peer);
     let call = zk.get_data("/a").send();
-    door.open().await.refuse().await;
+    listener.connection().await.refuse().await;
     assert!(matches!(call.await, Err(Error::SessionExpired(_))));
     assert_eq!(zk.ended().await, SessionState::Expired);
     let error = zk.create("/a", "").await.expect_err("the session is over");
@@ -190,10 +190,10 @@ async fn expiry_is_the_servers_word_and_ends_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_calls_there_are_each_learns_how_the_session_ended() {
-    let (zk, peer, mut door) = connected().await;
+async fn every_one_of_many_calls_fails_with_the_end_of_the_session() {
+    let (zk, peer, mut listener) = connected().await;
     drop(peer);
-    let mut peer = door.open().await;
+    let mut peer = listener.connection().await;
     peer.refuse().await;
     let calls: Vec<_> = (0..1000).map(|_| zk.delete("/a").send()).collect();
     for call in calls {
@@ -205,20 +205,20 @@ async fn however_many_calls_there_are_each_learns_how_the_session_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn another_session_than_the_one_asked_for_is_an_expiry() {
-    let (zk, peer, mut door) = connected().await;
+    let (zk, peer, mut listener) = connected().await;
     drop(peer);
-    door.open().await.greet_as(SessionId(0x99), TIMEOUT).await;
+    listener.connection().await.grant_session_as(SessionId(0x99), TIMEOUT).await;
     let ended = tokio::time::timeout(TIMEOUT, zk.ended()).await;
     assert_eq!(ended, Ok(SessionState::Expired));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_says_how_long_a_session_lives() {
-    let (connect, mut door) = door();
+async fn the_server_decides_the_session_timeout() {
+    let (connect, mut listener) = listener();
     let options = Client::options().session_timeout(Duration::from_secs(100));
     let (zk, greeting) = tokio::join!(options.connect(connect), async {
-        let mut peer = door.open().await;
-        let greeting = peer.greet_as(SESSION, Duration::from_secs(40)).await;
+        let mut peer = listener.connection().await;
+        let greeting = peer.grant_session_as(SESSION, Duration::from_secs(40)).await;
         (greeting, peer)
     });
     let zk = zk.expect("a session");
@@ -228,13 +228,13 @@ async fn the_server_says_how_long_a_session_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_timeout_is_as_long_as_can_be_said_on_the_wire_and_never_nothing() {
+async fn a_session_timeout_is_clamped_to_the_limits_of_the_wire() {
     for (timeout, said) in [(Duration::ZERO, 1), (Duration::MAX, i32::MAX)] {
-        let (connect, mut door) = door();
+        let (connect, mut listener) = listener();
         let options = Client::options().session_timeout(timeout);
         let (zk, greeting) = tokio::join!(options.connect(connect), async {
-            let mut peer = door.open().await;
-            let greeting = peer.greet().await;
+            let mut peer = listener.connection().await;
+            let greeting = peer.grant_session().await;
             (greeting, peer)
         });
         assert_eq!(greeting.0.timeout, said);
@@ -243,32 +243,32 @@ async fn a_session_timeout_is_as_long_as_can_be_said_on_the_wire_and_never_nothi
 }
 
 #[tokio::test(start_paused = true)]
-async fn connecting_fails_when_its_time_is_up_and_says_what_went_wrong_last() {
-    let refuse = || async { Err::<tokio::io::DuplexStream, _>(io::Error::other("nobody home")) };
+async fn connecting_fails_at_its_timeout_with_the_last_error() {
+    let refuse = || async { Err::<tokio::io::DuplexStream, _>(io::Error::other("no route")) };
     let start = tokio::time::Instant::now();
     let options = Client::options().connect_timeout(Duration::from_secs(5));
-    let error = options.connect(refuse).await.expect_err("nobody answers");
+    let error = options.connect(refuse).await.expect_err("no server");
     assert_eq!(start.elapsed(), Duration::from_secs(5));
     assert_eq!(
         error.to_string(),
-        "connect: no session within the connect timeout; the last attempt failed: nobody home"
+        "connect: no session within the connect timeout; the last attempt failed: no route"
     );
     assert!(error.is_retryable());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_accepts_and_says_nothing_does_not_stop_the_search() {
-    let (connect, mut door) = door();
+async fn a_server_that_accepts_and_stays_silent_does_not_stop_the_attempts() {
+    let (connect, mut listener) = listener();
     let connecting = tokio::spawn(Client::options().connect(connect));
-    let silent = door.open().await;
-    let _peer = door.accept().await;
+    let silent = listener.connection().await;
+    let _peer = listener.accept().await;
     connecting.await.expect("no panic").expect("a session");
     drop(silent);
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_fail_what_comes_after_them() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let auth = zk.add_auth("digest", "u:secret").send();
     let (xid, request) = peer.next().await.expect("a request");
     assert!(!format!("{request:?} {zk:?}").contains("secret"));
@@ -280,7 +280,7 @@ async fn refused_credentials_fail_what_comes_after_them() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_client_pings_and_an_unanswered_ping_ends_the_connection() {
-    let (zk, mut peer, _door) = connected().await;
+    let (zk, mut peer, _listener) = connected().await;
     let start = tokio::time::Instant::now();
     peer.expect(Request::Ping).await;
     assert_eq!(start.elapsed().as_secs(), TIMEOUT.as_secs() / 3);
@@ -294,8 +294,8 @@ async fn an_idle_client_pings_and_an_unanswered_ping_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_waits_for_the_servers_word() {
-    let (zk, mut peer, _door) = connected().await;
+async fn closing_waits_for_the_servers_confirmation() {
+    let (zk, mut peer, _listener) = connected().await;
     let close = zk.close();
     peer.expect_close().await;
     close.await.expect("closed");
@@ -305,17 +305,17 @@ async fn closing_waits_for_the_servers_word() {
 
 #[tokio::test(start_paused = true)]
 async fn a_persistent_watch_ends_with_its_session_and_says_why() {
-    let (zk, mut peer, mut door) = connected().await;
+    let (zk, mut peer, mut listener) = connected().await;
     let stream = zk.add_watch("/p", AddWatchMode::Persistent).send();
     let (xid, _) = peer.next().await.expect("a request");
     peer.reply(xid, Reply::WatchAdded).await;
     let mut stream = stream.await.expect("a stream");
     peer.event(EventType::NodeCreated, "/p").await;
     drop(peer);
-    let mut peer = door.accept().await;
+    let mut peer = listener.accept().await;
     assert!(matches!(peer.next().await, Some((-8, Request::SetWatches2(_)))));
     drop(peer);
-    door.open().await.refuse().await;
+    listener.connection().await.refuse().await;
     let Some(WatchUpdate::Event(event)) = stream.next().await else { panic!("an event first") };
     assert_eq!((event.kind, event.path.as_str()), (EventType::NodeCreated, "/p"));
     assert!(event.zxid > Some(Zxid(0)));
@@ -326,8 +326,8 @@ async fn a_persistent_watch_ends_with_its_session_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_there_before_the_reply_that_follows_it() {
-    let (zk, mut peer, _door) = connected().await;
+async fn an_event_arrives_before_the_reply_that_follows_it() {
+    let (zk, mut peer, _listener) = connected().await;
     let watched = zk.get_data("/a").watch().send();
     let (xid, _) = peer.next().await.expect("a request");
     peer.reply(xid, data("old")).await;
@@ -374,7 +374,7 @@ async fn every_host_gets_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connect_string_that_makes_no_sense_fails_at_once() {
+async fn an_invalid_connect_string_fails_at_once() {
     for target in ["", "host:port", "host:1/app/", "host:1//"] {
         let error = Client::connect(target).await.expect_err(target);
         assert!(matches!(error, Error::InvalidTarget(_)), "{target}: {error}");
@@ -390,5 +390,5 @@ fn types_can_be_sent(zk: &Client) {
     send(zk.get_data("/a").watch().send());
     send(zk.states());
     send(Client::connect(String::new().as_str()));
-    let _: fn(Door, Peer) = |_, _| {};
+    let _: fn(Listener, Peer) = |_, _| {};
 }

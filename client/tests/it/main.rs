@@ -1,4 +1,4 @@
-//! The client against a peer in the same process that the tests play.
+//! The client against a server that the tests play.
 
 mod calls;
 mod cancel;

@@ -32,7 +32,7 @@ async fn create(client: &Client) -> Result<Created, Error> {
 
 #[tokio::test(start_paused = true)]
 async fn an_existing_parent_costs_nothing() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     let server = async {
         let xid = peer.expect(plain("/a/b/c", "data")).await;
         created(&mut peer, xid, "/a/b/c").await;
@@ -44,7 +44,7 @@ async fn an_existing_parent_costs_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_parents_and_the_znode_are_created_in_one_flight_from_the_top() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     let server = async {
         let xid = peer.expect(plain("/a/b/c", "data")).await;
         peer.error(xid, ErrorCode::NoNode).await;
@@ -64,7 +64,7 @@ async fn missing_parents_and_the_znode_are_created_in_one_flight_from_the_top() 
 async fn a_parent_has_the_acl_of_the_znode_unless_it_is_given_another() {
     let acl = || vec![Acl::new(Perms::READ, "world", "anyone")];
     for (parent_acl, expected) in [(None, acl()), (Some(Acl::open()), Acl::open())] {
-        let (client, mut peer, _door) = connected().await;
+        let (client, mut peer, _listener) = connected().await;
         let server = async {
             let mode = CreateMode::EphemeralSequential;
             let request = || Request::Create2(record("/a/", "", acl(), mode));
@@ -90,7 +90,7 @@ async fn a_parent_has_the_acl_of_the_znode_unless_it_is_given_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_without_containers_gets_persistent_parents() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     let server = async {
         let xid = peer.expect(plain("/a/b", "")).await;
         peer.error(xid, ErrorCode::NoNode).await;
@@ -110,7 +110,7 @@ async fn a_server_without_containers_gets_persistent_parents() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_may_not_be_created_is_reported() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     let server = async {
         let xid = peer.expect(plain("/a/b/c", "data")).await;
         peer.error(xid, ErrorCode::NoNode).await;
@@ -127,7 +127,7 @@ async fn a_parent_that_may_not_be_created_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn parents_that_vanish_again_and_again_are_an_error() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     let server = async {
         let mut requests = 0;
         while let Ok(Some((xid, _))) =
@@ -146,7 +146,7 @@ async fn parents_that_vanish_again_and_again_are_an_error() {
 #[tokio::test(start_paused = true)]
 async fn only_a_missing_parent_is_a_reason_to_try_again() {
     for code in [ErrorCode::NodeExists, ErrorCode::NoChildrenForEphemerals, ErrorCode::NoAuth] {
-        let (client, mut peer, _door) = connected().await;
+        let (client, mut peer, _listener) = connected().await;
         let server = async {
             let xid = peer.expect(plain("/a/b/c", "data")).await;
             peer.error(xid, code).await;
@@ -159,7 +159,7 @@ async fn only_a_missing_parent_is_a_reason_to_try_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_sends_nothing_more() {
-    let (client, mut peer, _door) = connected().await;
+    let (client, mut peer, _listener) = connected().await;
     drop(client.create("/a/b/c", "data").parents().into_future());
     let xid = peer.expect(plain("/a/b/c", "data")).await;
     peer.error(xid, ErrorCode::NoNode).await;

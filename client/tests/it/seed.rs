@@ -1,4 +1,4 @@
-//! What a client sends follows from its seed, its calls, the answers and the clock: nothing else.
+//! What a client sends depends only on its seed, its calls, the replies and the clock.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -11,20 +11,20 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{AddWatchMode, Client, Clock, ErrorCode, Stat, WatchUpdate};
 use zoolet_proto::{Reply, Request};
 
-use crate::common::{Peer, TIMEOUT, at_once, connected_with, door, pass_to_next, until};
+use crate::common::{Peer, TIMEOUT, advance_to_next, at_once, connected_with, listener, until};
 
-/// How many watches of each kind, and tasks behind them: enough that no two orders are the same by chance.
+/// The number of watches of each kind, with a task each: enough that no two orders are the same by chance.
 const MANY: usize = 12;
 
-/// What came of one run.
+/// What is observed in one run.
 #[derive(Debug, PartialEq, Eq)]
 struct Record {
     /// Every frame on every connection.
     frames: Vec<Bytes>,
-    /// When each connection was asked for.
+    /// When each connection was attempted.
     attempts: Vec<Duration>,
-    /// In which order tasks were told that the session is over.
-    told: Vec<String>,
+    /// The order in which tasks learned that the session is over.
+    ended: Vec<String>,
 }
 
 type Log<T> = Arc<Mutex<Vec<T>>>;
@@ -33,7 +33,7 @@ fn take<T>(log: &Log<T>) -> Vec<T> {
     std::mem::take(&mut *log.lock().expect("no panic"))
 }
 
-/// Answers `requests` frames and keeps them.
+/// Answers `requests` frames and records them.
 async fn serve(peer: &mut Peer, requests: usize, frames: &mut Vec<Bytes>) {
     for _ in 0..requests {
         let frame = peer.frame().await.expect("a request");
@@ -53,18 +53,18 @@ async fn serve(peer: &mut Peer, requests: usize, frames: &mut Vec<Bytes>) {
     }
 }
 
-/// Sets watches of every kind, each with a task behind it that asks for something when the watch tells of a gap, and
-/// notes when it tells of the end. Gives how many of them stand.
-fn watch_many(zk: &Client, told: &Log<String>) -> Arc<AtomicUsize> {
-    let standing = Arc::<AtomicUsize>::default();
+/// Sets watches of every kind, each with a task that sends a request when the watch reports a gap, and logs its end.
+/// Returns the number of watches that are set.
+fn watch_many(zk: &Client, ended: &Log<String>) -> Arc<AtomicUsize> {
+    let set = Arc::<AtomicUsize>::default();
     for n in 0..MANY {
         let data = zk.get_data(format!("/data-{n}")).watch().send();
         let exist = zk.exists(format!("/exist-{n}")).watch().send();
         let child = zk.get_children(format!("/child-{n}")).watch().send();
         let plain = zk.add_watch(format!("/plain-{n}"), AddWatchMode::Persistent).send();
         let deep = zk.add_watch(format!("/deep-{n}"), AddWatchMode::PersistentRecursive).send();
-        let (told, zk, stands) = (Arc::clone(told), zk.clone(), Arc::clone(&standing));
-        let note = move |who: String| told.lock().expect("no panic").push(who);
+        let (ended, zk, stands) = (Arc::clone(ended), zk.clone(), Arc::clone(&set));
+        let note = move |who: String| ended.lock().expect("no panic").push(who);
         let (ending, all_stand) = (note.clone(), Arc::clone(&stands));
         tokio::spawn(async move {
             let (data, exist, child) = (data.await?.2, exist.await?.1, child.await?.2);
@@ -98,7 +98,7 @@ fn watch_many(zk: &Client, told: &Log<String>) -> Arc<AtomicUsize> {
             note(format!("session-{n}"));
         });
     }
-    standing
+    set
 }
 
 async fn next(stream: &mut (impl Stream<Item = WatchUpdate> + Unpin)) -> Option<WatchUpdate> {
@@ -109,14 +109,14 @@ async fn next(stream: &mut (impl Stream<Item = WatchUpdate> + Unpin)) -> Option<
 async fn run(seed: u64) -> Record {
     let clock = Clock::manual();
     let attempts = Log::default();
-    let (mut frames, told) = (Vec::new(), Log::default());
-    let (connect, mut door) = door();
+    let (mut frames, ended) = (Vec::new(), Log::default());
+    let (connect, mut listener) = listener();
     let connect = {
         let (clock, start, attempts) = (clock.clone(), clock.now(), Arc::clone(&attempts));
         move || {
             let mut attempts = attempts.lock().expect("no panic");
             attempts.push(clock.now() - start);
-            // Every connection is preceded by attempts that fail, but for the first.
+            // Attempts that fail precede every connection except the first.
             if attempts.len() % 5 == 1 {
                 connect()
             } else {
@@ -125,31 +125,31 @@ async fn run(seed: u64) -> Record {
         }
     };
     let options = Client::options().clock(clock.clone()).seed(seed);
-    let (zk, mut peer) = tokio::join!(options.connect(connect), door.accept());
+    let (zk, mut peer) = tokio::join!(options.connect(connect), listener.accept());
     let zk = zk.expect("a session");
     for _ in 0..3 {
         drop(zk.set_data(format!("/{:032x}", zk.random_u128()), "").send());
     }
-    let standing = watch_many(&zk, &told);
+    let set = watch_many(&zk, &ended);
     serve(&mut peer, 3 + 5 * MANY, &mut frames).await;
-    until(|| standing.load(SeqCst) == 5 * MANY).await;
+    until(|| set.load(SeqCst) == 5 * MANY).await;
     for _ in 0..2 {
         drop(peer);
         peer = loop {
-            match at_once(door.open()).await {
+            match at_once(listener.connection()).await {
                 Some(peer) => break peer,
-                None => pass_to_next(&clock).await.expect("a client that tries again"),
+                None => advance_to_next(&clock).await.expect("a client that tries again"),
             };
         };
-        peer.greet().await;
-        // The watches, and what those who have missed something ask for.
+        peer.grant_session().await;
+        // The watches, and the requests of the tasks that missed something.
         serve(&mut peer, 1 + 2 * MANY, &mut frames).await;
     }
     let close = zk.close();
     serve(&mut peer, 1, &mut frames).await;
     close.await.expect("closed");
-    until(|| told.lock().expect("no panic").len() == 6 * MANY).await;
-    Record { frames, attempts: take(&attempts), told: take(&told) }
+    until(|| ended.lock().expect("no panic").len() == 6 * MANY).await;
+    Record { frames, attempts: take(&attempts), ended: take(&ended) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,17 +163,17 @@ async fn two_runs_of_one_seed_are_the_same_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_seed_draws_other_numbers_and_makes_other_pauses() {
+async fn another_seed_generates_other_numbers_and_pauses() {
     let (one, two) = (run(1).await, run(2).await);
     assert_ne!(one.frames[..3], two.frames[..3]);
     assert_ne!(one.attempts, two.attempts);
-    assert_eq!(one.told, two.told);
+    assert_eq!(one.ended, two.ended);
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_without_a_seed_draw_numbers_of_their_own() {
-    let (one, _peer, _door) = connected_with(Client::options()).await;
-    let (two, _peer, _door) = connected_with(Client::options()).await;
+async fn clients_without_a_seed_generate_different_numbers() {
+    let (one, _peer, _listener) = connected_with(Client::options()).await;
+    let (two, _peer, _listener) = connected_with(Client::options()).await;
     let drawn = [one.random_u128(), one.random_u128(), two.random_u128(), two.random_u128()];
     let distinct: std::collections::BTreeSet<_> = drawn.iter().collect();
     assert_eq!(distinct.len(), drawn.len(), "{drawn:x?}");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_call_that_is_not_answered_in_time_fails_and_its_late_reply_disturbs_nobody() {
+fn a_call_that_is_not_answered_in_time_fails_and_its_late_reply_is_ignored() {
     let mut harness = Harness::up();
     let mut slow = harness.call_within(set("/a"), Some(THIRD));
     let mut other = harness.call(get("/b"));
@@ -32,7 +32,7 @@ fn deadlines_of_answered_calls_do_not_end_others() {
 }
 
 #[test]
-fn a_write_under_way_is_lost_with_its_connection_and_a_read_is_sent_again() {
+fn a_write_in_flight_fails_with_its_connection_and_a_read_is_sent_again() {
     let mut harness = Harness::up();
     let mut read = harness.call(get("/a"));
     let mut write = harness.call(set("/a"));
@@ -64,7 +64,7 @@ fn a_read_that_no_connection_survives_fails_at_the_third() {
 }
 
 #[test]
-fn a_call_waits_for_a_connection_as_long_as_a_session_may_live_without_one() {
+fn a_call_waits_for_a_connection_for_the_session_timeout() {
     let mut harness = Harness::up();
     harness.cut();
     let mut patient = harness.call(set("/a"));
@@ -92,14 +92,14 @@ fn a_request_larger_than_allowed_is_not_sent() {
 }
 
 #[test]
-fn a_reply_to_nothing_costs_the_connection() {
+fn a_reply_without_a_request_closes_the_connection() {
     let mut harness = Harness::up();
     harness.reply(17, 1, data());
     assert_eq!(harness.state(), SessionState::Disconnected);
 }
 
 #[test]
-fn a_reply_that_does_not_decode_fails_its_call_and_costs_the_connection() {
+fn a_malformed_reply_fails_its_call_and_closes_the_connection() {
     let mut harness = Harness::up();
     let mut call = harness.call(set("/a"));
     harness.reply(1, 1, Reply::Empty);
@@ -109,7 +109,7 @@ fn a_reply_that_does_not_decode_fails_its_call_and_costs_the_connection() {
 }
 
 #[test]
-fn an_answer_ahead_of_its_turn_finds_its_call() {
+fn a_reply_that_may_be_ahead_of_others_finds_its_call() {
     let mut harness = Harness::up();
     let mut read = harness.call(get("/a"));
     let mut identity = harness.call(auth("u:p"));
@@ -123,7 +123,7 @@ fn an_answer_ahead_of_its_turn_finds_its_call() {
 }
 
 #[test]
-fn a_reply_that_leaves_one_out_costs_the_connection_and_nobody_waits_for_ever() {
+fn a_reply_out_of_order_closes_the_connection_and_no_call_waits_for_ever() {
     let mut harness = Harness::up();
     let mut write = harness.call(set("/a"));
     let (mut first, mut second) = (harness.call(get("/a")), harness.call(get("/b")));
@@ -135,7 +135,7 @@ fn a_reply_that_leaves_one_out_costs_the_connection_and_nobody_waits_for_ever() 
 }
 
 #[test]
-fn of_a_refused_multi_the_failing_operation_is_told() {
+fn a_refused_multi_reports_the_operation_that_failed() {
     let mut harness = Harness::up();
     let delete = |path: &str| records::Op::Delete(records::Delete { path: path.into(), version: -1 });
     let mut multi = harness.call(Request::Multi(vec![delete("/a"), delete("/b"), delete("/c")]));

@@ -1,9 +1,9 @@
-//! How a session is taken up again, and how it ends.
+//! How a session is resumed, and how it ends.
 
 use super::*;
 
 #[test]
-fn a_new_connection_takes_the_session_up_with_the_last_zxid_that_a_reply_has_shown() {
+fn a_new_connection_resumes_the_session_with_the_last_zxid_of_a_reply() {
     let mut harness = Harness::new(settings());
     let first = harness.connect();
     assert_eq!((first.session, first.last_zxid_seen), (SessionId(0), Zxid(0)));
@@ -18,7 +18,7 @@ fn a_new_connection_takes_the_session_up_with_the_last_zxid_that_a_reply_has_sho
 }
 
 #[test]
-fn identities_then_watches_then_lost_reads_then_what_has_waited() {
+fn a_connection_begins_with_identities_then_watches_then_lost_reads_then_queued_calls() {
     let mut harness = Harness::up();
     let _identity = harness.call(auth("u:p"));
     harness.reply(Xid::AUTH.0, 0, Reply::Empty);
@@ -66,7 +66,7 @@ fn an_expired_session_ends_everything_that_belongs_to_it() {
     assert_eq!(read.error().to_string(), "getData /a: session expired");
     let error = write.error();
     assert!(error.is_session_over() && !error.may_have_applied(), "{error:?}");
-    assert!(matches!(told(&mut watch), Some(Err(Error::SessionExpired(_)))));
+    assert!(matches!(event_of(&mut watch), Some(Err(Error::SessionExpired(_)))));
     assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::SessionExpired(_)))));
     let mut late = harness.call(get("/a"));
     assert!(matches!(late.error(), Error::SessionExpired(_)));
@@ -74,7 +74,7 @@ fn an_expired_session_ends_everything_that_belongs_to_it() {
 }
 
 #[test]
-fn no_server_to_be_found_is_no_expiry() {
+fn unreachable_servers_are_no_expiry() {
     let mut harness = Harness::up();
     harness.cut();
     harness.pass(100 * TIMEOUT);
@@ -96,7 +96,7 @@ fn refused_credentials_end_the_session() {
 }
 
 #[test]
-fn an_identity_outlives_the_connection_that_did_not_answer_it() {
+fn an_identity_survives_a_connection_that_did_not_answer_it() {
     let mut harness = Harness::up();
     drop(harness.call(auth("u:p")));
     harness.cut();
@@ -106,7 +106,7 @@ fn an_identity_outlives_the_connection_that_did_not_answer_it() {
 }
 
 #[test]
-fn a_close_leaves_behind_everything_before_it() {
+fn a_close_is_sent_after_everything_before_it() {
     let mut harness = Harness::up();
     let mut write = harness.call(set("/a"));
     let mut close = harness.close();
@@ -141,7 +141,7 @@ fn every_close_waits_for_the_same_outcome() {
 }
 
 #[test]
-fn a_watch_that_is_given_up_behind_a_close_is_no_request_behind_it() {
+fn a_watch_that_is_dropped_after_a_close_sends_nothing() {
     let mut harness = Harness::up();
     let mut watched = harness.call(get_watched("/w"));
     harness.reply(1, 1, data());
@@ -154,7 +154,7 @@ fn a_watch_that_is_given_up_behind_a_close_is_no_request_behind_it() {
 }
 
 #[test]
-fn a_close_without_a_connection_takes_the_session_up_to_close_it() {
+fn a_close_without_a_connection_resumes_the_session_to_close_it() {
     let mut harness = Harness::up();
     harness.cut();
     let mut close = harness.close();
@@ -176,7 +176,7 @@ fn a_close_before_there_is_a_session_needs_no_server() {
 }
 
 #[test]
-fn a_close_during_the_handshake_closes_the_session_that_comes_of_it() {
+fn a_close_during_the_handshake_closes_the_new_session() {
     let mut harness = Harness::new(settings());
     harness.session.handle_timeout(harness.now);
     harness.session.handle_connected(harness.now);

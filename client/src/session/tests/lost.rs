@@ -1,4 +1,4 @@
-//! What a connection that is lost leaves to be done by the next one, and what of it is told to callers.
+//! What happens to the calls of a lost connection, on the next one and for their callers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 use super::*;
 
 #[test]
-fn a_connection_behind_a_lost_write_begins_with_a_sync_until_a_server_has_answered_one() {
+fn connections_after_a_lost_write_begin_with_a_sync_until_a_server_has_answered_one() {
     let mut harness = Harness::up();
     let _write = harness.call(set("/a"));
     for _ in 0..2 {
@@ -30,7 +30,7 @@ fn a_connection_behind_a_lost_write_begins_with_a_sync_until_a_server_has_answer
 }
 
 #[test]
-fn a_sync_that_nobody_waits_for_is_made_up_for_and_one_that_is_awaited_is_sent_again() {
+fn a_lost_sync_is_replaced_if_not_awaited_and_sent_again_otherwise() {
     let mut harness = Harness::up();
     drop(harness.call(sync("/a")));
     let _read = harness.call(get("/a"));
@@ -48,7 +48,7 @@ fn a_sync_that_nobody_waits_for_is_made_up_for_and_one_that_is_awaited_is_sent_a
 }
 
 #[test]
-fn watches_are_removed_although_whoever_asked_for_it_has_gone_and_the_connection_too() {
+fn remove_watches_survives_its_caller_and_a_lost_connection() {
     let mut harness = Harness::up();
     let mut call = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());
@@ -60,11 +60,11 @@ fn watches_are_removed_although_whoever_asked_for_it_has_gone_and_the_connection
     assert_eq!(harness.sent(), [set_watches(1, &["/a"]), remove("/a", 2)]);
     harness.reply(Xid::SET_WATCHES.0, 1, Reply::Empty);
     harness.reply(harness.last_xid(), 1, Reply::Empty);
-    assert!(matches!(told(&mut watch), Some(Err(Error::WatchRemoved(_)))));
+    assert!(matches!(event_of(&mut watch), Some(Err(Error::WatchRemoved(_)))));
 }
 
 #[test]
-fn a_removal_of_watches_that_timed_out_may_have_taken_them_away() {
+fn a_removal_of_watches_that_timed_out_may_have_applied() {
     let mut harness = Harness::up();
     let mut removal = harness.call_within(remove("/a", 2), Some(MS));
     harness.pass(MS);
@@ -72,7 +72,7 @@ fn a_removal_of_watches_that_timed_out_may_have_taken_them_away() {
 }
 
 #[test]
-fn a_close_is_not_confirmed_where_the_session_lives_on() {
+fn a_close_is_not_confirmed_if_the_session_continues() {
     let mut harness = Harness::up();
     let _identity = harness.call(auth("u:p"));
     let mut close = harness.close();
@@ -88,7 +88,7 @@ fn a_close_is_not_confirmed_where_the_session_lives_on() {
     let mut harness = Harness::up();
     let mut close = harness.close();
     harness.refuse(1, ErrorCode::SessionExpired);
-    assert!(close.outcome().expect("an outcome").is_ok(), "gone is gone");
+    assert!(close.outcome().expect("an outcome").is_ok(), "an expired session is closed");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_session_that_has_moved_is_closed_where_it_is() {
     assert!(close.outcome().expect("an outcome").is_ok());
 }
 
-/// Notes the state of a session at the moment at which a caller is told.
+/// Records the state of a session at the moment when a caller is woken.
 struct Spy(Arc<SharedState>, Mutex<Option<SessionState>>);
 
 impl Wake for Spy {
@@ -128,7 +128,7 @@ impl Spy {
 }
 
 #[test]
-fn a_session_is_over_for_all_to_see_before_anybody_is_told_so() {
+fn a_session_is_visibly_over_before_any_call_fails_with_it() {
     let mut harness = Harness::up();
     let mut identity = harness.call(auth("u:p"));
     let spy = Spy::on(&harness, &mut identity);
@@ -143,7 +143,7 @@ fn a_session_is_over_for_all_to_see_before_anybody_is_told_so() {
 }
 
 #[test]
-fn a_silent_host_leaves_time_for_the_others_however_long_a_session_is_to_live() {
+fn a_silent_host_leaves_time_for_the_others_however_long_the_session_timeout() {
     let minutes = |n: u32| n * Duration::from_secs(60);
     let mut settings = settings();
     (settings.session_timeout, settings.connect_timeout, settings.hosts) = (minutes(10), minutes(1), 2);

@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(9);
 const THIRD: Duration = Duration::from_secs(3);
 const MS: Duration = Duration::from_millis(1);
 
-/// A session with its surroundings in hand: what it writes, what it is told, what time it is.
+/// A session with its inputs, outputs and time in the hands of the test.
 struct Harness {
     session: Session,
     shared: Arc<SharedState>,
@@ -48,7 +48,7 @@ impl Pending {
     fn outcome(&mut self) -> Option<Outcome> {
         match &mut self.0 {
             PendingReply::Sent { outcome, .. } => outcome.try_recv().ok(),
-            PendingReply::Failed(_) => panic!("a harness fails nothing by itself"),
+            PendingReply::Failed(_) => panic!("the harness fails no call by itself"),
         }
     }
 
@@ -122,7 +122,7 @@ fn data() -> Reply {
     Reply::Data(None, Stat::default())
 }
 
-/// The answer to a connect request.
+/// A connect response.
 fn connect_response(session: i64, read_only: bool) -> ConnectResponse {
     let (password, session) = (Bytes::from_static(&[9; 16]), SessionId(session));
     let timeout = TIMEOUT.as_millis() as i32;
@@ -154,14 +154,14 @@ impl Harness {
         Self { session, shared, now, handles, commands }
     }
 
-    /// A harness whose session stands.
+    /// A harness with an established session.
     fn up() -> Self {
         let mut harness = Self::new(settings());
         harness.connect();
         harness
     }
 
-    /// Goes through the next handshake and gives what the session asked for.
+    /// Completes the next handshake and returns the connect request.
     fn connect(&mut self) -> ConnectRequest {
         self.connect_to(false)
     }
@@ -199,7 +199,7 @@ impl Harness {
         Pending(waiting)
     }
 
-    /// Handles what dropped watches have said.
+    /// Handles the commands of dropped watches.
     fn settle(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             self.session.handle_command(self.now, command);
@@ -218,7 +218,7 @@ impl Harness {
         frames
     }
 
-    /// What the session has written since the last look.
+    /// The requests written since the last call.
     fn sent(&mut self) -> Vec<Request> {
         self.incoming().into_iter().map(|incoming| incoming.body.expect("a request")).collect()
     }
@@ -253,7 +253,7 @@ impl Harness {
         self.frame(|out| Reply::Event(event).encode_frame(ReplyHeader::ok(Xid::EVENT, Zxid(zxid)), out));
     }
 
-    /// Lets time pass, with every timeout at its time.
+    /// Lets time pass, and handles every timeout at its time.
     fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
         while let Some(due) = self.session.next_timeout().filter(|due| *due <= end) {
@@ -263,7 +263,7 @@ impl Harness {
         self.now = end;
     }
 
-    /// The number of the request that was sent last.
+    /// The xid of the latest request.
     fn last_xid(&self) -> i32 {
         self.session.calls.last_xid()
     }
@@ -273,8 +273,8 @@ impl Harness {
     }
 }
 
-fn told(watch: &mut Watch) -> Option<Result<EventType, Error>> {
-    watch.changed.try_recv().ok().map(|told| told.map(|event| event.kind))
+fn event_of(watch: &mut Watch) -> Option<Result<EventType, Error>> {
+    watch.changed.try_recv().ok().map(|outcome| outcome.map(|event| event.kind))
 }
 
 fn next(stream: &WatchStream) -> Option<WatchUpdate> {

@@ -1,22 +1,22 @@
-//! The look for a server that takes writes.
+//! The probe for a server that takes writes.
 
 use super::*;
 
-/// A session at a server that is cut off.
+/// A session at a read-only server.
 fn read_only() -> Harness {
     let mut harness = Harness::new(Settings { read_only: true, ..settings() });
     harness.connect_to(true);
     harness
 }
 
-/// An answer to a connect request as it comes, without its length.
+/// A connect response as bytes, without its length.
 fn framed(answer: &ConnectResponse) -> BytesMut {
     let mut out = BytesMut::new();
     answer.encode_frame(&mut out);
     out.split_off(frame::PREFIX)
 }
 
-/// Lets time pass until the session looks for another server; how long that took. Pings are answered.
+/// Lets time pass until the session probes another server. Returns how long that took. Pings are answered.
 fn until_it_probes(harness: &mut Harness) -> Duration {
     let start = harness.now;
     while !harness.session.is_probing() {
@@ -28,7 +28,7 @@ fn until_it_probes(harness: &mut Harness) -> Duration {
 }
 
 #[test]
-fn who_can_only_read_looks_for_another_server_after_pauses_that_double_up_to_a_minute() {
+fn a_read_only_session_probes_after_pauses_that_double_up_to_a_minute() {
     let mut harness = read_only();
     let mut pauses = Vec::new();
     for _ in 0..12 {
@@ -37,14 +37,14 @@ fn who_can_only_read_looks_for_another_server_after_pauses_that_double_up_to_a_m
     }
     assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000]);
     assert_eq!(harness.state(), SessionState::ConnectedReadOnly);
-    // On the next connection it begins anew.
+    // The next connection starts with the first pause.
     harness.cut();
     harness.connect_to(true);
     assert_eq!(until_it_probes(&mut harness), 100 * MS);
 }
 
 #[test]
-fn nobody_else_looks() {
+fn nothing_else_starts_a_probe() {
     let mut harness = Harness::new(Settings { read_only: true, ..settings() });
     harness.connect();
     harness.pass(THIRD - MS);
@@ -58,11 +58,11 @@ fn nobody_else_looks() {
     let mut harness = read_only();
     until_it_probes(&mut harness);
     harness.close();
-    assert!(!harness.session.is_probing(), "what for");
+    assert!(!harness.session.is_probing(), "the session is closing");
 }
 
 #[test]
-fn the_other_server_is_asked_for_the_session_and_not_for_reading() {
+fn the_probe_asks_for_the_session_without_read_only() {
     let mut harness = read_only();
     until_it_probes(&mut harness);
     let asked: ConnectRequest =
@@ -71,7 +71,7 @@ fn the_other_server_is_asked_for_the_session_and_not_for_reading() {
     assert_eq!(
         (asked.session, asked.read_only),
         (SessionId(0), Some(false)),
-        "the one it has nobody else knows"
+        "no other server knows the session it has"
     );
 
     let mut harness = Harness::new(Settings { read_only: true, ..settings() });
@@ -86,7 +86,7 @@ fn the_other_server_is_asked_for_the_session_and_not_for_reading() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_in_time_is_given_up_and_the_next_asked_later() {
+fn a_probe_that_times_out_is_given_up_and_the_next_starts_later() {
     let mut harness = read_only();
     until_it_probes(&mut harness);
     harness.session.handle_probe_connected(harness.now);
@@ -101,7 +101,7 @@ fn a_server_that_does_not_answer_in_time_is_given_up_and_the_next_asked_later() 
 }
 
 #[test]
-fn an_answer_ends_the_connection_before_and_is_that_to_the_handshake_of_the_next() {
+fn a_granting_answer_replaces_the_connection_and_completes_the_next_handshake() {
     let mut harness = read_only();
     let mut read = harness.call(get("/a"));
     until_it_probes(&mut harness);
@@ -127,7 +127,7 @@ fn an_answer_ends_the_connection_before_and_is_that_to_the_handshake_of_the_next
 }
 
 #[test]
-fn what_is_no_grant_leaves_everything_as_it_was_but_for_the_end_of_a_known_session() {
+fn any_other_answer_changes_nothing_except_the_expiry_of_an_established_session() {
     let refusal = framed(&ConnectResponse::refusal(Some(false)));
     for answer in [&framed(&connect_response(6, true))[..], &refusal, b"no answer"] {
         let mut harness = read_only();

@@ -1,4 +1,4 @@
-//! Pings, silence, pauses, leases.
+//! Pings, silence, back-off, leases.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn an_idle_session_pings_every_third_of_its_timeout() {
 }
 
 #[test]
-fn other_requests_take_the_place_of_pings_but_auth_packets_do_not() {
+fn other_requests_replace_pings_but_auth_packets_do_not() {
     let mut harness = Harness::up();
     harness.pass(THIRD / 2);
     let _get = harness.call(get("/a"));
@@ -38,7 +38,7 @@ fn a_server_that_is_silent_for_two_thirds_of_the_timeout_is_given_up() {
 }
 
 #[test]
-fn anything_heard_counts_against_silence() {
+fn any_received_bytes_postpone_the_silence_timeout() {
     let mut harness = Harness::up();
     for _ in 0..10 {
         harness.pass(THIRD);
@@ -64,7 +64,7 @@ fn the_last_contact_is_when_the_answered_request_was_sent() {
 }
 
 #[test]
-fn of_several_pings_under_way_each_reply_proves_its_own() {
+fn each_of_several_ping_replies_proves_its_own_ping() {
     let mut harness = Harness::up();
     let start = harness.now;
     harness.pass(THIRD);
@@ -83,7 +83,7 @@ fn of_several_pings_under_way_each_reply_proves_its_own() {
 }
 
 #[test]
-fn pings_of_a_lost_connection_are_not_what_the_next_one_answers() {
+fn pings_of_a_lost_connection_are_not_answered_by_the_next_one() {
     let mut harness = Harness::up();
     harness.pass(THIRD);
     harness.pass(MS);
@@ -96,7 +96,7 @@ fn pings_of_a_lost_connection_are_not_what_the_next_one_answers() {
 }
 
 #[test]
-fn however_many_pings_stay_unanswered_a_reply_never_proves_too_much() {
+fn with_many_unanswered_pings_a_reply_never_proves_too_much() {
     let mut harness = Harness::up();
     let start = harness.now;
     for _ in 0..100 {
@@ -132,7 +132,7 @@ fn a_server_that_has_lost_the_session_gives_no_sign_of_life_for_it() {
 }
 
 #[test]
-fn a_ping_that_is_answered_with_the_loss_of_the_session_costs_the_connection() {
+fn a_ping_that_is_answered_with_the_loss_of_the_session_closes_the_connection() {
     for code in [ErrorCode::SessionExpired, ErrorCode::SessionMoved] {
         let mut harness = Harness::up();
         let start = harness.now;
@@ -154,7 +154,7 @@ fn a_ping_that_is_answered_with_another_error_is_answered() {
 }
 
 #[test]
-fn what_a_server_that_is_cut_off_answers_is_no_contact() {
+fn replies_of_a_read_only_server_are_no_contact() {
     let mut harness = Harness::new(Settings { read_only: true, ..settings() });
     harness.connect();
     let contact = harness.now;
@@ -173,7 +173,7 @@ fn what_a_server_that_is_cut_off_answers_is_no_contact() {
 }
 
 #[test]
-fn pauses_between_attempts_grow_up_to_a_sixth_of_the_timeout_and_repeat_with_the_seed() {
+fn back_off_grows_to_a_sixth_of_the_timeout_and_repeats_with_the_seed() {
     let pauses = |seed| {
         let mut harness = Harness::new(Settings { seed, hosts: 2, ..settings() });
         let mut pauses = Vec::new();
@@ -209,7 +209,7 @@ fn an_attempt_without_a_session_in_time_is_given_up() {
 }
 
 #[test]
-fn a_server_that_goes_once_it_has_answered_what_a_connection_begins_with_is_not_dialed_without_pause() {
+fn a_server_that_closes_after_the_first_replies_of_a_connection_is_dialed_with_back_off() {
     for watches in [false, true] {
         let mut harness = Harness::up();
         let _identity = harness.call(auth("u:p"));
@@ -230,16 +230,12 @@ fn a_server_that_goes_once_it_has_answered_what_a_connection_begins_with_is_not_
         let _read = harness.call(get("/a"));
         harness.reply(2, 1, data());
         harness.cut();
-        assert_eq!(
-            harness.session.next_timeout(),
-            Some(harness.now),
-            "behind one that was of use there is no pause"
-        );
+        assert_eq!(harness.session.next_timeout(), Some(harness.now), "no pause after a useful connection");
     }
 }
 
 #[test]
-fn a_session_timeout_of_next_to_nothing_is_no_reason_to_hurry() {
+fn a_tiny_session_timeout_does_not_shorten_attempts() {
     let mut harness = Harness::new(Settings { session_timeout: MS, ..settings() });
     let mut pauses = Duration::ZERO;
     for _ in 0..30 {

@@ -1,4 +1,4 @@
-//! Watches: who is told, what the server is told, what survives a connection.
+//! Watches: who is notified, what is sent to the server, what survives a connection.
 
 use super::*;
 
@@ -10,12 +10,12 @@ fn two_users_of_one_watch_get_one_event_each() {
     harness.reply(2, 1, Reply::Stat(Stat::default()));
     let (mut one, mut other) = (one.watch(), other.watch());
     harness.event(2, EventType::NodeDataChanged, "/a");
-    assert!(matches!(told(&mut one), Some(Ok(EventType::NodeDataChanged))));
-    assert!(matches!(told(&mut other), Some(Ok(EventType::NodeDataChanged))));
+    assert!(matches!(event_of(&mut one), Some(Ok(EventType::NodeDataChanged))));
+    assert!(matches!(event_of(&mut other), Some(Ok(EventType::NodeDataChanged))));
 }
 
 #[test]
-fn the_last_user_to_go_takes_the_watch_away() {
+fn dropping_the_last_user_removes_the_watch() {
     let mut harness = Harness::up();
     for (request, reply, kind) in [
         (get_watched("/a"), data(), 2),
@@ -38,11 +38,11 @@ fn the_last_user_to_go_takes_the_watch_away() {
         assert_eq!(incoming[0].body, Ok(remove("/a", kind)));
         harness.refuse(incoming[0].xid.0, ErrorCode::NoWatcher);
     }
-    assert_eq!(harness.state(), SessionState::Connected, "a watch that was gone already is gone");
+    assert_eq!(harness.state(), SessionState::Connected, "removing an absent watch is harmless");
 }
 
 #[test]
-fn a_watch_that_has_fired_leaves_nothing_to_take_away() {
+fn a_watch_that_has_fired_needs_no_removal() {
     let mut harness = Harness::up();
     let mut call = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());
@@ -55,7 +55,7 @@ fn a_watch_that_has_fired_leaves_nothing_to_take_away() {
 }
 
 #[test]
-fn a_watch_on_its_way_is_not_hit_by_the_removal_for_another_user() {
+fn a_watch_in_flight_survives_the_removal_for_another_user() {
     let mut harness = Harness::up();
     let mut first = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());
@@ -64,15 +64,15 @@ fn a_watch_on_its_way_is_not_hit_by_the_removal_for_another_user() {
     harness.sent();
     drop(watch);
     harness.settle();
-    assert_eq!(harness.sent(), [], "a removal now would reach the server behind the second getData");
+    assert_eq!(harness.sent(), [], "a removal now would reach the server after the second getData");
     harness.reply(2, 1, data());
     let mut watch = second.watch();
     harness.event(2, EventType::NodeDataChanged, "/a");
-    assert!(matches!(told(&mut watch), Some(Ok(_))));
+    assert!(matches!(event_of(&mut watch), Some(Ok(_))));
 }
 
 #[test]
-fn a_removal_that_was_held_back_is_made_up_for_when_the_other_call_fails() {
+fn a_removal_that_was_deferred_is_sent_when_the_other_call_fails() {
     let mut harness = Harness::up();
     let mut first = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());
@@ -95,14 +95,14 @@ fn an_event_between_call_and_reply_belongs_to_the_earlier_watch() {
     harness.event(2, EventType::NodeDataChanged, "/a");
     harness.reply(2, 2, data());
     let mut second = second.watch();
-    assert!(matches!(told(&mut first), Some(Ok(_))));
-    assert!(told(&mut second).is_none());
+    assert!(matches!(event_of(&mut first), Some(Ok(_))));
+    assert!(event_of(&mut second).is_none());
     harness.event(3, EventType::NodeDataChanged, "/a");
-    assert!(matches!(told(&mut second), Some(Ok(_))));
+    assert!(matches!(event_of(&mut second), Some(Ok(_))));
 }
 
 #[test]
-fn a_watch_whose_caller_has_gone_is_taken_away_when_it_comes() {
+fn a_watch_whose_caller_is_gone_is_removed_when_its_reply_arrives() {
     let mut harness = Harness::up();
     drop(harness.call(get_watched("/a")));
     let mut late = harness.call_within(get_watched("/b"), Some(MS));
@@ -123,12 +123,12 @@ fn a_deletion_ends_data_and_child_watches_with_one_event() {
     harness.reply(2, 1, Reply::Children2([].into_iter().collect(), Stat::default()));
     let (mut data_watch, mut child_watch) = (data_call.watch(), child_call.watch());
     harness.event(2, EventType::NodeDeleted, "/a");
-    assert!(matches!(told(&mut data_watch), Some(Ok(EventType::NodeDeleted))));
-    assert!(matches!(told(&mut child_watch), Some(Ok(EventType::NodeDeleted))));
+    assert!(matches!(event_of(&mut data_watch), Some(Ok(EventType::NodeDeleted))));
+    assert!(matches!(event_of(&mut child_watch), Some(Ok(EventType::NodeDeleted))));
 }
 
 #[test]
-fn a_recursive_watch_hears_of_all_below_but_not_of_child_lists() {
+fn a_recursive_watch_reports_all_descendants_but_no_child_lists() {
     let mut harness = Harness::up();
     let mut calls = [
         harness.call(add_watch("/", 1)),
@@ -151,7 +151,7 @@ fn a_recursive_watch_hears_of_all_below_but_not_of_child_lists() {
 }
 
 #[test]
-fn a_persistent_watch_learns_of_the_gap_that_a_lost_connection_leaves() {
+fn a_persistent_watch_reports_the_gap_of_a_lost_connection() {
     let mut harness = Harness::up();
     let mut call = harness.call(add_watch("/p", 0));
     harness.reply(1, 1, Reply::WatchAdded);
@@ -172,7 +172,7 @@ fn a_persistent_watch_learns_of_the_gap_that_a_lost_connection_leaves() {
 }
 
 #[test]
-fn a_persistent_watch_that_nobody_reads_stops_growing_and_says_so() {
+fn a_persistent_watch_that_is_not_read_stops_growing_and_reports_it() {
     let mut harness = Harness::up();
     let mut call = harness.call(add_watch("/p", 0));
     harness.reply(1, 1, Reply::WatchAdded);
@@ -190,7 +190,7 @@ fn a_persistent_watch_that_nobody_reads_stops_growing_and_says_so() {
 }
 
 #[test]
-fn watches_are_set_again_by_what_they_wait_for() {
+fn watches_are_restored_by_kind() {
     let mut harness = Harness::up();
     let mut calls = [
         harness.call(get_watched("/data")),
@@ -218,7 +218,7 @@ fn watches_are_set_again_by_what_they_wait_for() {
 }
 
 #[test]
-fn many_watches_are_set_again_in_pieces_that_a_server_takes() {
+fn many_watches_are_restored_in_requests_that_a_server_accepts() {
     let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
     harness.connect();
     let mut watches = Vec::new();
@@ -235,7 +235,7 @@ fn many_watches_are_set_again_in_pieces_that_a_server_takes() {
 }
 
 #[test]
-fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
+fn the_last_zxid_stays_until_all_watches_are_restored() {
     let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
     harness.connect();
     let mut watches = Vec::new();
@@ -248,7 +248,7 @@ fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
     harness.connect();
     assert_eq!(harness.sent().len(), 2);
     harness.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
-    assert_eq!(harness.shared.last_zxid(), Zxid(40), "what changed under the other half is not told yet");
+    assert_eq!(harness.shared.last_zxid(), Zxid(40), "changes under the other half are not reported yet");
     harness.cut();
     harness.connect();
     let since = |request: &Request| match request {
@@ -262,7 +262,7 @@ fn until_all_watches_are_set_again_nothing_up_to_there_counts_as_told() {
 }
 
 #[test]
-fn a_server_that_has_lost_the_session_is_not_believed_its_zxid_and_is_asked_ever_more_slowly() {
+fn a_server_that_has_lost_the_session_does_not_move_the_zxid_and_is_dialed_with_back_off() {
     let mut harness = Harness::up();
     let _identity = harness.call(auth("u:p"));
     harness.reply(Xid::AUTH.0, 0, Reply::Empty);
@@ -291,7 +291,7 @@ fn a_server_that_has_lost_the_session_is_not_believed_its_zxid_and_is_asked_ever
 }
 
 #[test]
-fn whose_watches_a_server_does_not_set_again_are_told_so_and_the_session_goes_on() {
+fn watches_that_a_server_refuses_to_restore_end_and_the_session_continues() {
     for code in [ErrorCode::ThrottledOp, ErrorCode::Unimplemented] {
         let mut harness = Harness::up();
         let mut calls = [
@@ -309,8 +309,8 @@ fn whose_watches_a_server_does_not_set_again_are_told_so_and_the_session_goes_on
         harness.connect();
         assert_eq!(harness.sent().len(), 1);
         harness.refuse_at(Xid::SET_WATCHES.0, 90, code);
-        assert!(matches!(told(&mut of_data), Some(Err(Error::WatchRemoved(_)))), "{code}");
-        assert!(matches!(told(&mut of_children), Some(Err(Error::WatchRemoved(_)))), "{code}");
+        assert!(matches!(event_of(&mut of_data), Some(Err(Error::WatchRemoved(_)))), "{code}");
+        assert!(matches!(event_of(&mut of_children), Some(Err(Error::WatchRemoved(_)))), "{code}");
         assert!(matches!(next(&stream), Some(WatchUpdate::Missed)), "{code}");
         assert!(matches!(next(&stream), Some(WatchUpdate::Ended(Error::WatchRemoved(_)))), "{code}");
         assert_eq!(
@@ -325,7 +325,7 @@ fn whose_watches_a_server_does_not_set_again_are_told_so_and_the_session_goes_on
 }
 
 #[test]
-fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
+fn requests_that_restore_watches_respect_the_request_limit() {
     let long = |number: usize| format!("/{number:0>299}");
     let mut harness = Harness::up();
     let mut watches = Vec::new();
@@ -334,7 +334,7 @@ fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
         harness.reply(number as i32 + 1, 40, data());
         watches.push(call.watch());
     }
-    // It may be watched, but a request to watch it again is longer.
+    // It can be watched, but a request to restore the watch is longer.
     let mut call = harness.call(get_watched(&format!("/{}", "x".repeat(970))));
     harness.reply(11, 40, data());
     let mut longest = call.watch();
@@ -343,7 +343,7 @@ fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
     let frames = harness.frames();
     assert_eq!(frames.len(), 4, "10 paths of 300 bytes, three in 1,000");
     assert!(frames.iter().all(|frame| frame.len() <= 1000));
-    assert!(matches!(told(&mut longest), Some(Err(Error::WatchRemoved(_)))));
+    assert!(matches!(event_of(&mut longest), Some(Err(Error::WatchRemoved(_)))));
     for _ in 0..4 {
         assert_eq!(harness.shared.last_zxid(), Zxid(40));
         harness.reply(Xid::SET_WATCHES.0, 90, Reply::Empty);
@@ -352,18 +352,18 @@ fn requests_to_set_watches_again_are_no_longer_than_a_request_may_be() {
 }
 
 #[test]
-fn removed_watches_tell_their_users() {
+fn removed_watches_notify_their_users() {
     let mut harness = Harness::up();
     let mut call = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());
     let mut watch = call.watch();
     let _remove = harness.call(remove("/a", 3));
     harness.reply(2, 1, Reply::Empty);
-    assert!(matches!(told(&mut watch), Some(Err(Error::WatchRemoved(_)))));
+    assert!(matches!(event_of(&mut watch), Some(Err(Error::WatchRemoved(_)))));
 }
 
 #[test]
-fn watches_do_not_hold_the_session_open() {
+fn watches_do_not_keep_the_session_open() {
     let mut harness = Harness::up();
     let mut call = harness.call(get_watched("/a"));
     harness.reply(1, 1, data());

@@ -25,54 +25,54 @@ pub use zoolet_test_support::{at_once, pass, until};
 pub const SESSION: SessionId = SessionId(0x77);
 pub const TIMEOUT: Duration = Duration::from_secs(9);
 
-/// Where the client's connections arrive.
-pub struct Door(mpsc::UnboundedReceiver<DuplexStream>);
+/// Accepts the client's connections.
+pub struct Listener(mpsc::UnboundedReceiver<DuplexStream>);
 
-/// A connector for the client, and the door behind it.
-pub fn door() -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Door) {
+/// A connector for the client, and the listener of its connections.
+pub fn listener() -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'static, Listener) {
     zoolet_test_support::limit();
-    let (knock, arrivals) = mpsc::unbounded_channel();
+    let (sender, connections) = mpsc::unbounded_channel();
     let connect = move || {
         let (ours, theirs) = duplex(1 << 20);
-        ready(knock.send(theirs).map(|()| ours).map_err(|_| io::ErrorKind::ConnectionRefused.into()))
+        ready(sender.send(theirs).map(|()| ours).map_err(|_| io::ErrorKind::ConnectionRefused.into()))
     };
-    (connect, Door(arrivals))
+    (connect, Listener(connections))
 }
 
-impl Door {
+impl Listener {
     /// The next connection, before its handshake.
-    pub async fn open(&mut self) -> Peer {
+    pub async fn connection(&mut self) -> Peer {
         let stream = self.0.recv().await.expect("a connection");
         Peer { stream, inbox: BytesMut::new(), zxid: 1 }
     }
 
-    /// The next connection, its session granted.
+    /// The next connection, after granting its session.
     pub async fn accept(&mut self) -> Peer {
-        let mut peer = self.open().await;
-        peer.greet().await;
+        let mut peer = self.connection().await;
+        peer.grant_session().await;
         peer
     }
 }
 
-/// A client and the connection it has.
-pub async fn connected() -> (Client, Peer, Door) {
+/// A client and its connection.
+pub async fn connected() -> (Client, Peer, Listener) {
     connected_with(Client::options()).await
 }
 
-pub async fn connected_with(options: ConnectOptions) -> (Client, Peer, Door) {
-    let (connect, mut door) = door();
-    let (client, peer) = tokio::join!(options.connect(connect), door.accept());
-    (client.expect("a session"), peer, door)
+pub async fn connected_with(options: ConnectOptions) -> (Client, Peer, Listener) {
+    let (connect, mut listener) = listener();
+    let (client, peer) = tokio::join!(options.connect(connect), listener.accept());
+    (client.expect("a session"), peer, listener)
 }
 
-/// As [`pass`], to the next time that somebody waits for; how far that is.
-pub async fn pass_to_next(clock: &Clock) -> Option<Duration> {
+/// As [`pass`], to the next deadline. Returns how far that is.
+pub async fn advance_to_next(clock: &Clock) -> Option<Duration> {
     let passed = clock.advance_to_next_timeout(Duration::from_secs(3600)).expect("a manual clock");
     until(|| clock.unattended() == 0).await;
     passed
 }
 
-/// A client's end of a connection where `before_write` is asked at each write, which fails if it says so.
+/// A client's end of a connection that calls `before_write` at each write, which fails with its error.
 pub struct Watched<F> {
     pub stream: DuplexStream,
     pub before_write: F,
@@ -111,22 +111,22 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Grants a session and gives what was asked for.
-    pub async fn greet(&mut self) -> ConnectRequest {
-        self.greet_as(SESSION, TIMEOUT).await
+    /// Grants a session and returns the connect request.
+    pub async fn grant_session(&mut self) -> ConnectRequest {
+        self.grant_session_as(SESSION, TIMEOUT).await
     }
 
-    pub async fn greet_as(&mut self, session: SessionId, timeout: Duration) -> ConnectRequest {
-        self.welcome(session, timeout, false).await
+    pub async fn grant_session_as(&mut self, session: SessionId, timeout: Duration) -> ConnectRequest {
+        self.respond(session, timeout, false).await
     }
 
-    /// Grants a session as a server does that is cut off.
-    pub async fn greet_for_reading(&mut self) -> ConnectRequest {
-        self.welcome(SESSION, TIMEOUT, true).await
+    /// Grants a session as a read-only server.
+    pub async fn grant_read_only(&mut self) -> ConnectRequest {
+        self.respond(SESSION, TIMEOUT, true).await
     }
 
-    async fn welcome(&mut self, session: SessionId, timeout: Duration, read_only: bool) -> ConnectRequest {
-        let request = self.greeting().await;
+    async fn respond(&mut self, session: SessionId, timeout: Duration, read_only: bool) -> ConnectRequest {
+        let request = self.connect_request().await;
         let response = ConnectResponse {
             protocol_version: 0,
             timeout: timeout.as_millis() as i32,
@@ -140,15 +140,15 @@ impl Peer {
 
     /// Refuses the session.
     pub async fn refuse(&mut self) {
-        self.greeting().await;
+        self.connect_request().await;
         self.write(|out| ConnectResponse::refusal(Some(false)).encode_frame(out)).await;
     }
 
-    async fn greeting(&mut self) -> ConnectRequest {
+    async fn connect_request(&mut self) -> ConnectRequest {
         jute::parse(&self.frame().await.expect("a frame")).expect("a connect request")
     }
 
-    /// The next frame as it is, without its length.
+    /// The next frame, without its length.
     pub async fn frame(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = frame::split(&self.inbox, 1 << 22).expect("a legal length") {
@@ -162,20 +162,20 @@ impl Peer {
         }
     }
 
-    /// The next request; `None` when the client has hung up.
+    /// The next request; `None` if the client has closed the connection.
     pub async fn next(&mut self) -> Option<(i32, Request)> {
         let incoming = Incoming::parse(&self.frame().await?).expect("a header");
         Some((incoming.xid.0, incoming.body.expect("a request")))
     }
 
-    /// The next request, which must be this one; gives its xid.
+    /// Asserts that the next request is `request` and returns its xid.
     pub async fn expect(&mut self, request: Request) -> i32 {
         let (xid, got) = self.next().await.expect("a request");
         assert_eq!(got, request);
         xid
     }
 
-    /// Asserts that the client has nothing to say.
+    /// Asserts that the client sends nothing.
     pub async fn expect_silence(&mut self) {
         let next = tokio::time::timeout(Duration::from_millis(1), self.next()).await;
         assert!(next.is_err(), "the client sent {next:?}");
@@ -205,12 +205,12 @@ impl Peer {
         self.write_raw(&out).await;
     }
 
-    /// Writes bytes as they are. A client that has hung up does not care.
+    /// Writes bytes. Ignores a client that has closed the connection.
     pub async fn write_raw(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// Asserts that the client closes its session and hangs up.
+    /// Asserts that the client closes its session and the connection.
     pub async fn expect_close(&mut self) {
         let xid = self.expect(Request::CloseSession).await;
         self.reply(xid, Reply::Empty).await;

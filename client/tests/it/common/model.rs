@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use zoolet_client::{ErrorCode, Stat};
 use zoolet_proto::{Reply, Request};
 
-use super::{Door, Peer};
+use super::{Listener, Peer};
 
 /// What the server holds.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct Held {
 }
 
 /// Serves every connection that arrives, for ever.
-pub fn serve(mut door: Door) -> Arc<Mutex<Held>> {
+pub fn serve(mut listener: Listener) -> Arc<Mutex<Held>> {
     let held = Arc::new(Mutex::new(Held::default()));
     let shared = Arc::clone(&held);
     tokio::spawn(async move {
         loop {
-            let mut peer = door.open().await;
+            let mut peer = listener.connection().await;
             let held = Arc::clone(&shared);
             tokio::spawn(async move {
-                peer.greet().await;
+                peer.grant_session().await;
                 held.lock().expect("no panic").sessions += 1;
                 while let Some((xid, request)) = peer.next().await {
                     answer(&mut peer, &held, xid, request).await;
