@@ -1,4 +1,4 @@
-//! What every algorithm of the lock promises.
+//! What every algorithm of the lock guarantees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -20,7 +20,7 @@ fn kinds(client: &Client) -> [(&'static str, Lock); 4] {
     ]
 }
 
-/// A client and its lock of the `kind`-th sort.
+/// A client and its lock of the `kind`-th kind.
 async fn contender(world: &World, kind: usize) -> (Client, Lock) {
     let client = world.client().await;
     let [a, b, c, d] = kinds(&client).map(|(_, lock)| lock);
@@ -63,7 +63,7 @@ async fn one_holds_it_at_a_time_and_tokens_rise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_waiting_leaves_no_znode_and_no_watch() {
+async fn a_waiter_that_gives_up_leaves_no_znode_and_no_watch() {
     for kind in 0..4 {
         let world = world().await;
         let (_a, one) = contender(&world, kind).await;
@@ -97,7 +97,7 @@ async fn trying_takes_a_free_lock_and_leaves_a_held_one_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_evicted_holder_is_told_by_its_next_fenced_write_and_deletes_nobody_elses_lock() {
+async fn an_evicted_holder_learns_it_from_its_next_fenced_write_and_deletes_no_other_lock() {
     for kind in 0..4 {
         let world = world().await;
         let (a, one) = contender(&world, kind).await;
@@ -131,7 +131,7 @@ async fn a_late_release_does_not_delete_the_single_znode_of_a_program_without_ep
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_znode_that_was_written_to_is_released_all_the_same() {
+async fn a_single_znode_that_was_written_to_is_still_released() {
     let world = world().await;
     let ((_a, lock), other) = (contender(&world, 2).await, world.client().await);
     let guard = lock.acquire().data("ours").await.unwrap();
@@ -180,7 +180,7 @@ async fn guards_of_one_acquisition_hold_it_until_the_last_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_holder_says_of_itself_can_be_replaced() {
+async fn the_data_of_the_holder_can_be_replaced() {
     for kind in 0..4 {
         let world = world().await;
         let (_a, lock) = contender(&world, kind).await;
@@ -196,7 +196,7 @@ async fn what_the_holder_says_of_itself_can_be_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_watches_its_znodes_learns_of_its_eviction() {
+async fn a_holder_that_watches_its_znodes_notices_its_eviction() {
     for kind in 0..4 {
         let world = world().await;
         let client = world.client().await;
@@ -213,15 +213,15 @@ async fn a_holder_that_watches_its_znodes_learns_of_its_eviction() {
     }
 }
 
-/// The name is that of whoever comes next.
+/// The next holder has the same name.
 #[tokio::test(start_paused = true)]
-async fn who_watches_its_single_znode_does_not_take_that_of_the_next_holder_for_its_own() {
+async fn a_watched_single_znode_is_not_mistaken_for_that_of_the_next_holder() {
     let world = world().await;
     let (zk, other) = (world.client().await, world.client().await);
     let lock = Lock::builder(&zk, DIR).algorithm(Algorithm::SingleNode).watch_own_node(true).build();
     let next = Lock::builder(&other, DIR).algorithm(Algorithm::SingleNode).build();
     let faults = world.server.fixture().faults();
-    // It looks at its znode for the first time when that is somebody else's.
+    // Its first look at its znode finds that of another holder.
     faults.on(request().path(DIR).nth(1)).freeze().unwrap();
     let guard = lock.acquire().await.unwrap();
     let frozen = || async { !faults.fired().is_empty() };
@@ -234,7 +234,7 @@ async fn who_watches_its_single_znode_does_not_take_that_of_the_next_holder_for_
 }
 
 #[tokio::test(start_paused = true)]
-async fn arrivals_do_not_wake_those_who_watch_their_predecessor() {
+async fn arrivals_wake_no_waiter_that_watches_its_predecessor() {
     let world = world().await;
     let (_a, one) = contender(&world, 0).await;
     let (b, two) = contender(&world, 0).await;
@@ -247,7 +247,7 @@ async fn arrivals_do_not_wake_those_who_watch_their_predecessor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_znode_that_is_no_lock_is_waited_for_or_refused() {
+async fn a_single_znode_that_is_not_a_lock_is_waited_for_or_rejected() {
     let world = world().await;
     let client = world.client().await;
     client.create("/locks", "").await.unwrap();
@@ -263,7 +263,7 @@ async fn a_single_znode_that_is_no_lock_is_waited_for_or_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_znode_needs_no_directory_that_it_may_not_make() {
+async fn a_single_znode_needs_no_directory_that_it_may_not_create() {
     let world = world().await;
     let client = world.client().await;
     let builder = Lock::builder(&client, DIR).algorithm(Algorithm::SingleNode);
@@ -274,9 +274,9 @@ async fn a_single_znode_needs_no_directory_that_it_may_not_make() {
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
-/// A container that is empty is swept away, whoever is about to create something in it.
+/// The server removes an empty container even if somebody is about to create a znode in it.
 #[tokio::test(start_paused = true)]
-async fn a_single_znode_is_created_although_what_is_above_goes_while_its_epoch_is_made() {
+async fn a_single_znode_is_created_even_if_its_parent_vanishes_while_the_epoch_is_created() {
     let world = world().await;
     let (client, other) = (world.client().await, world.client().await);
     let lock = Lock::builder(&client, DIR).algorithm(Algorithm::SingleNode).build();
@@ -290,7 +290,7 @@ async fn a_single_znode_is_created_although_what_is_above_goes_while_its_epoch_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dual_contender_has_a_name_of_curators_and_one_of_kazoos_made_in_one_transaction() {
+async fn a_dual_contender_has_a_curator_name_and_a_kazoo_name_of_one_transaction() {
     let world = world().await;
     let (client, lock) = contender(&world, 3).await;
     let guard = lock.acquire().await.unwrap();
@@ -301,7 +301,7 @@ async fn a_dual_contender_has_a_name_of_curators_and_one_of_kazoos_made_in_one_t
     let (hex, number) = contenders[1].name.split_once("__lock__").unwrap();
     assert_eq!((hex.len(), number.len()), (32, 10));
     assert!(hex.as_bytes()[0] >= b'3', "{hex} sorts before the numbers of Curator's waiters");
-    // One is as good as both: it is not held by half.
+    // Losing one znode is losing the lock.
     client.delete(&guard.nodes()[1]).await.unwrap();
     assert!(guard.verify().await.is_err());
     guard.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! Barriers: who waits, who goes on, and what is left behind.
+//! Barriers: who waits, who continues, and what is left behind.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::common::{World, settle, world};
 
 const PATH: &str = "/barriers/step";
 
-/// Starts `future`, and lets it get as far as it can.
+/// Starts `future`, and lets it run until it waits.
 async fn start<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let started = tokio::spawn(future);
     rest().await;
     started
 }
 
-/// Lets everything happen that needs no time.
+/// Lets every task run until it waits for time.
 async fn rest() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -47,7 +47,7 @@ async fn children(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_raised_barrier_keeps_who_waits_until_it_is_lowered() {
+async fn a_raised_barrier_blocks_waiters_until_it_is_lowered() {
     let world = world().await;
     let (_a, raised) = barrier(&world).await;
     let (_b, waited) = barrier(&world).await;
@@ -62,7 +62,7 @@ async fn a_raised_barrier_keeps_who_waits_until_it_is_lowered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_barrier_stays_raised_when_whoever_raised_it_is_gone_and_anybody_lowers_it() {
+async fn a_barrier_outlives_the_session_that_raised_it_and_anybody_lowers_it() {
     let world = world().await;
     let (a, raised) = barrier(&world).await;
     raised.raise().await.unwrap();
@@ -76,7 +76,7 @@ async fn a_barrier_stays_raised_when_whoever_raised_it_is_gone_and_anybody_lower
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_goes_on_also_when_the_barrier_is_raised_again_at_once() {
+async fn a_waiter_continues_even_if_the_barrier_is_raised_again_at_once() {
     let world = world().await;
     let (_a, raised) = barrier(&world).await;
     raised.raise().await.unwrap();
@@ -139,7 +139,7 @@ async fn no_auth_who_may_not_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_any_other_refusal_is_passed_on() {
+async fn client_any_other_error_is_returned_as_it_is() {
     let world = world().await;
     let client = world.client().await;
     client.create("/ephemeral", "").ephemeral().await.unwrap();
@@ -177,7 +177,7 @@ async fn members_enter_together_and_leave_together_round_after_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_while_a_round_is_on_waits_for_the_next() {
+async fn a_member_that_comes_during_a_round_waits_for_the_next() {
     let world = world().await;
     let (_a, a) = enter(&world, 2).await;
     let (_b, b) = enter(&world, 2).await;
@@ -195,7 +195,7 @@ async fn who_comes_while_a_round_is_on_waits_for_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_goes_before_the_round_is_not_counted() {
+async fn a_member_that_leaves_before_the_round_is_not_counted() {
     let world = world().await;
     let (a, gone) = enter(&world, 2).await;
     gone.abort();
@@ -210,7 +210,7 @@ async fn a_member_that_goes_before_the_round_is_not_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_whose_session_ends_inside_are_not_waited_for_and_what_they_leave_is_cleared_away() {
+async fn members_whose_session_ends_inside_are_not_waited_for_and_the_next_member_cleans_up() {
     let world = world().await;
     let (a, a_in) = enter(&world, 3).await;
     let (b, b_in) = enter(&world, 3).await;
@@ -224,7 +224,7 @@ async fn members_whose_session_ends_inside_are_not_waited_for_and_what_they_leav
     leaving.await.unwrap().unwrap();
     assert_eq!(children(&a).await, Vec::<String>::new());
 
-    // All of them: nobody is left to take the sign of the round away.
+    // All of them: nobody is left to delete `ready`.
     let (d, d_in) = enter(&world, 1).await;
     let _d_in = inside(d_in).await;
     d.close().await.unwrap();
@@ -235,7 +235,7 @@ async fn members_whose_session_ends_inside_are_not_waited_for_and_what_they_leav
 }
 
 #[tokio::test(start_paused = true)]
-async fn node_deleted_a_member_that_was_evicted_is_told_and_is_not_inside() {
+async fn node_deleted_an_evicted_member_gets_an_error_and_is_not_inside() {
     let world = world().await;
     let (a, entering) = enter(&world, 2).await;
     let evicted = children(&a).await.remove(0);
@@ -249,7 +249,7 @@ async fn node_deleted_a_member_that_was_evicted_is_told_and_is_not_inside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn node_deleted_a_waiting_member_is_told_at_once_also_when_nobody_else_comes() {
+async fn node_deleted_a_waiting_member_gets_the_error_at_once_even_if_nobody_else_comes() {
     let world = world().await;
     let (a, entering) = enter(&world, 2).await;
     let evicted = children(&a).await.remove(0);
@@ -265,7 +265,7 @@ async fn node_deleted_a_waiting_member_is_told_at_once_also_when_nobody_else_com
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_that_are_inside_have_left_no_watch_behind() {
+async fn members_inside_have_no_watch() {
     let world = world().await;
     let (_a, a) = enter(&world, 2).await;
     let (_b, b) = enter(&world, 2).await;
@@ -274,7 +274,7 @@ async fn members_that_are_inside_have_left_no_watch_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_by_hand_takes_part_as_those_of_curator_do() {
+async fn a_member_created_by_hand_takes_part_as_in_curator() {
     let world = world().await;
     let curator = world.client().await;
     curator.create("/barriers", "").await.unwrap();
@@ -286,7 +286,7 @@ async fn a_member_by_hand_takes_part_as_those_of_curator_do() {
     assert_eq!(curator.get_data(PATH).await.unwrap().0, "data of its own");
     let leaving = start(inside.leave()).await;
     assert!(!leaving.is_finished());
-    // It is the lowest, and so the last to leave; it takes the sign away behind itself.
+    // It has the lowest name, so it leaves last and deletes `ready`.
     assert_eq!(children(&curator).await, ["0a-member", "ready"]);
     curator.delete(format!("{PATH}/0a-member")).await.unwrap();
     leaving.await.unwrap().unwrap();
@@ -295,7 +295,7 @@ async fn a_member_by_hand_takes_part_as_those_of_curator_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sign_that_is_no_older_than_a_member_lets_it_in_whoever_made_it() {
+async fn a_ready_znode_younger_than_a_member_lets_it_in_whoever_created_it() {
     let world = world().await;
     let (a, entering) = enter(&world, 5).await;
     a.create(format!("{PATH}/ready"), "").await.unwrap();
@@ -305,7 +305,7 @@ async fn a_sign_that_is_no_older_than_a_member_lets_it_in_whoever_made_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_barrier_of_many_opens_by_one_transaction() {
+async fn a_large_barrier_opens_in_one_transaction() {
     let world = world().await;
     let mut entering = Vec::new();
     for _ in 0..30 {
@@ -330,7 +330,7 @@ async fn a_barrier_of_many_opens_by_one_transaction() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_the_callers_leaves_nothing_behind() {
+async fn a_timeout_of_the_caller_leaves_nothing_behind() {
     let world = world().await;
     let (client, waited) = barrier(&world).await;
     waited.raise().await.unwrap();

@@ -1,4 +1,4 @@
-//! What the caller of a lock may do to it: panic, call from a runtime that goes, close the client, and ask for what cannot be.
+//! Difficult callers: they panic, call from a runtime that is shut down, close the client, and request the impossible.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use zoolet_server::fault::{create, op};
 use crate::common::{DIR, TIMEOUT, World, at_once, queue, settle, world};
 
 #[tokio::test(start_paused = true)]
-async fn one_that_panics_when_told_that_it_has_to_wait_leaves_the_queue() {
+async fn a_caller_whose_queued_callback_panics_leaves_the_queue() {
     let world = world().await;
     let (observer, ahead) = world.lock().await;
     let (_zk, lock) = world.lock().await;
@@ -27,7 +27,7 @@ async fn one_that_panics_when_told_that_it_has_to_wait_leaves_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_panics_at_a_warning_gets_its_lock_all_the_same() {
+async fn a_caller_whose_warning_callback_panics_still_gets_its_lock() {
     let world = world().await;
     let zk = world.client().await;
     zk.create("/locks", "").await.unwrap();
@@ -38,7 +38,7 @@ async fn one_that_panics_at_a_warning_gets_its_lock_all_the_same() {
     assert!(queue(&zk).await.is_empty());
 }
 
-/// A runtime that goes on by itself.
+/// A runtime with a thread of its own.
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
@@ -83,7 +83,7 @@ async fn a_lock_is_lost_before_the_session_is_closed_under_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_takes_from_nobody_is_not_asked_for_ever() {
+async fn a_request_that_no_server_accepts_is_not_retried_forever() {
     let server = Server::builder().tick_time(Duration::from_millis(500)).max_frame(100_000);
     let world = World { server: server.start().await.unwrap(), clock: Clock::tokio() };
     let (zk, lock) = world.lock().await;
@@ -94,7 +94,7 @@ async fn what_a_server_takes_from_nobody_is_not_asked_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_answers_come_too_late_stands_in_the_queue_once() {
+async fn a_contender_whose_replies_come_too_late_is_in_the_queue_once() {
     let world = world().await;
     let observer = world.client().await;
     observer.create("/locks", "").await.unwrap();

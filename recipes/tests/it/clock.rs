@@ -11,7 +11,7 @@ use crate::common::{DIR, TIMEOUT, at_once, pass, pass_in_steps, queue, settle, w
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What is left of the session timeout when a tenth is kept back.
+/// The session timeout less the reserved tenth.
 const LEASE: Duration = Duration::from_millis(3600);
 
 #[tokio::test(start_paused = true)]
@@ -35,7 +35,7 @@ async fn without_a_server_the_lock_is_lost_when_the_lease_ends_and_not_before() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lease_bounds_the_notice_also_on_a_connection_that_looks_alive() {
+async fn the_lease_ends_also_on_a_connection_that_looks_alive() {
     let world = world_on(Clock::manual()).await;
     let (writer, other) = world.lock().await;
     writer.create("/news", "").await.unwrap();

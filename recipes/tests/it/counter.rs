@@ -9,7 +9,7 @@ use zoolet_server::fault::request;
 
 use crate::common::{DIR, World, queue, settle, world};
 
-/// Half of what a counter can count.
+/// Half of the counter's range.
 const HALF: u32 = 1 << 30;
 
 /// The directory, as if so many contenders had been there.
@@ -22,7 +22,7 @@ async fn after(world: &World, contenders: u32) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_counter_that_is_half_used_is_warned_of_once_and_begins_again_when_nobody_waits() {
+async fn a_half_used_counter_gives_one_warning_and_is_reset_when_nobody_waits() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     zk.set_acl(DIR, Acl::open()).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_counter_that_is_half_used_is_warned_of_once_and_begins_again_when_nob
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_was_not_to_be_made_is_not_made_anew() {
+async fn a_directory_that_must_exist_is_not_recreated() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     let before = zk.exists(DIR).await.unwrap().unwrap().czxid;
@@ -54,9 +54,9 @@ async fn a_directory_that_was_not_to_be_made_is_not_made_anew() {
     assert_eq!(zk.exists(DIR).await.unwrap().unwrap().czxid, before);
 }
 
-/// A server does not tell what is a container, which it takes away when nobody is in it.
+/// A server does not report which znode is a container, which it removes once it is empty.
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_begins_again_stays_whoever_made_it() {
+async fn a_recreated_directory_is_persistent_whoever_created_it() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     let before = zk.exists(DIR).await.unwrap().unwrap().czxid;
@@ -69,9 +69,9 @@ async fn a_directory_that_begins_again_stays_whoever_made_it() {
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "kept");
 }
 
-/// Whoever may not change an ACL is not shown all of it, and cannot make a directory that has the same.
+/// A client that may not change an ACL does not see all of it, and cannot create a directory with the same ACL.
 #[tokio::test(start_paused = true)]
-async fn a_directory_whose_acl_is_hidden_is_not_made_anew() {
+async fn a_directory_whose_acl_is_masked_is_not_recreated() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     let owner = world.client().await;
@@ -86,13 +86,13 @@ async fn a_directory_whose_acl_is_hidden_is_not_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_to_a_directory_while_it_is_made_anew_is_not_lost() {
+async fn a_write_to_a_directory_while_it_is_recreated_is_not_lost() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     let other = world.client().await;
     let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
     let faults = world.server.fixture().faults();
-    // Behind getData and getACL.
+    // After getData and getACL.
     faults.on(request().session(zk.session_id()).nth(3)).delay_request(Duration::from_secs(1)).unwrap();
     let releasing = tokio::spawn(guard.release());
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -133,7 +133,7 @@ async fn contenders_get_their_turn_in_order_past_the_end_of_the_counter() {
     }
 }
 
-/// What a server of Apache's does at the end: every later contender has the last number, but for some that are negative.
+/// Apache's servers at the end of the counter: every later contender has the last number, except some that are negative.
 #[tokio::test(start_paused = true)]
 async fn where_names_are_equal_or_negative_the_order_of_creation_decides() {
     let world = world().await;
@@ -154,7 +154,7 @@ async fn where_names_are_equal_or_negative_the_order_of_creation_decides() {
     let order: Vec<_> =
         lock.contenders().await.unwrap().into_iter().map(|contender| contender.path).collect();
     assert_eq!(order, names);
-    // One of ours comes last, whatever its number.
+    // Our contender comes last, whatever its number.
     let (zk, lock) = (world.client().await, lock);
     let waiting = tokio::spawn(async move { lock.acquire().await.unwrap() });
     settle(|| async { queue(&zk).await.len() == 6 }).await;
@@ -166,7 +166,7 @@ async fn where_names_are_equal_or_negative_the_order_of_creation_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn counter_low_when_a_writer_would_become_a_reader_near_the_end_of_the_counter() {
+async fn counter_low_when_a_writer_is_downgraded_near_the_end_of_the_counter() {
     let world = world().await;
     let zk = after(&world, HALF + 1).await;
     let writing = RwLock::new(&zk, DIR).write().await.unwrap();

@@ -1,4 +1,4 @@
-//! Every error of a lock and every way to lose one, each in a situation that brings it about.
+//! Every error of a lock and every way to lose one, each in a situation that causes it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::common::{DIR, TIMEOUT, World, settle, world};
 const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test(start_paused = true)]
-async fn timeout_when_somebody_else_holds_it_for_too_long() {
+async fn timeout_when_somebody_else_holds_the_lock_for_too_long() {
     let world = world().await;
     let ((_a, one), (_b, two)) = (world.lock().await, world.lock().await);
     let _held = one.acquire().await.unwrap();
@@ -38,9 +38,9 @@ async fn session_over_and_session_closed_when_the_client_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_expired_when_the_server_says_so() {
+async fn session_expired_when_the_server_reports_it() {
     let world = world().await;
-    // A lease that ends first would be the reason otherwise: this holder comes back too late, and is told.
+    // This holder reconnects too late and learns that its session expired. Otherwise the end of the lease would be the reason.
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
     let fixture = world.server.fixture();
@@ -53,7 +53,7 @@ async fn session_expired_when_the_server_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn auth_failed_when_the_server_refuses_credentials() {
+async fn auth_failed_when_the_server_rejects_credentials() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
@@ -65,7 +65,7 @@ async fn auth_failed_when_the_server_refuses_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_what_comes_then() {
+async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_later_calls() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
@@ -77,9 +77,9 @@ async fn lease_elapsed_when_no_server_is_reached_and_not_held_for_what_comes_the
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
 }
 
-/// A member that has lost its leader, and does not know it, answers pings and reads as before.
+/// A member that has lost its leader without knowing answers pings and reads as before.
 #[tokio::test(start_paused = true)]
-async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_but_writes_no_more() {
+async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_only() {
     for strict in [true, false] {
         let builder = Server::builder().tick_time(Duration::from_millis(500)).simulated_ensemble(2);
         let world = World { server: builder.start().await.unwrap(), clock: Clock::tokio() };
@@ -87,10 +87,10 @@ async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_but_write
         let lock = Lock::builder(&zk, DIR).strict(strict).build();
         let guard = lock.acquire().await.unwrap();
         let begin = Instant::now();
-        // From now on it hears nothing of what the others do, not of its own writes either.
+        // From now on it receives no transactions, not even those of its own writes.
         world.server.fixture().endpoint(0).unwrap().lag().await.unwrap();
         let reading = tokio::spawn(async move {
-            // The connection is of use: what is read is answered.
+            // The connection works: reads are answered.
             while zk.exists("/").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -105,7 +105,7 @@ async fn lease_elapsed_of_a_strict_lock_at_a_server_that_answers_reads_but_write
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strict_lock_is_held_as_long_as_its_writes_are_answered_and_finds_out_that_it_was_evicted() {
+async fn a_strict_lock_is_held_while_its_writes_are_answered_and_notices_its_eviction() {
     let world = world().await;
     let (zk, other) = (world.client().await, world.client().await);
     let guard = Lock::builder(&zk, DIR).strict(true).build().acquire().await.unwrap();
@@ -119,7 +119,7 @@ async fn a_strict_lock_is_held_as_long_as_its_writes_are_answered_and_finds_out_
 }
 
 #[tokio::test(start_paused = true)]
-async fn suspended_when_a_lost_connection_is_to_be_fatal() {
+async fn suspended_when_a_lost_connection_is_configured_as_fatal() {
     let world = world().await;
     let zk = world.client().await;
     let lock = Lock::builder(&zk, DIR).on_suspend(SuspendPolicy::Lost).build();
@@ -129,12 +129,12 @@ async fn suspended_when_a_lost_connection_is_to_be_fatal() {
     assert_eq!(guard.lost().await, LostReason::Suspended);
     let mut states = zk.states();
     while states.next().await != Some(SessionState::Connected) {}
-    // It is given up for good, though the session lives.
+    // The lock is given up for good although the session is alive.
     settle(|| async { zk.get_ephemerals("/").await.unwrap().is_empty() }).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn verifying_asks_again_where_the_answer_is_lost_and_ends_when_the_lock_does() {
+async fn verify_retries_after_a_lost_reply_and_ends_when_the_lock_is_lost() {
     let world = world().await;
     let (_zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
@@ -163,7 +163,7 @@ async fn node_deleted_when_somebody_evicts_a_waiter_or_a_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn node_deleted_is_known_to_the_guard_and_all_that_depends_on_it_once_a_fenced_write_was_refused() {
+async fn node_deleted_is_known_to_the_guard_after_a_fenced_write_was_refused() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
@@ -191,7 +191,7 @@ async fn no_auth_when_an_acl_denies_what_the_lock_needs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_is_there_needs_no_right_to_create_those_above_it() {
+async fn an_existing_directory_needs_no_right_to_create_its_parents() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     zk.create("/locks", "").await.unwrap();
@@ -210,7 +210,7 @@ async fn a_directory_that_is_there_needs_no_right_to_create_those_above_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_parent_when_the_directory_is_not_to_be_made_or_cannot_have_children() {
+async fn no_parent_when_the_directory_must_not_be_created_or_cannot_have_children() {
     let world = world().await;
     let (zk, _) = world.lock().await;
     let strict = Lock::builder(&zk, DIR).parent(ParentMode::MustExist).build();
@@ -223,7 +223,7 @@ async fn no_parent_when_the_directory_is_not_to_be_made_or_cannot_have_children(
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_when_a_strict_lock_finds_something_else_in_its_directory() {
+async fn foreign_when_a_rejecting_lock_finds_something_else_in_its_directory() {
     let world = world().await;
     let (zk, _) = world.lock().await;
     zk.create("/locks", "").await.unwrap();
@@ -236,7 +236,7 @@ async fn foreign_when_a_strict_lock_finds_something_else_in_its_directory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queue_full_when_more_wait_than_are_allowed() {
+async fn queue_full_when_more_contenders_wait_than_allowed() {
     let world = world().await;
     let ((zk, one), (_b, two)) = (world.lock().await, world.lock().await);
     let _held = one.acquire().await.unwrap();
@@ -264,7 +264,7 @@ async fn not_alone_and_reentered_when_a_lock_cannot_be_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn permit_limit_and_permits_differ_when_a_semaphore_has_not_so_many_or_was_made_for_others() {
+async fn permit_limit_and_permits_differ_when_the_number_does_not_fit_the_semaphore() {
     let world = world().await;
     let zk = world.client().await;
     let refused = Semaphore::new(&zk, DIR, 2).acquire(3).await.unwrap_err();
@@ -275,7 +275,7 @@ async fn permit_limit_and_permits_differ_when_a_semaphore_has_not_so_many_or_was
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_or_the_client_refuses_besides_is_told_as_it_is() {
+async fn any_other_error_of_the_server_or_the_client_is_returned_as_it_is() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let refused = Lock::new(&zk, "no/slash").acquire().await.unwrap_err();
@@ -290,7 +290,7 @@ async fn what_the_server_or_the_client_refuses_besides_is_told_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_a_fenced_write_that_is_refused_is_told_by_its_own_number_and_path_also_when_by_an_acl() {
+async fn client_a_refused_fenced_write_is_reported_with_its_own_number_and_path() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     zk.create("/protected", "").acl(Acl::read_only()).await.unwrap();
@@ -303,7 +303,7 @@ async fn client_a_fenced_write_that_is_refused_is_told_by_its_own_number_and_pat
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_auth_when_a_check_of_the_lock_is_refused_and_none_of_the_callers_writes() {
+async fn no_auth_when_a_check_of_the_lock_is_refused_and_no_write_of_the_caller() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();
@@ -314,7 +314,7 @@ async fn no_auth_when_a_check_of_the_lock_is_refused_and_none_of_the_callers_wri
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_over_says_whether_a_fenced_write_may_have_happened() {
+async fn session_over_reports_whether_a_fenced_write_may_have_been_executed() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let other = world.client().await;
@@ -336,7 +336,7 @@ async fn session_over_says_whether_a_fenced_write_may_have_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_a_fenced_write_whose_reply_is_lost_may_have_happened_and_a_refused_one_has_not() {
+async fn client_a_fenced_write_whose_reply_is_lost_may_have_been_executed_and_a_refused_one_was_not() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let guard = lock.acquire().await.unwrap();

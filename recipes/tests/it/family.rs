@@ -25,7 +25,7 @@ async fn several_locks_are_held_together_or_not_at_all() {
     assert_eq!(guard.nodes().len(), 2);
     assert!(y.try_acquire().await.unwrap().is_none());
     guard.verify().await.unwrap();
-    // One of them lost is all of them lost.
+    // Losing one of them is losing all of them.
     b.delete(&guard.nodes()[1]).await.unwrap();
     let refused = guard.verify().await.unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::NodeDeleted, .. }), "{refused}");
@@ -33,7 +33,7 @@ async fn several_locks_are_held_together_or_not_at_all() {
     assert!(a.get_ephemerals("/").await.unwrap().is_empty());
 }
 
-/// Some stand in several queues, and some under two names in one.
+/// Some are in several queues, and some in one queue under two names.
 #[tokio::test(start_paused = true)]
 async fn a_contender_counts_once_however_many_znodes_it_has() {
     let world = world().await;
@@ -57,7 +57,7 @@ async fn a_contender_counts_once_however_many_znodes_it_has() {
     let refused = MultiLock::builder(&b, dirs).max_queue(2).build().acquire().await.unwrap_err();
     assert!(matches!(refused, LockError::QueueFull { len: 3, .. }), "{refused}");
     assert_eq!(*told.lock().unwrap(), [1, 2]);
-    // Those whose names do not say whose they are count each for itself.
+    // Names without a guid count as one contender each.
     for dir in &dirs[1..] {
         b.create(format!("{dir}/n_"), "").ephemeral().sequential().await.unwrap();
     }
@@ -69,7 +69,7 @@ async fn a_contender_counts_once_however_many_znodes_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_name_the_same_locks_in_different_orders_do_not_wait_for_each_other() {
+async fn contenders_that_name_the_same_locks_in_different_orders_do_not_deadlock() {
     let world = world().await;
     let mut tasks = Vec::new();
     for number in 0..6 {
@@ -91,10 +91,10 @@ async fn those_who_name_the_same_locks_in_different_orders_do_not_wait_for_each_
     }
 }
 
-/// A create of all znodes is executed twice, as one that was sent again and arrives late is, and then part of the first is
-/// deleted by somebody: what is left of the two would be in front of others in one queue, and behind them in the other.
+/// The create of all znodes is executed twice, because it was sent again and arrived late, and then a part of the first is
+/// deleted by somebody: the rest would be in front of others in one queue, and after them in the other.
 #[tokio::test(start_paused = true)]
-async fn znodes_of_two_transactions_are_not_taken_for_one_contender() {
+async fn znodes_of_two_transactions_are_not_mistaken_for_one_contender() {
     let mut evicted = 0;
     for listing in 1..5 {
         let world = world().await;
@@ -114,7 +114,7 @@ async fn znodes_of_two_transactions_are_not_taken_for_one_contender() {
             b.multi().add(again("/locks/x")).add(again("/locks/y")).commit().await.unwrap();
             b.delete(format!("/locks/x/{name}")).await.unwrap();
         }
-        // It may not have come to so many listings.
+        // There may have been fewer listings.
         let _ = fixture.heal_all().await;
         match acquiring.await.unwrap() {
             Ok(guard) => guard.verify().await.unwrap(),
@@ -130,7 +130,7 @@ async fn znodes_of_two_transactions_are_not_taken_for_one_contender() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_sees_who_leads_and_when_that_changes() {
+async fn observers_see_the_leader_and_every_change() {
     let world = world().await;
     let (a, b, c) = (world.client().await, world.client().await, world.client().await);
     let mut leaders = Election::new(&c, DIR).observe();
@@ -196,7 +196,7 @@ async fn a_holder_can_be_asked_for_its_lock_and_decides_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_timeout_that_an_ensemble_makes_unsafe_is_warned_of_once() {
+async fn a_session_timeout_that_is_unsafe_on_an_ensemble_gives_one_warning() {
     let world = world().await;
     let client = world.client().await;
     let warnings = Arc::new(Mutex::new(Vec::new()));

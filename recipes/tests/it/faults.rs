@@ -1,4 +1,4 @@
-//! The fair lock when connections break: at every frame of an acquisition and a release, before it arrives and after.
+//! The fair lock on connections that break at every frame of an acquisition and a release, before and after it arrives.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn acquire_and_release(way: Way, at: usize, contended: bool) -> bool {
 }
 
 async fn at_every_frame(way: Way, contended: bool) {
-    // The first frame either way is the handshake, without which there is no client.
+    // The first frame in each direction is the handshake, without which there is no client.
     let mut at = 1;
     while acquire_and_release(way, at, contended).await {
         at += 1;
@@ -60,12 +60,12 @@ async fn a_reply_that_never_arrives_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_whose_requests_get_lost_is_woken_all_the_same() {
+async fn a_waiter_whose_requests_get_lost_is_still_woken() {
     at_every_frame(Way::ToServer, true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_whose_replies_and_events_get_lost_is_woken_all_the_same() {
+async fn a_waiter_whose_replies_and_events_get_lost_is_still_woken() {
     at_every_frame(Way::ToClient, true).await;
 }
 
@@ -79,7 +79,7 @@ async fn a_cancelled_acquisition_whose_replies_get_lost_leaves_nothing() {
         let client = client_through(&world, &cut).await;
         let acquire = Lock::new(&client, DIR).acquire().timeout(Duration::from_millis(1));
         assert!(acquire.await.is_err(), "cut at {at}");
-        // The session lives on, so a znode that is left would stay.
+        // The session stays alive, so a leftover znode would stay.
         settle(|| async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             client.state().is_connected() && queue(&observer).await.len() == 1

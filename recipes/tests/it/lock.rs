@@ -100,8 +100,8 @@ async fn trying_does_not_queue() {
     assert!(two.try_acquire().await.unwrap().is_some());
 }
 
-/// Polls an acquisition up to so many times, a step of every other task between, and drops it with what it gave. True
-/// if it gave the lock.
+/// Polls an acquisition up to `polls` times, a step of every other task between, and drops it and its output. Returns
+/// whether it returned the lock.
 async fn drop_after(polls: usize, lock: &Lock) -> bool {
     let mut acquire = Box::pin(lock.acquire().into_future());
     for _ in 0..polls {
@@ -188,7 +188,7 @@ async fn without_a_server_a_lock_is_suspect_and_then_lost_before_the_session_can
     let passed = tokio::time::Instant::now() - contact;
     assert!(passed <= zk.session_timeout(), "{passed:?} since the last contact");
     assert!(begin.elapsed() >= Duration::from_secs(3), "{:?} is early", begin.elapsed());
-    // What is known needs no server.
+    // The state is known without a server.
     let refused = guard.verify().await.unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::LeaseElapsed, .. }), "{refused}");
     assert_eq!(guard.release().await.unwrap(), Released::AlreadyGone);
@@ -206,7 +206,7 @@ async fn a_release_without_a_server_ends_when_the_lock_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fenced_write_happens_only_while_the_lock_is_held() {
+async fn a_fenced_write_is_executed_only_while_the_lock_is_held() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     zk.create("/ledger", "v1").await.unwrap();
@@ -221,7 +221,7 @@ async fn a_fenced_write_happens_only_while_the_lock_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_watches_its_znode_learns_that_it_was_evicted() {
+async fn a_guard_that_watches_its_znode_notices_its_eviction() {
     let world = world().await;
     let (zk, _) = world.lock().await;
     let lock = Lock::builder(&zk, DIR).watch_own_node(true).build();
@@ -233,7 +233,7 @@ async fn a_guard_that_watches_its_znode_learns_that_it_was_evicted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_evicted_waiter_is_told_and_never_takes_its_absence_for_its_turn() {
+async fn an_evicted_waiter_gets_an_error_and_never_takes_its_absence_for_its_turn() {
     let world = world().await;
     let (zk, one) = world.lock().await;
     let (_b, two) = world.lock().await;
@@ -264,7 +264,7 @@ async fn a_write_to_the_predecessor_wakes_nobody_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contenders_of_other_clients_are_waited_for_by_the_policy() {
+async fn contenders_of_other_clients_are_handled_by_the_policy() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     zk.create("/locks", "").await.unwrap();
@@ -289,7 +289,7 @@ async fn past_the_end_of_a_32_bit_counter_the_order_of_creation_decides() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     let (_b, two) = world.lock().await;
-    // What a stuck counter gives: a later contender with the same number, or a smaller one.
+    // At the end of the counter a later contender has the same number, or a smaller one.
     let guard = lock.acquire().await.unwrap();
     let later = format!("{DIR}/_c_00000000-0000-4000-8000-000000000000-lock--000000005");
     zk.create(&later, "").ephemeral().await.unwrap();
@@ -300,7 +300,7 @@ async fn past_the_end_of_a_32_bit_counter_the_order_of_creation_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_and_a_missing_directory_are_told_apart() {
+async fn a_full_queue_and_a_missing_directory_are_different_errors() {
     let world = world().await;
     let (zk, one) = world.lock().await;
     let strict = Lock::builder(&zk, DIR).parent(ParentMode::MustExist).build();

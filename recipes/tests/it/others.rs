@@ -1,5 +1,5 @@
-//! Bugs that locks on ZooKeeper are known to have had, in other libraries: each is shown not to be here. Issue numbers are those
-//! of the projects named.
+//! Known bugs of locks on ZooKeeper in other libraries. Each test shows that this crate does not have the bug. Issue numbers are
+//! those of the projects named.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use zoolet_recipes::{Lock, LockError, LostReason, ParentMode, Released, RwLock};
 
 use crate::common::{DIR, queue, settle, world};
 
-/// The recipes shipped with ZooKeeper name contenders by their session, so that the second finds the first's znode and takes it for
-/// its own; etcd's mutex lets the second of a session walk in.
+/// The recipes shipped with ZooKeeper name contenders by their session, so that the second mistakes the znode of the first for
+/// its own; etcd's mutex lets the second one of a session in.
 #[tokio::test(start_paused = true)]
 async fn two_locks_of_one_session_exclude_each_other() {
     let world = world().await;
@@ -23,9 +23,9 @@ async fn two_locks_of_one_session_exclude_each_other() {
     two.acquire().await.unwrap().release().await.unwrap();
 }
 
-/// A late unlock deleted a stranger's lock where names are used again (zk-ruby #34).
+/// A late unlock deleted another client's lock where names are reused (zk-ruby #34).
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_is_made_anew_gives_nobody_the_name_of_another() {
+async fn a_recreated_directory_reuses_no_name() {
     let world = world().await;
     let ((a, one), (_b, two)) = (world.lock().await, world.lock().await);
     let old = one.acquire().await.unwrap();
@@ -55,7 +55,7 @@ async fn a_timeout_is_counted_once_however_often_the_waiter_is_woken() {
     let begin = Instant::now();
     let waiting = tokio::spawn(async move { lock.acquire().timeout(Duration::from_secs(1)).await });
     settle(|| async { queue(&zk).await.len() == 6 }).await;
-    // The one right in front goes, four times.
+    // The contender right in front leaves, four times.
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let contenders = holder.contenders().await.unwrap();
@@ -67,10 +67,10 @@ async fn a_timeout_is_counted_once_however_often_the_waiter_is_woken() {
     drop(ahead);
 }
 
-/// Curator's and kazoo's waiters leave their watch behind when they give up; and of two who watch one znode, the one
-/// that gives up may not take the other's watch along (ZOOKEEPER-4466 and its kin).
+/// Waiters of Curator and kazoo leave their watch on the server when they give up. Of two that watch one znode, the one
+/// that gives up must not remove the other's watch (ZOOKEEPER-4466 and similar).
 #[tokio::test(start_paused = true)]
-async fn of_two_readers_behind_one_writer_the_one_that_gives_up_leaves_the_watch_to_the_other() {
+async fn a_reader_that_gives_up_leaves_the_watch_of_another_reader_alone() {
     let world = world().await;
     let (a, b) = (world.client().await, world.client().await);
     let writing = RwLock::new(&a, DIR).write().await.unwrap();
@@ -90,9 +90,9 @@ async fn of_two_readers_behind_one_writer_the_one_that_gives_up_leaves_the_watch
     assert_eq!(b.get_ephemerals("/").await.unwrap(), Vec::<String>::new());
 }
 
-/// Go takes the lock where its own znode was deleted (a third client held it at the same time); Java's recipe hangs.
+/// Go takes the lock if its own znode was deleted (a third client held it at the same time); Java's recipe hangs.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_without_a_znode_is_neither_the_holder_nor_waits_for_ever() {
+async fn a_waiter_without_a_znode_neither_holds_nor_waits_forever() {
     let world = world().await;
     let ((zk, one), (_b, two), (_c, three)) = (world.lock().await, world.lock().await, world.lock().await);
     let held = one.acquire().await.unwrap();
@@ -107,9 +107,9 @@ async fn a_waiter_without_a_znode_is_neither_the_holder_nor_waits_for_ever() {
     third.await.unwrap().unwrap().verify().await.unwrap();
 }
 
-/// kazoo remembers that it has made the directory, and fails when the server has taken it away (kazoo #563).
+/// kazoo remembers that it created the directory, and fails when the server has removed it (kazoo #563).
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_the_server_takes_away_is_made_again() {
+async fn a_directory_that_the_server_removes_is_created_again() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
     for _ in 0..3 {
@@ -120,9 +120,9 @@ async fn a_directory_that_the_server_takes_away_is_made_again() {
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 
-/// A chroot or parent that is not there and not to be made must not be waited for for ever.
+/// A missing chroot or parent that must not be created must not be waited for.
 #[tokio::test(start_paused = true)]
-async fn a_parent_that_cannot_be_is_told_at_once() {
+async fn a_parent_that_cannot_be_created_is_reported_at_once() {
     let world = world().await;
     let zk = world.client().await;
     let lock = Lock::builder(&zk, "/no/such/place").parent(ParentMode::MustExist).build();
@@ -130,10 +130,10 @@ async fn a_parent_that_cannot_be_is_told_at_once() {
     assert!(matches!(refused, LockError::NoParent { .. }), "{refused}");
 }
 
-/// kazoo's `is_acquired` and Java's `isOwner` stay true when the session has expired (Curator: CURATOR-206), and Go says
+/// kazoo's `is_acquired` and Java's `isOwner` stay true after the session has expired (Curator: CURATOR-206), and Go reports
 /// nothing (samuel #20).
 #[tokio::test(start_paused = true)]
-async fn an_expired_holder_knows_it_and_its_later_calls_do_nothing() {
+async fn an_expired_holder_knows_and_its_later_calls_do_nothing() {
     let world = world().await;
     let ((a, one), (b, two)) = (world.lock().await, world.lock().await);
     b.create("/ledger", "").await.unwrap();
@@ -149,7 +149,7 @@ async fn an_expired_holder_knows_it_and_its_later_calls_do_nothing() {
 
 /// A waiter whose session expires sleeps on in CURATOR-346, zk-ruby #55 and kazoo #482.
 #[tokio::test(start_paused = true)]
-async fn a_waiter_whose_session_expires_is_told() {
+async fn a_waiter_whose_session_expires_gets_an_error() {
     let world = world().await;
     let ((a, one), (b, two)) = (world.lock().await, world.lock().await);
     let _held = one.acquire().await.unwrap();

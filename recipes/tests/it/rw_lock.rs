@@ -14,7 +14,7 @@ async fn contender(world: &World) -> (Client, RwLock) {
     (client, lock)
 }
 
-/// Somebody who waits to write, and is in the queue.
+/// A writer that waits in the queue.
 async fn writer(world: &World) -> JoinHandle<WriteGuard> {
     let (client, lock) = contender(world).await;
     let before = queue(&client).await.len();
@@ -23,7 +23,7 @@ async fn writer(world: &World) -> JoinHandle<WriteGuard> {
     waiting
 }
 
-/// Somebody who waits to read, and is in the queue.
+/// A reader that waits in the queue.
 async fn reader(world: &World) -> JoinHandle<ReadGuard> {
     let (client, lock) = contender(world).await;
     let before = queue(&client).await.len();
@@ -94,7 +94,7 @@ async fn a_downgraded_writer_keeps_its_token_and_its_place_in_front_of_the_next_
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_right_behind_a_writer_read_along_once_it_is_downgraded() {
+async fn readers_right_after_a_writer_read_too_once_it_is_downgraded() {
     let world = world().await;
     let held = writer(&world).await.await.unwrap();
     let behind = reader(&world).await;
@@ -120,7 +120,7 @@ async fn the_only_reader_can_become_the_writer() {
     let late = reader(&world).await;
     quiet().await;
     assert!(!late.is_finished());
-    // And back, and forth.
+    // And back, and forth again.
     let reading = writing.downgrade().await.unwrap();
     let late = late.await.unwrap();
     late.release().await.unwrap();
@@ -131,7 +131,7 @@ async fn the_only_reader_can_become_the_writer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_readers_neither_becomes_the_writer_and_both_go_on_reading() {
+async fn neither_of_two_readers_becomes_the_writer_and_both_keep_reading() {
     let world = world().await;
     let first = reader(&world).await.await.unwrap();
     let second = reader(&world).await.await.unwrap();
@@ -159,7 +159,7 @@ async fn a_reader_in_front_of_a_waiting_writer_is_not_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_count_on_is_not_changed_under_them() {
+async fn a_lock_with_other_guards_is_not_changed() {
     let world = world().await;
     let writing = writer(&world).await.await.unwrap();
     let other = writing.reenter();
@@ -213,7 +213,7 @@ async fn trying_to_read_or_write_never_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kazoos_names_are_used_where_they_are_asked_for_also_by_a_change() {
+async fn kazoo_names_are_used_if_configured_also_after_a_change() {
     let world = world().await;
     let client = world.client().await;
     let lock = RwLock::builder(&client, DIR).markers(Markers::Kazoo).build();
@@ -227,7 +227,7 @@ async fn kazoos_names_are_used_where_they_are_asked_for_also_by_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_nobody_waits_for_releases_the_lock() {
+async fn a_dropped_change_releases_the_lock() {
     for polls in 1..12 {
         let world = world().await;
         let (client, lock) = contender(&world).await;
@@ -255,7 +255,7 @@ async fn a_change_that_nobody_waits_for_releases_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_to_be_asked_for_the_lock_is_told_also_after_a_change_of_it() {
+async fn a_revocation_is_noticed_also_after_a_change_of_the_lock() {
     let world = world().await;
     let (client, lock) = contender(&world).await;
     let (reading, writing) = (lock.read().await.unwrap(), RwLock::new(&client, "/locks/other"));
@@ -273,7 +273,7 @@ async fn who_waits_to_be_asked_for_the_lock_is_told_also_after_a_change_of_it() 
     drop((writing, reading));
 }
 
-/// It ends as the name of a reader does.
+/// Its name ends like that of a reader.
 #[tokio::test(start_paused = true)]
 async fn a_reader_waits_for_a_child_whose_name_is_a_word_that_ends_in_read() {
     let world = world().await;
@@ -289,10 +289,10 @@ async fn a_reader_waits_for_a_child_whose_name_is_a_word_that_ends_in_read() {
     drop(waiting.await.unwrap());
 }
 
-/// Such a name hides the number of its znode, so that the transactions that made two contenders have to tell which of them came
+/// Such a name hides the number of its znode, so that the transactions of two contenders have to show which of them came
 /// first; but that of a writer that became a reader is a late one.
 #[tokio::test(start_paused = true)]
-async fn no_writer_comes_in_beside_a_reader_that_was_a_writer_whatever_else_is_in_the_directory() {
+async fn no_writer_enters_beside_a_reader_that_was_a_writer_whatever_else_is_in_the_directory() {
     for markers in [Markers::Curator, Markers::Kazoo] {
         for odd in ["job-202611221", "x-0000000001", "lock-2147483647"] {
             let world = world().await;
@@ -313,9 +313,9 @@ async fn no_writer_comes_in_beside_a_reader_that_was_a_writer_whatever_else_is_i
     }
 }
 
-/// Curator's writers read with the number of their own.
+/// Curator's writers read under their own number.
 #[tokio::test(start_paused = true)]
-async fn no_writer_comes_in_beside_curators_reader_inside_of_a_writer() {
+async fn no_writer_enters_beside_the_reader_inside_a_writer_of_curator() {
     let world = world().await;
     let zk = world.client().await;
     zk.create("/locks", "").await.unwrap();
@@ -333,10 +333,10 @@ async fn no_writer_comes_in_beside_curators_reader_inside_of_a_writer() {
     next.await.unwrap().verify().await.unwrap();
 }
 
-/// Both of the odd children are older than the writer, and one has a higher number than the reader: by that the reader must not get
+/// Both odd children are older than the writer, and one has a higher number than the reader, which must not bring the reader
 /// in front of the writer.
 #[tokio::test(start_paused = true)]
-async fn no_reader_passes_a_writer_whatever_else_is_in_the_directory() {
+async fn no_reader_overtakes_a_writer_whatever_else_is_in_the_directory() {
     let world = world().await;
     let zk = world.client().await;
     zk.create("/locks", "").await.unwrap();
@@ -348,7 +348,7 @@ async fn no_reader_passes_a_writer_whatever_else_is_in_the_directory() {
     let late = reader(&world).await;
     quiet().await;
     assert!(!late.is_finished());
-    // It says the same once the odd one is gone.
+    // The order is the same once the odd child is gone.
     zk.delete(format!("{DIR}/job-202611221")).await.unwrap();
     quiet().await;
     assert!(!late.is_finished());

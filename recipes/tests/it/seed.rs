@@ -1,4 +1,4 @@
-//! What the contenders of a lock send follows from the seeds of their clients and from the clock.
+//! The requests of contenders depend only on the seeds of their clients and on the clock.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,13 +9,13 @@ use zoolet_recipes::Lock;
 use crate::common::record::Record;
 use crate::common::{DIR, TIMEOUT, pass, pass_in_steps, queue, settle, world_on};
 
-/// How many contend, and how many wait for the loss of one lock: enough that no two orders are the same by chance.
+/// The number of contenders, and of waiters for the loss of one lock: enough that no two orders are equal by chance.
 const MANY: usize = 12;
 
-/// The names of contenders in the queue, what every client has sent, and in which order tasks learned of a loss.
+/// The names in the queue, what every client has sent, and in which order tasks noticed a loss.
 type Outcome = (Vec<String>, Vec<Vec<u8>>, Vec<usize>);
 
-/// Contenders of so many clients, each of which acquires twice at once; the first to hold the lock loses it.
+/// Contenders of several clients, each of which acquires twice at once; the first holder loses the lock.
 async fn run(seed: u64) -> Outcome {
     let world = world_on(Clock::manual()).await;
     let (mut records, mut clients) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ async fn two_runs_of_one_seed_are_the_same_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_seed_gives_other_names_in_the_form_of_curators() {
+async fn another_seed_gives_other_names_in_curators_form() {
     let (one, two) = (run(1).await.0, run(100).await.0);
     let guid = |name: &str| name["_c_".len()..][..36].to_owned();
     let mut guids: Vec<_> = one.iter().chain(&two).map(|name| guid(name)).collect();
@@ -82,7 +82,7 @@ async fn another_seed_gives_other_names_in_the_form_of_curators() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_one_seed_are_contenders_of_their_own() {
+async fn clients_with_one_seed_are_different_contenders() {
     let world = world_on(Clock::manual()).await;
     let (a, one) = world.lock().await;
     let (b, two) = world.lock().await;

@@ -1,4 +1,4 @@
-//! Permits.
+//! The semaphore.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn no_more_permits_are_held_than_there_are_and_tokens_rise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_many_is_not_passed_by_those_who_want_few() {
+async fn a_contender_for_many_permits_is_not_overtaken_by_those_for_few() {
     let world = world().await;
     let (_a, one) = contender(&world).await;
     let (_b, two) = contender(&world).await;
@@ -86,7 +86,7 @@ async fn trying_takes_free_permits_and_never_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_number_that_others_do_not_agree_on_is_refused() {
+async fn a_number_of_permits_that_differs_is_refused() {
     let world = world().await;
     let (zk, semaphore) = contender(&world).await;
     let refused = semaphore.acquire(4).await.unwrap_err();
@@ -107,7 +107,7 @@ async fn a_number_that_others_do_not_agree_on_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_waits_for_permits_and_is_evicted_is_told_and_has_none() {
+async fn an_evicted_waiter_for_permits_gets_an_error_and_no_permits() {
     let world = world().await;
     let (zk, one) = contender(&world).await;
     let (b, two) = contender(&world).await;
@@ -124,7 +124,7 @@ async fn one_who_waits_for_permits_and_is_evicted_is_told_and_has_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_directory_cannot_be_made_that_is_said_as_of_a_lock() {
+async fn a_directory_that_cannot_be_created_is_reported_as_for_a_lock() {
     let world = world().await;
     let zk = world.client().await;
     zk.create("/theirs", "").acl(Acl::read_only()).await.unwrap();
@@ -143,7 +143,7 @@ async fn where_the_directory_cannot_be_made_that_is_said_as_of_a_lock() {
     }
 }
 
-/// As servers do with containers that nobody is in.
+/// As servers do with empty containers.
 async fn sweep(zk: &Client) {
     for path in [format!("{DIR}/locks"), format!("{DIR}/leases"), DIR.into()] {
         zk.delete(path).await.unwrap();
@@ -151,7 +151,7 @@ async fn sweep(zk: &Client) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_permits_stands_in_a_directory_that_went_and_was_made_again() {
+async fn a_recreated_directory_has_the_number_of_permits() {
     let world = world().await;
     let (zk, semaphore) = contender(&world).await;
     semaphore.acquire(1).await.unwrap().release().await.unwrap();
@@ -162,7 +162,7 @@ async fn the_number_of_permits_stands_in_a_directory_that_went_and_was_made_agai
     let refused = other.acquire(1).await.unwrap_err();
     assert!(matches!(refused, LockError::PermitsDiffer { ours: 5, theirs: 3, .. }), "{refused}");
     held.release().await.unwrap();
-    // Somebody else may be the one who makes it.
+    // Somebody else may create it.
     sweep(&zk).await;
     let held = other.acquire(1).await.unwrap();
     let refused = semaphore.acquire(1).await.unwrap_err();
@@ -171,9 +171,9 @@ async fn the_number_of_permits_stands_in_a_directory_that_went_and_was_made_agai
     held.release().await.unwrap();
 }
 
-/// The directory of Curator's semaphore holds what its user put there, or nothing.
+/// The directory of Curator's semaphore has the data of its user, or none.
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_says_no_number_is_taken_as_it_is_and_left_so() {
+async fn a_directory_without_a_number_is_accepted_and_left_unchanged() {
     for data in ["", "10.0.0.1"] {
         let world = world().await;
         let (zk, semaphore) = contender(&world).await;

@@ -1,4 +1,4 @@
-//! Tickets: done once, whoever asks and how often; and what each error means.
+//! Tickets: executed once, however often they are tried; and what each error means.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use zoolet_recipes::{Algorithm, Lock, MultiLock, Ticket, TicketError, TicketTxn,
 use crate::common::bank::{ANN, SCOPE, balance, bank, lock_of, started, take, value, withdraw};
 
 #[tokio::test(start_paused = true)]
-async fn a_ticket_is_executed_once_and_tells_its_outcome_ever_after() {
+async fn a_ticket_is_executed_once_and_later_runs_return_its_outcome() {
     let (world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     assert_eq!(tickets.outcome(&ticket).await.unwrap(), None);
@@ -29,7 +29,7 @@ async fn a_ticket_is_executed_once_and_tells_its_outcome_ever_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_is_looked_up_before_the_work_is_run() {
+async fn the_record_is_read_before_the_work_is_run() {
     let (_world, _client, tickets) = bank().await;
     let ticket = tickets.generate();
     withdraw(&tickets, &ticket, 30).await.unwrap();
@@ -38,7 +38,7 @@ async fn a_record_is_looked_up_before_the_work_is_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_copies_at_once_one_is_executed() {
+async fn one_of_many_concurrent_copies_is_executed() {
     let (world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     let mut copies = Vec::new();
@@ -57,7 +57,7 @@ async fn of_many_copies_at_once_one_is_executed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn different_tickets_at_once_are_each_executed_and_none_is_lost() {
+async fn different_concurrent_tickets_are_all_executed() {
     let (world, client, _) = bank().await;
     let mut withdrawals = Vec::new();
     for _ in 0..8 {
@@ -71,7 +71,7 @@ async fn different_tickets_at_once_are_each_executed_and_none_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_remembered_also_when_it_could_be_done_by_now() {
+async fn a_refusal_is_remembered_even_if_the_work_could_succeed_by_now() {
     let (_world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     let refused = withdraw(&tickets, &ticket, 300).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_refusal_is_remembered_also_when_it_could_be_done_by_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_rests_on_what_is_there_when_it_is_recorded() {
+async fn a_refusal_rests_on_the_data_at_the_time_of_its_record() {
     let (_world, client, tickets) = bank().await;
     let runs = AtomicUsize::new(0);
     let outcome = tickets
@@ -122,7 +122,7 @@ async fn other_parameters_the_ticket_is_never_executed_with_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_new_since_it_was_read_as_absent_makes_the_work_run_again() {
+async fn a_znode_created_since_it_was_read_as_absent_makes_the_work_run_again() {
     let (_world, client, tickets) = bank().await;
     let runs = AtomicUsize::new(0);
     let outcome = tickets
@@ -145,10 +145,10 @@ async fn what_is_new_since_it_was_read_as_absent_makes_the_work_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contended_a_work_whose_ground_always_changes_is_given_up_in_the_end() {
+async fn contended_when_the_data_of_the_work_changes_at_every_attempt() {
     let (_world, client, tickets) = bank().await;
     let (ticket, runs) = (tickets.generate(), AtomicUsize::new(0));
-    // The scope and the bucket are there.
+    // The scope and the partition exist.
     withdraw(&tickets, &tickets.generate(), 0).await.unwrap();
     let began = tokio::time::Instant::now();
     let error = tickets
@@ -171,7 +171,7 @@ async fn contended_a_work_whose_ground_always_changes_is_given_up_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_held_a_lost_lock_keeps_a_ticket_from_being_executed_but_not_from_being_told() {
+async fn not_held_after_a_lost_lock_a_ticket_is_not_executed_but_its_outcome_is_returned() {
     let (_world, client, tickets) = bank().await;
     let guard = lock_of(&client).await;
     let (done, late) = (tickets.generate(), tickets.generate());
@@ -185,7 +185,7 @@ async fn not_held_a_lost_lock_keeps_a_ticket_from_being_executed_but_not_from_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_held_a_single_znode_that_is_somebody_elses_by_now_is_no_lock_of_ours() {
+async fn not_held_when_the_single_znode_belongs_to_another_by_now() {
     let (world, client, tickets) = bank().await;
     let lock = |client| Lock::builder(client, "/locks/one").algorithm(Algorithm::SingleNode).build();
     let guard = lock(&client).acquire().await.unwrap();
@@ -216,7 +216,7 @@ async fn several_locks_at_once_are_all_checked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_a_write_that_cannot_be_is_told_at_once_and_the_ticket_is_not_used_up() {
+async fn refused_an_impossible_write_is_reported_at_once_and_the_ticket_can_still_be_executed() {
     let (_world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     let began = tokio::time::Instant::now();
@@ -232,7 +232,7 @@ async fn refused_a_write_that_cannot_be_is_told_at_once_and_the_ticket_is_not_us
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_a_failure_of_its_own_does_not_use_the_ticket_up() {
+async fn work_after_an_error_of_the_work_the_ticket_can_still_be_executed() {
     let (_world, client, tickets) = bank().await;
     client.set_data(ANN, "a hundred").await.unwrap();
     let ticket = tickets.generate();
@@ -244,7 +244,7 @@ async fn work_a_failure_of_its_own_does_not_use_the_ticket_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_large_an_outcome_that_no_request_can_carry_is_told_and_nothing_done() {
+async fn too_large_an_outcome_that_exceeds_a_request_is_reported_and_nothing_executed() {
     let (_world, client, tickets) = bank().await;
     let work = |txn: TicketTxn| async { Ok(txn.set_data(ANN, "0").done(vec![0; 2 << 20])) };
     let error = tickets.run(&tickets.generate(), "", work).await.unwrap_err();
@@ -270,7 +270,7 @@ async fn foreign_data_in_the_scope_or_in_a_record_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_znode_in_the_place_of_the_scope_becomes_it() {
+async fn an_empty_znode_at_the_path_of_the_scope_becomes_the_scope() {
     let (_world, client, _) = bank().await;
     client.create("/prepared", "").await.unwrap();
     let tickets = Tickets::new(&client, "/prepared");
@@ -280,7 +280,7 @@ async fn an_empty_znode_in_the_place_of_the_scope_becomes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prepared_scope_whose_child_is_there_already_is_as_good_as_any() {
+async fn a_prepared_scope_with_its_child_is_accepted() {
     let (world, client, _) = bank().await;
     for path in ["/prepared", "/prepared/pending"] {
         client.create(path, "").await.unwrap();
@@ -297,7 +297,7 @@ async fn a_prepared_scope_whose_child_is_there_already_is_as_good_as_any() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_auth_who_may_not_write_tickets_executes_none() {
+async fn no_auth_a_client_that_may_not_write_tickets_executes_none() {
     let (world, client, _) = bank().await;
     client.add_auth("digest", "teller:secret").await.unwrap();
     let acl = vec![Acl::new(Perms::ALL, "auth", "")];
@@ -314,7 +314,7 @@ async fn no_auth_who_may_not_write_tickets_executes_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_over_the_same_ticket_goes_on_by_another_client() {
+async fn session_over_another_client_continues_with_the_same_ticket() {
     let (world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     client.close().await.unwrap();
@@ -326,7 +326,7 @@ async fn session_over_the_same_ticket_goes_on_by_another_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_any_other_refusal_is_passed_on() {
+async fn client_any_other_error_is_returned_as_it_is() {
     let (_world, client, _) = bank().await;
     let error =
         withdraw(&Tickets::new(&client, "no/slash"), &Tickets::new(&client, "/a").generate(), 1).await;
@@ -334,7 +334,7 @@ async fn client_any_other_refusal_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tickets_are_unique_also_among_clients_with_one_seed() {
+async fn tickets_are_unique_even_among_clients_with_one_seed() {
     let (world, ..) = bank().await;
     let mut drawn = Vec::new();
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! The collection of old tickets: what goes, what stays, and what becomes of who comes too late.
+//! The collection of old tickets: what is deleted, what stays, and what happens to a late retry.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn collected_a_late_retry_is_refused_and_never_executed() {
     let (world, client, tickets) = bank().await;
     let (old, never_run) = (tickets.generate(), tickets.generate());
     withdraw(&tickets, &old, 30).await.unwrap();
-    // Has seen the scope as it was, and does not ask again until it must.
+    // It has read the scope before, and does not read it again until it must.
     let elsewhere = Tickets::new(&world.client().await, SCOPE);
     elsewhere.run(&elsewhere.generate(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
     tokio::time::sleep(2 * AGE).await;
@@ -34,7 +34,7 @@ async fn collected_a_late_retry_is_refused_and_never_executed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_floor_never_falls_and_what_is_young_is_never_collected() {
+async fn a_watermark_never_falls_and_young_tickets_are_never_collected() {
     let (_world, _client, tickets) = bank().await;
     tokio::time::sleep(3 * AGE).await;
     let watermark = tickets.collect(AGE).await.unwrap().watermark;
@@ -47,7 +47,7 @@ async fn a_floor_never_falls_and_what_is_young_is_never_collected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_clock_is_ahead_collects_by_the_servers() {
+async fn a_client_whose_clock_is_fast_collects_by_the_servers_clock() {
     let (world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     withdraw(&tickets, &ticket, 30).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_client_whose_clock_is_ahead_collects_by_the_servers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_records_than_fit_into_one_request_are_collected_all() {
+async fn more_records_than_fit_into_one_request_are_all_collected() {
     let (_world, client, tickets) = bank().await;
     let mut drawn = Vec::new();
     for _ in 0..2_000 {
@@ -90,7 +90,7 @@ async fn more_records_than_fit_into_one_request_are_collected_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pending_is_not_collected_before_it_is_finished() {
+async fn a_pending_ticket_is_not_collected_before_it_is_finished() {
     let (_world, client, tickets) = bank().await;
     let guard = lock_of(&client).await;
     let (begun, done) = (tickets.generate(), tickets.generate());
@@ -112,14 +112,14 @@ async fn what_is_pending_is_not_collected_before_it_is_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_in_the_middle_of_a_collection_is_not_executed_though_its_bucket_is_still_there() {
+async fn a_retry_during_a_collection_is_not_executed_even_if_its_partition_still_exists() {
     let (_world, client, tickets) = bank().await;
     let (old, kept) = (tickets.generate(), tickets.generate());
     let guard = lock_of(&client).await;
     withdraw(&tickets, &old, 30).await.unwrap();
-    // A pending one keeps the bucket in its place.
+    // A pending ticket keeps its partition.
     let _running = started(tickets.begin(&guard, &kept, "").await.unwrap());
-    // Has seen the scope as it was, and does not ask again until it must.
+    // It has read the scope before, and does not read it again until it must.
     let elsewhere = Tickets::new(&client, SCOPE);
     elsewhere.run(&elsewhere.generate(), "", |txn| async { Ok(txn.done("")) }).await.unwrap();
     tokio::time::sleep(2 * AGE).await;

@@ -1,4 +1,4 @@
-//! Tickets whose reply was lost: what is told when a repeat is refused for another reason.
+//! Tickets whose reply was lost: what is reported when a repeat is refused for another reason.
 
 use zoolet_client::{Client, ErrorCode};
 use zoolet_recipes::{Lock, Started, Ticket, TicketError, TicketOutcome, Tickets};
@@ -9,7 +9,7 @@ use crate::common::{World, world};
 
 const EFFECT: &str = "/effect";
 
-/// Tickets whose scope is there, and the bucket of those that are drawn now.
+/// Tickets whose scope exists, and the partition of those that are generated now.
 async fn tickets(world: &World) -> (Client, Tickets) {
     let client = world.client().await;
     let tickets = Tickets::new(&client, "/idem");
@@ -22,11 +22,11 @@ fn about_a_record(client: &Client, n: u64) -> Matcher {
     request().path("/idem/*/*").session(client.session_id()).nth(n)
 }
 
-/// The reply to the `n`th request about a record is lost, and the one behind it is refused.
+/// The reply to the `n`th request about a record is lost, and the request after it is refused.
 fn lose_and_refuse(world: &World, client: &Client, n: u64, code: ErrorCode) {
     let faults = world.server.fixture().faults();
     faults.on(about_a_record(client, n)).lose_reply().unwrap();
-    // What is lost does not come as far as this.
+    // A lost request does not get this far.
     faults.on(about_a_record(client, n)).fail(code).unwrap();
 }
 
@@ -35,7 +35,7 @@ async fn bring_about(tickets: &Tickets, ticket: &Ticket) -> Result<TicketOutcome
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_a_ticket_that_may_have_been_executed_is_not_told_as_refused_by_its_repeat() {
+async fn unknown_a_ticket_that_may_have_been_executed_is_not_reported_as_refused_by_its_repeat() {
     for code in [ErrorCode::NoAuth, ErrorCode::SystemError] {
         let world = world().await;
         let (client, tickets) = tickets(&world).await;
@@ -49,7 +49,7 @@ async fn unknown_a_ticket_that_may_have_been_executed_is_not_told_as_refused_by_
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_auth_a_ticket_of_which_no_reply_was_lost_is_told_as_refused() {
+async fn no_auth_a_ticket_without_a_lost_reply_is_reported_as_refused() {
     let world = world().await;
     let (client, tickets) = tickets(&world).await;
     world.server.fixture().faults().on(about_a_record(&client, 2)).fail(ErrorCode::NoAuth).unwrap();
@@ -59,7 +59,7 @@ async fn no_auth_a_ticket_of_which_no_reply_was_lost_is_told_as_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_a_repeat_that_gets_as_far_as_the_writes_shows_that_nothing_was_executed() {
+async fn refused_a_repeat_that_reaches_the_writes_shows_that_nothing_was_executed() {
     let world = world().await;
     let (client, tickets) = tickets(&world).await;
     world.server.fixture().faults().on(about_a_record(&client, 2)).drop_request().unwrap();
@@ -69,7 +69,7 @@ async fn refused_a_repeat_that_gets_as_far_as_the_writes_shows_that_nothing_was_
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_a_ticket_that_may_be_begun_or_finished_is_not_told_as_refused_by_its_repeat() {
+async fn unknown_a_ticket_that_may_be_begun_or_finished_is_not_reported_as_refused_by_its_repeat() {
     let world = world().await;
     let (client, tickets) = tickets(&world).await;
     let guard = Lock::new(&client, "/locks/ann").acquire().await.unwrap();

@@ -1,11 +1,11 @@
-//! Tickets whose work is done outside: begun, taken over, and finished by who holds the lock.
+//! Tickets with effects outside: begun, taken over, and finished by the holder of the lock.
 
 use zoolet_recipes::{Lock, Started, TicketError, Tickets};
 
 use crate::common::bank::{SCOPE, balance, bank, lock_of, started, unfinished, value, withdraw};
 
 #[tokio::test(start_paused = true)]
-async fn outside_a_ticket_is_begun_and_finished_and_then_told() {
+async fn outside_a_ticket_is_begun_and_finished_and_then_settled() {
     let (_world, client, tickets) = bank().await;
     let guard = lock_of(&client).await;
     let ticket = tickets.generate();
@@ -27,12 +27,12 @@ async fn outside_a_ticket_is_begun_and_finished_and_then_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outside_who_goes_on_is_told_that_it_is_unfinished_and_who_was_there_before_cannot_finish() {
+async fn outside_the_next_owner_gets_unfinished_and_the_former_owner_cannot_finish() {
     let (world, client, tickets) = bank().await;
     let guard = lock_of(&client).await;
     let ticket = tickets.generate();
     let stuck = started(tickets.begin(&guard, &ticket, "pay ann").await.unwrap());
-    // An operator, or a pause that was too long.
+    // Evicted by an operator, or after a pause that was too long.
     client.delete(guard.node()).await.unwrap();
 
     let next = world.client().await;

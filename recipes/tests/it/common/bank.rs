@@ -1,4 +1,4 @@
-//! An account, and withdrawals from it that are done once.
+//! An account, and withdrawals from it that are executed once.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{World, world};
 
 pub const SCOPE: &str = "/idem/withdrawals";
 pub const ANN: &str = "/ann";
-/// How old what is collected must be: more than what stands in one bucket.
+/// The age of collected tickets: more than one partition.
 pub const AGE: Duration = Duration::from_secs(900);
 
 /// A client, its tickets, and an account with 100 in it.

@@ -1,4 +1,4 @@
-//! A server in memory, clients without a socket, and time that is the test's.
+//! A server in memory, clients without a socket, and time under the test's control.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ pub async fn world_on(clock: Clock) -> World {
 }
 
 impl World {
-    /// All clients have one seed, which must not bring them together.
+    /// All clients have the same seed, which must not make them collide.
     pub fn options(&self) -> ConnectOptions {
         Client::options().session_timeout(TIMEOUT).seed(7).clock(self.clock.clone())
     }
@@ -60,7 +60,7 @@ pub async fn queue(client: &Client) -> Vec<String> {
     client.get_children(DIR).await.map(|(names, _)| names).unwrap_or_default()
 }
 
-/// Lets every task run until `done` says so. Time stands, so nothing but work can be waited for.
+/// Lets every task run until `done` returns true. Time does not move meanwhile.
 pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
     for _ in 0..1_000 {
         if done().await {
@@ -71,12 +71,12 @@ pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
     panic!("it did not settle");
 }
 
-/// Moves a manual clock from one time that somebody waits for to the next, so that everything happens when it is due.
+/// Advances a manual clock from one timer to the next, so that everything happens when it is due.
 pub async fn pass_in_steps(clock: &Clock, duration: Duration) {
     let end = clock.now() + duration;
     while let Some(_step) = clock.advance_to_next_timeout(end - clock.now()).unwrap() {
         settle(|| async { clock.unattended() == 0 }).await;
-        // What was sent for it is answered.
+        // Its requests are answered.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Streams that keep what a client writes, or keep it from the server.
+//! Streams that record what a client writes, or withhold it from the server.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zoolet_server::InProcessStream;
 
-/// What goes from a client to the server, on all of its connections.
+/// The bytes from a client to the server, on all of its connections.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -41,7 +41,7 @@ impl Record {
         self.bytes.lock().unwrap().clone()
     }
 
-    /// From now on nothing reaches the server, of which the client learns nothing.
+    /// From now on nothing reaches the server, which the client does not notice.
     pub fn deafen(&self) {
         self.deaf.store(true, SeqCst);
     }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex, split};
 use zoolet_server::InProcessStream;
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     ToServer,
     ToClient,
 }
 
-/// Cuts the connection instead of passing the `at`-th frame that goes one way, once.
+/// Cuts the connection instead of passing on the `at`-th frame in one direction, once.
 #[derive(Debug, Clone)]
 pub struct Cut {
     way: Way,
@@ -52,7 +52,7 @@ impl Cut {
     async fn run(self, client: DuplexStream, server: InProcessStream) {
         let (client_read, client_write) = split(client);
         let (server_read, server_write) = split(server);
-        // Whichever ends first takes both with it: that is the cut.
+        // Whichever ends first drops both: that is the cut.
         tokio::select! {
             _ = self.pass(Way::ToServer, client_read, server_write) => {}
             _ = self.pass(Way::ToClient, server_read, client_write) => {}
