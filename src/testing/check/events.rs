@@ -245,9 +245,9 @@ fn add_watch(mode: i32) -> Option<WatchMode> {
 
 /// Either kind of setWatches as setWatches2.
 fn as_set_watches2(request: &Request) -> Option<SetWatches2> {
-    match request.clone() {
-        Request::SetWatches2(set) => Some(set),
-        Request::SetWatches(set) => Some(set.into()),
+    match request {
+        Request::SetWatches2(set) => Some(set.clone()),
+        Request::SetWatches(set) => Some(set.clone().into()),
         _ => None,
     }
 }

@@ -11,8 +11,6 @@ mod foreign;
 mod operations;
 mod order;
 mod replay;
-#[cfg(test)]
-mod tests;
 mod violation;
 mod watches;
 

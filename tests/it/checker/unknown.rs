@@ -4,7 +4,7 @@ use zoolet_proto::{Acl, OpCode, Perms};
 
 use super::*;
 
-use crate::server::fault::op;
+use zoolet::testing::op;
 
 #[test]
 fn a_write_without_a_reply_is_undecided_without_the_transactions() {

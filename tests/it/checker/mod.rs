@@ -9,13 +9,13 @@ mod unknown;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
+use zoolet::testing::{
+    CheckError, Checker, Conn, History, HistoryEntry, HistoryEvent, Rule, Undecided, Verdict,
+};
+use zoolet::{AddWatchMode, Client, Server};
 use zoolet_proto::records::{OpResult, WatchedEvent};
 use zoolet_proto::{EventType, Reply, ReplyHeader, Stat, WatcherType, Xid, Zxid};
-
-use super::*;
-
-use crate::testing::{Conn, History, HistoryEvent};
-use crate::{AddWatchMode, Client, Server};
+use zoolet_server_core::Txn;
 
 /// The connections of the valid history.
 const A: Conn = Conn(0);

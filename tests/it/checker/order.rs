@@ -4,7 +4,7 @@ use zoolet_proto::{DecodeError, SessionId};
 
 use super::*;
 
-use crate::testing::Side;
+use zoolet::testing::Side;
 
 #[test]
 fn swapped_replies_break_the_request_order() {
