@@ -6,11 +6,8 @@ mod data;
 mod multi;
 mod watch;
 
-pub use auth::{AuthPacket, ClientInfo, GetAcl, SaslToken, SetAcl};
-pub use connect::{ConnectRequest, ConnectResponse, PASSWORD_LEN};
-pub use data::{
-    CheckVersion, Create, CreateTtl, Delete, DeleteContainer, Exists, GetAllChildrenNumber, GetChildren,
-    GetData, GetEphemerals, Reconfig, SetData, Sync,
-};
-pub use multi::{MultiHeader, Op, OpResult};
-pub use watch::{AddWatch, CheckWatches, RemoveWatches, SetWatches, SetWatches2, WatchedEvent};
+pub use auth::*;
+pub use connect::*;
+pub use data::*;
+pub use multi::*;
+pub use watch::*;

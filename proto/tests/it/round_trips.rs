@@ -53,7 +53,7 @@ proptest! {
                 let parsed = Incoming::parse(&frame[..cut]).expect("a whole header");
                 prop_assert_eq!(parsed.body, Err(DecodeError::Malformed), "{} bytes of {:?}", cut, request);
             }
-            let more = [frame, b"whatever stands behind"].concat();
+            let more = [frame, b"trailing bytes"].concat();
             prop_assert_eq!(Incoming::parse(&more), Some(expected));
         }
     }
@@ -67,7 +67,7 @@ proptest! {
             let (head, body) = whole(&wire).split_at(REPLY_HEADER);
             prop_assert_eq!(jute::parse::<ReplyHeader>(head), Ok(header));
             prop_assert_eq!(Reply::parse(op, body), Ok(reply.clone()));
-            let more = [body, b"whatever stands behind"].concat();
+            let more = [body, b"trailing bytes"].concat();
             prop_assert_eq!(Reply::parse(op, &more), Ok(reply.clone()));
             if op == OpCode::AddWatch {
                 // Its body says 0 and nothing else, so nobody needs to read it.
@@ -160,29 +160,15 @@ proptest! {
 }
 
 #[test]
-fn a_null_path_is_told_apart_from_bytes_that_do_not_decode() {
+fn a_null_path_is_an_error_of_its_own() {
     let null_path = [&(-1i32).to_be_bytes()[..], &[0; 40]].concat();
     for op in OpCode::ALL {
-        let flaw = Request::parse(*op, &null_path).err();
+        use OpCode::{AddWatch, CheckWatches, GetEphemerals, Multi, MultiRead, RemoveWatches, Sync};
         let expected = match op {
-            OpCode::Create
-            | OpCode::Create2
-            | OpCode::CreateContainer
-            | OpCode::CreateTtl
-            | OpCode::Delete
-            | OpCode::DeleteContainer
-            | OpCode::Exists
-            | OpCode::GetData
-            | OpCode::SetData
-            | OpCode::GetAcl
-            | OpCode::SetAcl
-            | OpCode::GetChildren
-            | OpCode::GetChildren2
-            | OpCode::GetAllChildrenNumber
-            | OpCode::Check => Some(DecodeError::NullPath),
-            OpCode::Multi | OpCode::MultiRead => Some(DecodeError::Malformed),
-            _ => None,
+            Multi | MultiRead => Some(DecodeError::Malformed),
+            Sync | GetEphemerals | CheckWatches | RemoveWatches | AddWatch => None,
+            op => op.has_path().then_some(DecodeError::NullPath),
         };
-        assert_eq!(flaw, expected, "{op:?}");
+        assert_eq!(Request::parse(*op, &null_path).err(), expected, "{op:?}");
     }
 }
