@@ -1,7 +1,7 @@
 //! A well-formed record of every opcode, for tests that damage it.
 
 use bytes::{BufMut, BytesMut};
-use zoolet_proto::OpCode;
+use zoolet_proto::{OpCode, Request, Xid};
 
 use crate::*;
 
@@ -23,7 +23,6 @@ fn sample(op: OpCode) -> Option<Sample> {
     let body = match op {
         OpCode::Create | OpCode::Create2 | OpCode::CreateContainer => create("/a").data("data").body(),
         OpCode::CreateTtl => create_ttl("/a", 5, 1000).body(),
-        OpCode::Delete => delete("/a").body(),
         OpCode::DeleteContainer
         | OpCode::GetAcl
         | OpCode::GetAllChildrenNumber
@@ -52,7 +51,12 @@ fn sample(op: OpCode) -> Option<Sample> {
         // Refused whatever its body, or part of the handshake.
         OpCode::Check | OpCode::CreateSession => return None,
         OpCode::Ping | OpCode::WhoAmI | OpCode::CloseSession => return None,
+        // A path and a version.
+        _ => delete("/a").body(),
     };
+    let mut frame = BytesMut::new();
+    Request::parse(op, &body).expect("a well-formed body").encode_frame(Xid(0), &mut frame);
+    assert_eq!(frame[12..], body, "the whole body of {op:?}");
     Some(Sample { op: op.code(), body, closes: matches!(op, OpCode::Auth | OpCode::Sasl) })
 }
 
