@@ -26,7 +26,7 @@
 //! | to | use | in |
 //! | --- | --- | --- |
 //! | run a server | [`Server`], [`ServerBuilder`] | [`server`] |
-//! | connect, read, write, watch | [`Client`], [`ConnectOptions`](client::ConnectOptions), [`Create`](client::Create), [`Multi`](client::Multi), [`Watch`](client::Watch) | [`client`] |
+//! | connect, read, write, watch | [`Client`], [`ConnectOptions`](client::ConnectOptions), [`Create`](client::Create), [`Multi`](client::Multi), [`Watch`](client::Watch) | [`client`], [`client::path`] |
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |

@@ -27,7 +27,7 @@ fn logical_lines(bytes: &[u8]) -> Vec<(usize, Vec<u8>)> {
     let mut lines = Vec::new();
     let mut joined: Option<(usize, Vec<u8>)> = None;
     for (number, natural) in natural_lines(bytes).enumerate() {
-        let text = natural.trim_ascii_start_blanks();
+        let text = trim_blanks(natural);
         // Only the start of a logical line can be blank or a comment.
         let continues = joined.as_ref().is_some_and(|(_, before)| !before.is_empty());
         if !continues && (matches!(text.first(), Some(b'#' | b'!')) || (text.is_empty() && joined.is_none()))
@@ -64,15 +64,9 @@ fn natural_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-trait Blanks {
-    fn trim_ascii_start_blanks(&self) -> &[u8];
-}
-
-impl Blanks for [u8] {
-    fn trim_ascii_start_blanks(&self) -> &[u8] {
-        let blanks = self.iter().take_while(|byte| blank(**byte)).count();
-        &self[blanks..]
-    }
+fn trim_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| blank(**byte)).count();
+    &text[blanks..]
 }
 
 fn blank(byte: u8) -> bool {
@@ -89,9 +83,9 @@ fn entry(line: usize, text: &[u8]) -> Result<Entry, BadEscape> {
     };
     let end = text.iter().position(separates).unwrap_or(text.len());
     let (key, rest) = text.split_at(end);
-    let rest = rest.trim_ascii_start_blanks();
+    let rest = trim_blanks(rest);
     let value = match rest.first() {
-        Some(b'=' | b':') => rest[1..].trim_ascii_start_blanks(),
+        Some(b'=' | b':') => trim_blanks(&rest[1..]),
         _ => rest,
     };
     let unescaped = |text| unescape(text).ok_or(BadEscape { line });
