@@ -136,15 +136,11 @@ impl LockError {
 
     /// What a client's error means for the lock in `dir`.
     pub(crate) fn of(dir: &str, error: Error) -> Self {
-        let dir = dir.to_owned();
-        let may_have_applied = error.may_have_applied();
-        let over = |dir, reason| Self::SessionOver { dir, reason, may_have_applied };
-        match &error {
-            Error::SessionExpired(_) => over(dir, LostReason::SessionExpired),
-            Error::AuthFailed(_) => over(dir, LostReason::AuthFailed),
-            Error::Closed(_) => over(dir, LostReason::SessionClosed),
-            _ if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { dir },
-            _ => Self::Client(error),
+        let (dir, may_have_applied) = (dir.to_owned(), error.may_have_applied());
+        match LostReason::of(&error) {
+            Some(reason) => Self::SessionOver { dir, reason, may_have_applied },
+            None if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { dir },
+            None => Self::Client(error),
         }
     }
 }

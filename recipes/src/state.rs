@@ -4,7 +4,7 @@
 use std::fmt;
 
 use tokio::time::Instant;
-use zoolet_client::{Stat, Zxid};
+use zoolet_client::{Error, Stat, Zxid};
 
 /// A number that rises with every acquisition of a lock, even if its directory was deleted in between: the
 /// transaction that put the holder in the queue.
@@ -86,6 +86,18 @@ pub enum LostReason {
     /// The connection was lost, and [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is set.
     #[error("the connection was lost")]
     Suspended,
+}
+
+impl LostReason {
+    /// How the session ended, if `error` reports its end.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        match error {
+            Error::SessionExpired(_) => Some(Self::SessionExpired),
+            Error::AuthFailed(_) => Some(Self::AuthFailed),
+            Error::Closed(_) => Some(Self::SessionClosed),
+            _ => None,
+        }
+    }
 }
 
 /// The outcome of a release.

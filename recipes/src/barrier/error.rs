@@ -38,12 +38,10 @@ pub enum BarrierError {
 impl BarrierError {
     pub(super) fn of(path: &str, error: Error) -> Self {
         let path = path.to_owned();
-        match error {
-            Error::SessionExpired(_) => Self::SessionOver { path, reason: LostReason::SessionExpired },
-            Error::AuthFailed(_) => Self::SessionOver { path, reason: LostReason::AuthFailed },
-            Error::Closed(_) => Self::SessionOver { path, reason: LostReason::SessionClosed },
-            error if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { path },
-            error => Self::Client(error),
+        match LostReason::of(&error) {
+            Some(reason) => Self::SessionOver { path, reason },
+            None if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { path },
+            None => Self::Client(error),
         }
     }
 }

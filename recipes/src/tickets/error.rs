@@ -140,13 +140,11 @@ impl TicketError {
     /// What a client's error means for the tickets of `scope`.
     pub(super) fn of(scope: &str, error: Error) -> Self {
         let scope = scope.to_owned();
-        match error {
-            Error::SessionExpired(_) => Self::SessionOver { scope, reason: LostReason::SessionExpired },
-            Error::AuthFailed(_) => Self::SessionOver { scope, reason: LostReason::AuthFailed },
-            Error::Closed(_) => Self::SessionOver { scope, reason: LostReason::SessionClosed },
-            Error::RequestTooLarge { size, max, .. } => Self::TooLarge { scope, size, max },
-            error if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { scope },
-            error => Self::Client(error),
+        match (LostReason::of(&error), error) {
+            (Some(reason), _) => Self::SessionOver { scope, reason },
+            (None, Error::RequestTooLarge { size, max, .. }) => Self::TooLarge { scope, size, max },
+            (None, error) if error.code() == Some(ErrorCode::NoAuth) => Self::NoAuth { scope },
+            (None, error) => Self::Client(error),
         }
     }
 }

@@ -241,7 +241,7 @@ async fn node_deleted_an_evicted_member_gets_an_error_and_is_not_inside() {
     let evicted = children(&a).await.remove(0);
     a.delete(format!("{PATH}/{evicted}")).await.unwrap();
     let (_b, b) = enter(&world, 2).await;
-    assert!(!b.is_finished(), "one is there, not two");
+    assert!(!b.is_finished(), "there is one member, not two");
     let (_c, c) = enter(&world, 2).await;
     let _both = (inside(b).await, inside(c).await);
     let error = entering.await.unwrap().unwrap_err();
@@ -258,7 +258,7 @@ async fn node_deleted_a_waiting_member_gets_the_error_at_once_even_if_nobody_els
     assert!(!entering.is_finished());
     a.delete(format!("{PATH}/{evicted}")).await.unwrap();
     rest().await;
-    assert!(entering.is_finished(), "nothing else happens that could tell it");
+    assert!(entering.is_finished(), "nothing else happens that it could learn it from");
     let error = entering.await.unwrap().unwrap_err();
     assert!(matches!(&error, BarrierError::NodeDeleted { path } if path == PATH), "{error}");
     settle(|| async { world.server.fixture().watches().is_empty() }).await;
@@ -291,7 +291,7 @@ async fn a_member_created_by_hand_takes_part_as_in_curator() {
     curator.delete(format!("{PATH}/0a-member")).await.unwrap();
     leaving.await.unwrap().unwrap();
     let gone = curator.delete(format!("{PATH}/ready")).await;
-    assert!(gone.is_err(), "ours has done it");
+    assert!(gone.is_err(), "our member has deleted it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,10 +334,10 @@ async fn a_timeout_of_the_caller_leaves_nothing_behind() {
     let world = world().await;
     let (client, waited) = barrier(&world).await;
     waited.raise().await.unwrap();
-    let patience = Duration::from_secs(1);
-    assert!(world.clock.timeout(patience, waited.wait()).await.is_err());
+    let timeout = Duration::from_secs(1);
+    assert!(world.clock.timeout(timeout, waited.wait()).await.is_err());
     waited.lower().await.unwrap();
     let barrier = DoubleBarrier::new(&client, PATH, 2);
-    assert!(world.clock.timeout(patience, barrier.enter()).await.is_err());
+    assert!(world.clock.timeout(timeout, barrier.enter()).await.is_err());
     settle(|| async { children(&client).await.is_empty() }).await;
 }

@@ -27,9 +27,10 @@ async fn a_half_used_counter_gives_one_warning_and_is_reset_when_nobody_waits() 
     let zk = after(&world, HALF + 1).await;
     zk.set_acl(DIR, Acl::open()).await.unwrap();
     let warnings = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&warnings);
-    let lock =
-        Lock::builder(&zk, DIR).on_warning(move |warning| told.lock().unwrap().push(warning.clone())).build();
+    let reported = Arc::clone(&warnings);
+    let lock = Lock::builder(&zk, DIR)
+        .on_warning(move |warning| reported.lock().unwrap().push(warning.clone()))
+        .build();
     let (one, two) = (lock.acquire().await.unwrap(), world.lock().await);
     let waiting = tokio::spawn(async move { two.1.acquire().await.unwrap() });
     settle(|| async { queue(&zk).await.len() == 2 }).await;
@@ -64,7 +65,7 @@ async fn a_recreated_directory_is_persistent_whoever_created_it() {
     for _ in 0..2 {
         lock.acquire().await.unwrap().release().await.unwrap();
     }
-    assert!(zk.exists(DIR).await.unwrap().unwrap().czxid > before, "it was made anew");
+    assert!(zk.exists(DIR).await.unwrap().unwrap().czxid > before, "it was recreated");
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "kept");
 }

@@ -169,7 +169,7 @@ async fn node_deleted_is_known_to_the_guard_after_a_fenced_write_was_refused() {
     let guard = lock.acquire().await.unwrap();
     let (other, lost) = (guard.reenter(), guard.lost());
     zk.delete(guard.node()).await.unwrap();
-    assert_eq!(guard.state(), HoldState::Held, "nobody has told it");
+    assert_eq!(guard.state(), HoldState::Held, "it has not noticed yet");
     let refused = guard.fenced().create("/x", "").commit().await.unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { reason: LostReason::NodeDeleted, .. }), "{refused}");
     assert_eq!(lost.await, LostReason::NodeDeleted);
@@ -200,7 +200,7 @@ async fn an_existing_directory_needs_no_right_to_create_its_parents() {
     let refused = lock.acquire().await.unwrap_err();
     assert!(
         matches!(refused, LockError::NoAuth { .. }),
-        "there is no directory, and it may not be made: {refused}"
+        "the directory is missing and must not be created: {refused}"
     );
     zk.set_acl("/locks", Acl::open()).await.unwrap();
     zk.create(DIR, "").await.unwrap();

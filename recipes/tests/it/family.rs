@@ -41,22 +41,22 @@ async fn a_contender_counts_once_however_many_znodes_it_has() {
     let dirs = ["/locks/x", "/locks/y", "/locks/z"];
     let held = MultiLock::over(&a, dirs).acquire().await.unwrap();
     let dual = Lock::builder(&a, dirs[0]).compat(Compat::DualKazoo);
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::new(Mutex::new(Vec::new()));
     let count = || {
-        let told = Arc::clone(&told);
-        move |ahead| told.lock().unwrap().push(ahead)
+        let reported = Arc::clone(&reported);
+        move |ahead| reported.lock().unwrap().push(ahead)
     };
     let one = dual.clone().max_queue(1).build().acquire().on_queued(count());
     let one = tokio::spawn(one.into_future());
-    settle(|| async { told.lock().unwrap().len() == 1 }).await;
+    settle(|| async { reported.lock().unwrap().len() == 1 }).await;
     let two = MultiLock::builder(&b, dirs).max_queue(2).build().acquire().on_queued(count());
     let two = tokio::spawn(two.into_future());
-    settle(|| async { told.lock().unwrap().len() == 2 }).await;
+    settle(|| async { reported.lock().unwrap().len() == 2 }).await;
     let refused = dual.max_queue(2).build().acquire().await.unwrap_err();
     assert!(matches!(refused, LockError::QueueFull { len: 3, .. }), "{refused}");
     let refused = MultiLock::builder(&b, dirs).max_queue(2).build().acquire().await.unwrap_err();
     assert!(matches!(refused, LockError::QueueFull { len: 3, .. }), "{refused}");
-    assert_eq!(*told.lock().unwrap(), [1, 2]);
+    assert_eq!(*reported.lock().unwrap(), [1, 2]);
     // Names without a guid count as one contender each.
     for dir in &dirs[1..] {
         b.create(format!("{dir}/n_"), "").ephemeral().sequential().await.unwrap();
@@ -126,7 +126,7 @@ async fn znodes_of_two_transactions_are_not_mistaken_for_one_contender() {
         settle(|| async { b.get_children("/locks/x").await.unwrap().0.is_empty() }).await;
         settle(|| async { b.get_children("/locks/y").await.unwrap().0.is_empty() }).await;
     }
-    assert!(evicted > 0, "nobody looked behind two creates");
+    assert!(evicted > 0, "no listing came after two creates");
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,17 +200,17 @@ async fn a_session_timeout_that_is_unsafe_on_an_ensemble_gives_one_warning() {
     let world = world().await;
     let client = world.client().await;
     let warnings = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&warnings);
+    let reported = Arc::clone(&warnings);
     let builder = Lock::builder(&client, DIR).ensemble(Duration::from_secs(2), 5);
-    let lock = builder.on_warning(move |warning| told.lock().unwrap().push(warning.clone())).build();
+    let lock = builder.on_warning(move |warning| reported.lock().unwrap().push(warning.clone())).build();
     lock.acquire().await.unwrap().release().await.unwrap();
     lock.clone().acquire().await.unwrap().release().await.unwrap();
     let (timeout, least) = (client.session_timeout(), Duration::from_secs(11));
     assert_eq!(*warnings.lock().unwrap(), [Warning::TimeoutUnsafe { timeout, least }]);
 
-    let told = Arc::clone(&warnings);
+    let reported = Arc::clone(&warnings);
     let builder = Lock::builder(&client, DIR).ensemble(Duration::from_millis(200), 5);
-    let safe = builder.on_warning(move |warning| told.lock().unwrap().push(warning.clone())).build();
+    let safe = builder.on_warning(move |warning| reported.lock().unwrap().push(warning.clone())).build();
     safe.acquire().await.unwrap().release().await.unwrap();
     assert_eq!(warnings.lock().unwrap().len(), 1);
 }

@@ -46,7 +46,7 @@ async fn at_every_frame(way: Way, contended: bool) {
     while acquire_and_release(way, at, contended).await {
         at += 1;
     }
-    assert!(at > 4, "only {at} frames went {way:?}");
+    assert!(at > 4, "only {at} frames {way:?}");
 }
 
 #[tokio::test(start_paused = true)]

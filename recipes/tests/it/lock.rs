@@ -128,7 +128,7 @@ async fn a_future_dropped_after_any_number_of_polls_leaves_no_znode() {
         }
         polls += 1;
     }
-    assert!(polls > 1, "the lock was there after {polls} polls");
+    assert!(polls > 1, "acquired after {polls} polls");
 }
 
 #[tokio::test(start_paused = true)]

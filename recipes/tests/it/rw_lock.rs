@@ -54,7 +54,7 @@ async fn readers_share_and_a_writer_is_alone() {
     second.release().await.unwrap();
     let write = write.await.unwrap();
     quiet().await;
-    assert!(!late.is_finished(), "it is written");
+    assert!(!late.is_finished(), "a writer holds the lock");
     write.release().await.unwrap();
     drop(late.await.unwrap());
 }
@@ -97,14 +97,14 @@ async fn a_downgraded_writer_keeps_its_token_and_its_place_in_front_of_the_next_
 async fn readers_right_after_a_writer_read_too_once_it_is_downgraded() {
     let world = world().await;
     let held = writer(&world).await.await.unwrap();
-    let behind = reader(&world).await;
+    let later = reader(&world).await;
     let last = writer(&world).await;
     let reading = held.downgrade().await.unwrap();
-    let behind = behind.await.unwrap();
+    let later = later.await.unwrap();
     drop(reading);
     quiet().await;
     assert!(!last.is_finished());
-    drop(behind);
+    drop(later);
     drop(last.await.unwrap());
 }
 
@@ -142,7 +142,7 @@ async fn neither_of_two_readers_becomes_the_writer_and_both_keep_reading() {
     first.verify().await.unwrap();
     second.verify().await.unwrap();
     let (client, _) = contender(&world).await;
-    assert_eq!(queue(&client).await.len(), 2, "a try leaves nothing");
+    assert_eq!(queue(&client).await.len(), 2, "a failed try leaves nothing");
     first.release().await.unwrap();
     drop(second.try_upgrade().await.unwrap());
 }

@@ -27,12 +27,12 @@ async fn run(seed: u64) -> Outcome {
         records.push(record);
     }
     let guard = Lock::new(&clients[0], DIR).acquire().await.unwrap();
-    let told = Arc::<Mutex<Vec<usize>>>::default();
+    let reported = Arc::<Mutex<Vec<usize>>>::default();
     for n in 0..MANY {
-        let (lost, told) = (guard.lost(), Arc::clone(&told));
+        let (lost, reported) = (guard.lost(), Arc::clone(&reported));
         tokio::spawn(async move {
             lost.await;
-            told.lock().unwrap().push(n);
+            reported.lock().unwrap().push(n);
         });
     }
     let won = Arc::<Mutex<usize>>::default();
@@ -50,17 +50,18 @@ async fn run(seed: u64) -> Outcome {
     let names = queue(&clients[1]).await;
     pass_in_steps(&world.clock, TIMEOUT).await;
     clients[0].close().await.unwrap();
-    settle(|| async { *won.lock().unwrap() == 2 * (MANY - 1) && told.lock().unwrap().len() == MANY }).await;
+    settle(|| async { *won.lock().unwrap() == 2 * (MANY - 1) && reported.lock().unwrap().len() == MANY })
+        .await;
     pass(&world.clock, TIMEOUT / 4).await;
-    let told = told.lock().unwrap().clone();
-    (names, records.iter().map(Record::bytes).collect(), told)
+    let reported = reported.lock().unwrap().clone();
+    (names, records.iter().map(Record::bytes).collect(), reported)
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_runs_of_one_seed_are_the_same_to_the_byte() {
     let first = run(1).await;
     assert_eq!(first.0.len(), 2 * MANY - 1);
-    assert!(first.2.iter().copied().eq(0..MANY), "told in the order in which they asked: {:?}", first.2);
+    assert!(first.2.iter().copied().eq(0..MANY), "reported in the order of the waits: {:?}", first.2);
     for _ in 0..3 {
         assert_eq!(run(1).await, first);
     }

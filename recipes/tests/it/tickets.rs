@@ -33,7 +33,8 @@ async fn the_record_is_read_before_the_work_is_run() {
     let (_world, _client, tickets) = bank().await;
     let ticket = tickets.generate();
     withdraw(&tickets, &ticket, 30).await.unwrap();
-    let again = tickets.run(&ticket, "take 30", |_| async { panic!("it was done before") }).await.unwrap();
+    let again =
+        tickets.run(&ticket, "take 30", |_| async { panic!("it was executed before") }).await.unwrap();
     assert_eq!(value(&again), "70 left");
 }
 
@@ -165,9 +166,9 @@ async fn contended_when_the_data_of_the_work_changes_at_every_attempt() {
         .unwrap_err();
     assert!(matches!(error, TicketError::Contended { ticket: named } if named == ticket), "{error}");
     assert_eq!(runs.load(SeqCst), 16);
-    assert!(began.elapsed() > Duration::from_secs(1), "with pauses in between");
+    assert!(began.elapsed() > Duration::from_secs(1), "there are pauses between the attempts");
     assert_eq!(balance(&client).await, 100);
-    assert!(withdraw(&tickets, &ticket, 30).await.unwrap().first_time, "the ticket is not used up");
+    assert!(withdraw(&tickets, &ticket, 30).await.unwrap().first_time, "the ticket can still be executed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,8 +181,8 @@ async fn not_held_after_a_lost_lock_a_ticket_is_not_executed_but_its_outcome_is_
     let error = tickets.run_under(&guard, &late, "", |txn| take(txn, 30)).await.unwrap_err();
     assert!(matches!(error, TicketError::NotHeld { ticket } if ticket == late), "{error}");
     assert_eq!(balance(&client).await, 70);
-    let told = tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap();
-    assert_eq!(value(&told), "70 left");
+    let later = tickets.run_under(&guard, &done, "", |txn| take(txn, 30)).await.unwrap();
+    assert_eq!(value(&later), "70 left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,8 +258,8 @@ async fn foreign_data_in_the_scope_or_in_a_record_is_left_alone() {
     let (_world, client, tickets) = bank().await;
     let ticket = tickets.generate();
     withdraw(&tickets, &ticket, 30).await.unwrap();
-    let bucket = ticket.unix_millis() / 600_000 * 600;
-    let record = format!("{SCOPE}/{bucket}/{ticket}");
+    let partition = ticket.unix_millis() / 600_000 * 600;
+    let record = format!("{SCOPE}/{partition}/{ticket}");
     client.set_data(&record, "zoolet-ticket/2 whatever").await.unwrap();
     let error = withdraw(&tickets, &ticket, 30).await.unwrap_err();
     assert!(matches!(&error, TicketError::Foreign { path } if *path == record), "{error}");
@@ -336,16 +337,16 @@ async fn client_any_other_error_is_returned_as_it_is() {
 #[tokio::test(start_paused = true)]
 async fn tickets_are_unique_even_among_clients_with_one_seed() {
     let (world, ..) = bank().await;
-    let mut drawn = Vec::new();
+    let mut generated = Vec::new();
     for _ in 0..10 {
         let tickets = Tickets::new(&world.client().await, SCOPE);
-        drawn.extend((0..100).map(|_| tickets.generate()));
+        generated.extend((0..100).map(|_| tickets.generate()));
     }
-    drawn.sort();
-    drawn.dedup();
-    assert_eq!(drawn.len(), 1_000);
+    generated.sort();
+    generated.dedup();
+    assert_eq!(generated.len(), 1_000);
     let now = u64::try_from(world.clock.unix_millis()).unwrap();
-    assert_eq!(drawn[0].unix_millis(), now, "by the client's clock, which stands");
+    assert_eq!(generated[0].unix_millis(), now, "by the client's clock, which does not move");
 }
 
 #[tokio::test(start_paused = true)]

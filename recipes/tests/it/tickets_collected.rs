@@ -30,7 +30,7 @@ async fn collected_a_late_retry_is_refused_and_never_executed() {
     }
     assert_eq!(balance(&client).await, 65);
     let (names, _) = client.get_children(SCOPE).await.unwrap();
-    assert_eq!(names.len(), 2, "the bucket of the young one, and that of none: {names:?}");
+    assert_eq!(names.len(), 2, "the partition of the young ticket, and `pending`: {names:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +42,7 @@ async fn a_watermark_never_falls_and_young_tickets_are_never_collected() {
     let ticket = tickets.generate();
     withdraw(&tickets, &ticket, 30).await.unwrap();
     let collected = tickets.collect(Duration::ZERO).await.unwrap();
-    assert_eq!(collected.deleted, 0, "its ten minutes are not over");
+    assert_eq!(collected.deleted, 0, "its partition is not over");
     assert!(!withdraw(&tickets, &ticket, 30).await.unwrap().first_time);
 }
 
@@ -65,19 +65,19 @@ async fn a_client_whose_clock_is_fast_collects_by_the_servers_clock() {
 #[tokio::test(start_paused = true)]
 async fn more_records_than_fit_into_one_request_are_all_collected() {
     let (_world, client, tickets) = bank().await;
-    let mut drawn = Vec::new();
+    let mut generated = Vec::new();
     for _ in 0..2_000 {
-        drawn.push(tickets.generate());
+        generated.push(tickets.generate());
     }
-    assert!(drawn.is_sorted_by_key(Ticket::unix_millis));
-    for tickets_of in drawn.chunks(100) {
+    assert!(generated.is_sorted_by_key(Ticket::unix_millis));
+    for tickets_of in generated.chunks(100) {
         let run = |ticket: Ticket| {
             let tickets = tickets.clone();
             tokio::spawn(async move { tickets.run(&ticket, "", |txn| async { Ok(txn.done("")) }).await })
         };
         let runs: Vec<_> = tickets_of.iter().map(|ticket| run(*ticket)).collect();
         for run in runs {
-            assert!(run.await.unwrap().unwrap().first_time, "and no two are the same");
+            assert!(run.await.unwrap().unwrap().first_time, "all are different");
         }
     }
     tokio::time::sleep(2 * AGE).await;

@@ -18,10 +18,10 @@ async fn outside_a_ticket_is_begun_and_finished_and_then_settled() {
 
     assert!(in_progress.finish("receipt 7").await.unwrap().first_time);
     assert!(tickets.pending().await.unwrap().is_empty());
-    let Started::Settled(told) = tickets.begin(&guard, &ticket, "pay ann").await.unwrap() else {
+    let Started::Settled(settled) = tickets.begin(&guard, &ticket, "pay ann").await.unwrap() else {
         panic!("it is settled")
     };
-    assert_eq!((told.first_time, value(&told)), (false, "receipt 7"));
+    assert_eq!((settled.first_time, value(&settled)), (false, "receipt 7"));
     let error = tickets.begin(&guard, &ticket, "pay bob").await.unwrap_err();
     assert!(matches!(error, TicketError::OtherParameters { .. }), "{error}");
 }
@@ -43,8 +43,8 @@ async fn outside_the_next_owner_gets_unfinished_and_the_former_owner_cannot_fini
     let error = stuck.finish("too late").await.unwrap_err();
     assert!(matches!(error, TicketError::NotHeld { ticket: named } if named == ticket), "{error}");
     in_progress.refuse("a person looks into it").await.unwrap();
-    let told = tickets.outcome(&ticket).await.unwrap().unwrap();
-    assert_eq!(told.value, Err("a person looks into it".into()));
+    let settled = tickets.outcome(&ticket).await.unwrap().unwrap();
+    assert_eq!(settled.value, Err("a person looks into it".into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 #![allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "each test file uses its own part, and fails where it stands"
+    reason = "each test file uses a part of it, and panics are test failures"
 )]
 
 pub mod bank;
