@@ -1,4 +1,4 @@
-//! The server as a guest in somebody's program: starting, stopping, many at once, any stream.
+//! The server embedded in a program: starting, stopping, several at once, any stream.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zoolet::server::{Server, StartError};
 use zoolet_test_support::*;
 
 #[tokio::test(start_paused = true)]
-async fn ten_servers_live_in_one_process_and_know_nothing_of_each_other() {
+async fn ten_servers_in_one_process_are_independent() {
     let mut servers = Vec::new();
     for n in 0..10 {
         let zk = Zk::start().await;
@@ -91,7 +91,7 @@ async fn a_dropped_server_stops_without_being_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_that_nobody_waits_for_happens_all_the_same() {
+async fn a_shutdown_that_is_not_awaited_completes() {
     let zk = Zk::start().await;
     let (mut one, connect) = (zk.wire().await, zk.in_process());
     drop(zk.shutdown());
@@ -192,7 +192,7 @@ async fn a_stream_may_take_and_give_a_byte_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_served_as_who_it_is_said_to_come_from() {
+async fn a_stream_is_served_with_the_address_it_is_given() {
     let zk = Zk::start().await;
     for (said, shown) in
         [("10.1.2.3", "10.1.2.3"), ("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8::1", "2001:db8:0:0:0:0:0:1")]

@@ -43,7 +43,7 @@ async fn an_endpoint_that_lags_shows_the_past_until_sync_has_caught_up() {
 }
 
 #[tokio::test]
-async fn a_watch_at_an_endpoint_that_lags_tells_when_the_endpoint_learns_of_the_change() {
+async fn a_watch_at_an_endpoint_that_lags_fires_when_the_endpoint_catches_up() {
     let zk = test_server(2).await;
     let there = zk.client_at(1).await;
     let (_, _, watch) = there.get_data("/a").watch().await.unwrap();
@@ -57,7 +57,7 @@ async fn a_watch_at_an_endpoint_that_lags_tells_when_the_endpoint_learns_of_the_
 }
 
 #[tokio::test]
-async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_the_next() {
+async fn a_client_that_has_seen_more_than_an_endpoint_is_refused_there_and_tries_the_next() {
     let zk = test_server(3).await;
     let client = zk.client_at(0).await;
     let id = client.session_id();
@@ -68,7 +68,7 @@ async fn who_has_seen_more_than_an_endpoint_is_not_let_in_there_and_goes_on_to_t
     assert_eq!((client.state(), client.session_id()), (SessionState::Connected, id));
     assert_eq!(text(&client, "/a").await, "new", "time does not go back");
     let conn = zk.sessions().iter().find(|session| session.id == id).and_then(|session| session.conn);
-    assert_eq!(conn.map(|conn| conn.0 > 2), Some(true), "by a connection behind the refused one");
+    assert_eq!(conn.map(|conn| conn.0 > 2), Some(true), "by a connection after the refused one");
 }
 
 #[tokio::test]
@@ -81,12 +81,12 @@ async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() 
         zk.endpoint(0).unwrap().kill().await.unwrap();
         zk.advance(secs(60)).await.unwrap();
         assert_eq!(a.state(), SessionState::Connected);
-        assert_eq!(b.exists("/mine").await.unwrap().expect("it lives").ephemeral_owner, a.session_id());
+        assert_eq!(b.exists("/mine").await.unwrap().expect("it exists").ephemeral_owner, a.session_id());
     }
 }
 
 #[tokio::test]
-async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
+async fn an_endpoint_without_a_leader_serves_reads_to_read_only_clients() {
     let zk = test_server(2).await;
     zk.endpoint(1).unwrap().set_read_only(true).await.unwrap();
     let reader = zk.connect_at(1, zk.options().read_only(true)).await.unwrap();
@@ -100,7 +100,7 @@ async fn an_endpoint_that_lost_the_leader_serves_reads_to_who_asked_for_that() {
 }
 
 #[tokio::test]
-async fn who_was_content_with_reading_finds_an_endpoint_that_takes_writes_by_itself() {
+async fn a_read_only_client_finds_an_endpoint_that_takes_writes_by_itself() {
     for tcp in [false, true] {
         let builder = crate::common::test_server().endpoints(3).znode("/a", "old");
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
@@ -159,7 +159,7 @@ async fn a_session_that_expires_is_alive_to_an_endpoint_that_lags() {
     assert_eq!(a.state(), SessionState::Expired);
     assert!(
         b.exists("/leader").await.unwrap().is_some(),
-        "two who believe in it, for as long as this one lags"
+        "two that believe they hold it, as long as this one lags"
     );
     late.catch_up().await.unwrap();
     assert_eq!(b.exists("/leader").await.unwrap(), None);
@@ -222,7 +222,7 @@ impl Waiting for Forgetful<'_> {
 
     async fn has_heard(&mut self) -> bool {
         self.wire.send(ping()).await;
-        // An event comes before the reply to what was asked behind the change.
+        // The event comes before the reply to a request sent after the change.
         matches!(self.wire.next().await, zoolet_test_support::Frame::Event(_))
     }
 }
@@ -230,7 +230,7 @@ impl Waiting for Forgetful<'_> {
 async fn hears_of_a_change(zk: &TestServer, client: &mut impl Waiting) -> bool {
     client.wait().await;
     if zk.endpoints() > 1 {
-        zk.endpoint(0).expect("the first").kill().await.expect("it lives");
+        zk.endpoint(0).expect("the first").kill().await.expect("it exists");
         zk.advance(secs(1)).await.expect("a manual clock");
         client.fail_over().await;
     }
@@ -264,7 +264,7 @@ async fn now<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Output> 
 }
 
 #[tokio::test]
-async fn a_read_shows_the_write_that_was_lost_before_it_and_what_a_dropped_sync_stood_for() {
+async fn a_read_shows_the_write_whose_reply_was_lost_and_what_a_dropped_sync_covered() {
     for synced in [false, true] {
         let zk = test_server(2).await;
         let (here, other) = (zk.client_at(0).await, zk.client_at(0).await);
@@ -285,6 +285,6 @@ async fn a_read_shows_the_write_that_was_lost_before_it_and_what_a_dropped_sync_
         if let Some(write) = write {
             assert!(write.await.unwrap_err().may_have_applied());
         }
-        assert_eq!(read.await.unwrap().0, "new", "behind a sync: {synced}");
+        assert_eq!(read.await.unwrap().0, "new", "after a sync: {synced}");
     }
 }

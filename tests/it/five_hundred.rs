@@ -32,13 +32,13 @@ hundreds! { first second third fourth fifth }
 async fn a_leader_is_replaced_when_its_session_expires(test: &'static str) {
     let zk = test_server().znode("/app/test", test).start().await.expect("a server");
     let (one, two) = (zk.client().await, zk.client().await);
-    let leader = Lock::new(&one, "/app/leader").acquire().await.expect("nobody else wants it");
+    let leader = Lock::new(&one, "/app/leader").acquire().await.expect("no other client wants it");
     let next = Lock::new(&two, "/app/leader");
     let mut next = tokio::spawn(async move { next.acquire().await });
     zk.advance(Duration::from_secs(60)).await.expect("a manual clock");
-    assert!(!next.is_finished(), "the leader lives");
+    assert!(!next.is_finished(), "the leader's session exists");
 
-    zk.expire_session(one.session_id()).await.expect("it lives");
+    zk.expire_session(one.session_id()).await.expect("it exists");
     let second = (&mut next).await.expect("no panic").expect("its turn");
     assert!(second.token() > leader.token());
     assert_eq!(one.state(), SessionState::Expired);

@@ -1,4 +1,4 @@
-//! Bad input: each gets its documented answer, and nobody else notices.
+//! Bad input: each kind gets its documented answer, and other clients are not affected.
 
 use tokio::time::{Instant, sleep};
 use zoolet_test_support::*;
@@ -120,7 +120,7 @@ async fn a_create_session_from_a_client_is_answered_with_its_session_once_more()
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_record_cut_short_is_refused_and_the_connection_lives() {
+async fn every_truncated_record_is_refused_and_the_connection_survives() {
     let zk = Zk::start().await;
     for Sample { op, body, closes } in samples() {
         for cut in 0..body.len() {
@@ -138,7 +138,7 @@ async fn every_record_cut_short_is_refused_and_the_connection_lives() {
     zk.serves_others().await;
 }
 
-/// Every four bytes of every record in turn say that something long, negative or null follows.
+/// Every four bytes of every record in turn announce something long, negative or null.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_lies_gets_one_answer_or_the_end_of_its_connection() {
     let zk = Zk::start().await;
@@ -158,7 +158,7 @@ async fn a_record_that_lies_gets_one_answer_or_the_end_of_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn noise_behind_the_handshake_never_disturbs_others() {
+async fn noise_after_the_handshake_never_disturbs_others() {
     let zk = Zk::start().await;
     let mut other = zk.wire().await;
     let mut seed = 0x5EED_u64;
@@ -212,7 +212,7 @@ async fn quota_znodes_that_kill_a_real_server_are_ordinary_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_in_the_statistics_of_a_quota_is_counted_anew() {
+async fn garbage_in_the_statistics_of_a_quota_is_recounted() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;
     for path in ["/q", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits"] {

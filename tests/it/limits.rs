@@ -1,4 +1,4 @@
-//! Everything is bounded: past a bound the peer gets the protocol's answer or is closed, and nobody else notices.
+//! Everything is bounded: past a bound the peer gets the protocol's answer or is closed, and other clients are not affected.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -86,7 +86,11 @@ async fn a_watch_past_the_limit_is_refused_and_takes_nothing_with_it() {
     assert_eq!(wire.ask(again).await.error, Some(ErrorCode::ThrottledOp));
     assert_eq!(zk.wire().await.ask(exists("/b").watch()).await.error, Some(ErrorCode::NoNode));
     assert_eq!(wire.ask(remove_watches("/a", 3)).await.error, None);
-    assert_eq!(wire.ask(exists("/b").watch()).await.error, Some(ErrorCode::NoNode), "there is room again");
+    assert_eq!(
+        wire.ask(exists("/b").watch()).await.error,
+        Some(ErrorCode::NoNode),
+        "there is capacity again"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +107,7 @@ async fn an_identity_past_32_is_refused_and_the_connection_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_that_a_multi_changes_counts_anew_for_what_is_behind() {
+async fn after_a_multi_changes_a_long_list_later_requests_count_its_new_size() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;
     let strangers = || (0..100).map(|n| Acl::new(Perms::ALL, "digest", format!("user-{n}:x")));
@@ -118,7 +122,7 @@ async fn a_long_list_that_a_multi_changes_counts_anew_for_what_is_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_read_is_not_read_either_and_then_expires() {
+async fn a_client_that_does_not_read_is_not_read_either_and_then_expires() {
     let zk = Zk::start().await;
     zk.create("/big", &"x".repeat(1_000_000)).await;
     let mut deaf = zk.wire().await;
@@ -134,12 +138,12 @@ async fn who_does_not_read_is_not_read_either_and_then_expires() {
     assert!(zk.has("/e").await);
     tokio::time::sleep(secs(6)).await;
     assert!(!zk.has("/e").await, "the session has expired");
-    sending.await.expect("a sender").expect_err("and its connection was closed, though nobody reads it");
+    sending.await.expect("a sender").expect_err("and its connection was closed, though it is not read");
     drop(reader);
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_lives() {
+async fn past_the_outbox_limit_a_connection_is_closed_and_its_session_survives() {
     let zk = Zk::with(|settings| settings.outbox_limit(1 << 20)).await;
     let path = format!("/{}", "a".repeat(200));
     zk.create(&path, "").await;
@@ -150,7 +154,7 @@ async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_liv
     for _ in 0..3 {
         writer.pipeline((0..5_000).map(|_| set_data(&path, "")).collect::<Vec<_>>()).await;
     }
-    assert!(zk.word("srvr").await.contains("Connections: 2\n"), "the writer, and whoever asks");
+    assert!(zk.word("srvr").await.contains("Connections: 2\n"), "the writer, and the one that asks");
     // What had left the server before is still there; then the connection ends.
     let rest = deaf.rest().await;
     assert!(rest.len() < 2 << 20, "{} bytes", rest.len());
@@ -158,7 +162,7 @@ async fn past_the_limit_of_its_outbox_a_connection_is_closed_and_its_session_liv
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_what_is_too_much_for_its_outbox_nothing_of_a_connection_is_executed() {
+async fn after_a_reply_over_the_outbox_limit_nothing_of_the_connection_is_executed() {
     let zk = Zk::with(|settings| settings.outbox_limit(100_000)).await;
     zk.create("/big", &"x".repeat(50_000)).await;
     let mut greedy = zk.wire().await;
@@ -194,13 +198,13 @@ async fn where_longer_frames_are_taken_data_may_be_longer_and_be_read_as_often_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_may_ask_for_far_more_at_once_than_may_wait() {
+async fn a_client_that_reads_may_request_far_more_at_once_than_its_outbox_holds() {
     let zk = Zk::with(|settings| settings.outbox_limit(1 << 20).all_four_letter_words()).await;
     for n in 0..3_000 {
         zk.create(&format!("/child-{n}-{}", "x".repeat(200)), "").await;
     }
     let mut wire = zk.wire().await;
-    // All in one batch: 19 MB of answers where 1 MB may wait. What is behind them is answered in its order.
+    // All in one batch: 19 MB of answers where 1 MB may wait. Later requests are answered in their order.
     let mut asks: Vec<_> = (0..31).map(|_| get_children("/")).collect();
     asks.push(create("/last"));
     let frames = wire.pipeline(asks).await;
@@ -210,7 +214,7 @@ async fn who_reads_may_ask_for_far_more_at_once_than_may_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_slowly_and_sends_its_pings_keeps_its_session() {
+async fn a_client_that_reads_slowly_and_sends_its_pings_keeps_its_session() {
     let zk = Zk::start().await;
     zk.create("/big", &"x".repeat(1_000_000)).await;
     let mut slow = zk.wire().await;
@@ -318,7 +322,7 @@ async fn one_that_floods_does_not_keep_others_waiting() {
     let zxids = asking.await.expect("a client that gets its answers");
     let most = zxids.windows(2).map(|pair| pair[1] - pair[0]).max().expect("pings");
     assert!(most <= 128, "{most} requests of one before one of another");
-    assert!(zxids[99] > zxids[0], "the flood goes on meanwhile");
+    assert!(zxids[99] > zxids[0], "the flood continues");
     assert_eq!(flooding.await.expect("a flood"), 50_000);
 }
 
@@ -342,7 +346,7 @@ async fn one_that_has_sent_very_much_before_it_is_served_does_not_keep_others_wa
     }
 }
 
-/// Pings without an end, or nearly so, and nobody to read an answer.
+/// Almost endless pings, whose answers are not read.
 struct Endless {
     hello: Vec<u8>,
     pings: Arc<AtomicUsize>,
@@ -389,12 +393,12 @@ async fn a_stream_that_never_ends_and_takes_no_answers_does_not_keep_others_wait
         zk.serves_others().await;
     }
     let read = pings.load(Relaxed);
-    assert!((1..MANY).contains(&read), "{read} pings were read meanwhile");
+    assert!((1..MANY).contains(&read), "{read} pings were read");
     zk.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_no_answers_is_still_heard_to_the_end() {
+async fn a_peer_that_reads_no_answers_is_still_read_to_the_end() {
     let zk = Zk::start().await;
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let (nowhere, gone) = tokio::io::duplex(1);

@@ -16,7 +16,7 @@ async fn has_ipv6() -> bool {
 }
 
 async fn is_served(addr: impl Into<SocketAddr>) -> bool {
-    let stream = TcpStream::connect(addr.into()).await.expect("somebody who listens");
+    let stream = TcpStream::connect(addr.into()).await.expect("a listener");
     Wire::open(stream, Hello::new()).await.is_alive().await
 }
 
@@ -48,7 +48,7 @@ async fn of_several_addresses_none_takes_a_connection_before_all_are_bound() {
     let server = poll_fn(|cx| {
         let polled = start.as_mut().poll(cx);
         if polled.is_pending() {
-            let refused = std::net::TcpStream::connect(free).expect_err("nobody who listens yet");
+            let refused = std::net::TcpStream::connect(free).expect_err("no listener yet");
             assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
             met = true;
         }

@@ -185,7 +185,7 @@ async fn what_was_sent_is_executed_even_if_the_sender_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_sent_by_tcp_is_executed_even_if_nobody_waits_for_the_answer() {
+async fn what_was_sent_by_tcp_is_executed_even_if_the_answer_is_not_awaited() {
     let zk = Zk::start_tcp().await;
     let mut watcher = zk.wire().await;
     watcher.ask(exists("/n2999").watch()).await;
@@ -220,7 +220,7 @@ async fn what_was_asked_before_the_asker_ended_its_side_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_ends_its_side_is_answered_though_others_ask_at_the_same_time() {
+async fn a_client_that_shuts_down_its_writes_is_answered_while_others_send_requests() {
     let zk = Arc::new(Zk::with(|settings| settings.bind("127.0.0.1:0").max_connections_per_ip(0)).await);
     let clients = (0..24).map(|client| {
         let zk = Arc::clone(&zk);
@@ -247,10 +247,10 @@ async fn what_waits_for_the_driver_is_answered_before_the_end_is_read() {
     let mut wire = zk.wire().await;
     wire.send(get_data("/")).await;
     wire.finish().await;
-    // A deed of the test's goes to the driver, and all else goes behind it.
+    // A control action of the test is queued first, and all else after it.
     let fixture = zk.fixture();
     let (set, answer) = tokio::join!(fixture.set("/x", "1"), wire.next());
-    set.expect("a deed");
+    set.expect("a control action");
     assert_eq!(answer.answer().error, None);
 }
 

@@ -15,7 +15,7 @@ fn settings_do_not_show_the_super_digest() {
 }
 
 #[tokio::test]
-async fn a_super_digest_that_nobody_can_have_is_refused_and_not_shown() {
+async fn an_invalid_super_digest_is_refused_and_not_shown() {
     let refused = Server::builder().super_digest("super:open-sesame").start().await.expect_err("a password");
     assert_eq!(
         refused.to_string(),

@@ -1,4 +1,4 @@
-//! Sessions: how they live, move, expire and end.
+//! Sessions: how they open, move, expire and end.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use zoolet::server::Clock;
 use zoolet_test_support::*;
 
-/// When the connection of a session that says nothing ends, counted from its welcome.
+/// When the connection of a silent session ends, counted from the handshake.
 async fn time_to_expiry(zk: &Zk, session_timeout: Duration) -> Duration {
     let mut wire = zk.connect(Hello::new().timeout(session_timeout)).await;
     let start = Instant::now();
@@ -70,7 +70,7 @@ async fn any_request_keeps_a_session_alive() {
 }
 
 #[tokio::test]
-async fn whose_ping_waited_while_the_process_stood_still_lives_on_whosoever_is_read_first() {
+async fn a_session_whose_ping_waited_during_a_stall_survives_whichever_connection_is_read_first() {
     let clock = Clock::manual();
     let zk = Zk::with(|settings| settings.bind("127.0.0.1:0").clock(clock.clone())).await;
     let mut wires = Vec::new();
@@ -105,7 +105,7 @@ async fn auth_does_not_keep_a_session_alive_nor_does_half_a_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_moves_to_the_newest_connection_and_the_old_one_ends_without_a_word() {
+async fn a_session_moves_to_the_newest_connection_and_the_old_one_closes_silently() {
     let zk = Zk::start().await;
     let mut old = zk.wire().await;
     old.ask(create("/e").ephemeral()).await;
@@ -118,7 +118,7 @@ async fn a_session_moves_to_the_newest_connection_and_the_old_one_ends_without_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_move_negotiates_the_timeout_anew() {
+async fn a_move_renegotiates_the_timeout() {
     let zk = Zk::start().await;
     let old = zk.wire().await;
     let mut new = zk.connect(Hello::again(&old.welcome).timeout(secs(20))).await;
@@ -207,7 +207,7 @@ async fn ephemerals_are_seen_by_all_and_may_be_deleted_by_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_gets_two_sessions_with_one_id() {
+async fn no_two_sessions_have_one_id() {
     let zk = Zk::start().await;
     let mut ids = std::collections::BTreeSet::new();
     for _ in 0..200 {

@@ -17,14 +17,14 @@ const fn secs(n: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_thousand_seconds_of_pings_expire_nobody_in_process_and_by_tcp() {
+async fn a_thousand_seconds_of_pings_expire_no_session_in_process_or_by_tcp() {
     for builder in [test_server(), test_server().tcp()] {
         let zk = builder.start().await.unwrap();
         let clients = [zk.client().await, zk.client().await];
         zk.advance(secs(1_000)).await.unwrap();
         assert!(clients.iter().all(|client| client.state() == SessionState::Connected));
         let counters = zk.counters();
-        assert_eq!(counters.connections, 2, "nobody had to come again");
+        assert_eq!(counters.connections, 2, "no client reconnected");
         assert!(counters.requests[&OpCode::Ping] >= 2 * 250);
     }
 }
@@ -36,12 +36,12 @@ async fn time_waits_for_clients_on_other_threads_too() {
         let clients = [zk.client().await, zk.client().await, zk.client().await];
         zk.advance(secs(100)).await.unwrap();
         assert!(clients.iter().all(|client| client.state() == SessionState::Connected));
-        assert_eq!(zk.counters().connections, 3, "nobody had to come again");
+        assert_eq!(zk.counters().connections, 3, "no client reconnected");
     }
 }
 
 #[tokio::test]
-async fn a_session_that_expires_takes_its_ephemerals_and_tells_who_watches_them() {
+async fn a_session_that_expires_deletes_its_ephemerals_and_fires_their_watches() {
     let zk = test_server().start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     a.create("/leader", "a").ephemeral().await.unwrap();
@@ -49,7 +49,7 @@ async fn a_session_that_expires_takes_its_ephemerals_and_tells_who_watches_them(
     zk.expire_session(a.session_id()).await.unwrap();
     assert_eq!(gone.changed().await.unwrap().kind, EventType::NodeDeleted);
     assert_eq!(zk.get("/leader"), None);
-    assert_eq!(a.state(), SessionState::Expired, "and its client has been told");
+    assert_eq!(a.state(), SessionState::Expired, "and its client knows");
     assert_eq!(b.state(), SessionState::Connected);
 }
 
@@ -67,7 +67,7 @@ async fn a_client_that_is_cut_off_for_longer_than_its_timeout_expires_by_time_al
     assert_eq!((a.state(), b.state()), (SessionState::Disconnected, SessionState::Connected));
     zk.accept_connections();
     zk.advance(secs(2)).await.unwrap();
-    assert_eq!(a.state(), SessionState::Expired, "it is told when it comes back");
+    assert_eq!(a.state(), SessionState::Expired, "it learns it when it reconnects");
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn time_stops_at_each_moment_that_somebody_waits_for() {
 }
 
 #[tokio::test]
-async fn where_nobody_waits_for_any_time_the_clock_stands() {
+async fn without_a_pending_timer_the_clock_does_not_move() {
     let zk = test_server().start().await.unwrap();
     zk.pause().await.unwrap();
     let before = zk.clock().now();
@@ -119,7 +119,7 @@ async fn the_state_is_in_sight() {
     assert_eq!(watches.len(), 1);
     assert_eq!((watches[0].path.as_str(), watches[0].kind), ("/app", WatchKind::Child));
     assert_eq!(watches[0].session, Some(b.session_id()));
-    let session = zk.sessions().into_iter().find(|session| session.id == a.session_id()).expect("it lives");
+    let session = zk.sessions().into_iter().find(|session| session.id == a.session_id()).expect("it exists");
     assert_eq!(session.ephemerals, ["/app/a"]);
     let zxids: Vec<_> = zk.transactions().iter().map(|txn| txn.zxid.0).collect();
     assert_eq!(zxids, (1..=zk.last_zxid().0).collect::<Vec<_>>());
@@ -127,7 +127,7 @@ async fn the_state_is_in_sight() {
 }
 
 #[tokio::test]
-async fn a_tree_that_was_listed_can_be_the_first_of_another_keeper() {
+async fn a_tree_dump_can_be_the_initial_tree_of_another_server() {
     let one =
         test_server().tree("/a/b \"x\\n\\\"y\\\"\"\n/c x'80'\n/d\n\"/e f\" \"g\"").start().await.unwrap();
     let listing = one.tree().to_string();
@@ -208,7 +208,7 @@ async fn neighbouring_seeds_have_nothing_in_common() {
 }
 
 #[tokio::test]
-async fn a_keeper_has_as_many_endpoints_as_its_server_is_told_or_as_it_is_told_itself() {
+async fn the_number_of_endpoints_is_that_of_the_server_builder_or_of_its_own() {
     let three = || zoolet::Server::builder().simulated_ensemble(3);
     let zk = test_server().server(three()).tcp().start().await.unwrap();
     assert_eq!((zk.endpoints(), zk.server().addrs().len()), (3, 3));
@@ -217,13 +217,13 @@ async fn a_keeper_has_as_many_endpoints_as_its_server_is_told_or_as_it_is_told_i
 }
 
 #[tokio::test]
-async fn time_passes_while_something_is_waited_for_and_what_never_happens_is_told() {
+async fn time_passes_while_a_future_is_awaited_and_one_that_never_completes_is_reported() {
     let zk = test_server().start().await.unwrap();
     let (a, b) = (zk.client().await, zk.client().await);
     zk.refuse_connections();
     zk.disconnect(a.session_id()).await.unwrap();
     let lost = zk.pass_time_until(a.create("/a", "")).await.unwrap();
-    assert!(!lost.unwrap_err().may_have_applied(), "nobody was there for a whole session timeout");
+    assert!(!lost.unwrap_err().may_have_applied(), "the server was unreachable for a whole session timeout");
     let watched = b.exists("/never").watch().await.unwrap().1;
     let never = zk.pass_time_until(watched.changed()).await.unwrap_err();
     assert!(matches!(never, FixtureError::NeverHappens { after } if after > secs(3600)), "{never}");

@@ -24,7 +24,7 @@ async fn the_event_comes_first_also_where_the_change_and_the_read_come_at_once()
     for n in 1..=100 {
         let data = n.to_string();
         wire.ask(exists("/a").watch()).await;
-        // Both are on their way before the server looks at either.
+        // Both are in flight before the server reads either.
         writer.send(set_data("/a", &data)).await;
         let xid = wire.send(get_data("/a")).await;
         wire.expect(event(NodeDataChanged, "/a")).await;
@@ -68,7 +68,7 @@ async fn no_reply_on_any_connection_overtakes_the_event_of_what_it_shows() {
                 }
             }
         }
-        assert_eq!(told, shown, "every change that is shown was told, and none before its time");
+        assert_eq!(told, shown, "every change that is shown was notified, and none too early");
     }
     assert_eq!(writing.await.expect("a writer").len(), 1_000);
 }
@@ -89,7 +89,7 @@ async fn the_reply_that_sets_a_watch_comes_before_its_event() {
             break;
         }
         let event = watcher.next().await.event();
-        assert!(event.zxid > answer.stat().mzxid.0, "the change that is told comes after what was read");
+        assert!(event.zxid > answer.stat().mzxid.0, "the notified change comes after what was read");
         events += 1;
     }
     writing.await.expect("a writer");
@@ -112,7 +112,7 @@ async fn events_of_a_multi_come_in_its_order_with_its_zxid_before_its_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_multi_tells_nobody() {
+async fn a_failed_multi_fires_no_watch() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;
     wire.ask(add_watch("/", RECURSIVE)).await;
@@ -122,7 +122,7 @@ async fn a_failed_multi_tells_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_once_and_a_persistent_one_every_time() {
+async fn a_watch_fires_once_and_a_persistent_one_every_time() {
     let zk = Zk::start().await;
     zk.create("/a", "").await;
     let (mut once, mut always) = (zk.wire().await, zk.wire().await);
@@ -141,7 +141,7 @@ async fn a_watch_tells_once_and_a_persistent_one_every_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_goes_with_its_connection_though_the_session_lives() {
+async fn a_watch_ends_with_its_connection_though_the_session_survives() {
     let zk = Zk::start().await;
     zk.create("/a", "").await;
     let mut wire = zk.wire().await;
@@ -155,7 +155,7 @@ async fn a_watch_goes_with_its_connection_though_the_session_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_set_again_tell_what_was_missed_before_their_reply() {
+async fn watches_set_again_fire_for_missed_changes_before_their_reply() {
     let zk = Zk::start().await;
     for path in ["/changed", "/same", "/gone", "/born"] {
         if path != "/born" {
@@ -183,7 +183,7 @@ async fn watches_set_again_tell_what_was_missed_before_their_reply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_session_is_told_before_it_is_answered() {
+async fn the_events_of_a_closing_session_are_sent_before_its_reply() {
     let zk = Zk::start().await;
     zk.create("/p", "").await;
     let mut wire = zk.wire().await;
@@ -198,7 +198,7 @@ async fn the_end_of_a_session_is_told_before_it_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_read_a_znode_is_not_told_of_it() {
+async fn a_client_that_may_not_read_a_znode_gets_no_event_of_it() {
     let zk = Zk::start().await;
     let mut owner = zk.wire().await;
     owner.ask(auth("digest", "bob:pw")).await;
@@ -212,7 +212,7 @@ async fn who_may_not_read_a_znode_is_not_told_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_one_of_many_watchers_is_told_once() {
+async fn every_one_of_many_watchers_is_notified_once() {
     let zk = Zk::start().await;
     zk.create("/a", "").await;
     let mut watchers = Vec::new();

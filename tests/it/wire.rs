@@ -1,4 +1,4 @@
-//! Frames, the handshake, and four-letter words: what stands on the wire, byte by byte.
+//! Frames, the handshake, and four-letter words: the bytes on the wire.
 
 use bytes::BytesMut;
 use zoolet::server::FourLetterWord;
@@ -80,7 +80,7 @@ async fn frames_may_come_byte_by_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_may_stand_behind_the_connect_request_in_one_segment() {
+async fn requests_may_follow_the_connect_request_in_one_segment() {
     let zk = Zk::start().await;
     let mut wire = zk.raw();
     let mut bytes = Hello::new().bytes();
@@ -121,7 +121,7 @@ async fn replies_may_be_longer_than_the_longest_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_behind_a_record_are_ignored() {
+async fn bytes_after_a_record_are_ignored() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;
     let body = [create("/a").body(), vec![1, 2, 3, 4, 5]].concat();
@@ -163,7 +163,7 @@ async fn everything_asked_before_the_end_of_a_session_is_answered_before_the_end
     }
     wire.expect(reply(9)).await;
     wire.expect_closed().await;
-    assert!(!zk.has("/too-late").await, "nothing behind the end of a session is executed");
+    assert!(!zk.has("/too-late").await, "nothing after the end of a session is executed");
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn every_four_letter_word_is_answered_with_text_and_the_end() {
         let mut wire = zk.raw();
         wire.send_bytes(&word.bytes()).await;
         let text = wire.rest().await;
-        // The mask that belongs behind stmk does not come.
+        // The mask that belongs after stmk is missing.
         let silent =
             matches!(word, FourLetterWord::Hash | FourLetterWord::Stmk | FourLetterWord::TelnetClose);
         assert_eq!(text.is_empty(), silent, "{}", word.name());
@@ -204,7 +204,7 @@ async fn every_four_letter_word_is_answered_with_text_and_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_word_that_is_not_listed_says_so_and_srvr_always_answers() {
+async fn a_word_that_is_not_enabled_is_refused_and_srvr_always_answers() {
     let zk = Zk::start().await;
     let refusal = "ruok is not executed because it is not in the whitelist.\n";
     assert_eq!(zk.word("ruok").await, refusal);
@@ -235,7 +235,7 @@ async fn four_other_letters_are_a_length_that_is_too_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_handshake_a_word_is_no_word_any_more() {
+async fn after_the_handshake_a_four_letter_word_is_a_frame_length() {
     let zk = Zk::with(|settings| settings.all_four_letter_words()).await;
     let mut wire = zk.wire().await;
     wire.send_bytes(b"ruok").await;

@@ -1,4 +1,4 @@
-//! What the process that runs the tests holds, as far as its system tells.
+//! What the process of the tests holds, according to /proc.
 
 /// Open descriptors.
 pub fn descriptors() -> Option<usize> {

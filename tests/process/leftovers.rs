@@ -1,4 +1,4 @@
-//! What a server leaves behind: nothing.
+//! A server leaves nothing behind.
 
 use std::collections::VecDeque;
 use std::io;
@@ -130,7 +130,7 @@ fn a_hundred_starts_and_stops_with_a_port_leave_descriptors_flat() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_cost_little_and_disturb_nobody() {
+fn ten_thousand_idle_connections_cost_little_and_do_not_disturb_others() {
     alone(true, async {
         const IDLE: usize = 10_000;
         let zk = Zk::start().await;
@@ -153,7 +153,7 @@ fn ten_thousand_idle_connections_cost_little_and_disturb_nobody() {
     });
 }
 
-/// A peer that says these one after the other, and takes what it is told, and then neither says nor closes anything.
+/// A peer that sends these one after the other, reads all answers, and then neither sends nor closes anything.
 struct Says(VecDeque<bytes::BytesMut>);
 
 impl AsyncRead for Says {
@@ -225,7 +225,7 @@ async fn shake_hands(zk: &Zk) -> zoolet::server::InProcessStream {
 }
 
 #[test]
-fn as_many_idle_sockets_as_there_may_be_disturb_nobody() {
+fn as_many_idle_sockets_as_possible_do_not_disturb_others() {
     alone(false, async {
         // Both ends are in this process.
         let many = max_descriptors().map_or(100, |max| (max - 100).min(20_000) / 2);
@@ -330,7 +330,7 @@ fn connections_that_come_and_go_leave_nothing_in_the_server() {
     });
 }
 
-/// What a server says that it keeps.
+/// What a server reports that it keeps.
 async fn kept(zk: &Zk) -> Vec<String> {
     let counts =
         ["znode_count", "watch_count", "ephemerals_count", "global_sessions", "num_alive_connections"];

@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-/// Leads whoever comes to `listener` on to `target`.
+/// Forwards connections from `listener` to `target`.
 pub async fn relay(listener: TcpListener, target: SocketAddr, state: watch::Sender<State>) {
     while let Ok((client, _)) = listener.accept().await {
         let Ok(server) = TcpStream::connect(target).await else { continue };
@@ -91,7 +91,7 @@ impl Line {
             match rng.random_range(0..10) {
                 0..5 => self.cut(SESSION.mul_f64(rng.random_range(0.0..0.1))).await,
                 5..9 => self.hold_up(SESSION.mul_f64(rng.random_range(0.3..1.2))).await,
-                // The session cannot live through this.
+                // The session does not survive this.
                 _ => self.cut(SESSION.mul_f64(1.3)).await,
             }
         }

@@ -28,9 +28,9 @@ pub const SYNC_LIMIT: u32 = 4;
 /// How long an election, or the start of a member on a busy machine, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A shell that runs a member and kills it when its own input ends: when it is told to, and when this process is gone,
-/// however that came about. It stays the parent, so the process id is that of the member as long as it is known here.
-const KEEPER: &str = r#""$@" </dev/null >&2 & echo $!; read -r _; kill -KILL $!; wait $! 2>/dev/null"#;
+/// A shell that runs a member and kills it when its own input ends: on purpose, or because this process is gone,
+/// for whatever reason. It stays the parent, so the process id remains that of the member as long as it is used here.
+const SUPERVISOR: &str = r#""$@" </dev/null >&2 & echo $!; read -r _; kill -KILL $!; wait $! 2>/dev/null"#;
 
 /// What a member is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Mode {
     Leader,
     Follower,
     ReadOnly,
-    /// It answers, but serves nobody, or does not answer.
+    /// It answers without serving clients, or does not answer.
     None,
 }
 
@@ -58,7 +58,7 @@ struct Member {
 }
 
 struct Running {
-    keeper: Child,
+    supervisor: Child,
     pid: String,
 }
 
@@ -182,7 +182,7 @@ impl Ensemble {
         sum
     }
 
-    /// Kills a member: it has no chance to say goodbye.
+    /// Kills a member without a shutdown.
     pub fn kill(&mut self, at: usize) {
         if let Some(running) = self.members[at].running.take() {
             running.kill();
@@ -222,13 +222,13 @@ impl Drop for Ensemble {
 impl Member {
     fn run(&self) -> Running {
         let log = File::options().create(true).append(true).open(&self.log).expect("a log");
-        // A small machine starts fast: nothing here lives long enough for the better compiler to pay.
+        // A small JVM starts fast: nothing here runs long enough for the optimizing compiler to pay.
         let machine = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1"];
         // A killed process loses nothing that it has written: only the machine itself could, so nothing waits for the disk.
         let storage =
             ["-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=512", "-Dzookeeper.snapCount=2000"];
-        let mut keeper = Command::new("sh")
-            .args(["-c", KEEPER, "keeper", "java"])
+        let mut supervisor = Command::new("sh")
+            .args(["-c", SUPERVISOR, "supervisor", "java"])
             .args(machine)
             .args(storage)
             .args(&self.properties)
@@ -242,21 +242,21 @@ impl Member {
             .spawn()
             .expect("a shell");
         let mut pid = String::new();
-        let output = keeper.stdout.take().expect("a pipe");
+        let output = supervisor.stdout.take().expect("a pipe");
         BufReader::new(output).read_line(&mut pid).expect("the shell names the process");
-        Running { keeper, pid: pid.trim().to_owned() }
+        Running { supervisor, pid: pid.trim().to_owned() }
     }
 }
 
 impl Running {
     fn kill(mut self) {
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 
-/// Ports that nobody listens on, below those that the system gives to outgoing connections: while a member is down, no
-/// connection of a client may come to stand where it wants to listen again.
+/// Unused ports, below those that the system gives to outgoing connections: while a member is down, no
+/// connection of a client may take the port that it listens on again.
 fn free_ports(rng: &mut StdRng, count: usize) -> Vec<u16> {
     let mut held = Vec::new();
     while held.len() < count {

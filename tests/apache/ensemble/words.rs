@@ -1,4 +1,4 @@
-//! Questions to servers in words of four letters, and patience.
+//! Four-letter words to members, and waiting for conditions.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,14 +27,14 @@ pub async fn ask(server: SocketAddr, word: &str) -> Option<String> {
 /// Asks until there is an answer.
 ///
 /// # Panics
-/// When that takes longer than `patience`.
-pub async fn wait_for<T>(what: &str, patience: Duration, mut question: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + patience;
+/// If that takes longer than `limit`.
+pub async fn wait_for<T>(what: &str, limit: Duration, mut question: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + limit;
     loop {
         if let Some(answer) = question().await {
             return answer;
         }
-        assert!(Instant::now() < end, "not within {patience:?}: {what}");
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
         sleep(AGAIN).await;
     }
 }

@@ -108,7 +108,7 @@ impl Duo {
         (self.steps, self.findings)
     }
 
-    /// Steps in which we differ on purpose; `docs/deviations.md` says why. If we do not, that is told as well.
+    /// Steps in which we differ on purpose; `docs/deviations.md` has the reasons. If we do not differ, that is reported as well.
     pub fn deviates(&mut self, why: &str, steps: impl FnOnce(&mut Self)) {
         self.meant = Some(0);
         steps(self);
@@ -252,7 +252,7 @@ impl Duo {
             };
             let (mine, other) = (words(&self.ours, &ours[at]), words(&self.theirs, &theirs[at]));
             if mine != other {
-                let whom = if at == conn.0 { String::new() } else { format!(" (told to connection {at})") };
+                let whom = if at == conn.0 { String::new() } else { format!(" (sent to connection {at})") };
                 differ = true;
                 match &mut self.meant {
                     Some(found) => *found += 1,
@@ -275,7 +275,7 @@ impl Duo {
         }
     }
 
-    /// Lets both count zxids from now on, so that one difference is not told again with every answer after it.
+    /// Lets both count zxids from now on, so that one difference is not reported again with every later answer.
     fn count_anew(&mut self) {
         let both = |conn: &usize| self.ours.ready[*conn] && self.theirs.ready[*conn];
         if let Some(conn) = (0..self.ours.open.len()).find(both) {
@@ -334,7 +334,7 @@ impl Side {
                 break;
             }
         }
-        // A ping behind it: what else the request caused comes before the answer to that.
+        // A ping after it: whatever else the request caused comes before its answer.
         let ready: Vec<_> = (0..self.open.len()).filter(|conn| self.ready[*conn]).collect();
         for conn in &ready {
             self.server.write(*conn, &framed(&Body::new().frame(Xid::PING, OpCode::Ping.code())));

@@ -130,7 +130,7 @@ impl Normal {
         }
     }
 
-    /// The entries that stand for `auth` come in no order.
+    /// The entries that replace `auth` have no order.
     fn acl(&self, mut acl: Vec<Acl>) -> Vec<Acl> {
         if acl.iter().filter(|entry| entry.scheme == "digest").count() > 1 {
             acl.sort_by_key(|entry| (entry.perms.0, entry.scheme.clone(), entry.id.clone()));

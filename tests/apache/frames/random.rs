@@ -1,4 +1,4 @@
-//! Requests nobody thought of: drawn from a seed, so that a difference can be met again.
+//! Random requests from a seed, so that a difference can be reproduced.
 
 use zoolet_proto::records::SetWatches2;
 use zoolet_proto::{Acl, OpCode, Perms, Request, Zxid};

@@ -9,7 +9,7 @@ const SUPER: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 /// Ours beside a server with default settings, tickTime 2000 and no limit of connections per address.
 pub fn plain() -> ServerBuilder {
-    // Containers would go in the middle of a long comparison. The other side sweeps after a minute unless told not to
+    // Containers would vanish in the middle of a long comparison. The other side sweeps after a minute unless configured otherwise
     // (`-Dznode.container.checkIntervalMs`).
     let never = Duration::from_secs(100_000);
     Server::builder()

@@ -28,7 +28,7 @@ impl Socket {
     }
 
     pub fn write(&mut self, conn: usize, bytes: &[u8]) {
-        // It may have closed the connection; reading will tell.
+        // It may have closed the connection; reading shows that.
         let _ = self.conns[conn].write_all(bytes);
     }
 

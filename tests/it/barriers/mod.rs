@@ -1,4 +1,4 @@
-//! Barriers under faults: nobody gets through who should wait, nobody waits for ever, nothing is left behind.
+//! Barriers under faults: no client passes too early or waits forever, and nothing is left over.
 
 mod rounds;
 
@@ -13,7 +13,7 @@ use zoolet::recipes::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
 use zoolet::testing::request;
 
 use crate::common::test_server;
-use crate::mishap::{Fate, at_every_request, suffer};
+use crate::request_fault::{RunEnd, at_every_request, run_with_fault};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
     let barrier = Barrier::new(client, PATH);
@@ -28,7 +28,7 @@ fn round(client: &Client) -> impl Future<Output = Result<(), BarrierError>> + Se
 
 #[tokio::test]
 async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
-    at_every_request(async |mishap, nth| {
+    at_every_request(async |fault, nth| {
         let zk = test_server().start().await.unwrap();
         let (client, other) = (zk.client().await, zk.client().await);
         let barrier = Barrier::new(&client, PATH);
@@ -36,9 +36,9 @@ async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
             barrier.raise().await?;
             barrier.lower().await
         };
-        let fate = suffer(&zk, &client, mishap, nth, both).await?;
-        let case = format!("{mishap:?} at request {nth}");
-        if let Fate::Told(told) = fate {
+        let end = run_with_fault(&zk, &client, fault, nth, both).await?;
+        let case = format!("{fault:?} at request {nth}");
+        if let RunEnd::Returned(told) = end {
             told.unwrap_or_else(|error| panic!("{case}: {error}"));
             assert_eq!(zk.get(PATH), None, "{case}");
         }
@@ -54,7 +54,7 @@ async fn a_barrier_is_raised_and_lowered_whatever_happens_at_any_request() {
 }
 
 #[tokio::test]
-async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since() {
+async fn a_lowering_whose_reply_is_lost_spares_a_barrier_raised_later() {
     let zk = test_server().start().await.unwrap();
     let (client, other) = (zk.client().await, zk.client().await);
     let barrier = Barrier::new(&client, PATH);
@@ -73,7 +73,7 @@ async fn a_lowering_whose_reply_is_lost_spares_the_barrier_that_was_raised_since
 }
 
 #[tokio::test]
-async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
+async fn a_waiter_is_released_only_by_the_lowering_whatever_is_lost() {
     for lose in [false, true] {
         for nth in 1.. {
             let zk = test_server().znode(PATH, "").start().await.unwrap();
@@ -95,7 +95,7 @@ async fn who_waits_is_let_through_by_the_lowering_alone_whatever_is_lost() {
 }
 
 #[tokio::test]
-async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again() {
+async fn a_client_that_is_cut_off_does_not_miss_a_lowering_even_if_the_barrier_is_raised_again() {
     for again in [false, true] {
         let zk = test_server().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
@@ -114,7 +114,7 @@ async fn a_lowering_is_not_missed_by_who_is_cut_off_also_if_it_is_raised_again()
 }
 
 #[tokio::test]
-async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
+async fn a_waiter_at_an_endpoint_that_lags_is_not_released_by_old_state() {
     let zk = test_server().endpoints(2).znode("/barriers", "").start().await.unwrap();
     let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
     let late = zk.endpoint(1).unwrap();
@@ -131,7 +131,7 @@ async fn who_waits_at_an_endpoint_that_lags_is_not_let_through_by_old_news() {
 }
 
 #[tokio::test]
-async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
+async fn a_dropped_wait_leaves_no_watch_whatever_was_in_flight() {
     for nth in 1.. {
         let zk = test_server().znode(PATH, "").start().await.unwrap();
         let client = zk.client().await;
@@ -150,7 +150,7 @@ async fn a_dropped_wait_leaves_no_watch_whatever_was_on_its_way() {
 }
 
 #[tokio::test]
-async fn expired_who_waits_is_told() {
+async fn a_waiter_whose_session_expires_gets_an_error() {
     let zk = test_server().znode("/barrier", "").start().await.unwrap();
     let client = zk.client().await;
     let barrier = Barrier::new(&client, "/barrier");
@@ -170,7 +170,7 @@ async fn expired_who_waits_is_told() {
 async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
     // First, second or last to come: what it has to ask differs.
     for before in 0..3 {
-        let requests = at_every_request(async |mishap, nth| {
+        let requests = at_every_request(async |fault, nth| {
             let zk = test_server().start().await.unwrap();
             let client = zk.client().await;
             let others = [zk.client().await, zk.client().await];
@@ -183,7 +183,7 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
             let rest: Vec<_> = others[before..].iter().map(round).collect();
             let come = Arc::new(Notify::new());
             let came = Arc::clone(&come);
-            let suffering = suffer(&zk, &client, mishap, nth, round(&client));
+            let running = run_with_fault(&zk, &client, fault, nth, round(&client));
             rounds.push(tokio::spawn(async move {
                 came.notified().await;
                 for round in rest.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
@@ -191,14 +191,14 @@ async fn three_pass_whatever_happens_to_one_of_them_at_any_of_its_requests() {
                 }
                 Ok(())
             }));
-            if mishap.is_survived() {
+            if fault.is_survived() {
                 come.notify_one();
             }
-            let fate = suffering.await?;
-            let case = format!("{mishap:?} at request {nth}, {before} before it");
-            match fate {
-                Fate::Told(told) => told.unwrap_or_else(|error| panic!("{case}: {error}")),
-                Fate::Unknown => {
+            let end = running.await?;
+            let case = format!("{fault:?} at request {nth}, {before} before it");
+            match end {
+                RunEnd::Returned(told) => told.unwrap_or_else(|error| panic!("{case}: {error}")),
+                RunEnd::Unknown => {
                     zk.advance(Duration::from_secs(30)).await.unwrap();
                     come.notify_one();
                     zk.wait_until_idle().await.unwrap();
@@ -229,10 +229,10 @@ fn enter(client: &Client) -> JoinHandle<Result<BarrierGuard, BarrierError>> {
 }
 
 #[tokio::test]
-async fn who_joins_just_after_a_round_began_is_not_in_it() {
+async fn a_member_that_joins_just_after_a_round_began_is_not_in_it() {
     let zk = test_server().znode(PATH, "").start().await.unwrap();
     let [late, b, c, d] = [zk.client().await, zk.client().await, zk.client().await, zk.client().await];
-    // It has seen no sign of a round, and its create is on its way.
+    // It has seen no sign of a round, and its create is in flight.
     let create = zk.faults().on(request().session(late.session_id()).nth(2));
     create.delay_request(Duration::from_millis(50)).unwrap();
     let joining = enter(&late);
@@ -242,7 +242,7 @@ async fn who_joins_just_after_a_round_began_is_not_in_it() {
     zk.advance(Duration::from_millis(100)).await.unwrap();
     assert_eq!(zk.faults().fired().len(), 1);
     assert!(!joining.is_finished(), "it is not one of the two");
-    assert_eq!(zk.children(PATH).len(), 3, "and nobody has to wait for it");
+    assert_eq!(zk.children(PATH).len(), 3, "and no other client waits for it");
 
     let (b, c) = (tokio::spawn(b.leave()), tokio::spawn(c.leave()));
     b.await.unwrap().unwrap();
@@ -279,7 +279,7 @@ async fn a_round_does_not_begin_with_a_member_that_is_gone_by_then() {
 }
 
 #[tokio::test]
-async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_its_way() {
+async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_in_flight() {
     for before in 0..3 {
         for nth in 1.. {
             let zk = test_server().start().await.unwrap();
@@ -297,7 +297,7 @@ async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_i
             dropped.abort();
             zk.advance(Duration::from_secs(1)).await.unwrap();
             let happened = !zk.faults().fired().is_empty();
-            // Who waits still is let through by others; who is let through already needs nobody.
+            // A client that still waits is released by others; one that has passed needs no other.
             for other in &others[before..] {
                 rounds.push(tokio::spawn(round(other)));
                 zk.wait_until_idle().await.unwrap();
@@ -321,7 +321,7 @@ async fn a_dropped_enter_or_leave_leaves_no_znode_and_no_watch_whatever_was_on_i
 }
 
 #[tokio::test]
-async fn who_comes_first_asks_five_times_to_enter_and_is_told_the_rest() {
+async fn the_first_member_sends_five_requests_to_enter_and_is_notified_of_the_rest() {
     let zk = test_server().znode(PATH, "").start().await.unwrap();
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     let asked = |client: &Client| {
@@ -334,7 +334,7 @@ async fn who_comes_first_asks_five_times_to_enter_and_is_told_the_rest() {
         entering.push(tokio::spawn(async move { barrier.enter().await }));
         zk.wait_until_idle().await.unwrap();
     }
-    // exists, create, the sign and its own znode with their watches, the list; and when it is told, its own znode and the
+    // exists, create, the sign and its own znode with their watches, the list; and after the event, its own znode and the
     // sign, and a watch is taken back.
     assert_eq!(asked(&clients[0]).len(), 5 + 3, "{:#?}", asked(&clients[0]));
     // That and a second look of three, with the data and the multi in between, and three watches that it does not need.

@@ -1,4 +1,4 @@
-//! What the server's transactions say of the rounds of a double barrier, and seeded random schedules of them.
+//! The rounds of a double barrier, checked by the server's transactions, and seeded random schedules of them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -15,7 +15,7 @@ use crate::common::test_server;
 
 pub const PATH: &str = "/barriers/step";
 
-/// How many schedules are run unless the environment says otherwise.
+/// How many schedules run by default.
 const SCHEDULES: u64 = 100;
 
 /// Nothing is left: no member, no sign of a round, no watch.
@@ -34,7 +34,7 @@ pub fn check_rounds(zk: &TestServer, members: usize, case: &str) -> usize {
 }
 
 struct Check {
-    /// Who is in the round that is on.
+    /// The members of the current round.
     inside: Option<BTreeSet<String>>,
     there: BTreeSet<String>,
     members: usize,
@@ -91,16 +91,16 @@ impl Walker<'_> {
         let mut enough = self.enough.subscribe();
         while !*enough.borrow() {
             let barrier = DoubleBarrier::new(&self.client, PATH, 3);
-            let patience = match self.dice.chance(20) {
+            let limit = match self.dice.chance(20) {
                 true => Duration::from_millis(self.dice.below(200) as u64),
                 false => Duration::from_secs(600),
             };
             let entered = tokio::select! {
-                entered = self.zk.clock().timeout(patience, barrier.enter()) => entered,
+                entered = self.zk.clock().timeout(limit, barrier.enter()) => entered,
                 _ = enough.wait_for(|enough| *enough) => return,
             };
             let left = match entered {
-                // Lost patience.
+                // Timed out.
                 Err(_) => Ok(()),
                 Ok(Err(error)) => Err(error),
                 Ok(Ok(inside)) if self.dice.chance(10) => {
@@ -138,7 +138,7 @@ impl Walker<'_> {
     }
 }
 
-/// Runs one, and says how many rounds there were.
+/// Runs one schedule, and returns how many rounds there were.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
     let zk = test_server().seed(seed).start().await.unwrap();
@@ -161,7 +161,7 @@ async fn schedule(seed: u64) -> usize {
     zk.advance(Duration::from_secs(30)).await.unwrap();
     let case = format!("seed {seed}");
     let rounds = check_rounds(&zk, 3, &case);
-    // A sign of a round whose members all went without a word is for the next who comes.
+    // If all members of a round were lost, the next client removes the sign of that round.
     if zk.children(PATH) == ["ready"] {
         let client = zk.client().await;
         zk.pass_time_until(async { DoubleBarrier::new(&client, PATH, 1).enter().await?.leave().await })
@@ -173,7 +173,7 @@ async fn schedule(seed: u64) -> usize {
     rounds
 }
 
-/// `ZOOLET_SCHEDULES` says how many are run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+/// `ZOOLET_SCHEDULES` sets how many run, `ZOOLET_SEED` the seed of the first; each has the next seed.
 #[tokio::test]
 async fn rounds_begin_and_end_together_whatever_happens() {
     let number = |name, default| match std::env::var(name) {
@@ -182,7 +182,7 @@ async fn rounds_begin_and_end_together_whatever_happens() {
     };
     let (first, schedules) = (number("ZOOLET_SEED", 1), number("ZOOLET_SCHEDULES", SCHEDULES));
     for seed in first..first.wrapping_add(schedules) {
-        // The report of a keeper that is dropped in a panic prints its seed.
+        // The report of a server that is dropped in a panic prints its seed.
         let rounds = schedule(seed).await;
         assert!(rounds >= 3, "seed {seed}: {rounds}");
     }

@@ -9,7 +9,7 @@ use zoolet_test_support::*;
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]
-async fn delay_request_who_takes_a_timeout_for_a_failure_does_it_twice() {
+async fn delay_request_a_client_that_takes_a_timeout_for_a_failure_writes_twice() {
     let zk = Zk::start().await;
     zk.create("/naive", "").await;
     zk.create("/ours", "").await;
@@ -25,7 +25,7 @@ async fn delay_request_who_takes_a_timeout_for_a_failure_does_it_twice() {
     let client = ours(&zk).await;
     let error = client.create("/ours/n-", "").sequential().timeout(secs(2)).await.expect_err("late");
     assert!(matches!(error, Error::Timeout(_)) && error.may_have_applied(), "{error}");
-    // What is sent behind it is executed behind it, and so shows what became of it.
+    // A later request is executed after it, and so shows its outcome.
     let (names, _) = client.get_children("/ours").await.expect("names");
     assert_eq!(names, ["n-0000000000"]);
 
@@ -33,7 +33,7 @@ async fn delay_request_who_takes_a_timeout_for_a_failure_does_it_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_reply_who_comes_back_as_another_finds_itself_in_its_way() {
+async fn delay_reply_a_client_that_returns_with_a_new_session_blocks_itself() {
     let zk = Zk::start().await;
     let faults = zk.fixture().faults();
     // Longer than our client waits for a word on a connection.
@@ -41,7 +41,7 @@ async fn delay_reply_who_comes_back_as_another_finds_itself_in_its_way() {
     let mut naive = Naive::open(&zk).await;
     let answer = naive.insist_within(secs(2), create("/naive-leader").ephemeral()).await;
     let believes_another_leads = answer[12..16] == ErrorCode::NodeExists.code().to_be_bytes();
-    assert!(believes_another_leads, "and nobody does until its first session expires");
+    assert!(believes_another_leads, "and no client does until its first session expires");
 
     faults.on(op(OpCode::Create2).path("/leader").nth(1)).delay_reply(secs(8)).unwrap();
     let client = ours(&zk).await;
@@ -54,7 +54,7 @@ async fn delay_reply_who_comes_back_as_another_finds_itself_in_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drip_who_takes_one_read_for_one_frame_reads_the_first_bytes_of_a_value() {
+async fn drip_a_client_that_takes_one_read_for_one_frame_reads_the_first_bytes_of_a_value() {
     let zk = Zk::start().await;
     zk.create("/a", "transfer 1000000 to Ann").await;
     let faults = zk.fixture().faults();
@@ -80,7 +80,7 @@ async fn drip_who_takes_one_read_for_one_frame_reads_the_first_bytes_of_a_value(
 }
 
 #[tokio::test(start_paused = true)]
-async fn pause_who_does_not_wait_does_it_again_for_a_server_that_only_slept() {
+async fn pause_a_client_that_does_not_wait_writes_twice_to_a_paused_server() {
     let zk = Zk::start().await;
     zk.create("/naive", "").await;
     zk.create("/ours", "").await;

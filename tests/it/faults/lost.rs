@@ -8,7 +8,7 @@ use zoolet_test_support::*;
 use crate::faults::naive::*;
 
 #[tokio::test]
-async fn refuse_who_gives_up_at_the_first_reset_takes_a_server_for_dead_that_lives() {
+async fn refuse_a_client_that_gives_up_at_the_first_reset_takes_a_working_server_for_dead() {
     let zk = Zk::start_tcp().await;
     let faults = zk.fixture().faults();
 
@@ -21,13 +21,13 @@ async fn refuse_who_gives_up_at_the_first_reset_takes_a_server_for_dead_that_liv
 
     faults.on(connection().nth(1)).refuse().unwrap();
     let client = ours_by_tcp(&zk).await;
-    client.create("/a", "").await.expect("a server that lives");
+    client.create("/a", "").await.expect("a server that answers");
 
     assert_eq!(fired(&zk), ["fault 1: refuse", "fault 2: refuse"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn drop_request_who_takes_sent_for_done_misses_a_write_that_never_was() {
+async fn drop_request_a_client_that_takes_sent_for_done_believes_in_a_lost_write() {
     let zk = Zk::start().await;
     zk.create("/a", "old").await;
     let faults = zk.fixture().faults();
@@ -43,7 +43,7 @@ async fn drop_request_who_takes_sent_for_done_misses_a_write_that_never_was() {
     let client = ours(&zk).await;
     let error = client.set_data("/a", "ours").version(0).await.expect_err("a lost connection");
     assert!(matches!(error, Error::ConnectionLoss(_)) && error.may_have_applied(), "{error}");
-    // It says that it does not know, so its user looks. The version makes it safe to send once more.
+    // It reports that it does not know, so its user looks. The version makes it safe to send once more.
     client.set_data("/a", "ours").version(0).await.expect("the write has not happened");
     assert_eq!(zk.fixture().get("/a").unwrap().text(), "ours");
 
@@ -51,7 +51,7 @@ async fn drop_request_who_takes_sent_for_done_misses_a_write_that_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lose_reply_who_asks_again_creates_two_and_our_lock_one() {
+async fn lose_reply_a_client_that_retries_creates_two_znodes_and_our_lock_one() {
     let zk = Zk::start().await;
     zk.create("/naive", "").await;
     zk.create("/locks", "").await;
@@ -73,7 +73,7 @@ async fn lose_reply_who_asks_again_creates_two_and_our_lock_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn withhold_reply_who_counts_replies_takes_one_for_another() {
+async fn withhold_reply_a_client_that_counts_replies_takes_one_for_another() {
     let zk = Zk::start().await;
     zk.create("/a", "a").await;
     zk.create("/b", "b").await;
@@ -96,7 +96,7 @@ async fn withhold_reply_who_counts_replies_takes_one_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_reply_who_takes_what_has_come_for_all_reads_half_a_value() {
+async fn cut_reply_a_client_that_uses_a_partial_frame_reads_half_a_value() {
     let zk = Zk::start().await;
     zk.create("/a", "transfer 1000000 to Ann").await;
     let faults = zk.fixture().faults();
@@ -121,13 +121,13 @@ async fn cut_reply_who_takes_what_has_come_for_all_reads_half_a_value() {
 }
 
 #[tokio::test]
-async fn reset_who_starts_a_batch_over_does_the_first_half_twice() {
+async fn reset_a_client_that_restarts_a_batch_executes_the_first_half_twice() {
     let zk = Zk::start_tcp().await;
     zk.create("/jobs", "").await;
     zk.create("/locks", "").await;
     let faults = zk.fixture().faults();
 
-    // The reply to the create goes with the connection, on which nobody has read it.
+    // The unread reply to the create is lost with the connection.
     faults.on(op(OpCode::SetData).nth(1)).reset().unwrap();
     let mut naive = Naive::open_tcp(&zk).await;
     let batch = [create("/jobs/job-").sequential(), set_data("/jobs", "1")];

@@ -13,7 +13,7 @@ pub const LONG: Duration = secs(60);
 
 /// What `future` gives within that time.
 pub async fn soon<F: Future>(future: F) -> F::Output {
-    timeout(LONG, future).await.expect("ours waits for ever")
+    timeout(LONG, future).await.expect("ours waits forever")
 }
 
 /// It takes the next frame for the answer to what it has just asked, and whatever goes wrong for a lost connection, which
@@ -61,9 +61,9 @@ impl<'z> Naive<'z> {
     }
 
     /// As [`insist`](Naive::insist), and with a new connection also where there is no answer in time.
-    pub async fn insist_within(&mut self, patience: Duration, ask: Request) -> Bytes {
+    pub async fn insist_within(&mut self, limit: Duration, ask: Request) -> Bytes {
         loop {
-            if let Ok(Some(answer)) = timeout(patience, self.call(ask.clone())).await {
+            if let Ok(Some(answer)) = timeout(limit, self.call(ask.clone())).await {
                 return answer;
             }
             self.connect_anew().await;
@@ -87,7 +87,7 @@ pub async fn ours_by_tcp(zk: &Zk) -> Client {
     Client::options().seed(1).connect(zk.connect_string()).await.expect("a session")
 }
 
-/// What was done on purpose so far, as the record tells it.
+/// The faults and control actions so far, from the record.
 pub fn fired(zk: &Zk) -> Vec<String> {
     let name = |what: RecordedEvent| what.to_string().trim_start_matches("!! ").to_owned();
     zk.fixture().faults().fired().into_iter().map(|entry| name(entry.what)).collect()

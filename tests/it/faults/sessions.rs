@@ -7,7 +7,7 @@ use zoolet_test_support::{RequestExt as _, Zk, create, ping, secs, set_data};
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]
-async fn freeze_who_waits_for_a_silent_server_is_expired_without_a_word() {
+async fn freeze_a_client_that_waits_for_a_silent_server_expires_unnoticed() {
     let zk = Zk::start().await;
     let fixture = zk.fixture();
 
@@ -31,14 +31,14 @@ async fn freeze_who_waits_for_a_silent_server_is_expired_without_a_word() {
     assert_eq!(guard.state(), HoldState::Held);
     guard.verify().await.expect("a lock that is held");
     fixture.heal(client.session_id()).await.unwrap();
-    guard.verify().await.expect("what comes on the old connection harms nobody");
+    guard.verify().await.expect("what comes on the old connection does no harm");
 
     let (freeze, heal) = ("the connection is frozen", "the connection is healed");
     assert_eq!(fired(&zk), [freeze, heal, freeze, heal]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn expire_session_who_opens_another_in_silence_loses_what_it_stood_for() {
+async fn expire_session_a_client_that_silently_opens_another_loses_its_ephemerals() {
     let zk = Zk::start().await;
     let fixture = zk.fixture();
 
@@ -62,7 +62,7 @@ async fn expire_session_who_opens_another_in_silence_loses_what_it_stood_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn move_session_who_takes_it_for_a_refusal_goes_on_with_a_connection_that_is_closed() {
+async fn move_session_a_client_that_takes_it_for_an_error_keeps_using_a_closed_connection() {
     let zk = Zk::start().await;
     zk.create("/a", "old").await;
     let fixture = zk.fixture();
@@ -88,7 +88,7 @@ async fn move_session_who_takes_it_for_a_refusal_goes_on_with_a_connection_that_
 }
 
 #[tokio::test(start_paused = true)]
-async fn disconnect_who_comes_back_with_a_new_session_loses_its_ephemeral() {
+async fn disconnect_a_client_that_returns_with_a_new_session_loses_its_ephemeral() {
     let zk = Zk::start().await;
     let fixture = zk.fixture();
 

@@ -7,7 +7,7 @@ use zoolet_test_support::{Hello, RequestExt as _, Zk, create, get_data, secs};
 use crate::faults::naive::*;
 
 #[tokio::test]
-async fn refuse_connections_who_gives_up_loses_a_session_that_could_have_been_kept() {
+async fn refuse_connections_a_client_that_gives_up_loses_a_session_it_could_have_kept() {
     let zk = Zk::with(|settings| settings.bind("127.0.0.1:0").clock(Clock::manual())).await;
     let fixture = zk.fixture();
     let mut naive = Naive::open_tcp(&zk).await;
@@ -41,7 +41,7 @@ async fn refuse_connections_who_gives_up_loses_a_session_that_could_have_been_ke
 }
 
 #[tokio::test(start_paused = true)]
-async fn restart_who_does_not_set_its_watches_again_hears_of_no_change() {
+async fn restart_a_client_that_does_not_set_its_watches_again_misses_changes() {
     let zk = Zk::start().await;
     let fixture = zk.fixture();
     zk.create("/config", "v1").await;

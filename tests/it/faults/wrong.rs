@@ -1,4 +1,4 @@
-//! Answers that say no.
+//! Injected errors.
 
 use zoolet::server::fault::op;
 use zoolet_test_support::*;
@@ -6,7 +6,7 @@ use zoolet_test_support::*;
 use crate::faults::naive::*;
 
 #[tokio::test(start_paused = true)]
-async fn fail_who_takes_an_answer_for_a_yes_believes_in_a_write_that_was_refused() {
+async fn fail_a_client_that_takes_any_reply_for_success_believes_in_a_refused_write() {
     let zk = Zk::start().await;
     zk.create("/a", "old").await;
     let faults = zk.fixture().faults();

@@ -14,7 +14,7 @@ pub struct Claim {
     pub session: i64,
     pub nodes: Vec<String>,
     pub token: u64,
-    /// Whether nobody else was to have it at the same time.
+    /// Whether it was exclusive.
     pub exclusive: bool,
     /// The znode and the token of what was held before and made into this.
     pub instead_of: Option<(String, u64)>,
@@ -60,7 +60,7 @@ impl Audit {
         self.seen = transactions.len();
     }
 
-    /// The znodes of those who hold now.
+    /// The znodes of the current holders.
     pub fn holders(&self) -> BTreeSet<String> {
         self.recipe.rule().holders(&self.line).into_iter().map(str::to_owned).collect()
     }
@@ -126,7 +126,7 @@ impl Audit {
             let stands = self.line.get(path).is_some_and(|stand| stand.token == *token);
             if !stands || !holders.contains(path) {
                 let whole = stands && self.recipe.rule().is_whole(&self.line, path);
-                assert!(!whole, "zxid {zxid}: {path} is passed by somebody else");
+                assert!(!whole, "zxid {zxid}: {path} is overtaken");
                 reign.until = Some(zxid);
             }
         }
@@ -138,7 +138,7 @@ impl Audit {
 
     /// A multi that checks a contender's znode is a write under the lock.
     fn judge_write(&mut self, zxid: i64, parts: &[TxnOp]) {
-        // A reader that makes a writer of itself, or whoever gives up what it has.
+        // A reader that becomes a writer, or a holder that releases.
         let leaves = |part: &TxnOp| matches!(part, TxnOp::Delete { path } if self.recipe.rule().counts(path));
         if parts.iter().any(leaves) {
             return;
@@ -159,7 +159,7 @@ impl Audit {
             let (count, token) = parse(data);
             let node = *nodes.first().expect("a check of the lock");
             assert_eq!(token, self.line[node].token, "zxid {zxid}: written under another's token");
-            assert!(token >= self.token, "zxid {zxid}: token {token} comes behind {}", self.token);
+            assert!(token >= self.token, "zxid {zxid}: token {token} follows {}", self.token);
             assert_eq!(count, self.written + 1, "zxid {zxid}: a write was lost");
             (self.written, self.token) = (count, token);
         }
@@ -185,7 +185,7 @@ impl Audit {
             }
             if held && claim.exclusive {
                 if let Some(last) = last.filter(|last| last.nodes != claim.nodes) {
-                    assert!(last.token < claim.token, "given out of turn: {claim:?} behind {last:?}");
+                    assert!(last.token < claim.token, "granted out of turn: {claim:?} after {last:?}");
                 }
                 last = Some(claim);
             }

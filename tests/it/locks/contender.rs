@@ -22,7 +22,7 @@ pub struct Seat {
     pub number: usize,
     pub zk: Client,
     phase: Mutex<Phase>,
-    /// Whether its znode was deleted by somebody else since it last began to acquire.
+    /// Whether another client deleted its znode since it last began to acquire.
     pub evicted: AtomicBool,
     pub watches_own: AtomicBool,
     /// Whether it does not know if its last write happened.
@@ -62,9 +62,9 @@ pub enum Hold {
 pub enum Leave {
     #[default]
     Release,
-    /// Nobody waits for it.
+    /// It is not awaited.
     Drop,
-    /// Nobody waits for it from so many turns of the scheduler on.
+    /// It is not awaited after so many turns of the scheduler.
     ReleaseFor(usize),
 }
 
@@ -93,7 +93,7 @@ impl Seat {
         }
     }
 
-    /// What its znodes say: several may be of one session.
+    /// The data of its znodes: several may belong to one session.
     pub fn name(&self) -> String {
         format!("seat {}", self.number)
     }
@@ -170,7 +170,7 @@ impl Seat {
             Hold::For(duration) => stage.zk.clock().sleep(duration).await,
             Hold::NotAtAll => {}
         }
-        let Phase::Holding(held) = self.enter(Phase::Asking) else { panic!("somebody took the guard") };
+        let Phase::Holding(held) = self.enter(Phase::Asking) else { panic!("the guard was taken") };
         if turn.stubborn || !held.is_lost() {
             self.write(&held, exclusive).await;
             // Read before, written now: what a holder does that does not know that it is none any more.
@@ -213,10 +213,10 @@ impl Seat {
         Held::Guard(again)
     }
 
-    /// Reads the count and writes the next one, if the lock is held when that arrives. Whoever shares it only asks whether
+    /// Reads the count and writes the next one, if the lock is held when that arrives. A reader only checks whether
     /// it is.
     async fn write(&self, held: &Held, exclusive: bool) {
-        // What became of an own write is seen behind a sync: another server may be behind with it.
+        // The outcome of an own write is read after a sync, because another server may lag.
         let synced = self.unsure.load(SeqCst).then(|| self.zk.sync(STORE).send());
         let read = self.zk.get_data(STORE).send();
         if let Some(synced) = synced {

@@ -77,8 +77,8 @@ async fn to_queue_up_takes_three_requests_and_to_be_handed_the_lock_one_event_an
         for (client, _) in &waiters[1..] {
             assert_eq!(asked(&zk, client), [Create2, GetChildren2, GetData], "of {count}");
         }
-        assert_eq!(costs(&zk).1, 0, "an arrival is told to nobody");
-        assert_eq!(zk.watches().len(), count - 1, "one for each who waits");
+        assert_eq!(costs(&zk).1, 0, "an arrival notifies no client");
+        assert_eq!(zk.watches().len(), count - 1, "one for each waiter");
 
         let (mut requests, mut events) = costs(&zk);
         // A session that ends costs a request, too.
@@ -95,7 +95,7 @@ async fn to_queue_up_takes_three_requests_and_to_be_handed_the_lock_one_event_an
             }
             requests += 1;
             served.push(client);
-            assert_eq!(costs(&zk), (requests, events), "nobody else asks or is told: {} wait", waiters.len());
+            assert_eq!(costs(&zk), (requests, events), "no other request or event: {} wait", waiters.len());
         }
         assert_eq!(zk.watches(), []);
     }
@@ -124,7 +124,7 @@ async fn to_give_up_takes_two_requests_and_costs_the_next_one_event_and_two_read
 }
 
 #[tokio::test]
-async fn a_single_znode_takes_one_request_and_its_release_tells_everybody() {
+async fn a_single_znode_takes_one_request_and_its_release_notifies_all() {
     for count in [2, 10, 200] {
         let zk = test_server(&["/locks/ledger.epoch"]).await;
         let mut waiters = contenders(&zk, count, Algorithm::SingleNode).await;
@@ -144,12 +144,12 @@ async fn a_single_znode_takes_one_request_and_its_release_tells_everybody() {
 }
 
 #[tokio::test]
-async fn a_lock_that_watches_its_directory_tells_everybody_of_everything() {
+async fn a_lock_that_watches_its_directory_notifies_all_of_every_change() {
     for count in [2, 10, 50] {
         let zk = test_server(&[DIR]).await;
         let mut waiters = contenders(&zk, count, Algorithm::ChildrenWatch).await;
         let arrivals: u64 = (0..count.saturating_sub(1) as u64).sum();
-        assert_eq!(costs(&zk).1, arrivals, "each arrival tells all who wait");
+        assert_eq!(costs(&zk).1, arrivals, "each arrival notifies all waiters");
         let (_, holder) = waiters.remove(0);
         holder.await.unwrap().release().await.unwrap();
         zk.wait_until_idle().await.unwrap();
@@ -158,7 +158,7 @@ async fn a_lock_that_watches_its_directory_tells_everybody_of_everything() {
 }
 
 #[tokio::test]
-async fn a_reader_behind_many_writers_is_woken_by_the_last_of_them_alone() {
+async fn a_reader_after_many_writers_is_woken_only_by_the_last_of_them() {
     let zk = test_server(&[DIR]).await;
     let mut writers = Vec::new();
     for _ in 0..10 {

@@ -11,10 +11,10 @@ use crate::locks::schedules::Schedules;
 use crate::locks::stage::{Stage, TIMEOUT, millis};
 use crate::locks::sweep::{ControlAction, Outcome, ReplyFault, Sweep};
 
-/// More turns than anything takes that needs no time: a future that waits after so many waits for somebody.
+/// More turns than anything takes that needs no time: a future that is pending after so many waits for another contender.
 const TURNS: usize = 40;
 
-/// What may go wrong besides, at one of the first requests.
+/// The faults that may occur as well, at one of the first requests.
 const MISHAPS: [ReplyFault; 7] = [
     ReplyFault::Fault(Action::DropRequest),
     ReplyFault::Fault(Action::LoseReply),
@@ -25,7 +25,7 @@ const MISHAPS: [ReplyFault; 7] = [
     ReplyFault::Retried(ControlAction::EvictOne),
 ];
 
-/// Runs a sweep with more and more patience, until nobody gives up any more.
+/// Runs a sweep with longer and longer timeouts, until none elapses.
 fn after_every_turn(sweep: Sweep, schedules: &mut Schedules) {
     for turns in 0..TURNS {
         let outcome = Sweep { patience: Some(turns), ..sweep }.run();
@@ -56,10 +56,10 @@ fn an_acquisition_that_is_dropped_while_something_goes_wrong_leaves_nothing() {
     let mut schedules = Schedules::new("an acquisition dropped after every turn, and a fault");
     for recipe in Recipe::ALL {
         for sweep in places(recipe).into_iter().filter(|sweep| sweep.dir && sweep.ahead == sweep.behind) {
-            for mishap in MISHAPS {
+            for fault in MISHAPS {
                 for at in 1..=4 {
                     if schedules.runs_next(31) {
-                        after_every_turn(Sweep { mishap, at, hasty: true, ..sweep }, &mut schedules);
+                        after_every_turn(Sweep { fault, at, hasty: true, ..sweep }, &mut schedules);
                     }
                 }
             }
@@ -68,7 +68,7 @@ fn an_acquisition_that_is_dropped_while_something_goes_wrong_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_create_that_no_reply_has_named_is_looked_for_behind_a_sync_that_was_answered() {
+async fn a_create_without_a_reply_is_looked_for_after_a_sync_that_was_answered() {
     let stage =
         Stage::start_with(Recipe::Predecessor, 1, "a lost sync", |builder| builder.endpoints(2)).await;
     stage.make_directories(None).await;
@@ -93,7 +93,7 @@ async fn a_create_that_no_reply_has_named_is_looked_for_behind_a_sync_that_was_a
 }
 
 #[test]
-fn a_release_that_nobody_waits_for_is_brought_to_its_end() {
+fn a_release_that_is_not_awaited_completes() {
     let mut schedules = Schedules::new("a release dropped after every turn, and a fault");
     let begin = |sweep: Sweep, schedules: &mut Schedules| -> Outcome {
         let outcome = sweep.run();
@@ -103,7 +103,7 @@ fn a_release_that_nobody_waits_for_is_brought_to_its_end() {
     for recipe in Recipe::ALL {
         for sweep in places(recipe).into_iter().filter(|sweep| sweep.dir && sweep.ahead == sweep.behind) {
             begin(Sweep { leave: Leave::Drop, ..sweep }, &mut schedules);
-            for mishap in MISHAPS {
+            for fault in MISHAPS {
                 // The release is the last of its requests.
                 for at in 5..=10 {
                     if !schedules.runs_next(31) {
@@ -111,7 +111,7 @@ fn a_release_that_nobody_waits_for_is_brought_to_its_end() {
                     }
                     for turns in 0..TURNS {
                         let leave = Leave::ReleaseFor(turns);
-                        let outcome = begin(Sweep { mishap, at, leave, ..sweep }, &mut schedules);
+                        let outcome = begin(Sweep { fault, at, leave, ..sweep }, &mut schedules);
                         if !matches!(outcome.victim, End::LeftAlone) {
                             break;
                         }

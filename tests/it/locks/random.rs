@@ -1,6 +1,6 @@
 //! Seeded random schedules: several contenders, several faults, several endpoints, and impatience of every kind.
 //!
-//! `ZOOLET_SCHEDULES` says how many are run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+//! `ZOOLET_SCHEDULES` sets how many run, `ZOOLET_SEED` the seed of the first; each has the next seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -15,12 +15,12 @@ use zoolet::recipes::SuspendPolicy;
 use zoolet_test_support::Dice;
 
 use crate::locks::contender::{End, Hold, Leave, Seat, Turn};
-use crate::locks::fate::Fate;
+use crate::locks::random_faults::RandomFaults;
 use crate::locks::recipe::{END, HALF, Recipe, Terms};
 use crate::locks::stage::{Stage, TIMEOUT, locked, millis};
 use crate::locks::tally::Tally;
 
-/// How many schedules are run unless the environment says otherwise.
+/// How many schedules run by default.
 const SCHEDULES: u64 = 200;
 
 /// More moments than anything takes that comes to an end once nothing goes wrong any more.
@@ -98,23 +98,23 @@ async fn play(seed: u64) -> Tally {
             contenders.push(tokio::spawn(live(Arc::clone(&stage), seat, dice.fork())));
         }
     }
-    let mut fate = Fate::new(Arc::clone(&stage), dice.fork(), endpoints);
+    let mut faults = RandomFaults::new(Arc::clone(&stage), dice.fork(), endpoints);
     for _ in 0..4 + dice.below(12) {
-        fate.strike().await;
+        faults.inject().await;
         stage.zk.advance(millis(pause(&mut dice))).await.expect("time passes");
         stage.rest().await;
-        if stage.is_calm() {
-            stage.check_calm();
+        if stage.is_quiescent() {
+            stage.check_quiescent();
         }
     }
-    fate.make_peace().await;
+    faults.heal().await;
     come_to_an_end(&stage, &contenders).await;
     for contender in contenders {
         contender.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
     }
     stage.zk.advance(2 * TIMEOUT).await.expect("time passes");
-    assert!(stage.is_calm(), "everybody is back");
-    stage.check_calm();
+    assert!(stage.is_quiescent(), "all clients are connected");
+    stage.check_quiescent();
     stage.check_nothing_left();
     stage.judge();
     Tally::of(&stage)
@@ -129,13 +129,13 @@ fn pause(dice: &mut Dice) -> u64 {
 async fn come_to_an_end(stage: &Stage, contenders: &[JoinHandle<()>]) {
     for _ in 0..MOMENTS {
         stage.rest().await;
-        if stage.is_calm() {
-            stage.check_calm();
+        if stage.is_quiescent() {
+            stage.check_quiescent();
         }
         if contenders.iter().all(JoinHandle::is_finished) {
             return;
         }
-        assert!(stage.next_moment().await, "nobody waits for any time, and yet they are not done");
+        assert!(stage.next_moment().await, "no timer is pending, but the contenders have not finished");
     }
     panic!("it does not come to an end");
 }

@@ -1,4 +1,4 @@
-//! The recipes under test, each in a few lines: where its contenders stand, how one acquires, what it then has.
+//! The recipes under test: where the contenders of each queue, how one acquires, and what it then holds.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -87,7 +87,7 @@ impl Recipe {
         Self::Election,
     ];
 
-    /// What has to be there before anybody comes, so that nobody has to make it.
+    /// What exists from the start, so that no contender has to create it.
     pub fn directories(self) -> &'static [&'static str] {
         match self {
             Self::SingleNode => &["/locks/ledger.epoch"],
@@ -97,7 +97,7 @@ impl Recipe {
         }
     }
 
-    /// Who holds it, as the server sees it.
+    /// The rule for who holds it, as the server sees it.
     pub fn rule(self) -> Rule {
         match self {
             Self::Predecessor | Self::Election => Rule::First,
@@ -119,12 +119,12 @@ impl Recipe {
         }
     }
 
-    /// Whether nobody else holds beside a contender that takes part so.
+    /// Whether a contender in this role holds it alone.
     pub fn is_exclusive(self, part: Part) -> bool {
         part == Part::Exclusive || part == Part::Permits(PERMITS)
     }
 
-    /// How many znodes somebody has who waits.
+    /// How many znodes a waiter has.
     pub fn znodes_of_waiter(self) -> usize {
         match self {
             Self::SingleNode => 0,

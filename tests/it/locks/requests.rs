@@ -36,9 +36,9 @@ fn whatever_happens_at_whichever_request_nothing_is_left_and_everybody_gets_a_tu
         for sweep in places(recipe) {
             // What all the others are made of is never left out.
             let plainest = recipe == Recipe::Predecessor && !sweep.ahead && !sweep.behind;
-            for mishap in ReplyFault::all() {
+            for fault in ReplyFault::all() {
                 if schedules.runs_next(17) || plainest {
-                    at_every_request(Sweep { mishap, ..sweep }, &mut schedules);
+                    at_every_request(Sweep { fault, ..sweep }, &mut schedules);
                 }
             }
         }
@@ -52,9 +52,9 @@ fn a_guard_that_watches_its_znode_knows_when_it_is_evicted() {
     for recipe in Recipe::ALL {
         for sweep in places(recipe).into_iter().filter(|sweep| sweep.ahead == sweep.behind && sweep.dir) {
             let terms = Terms { watch_own_node: true, ..sweep.terms };
-            for mishap in ReplyFault::all() {
+            for fault in ReplyFault::all() {
                 if schedules.runs_next(17) {
-                    at_every_request(Sweep { mishap, terms, ..sweep }, &mut schedules);
+                    at_every_request(Sweep { fault, terms, ..sweep }, &mut schedules);
                 }
             }
         }
@@ -66,9 +66,9 @@ fn at_the_end_of_a_counter_it_is_no_different() {
     let mut schedules = Schedules::new("a fault at every request where a counter ends");
     for recipe in Recipe::ALL {
         for sweep in places(recipe).into_iter().filter(|sweep| sweep.ahead && sweep.behind) {
-            for mishap in ReplyFault::all() {
+            for fault in ReplyFault::all() {
                 if schedules.runs_next(17) {
-                    at_every_request(Sweep { mishap, counter: Some(END - 2), ..sweep }, &mut schedules);
+                    at_every_request(Sweep { fault, counter: Some(END - 2), ..sweep }, &mut schedules);
                 }
             }
         }

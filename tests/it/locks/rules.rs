@@ -1,4 +1,4 @@
-//! Who holds a lock, by nothing but the znodes in its directories and the transactions that made them. Written from the
+//! Who holds a lock, derived only from the znodes in its directories and the transactions that made them. Written from the
 //! rules of the recipes and without a look at their code.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ pub type Place = (i64, usize);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stand {
     pub place: Place,
-    /// The fencing token of whoever stands there.
+    /// The fencing token of its owner.
     pub token: u64,
     pub session: i64,
 }
@@ -20,20 +20,20 @@ pub struct Stand {
 /// Everybody in line, by the path of the znode.
 pub type Line = BTreeMap<String, Stand>;
 
-/// Who of those in line holds.
+/// Which of the contenders in the queue hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// The first; each watches the one in front of it.
     First,
     /// The first; all watch the directory.
     FirstOfAll,
-    /// Whoever has the znode; all others watch that.
+    /// The owner of the znode; all others watch it.
     Single,
-    /// Who is first everywhere with as many znodes as belong together, which are of one transaction.
+    /// The contender that is first in every directory, with znodes that one transaction created.
     Together { dirs: &'static [&'static str], znodes: usize },
-    /// Readers with no writer in front of them, writers with nobody.
+    /// Readers without a writer before them, writers without any contender before them.
     ReadWrite,
-    /// Everybody who has a permit. Who is first in the queue takes them, if so many are left.
+    /// All owners of permits. The first in the queue takes permits if enough are left.
     Permits(usize),
 }
 
@@ -49,7 +49,7 @@ impl Rule {
         }
     }
 
-    /// The znodes of all who hold.
+    /// The znodes of all holders.
     pub fn holders(self, line: &Line) -> Vec<&str> {
         match self {
             Self::First | Self::FirstOfAll | Self::Single => {
@@ -81,7 +81,7 @@ impl Rule {
         }
     }
 
-    /// What is watched and nothing else, by which session. Those who `wait` need not be in line.
+    /// Exactly what is watched, by which session. Those that `wait` need not be in the queue.
     pub fn watches(self, line: &Line, wait: &[i64]) -> BTreeSet<(i64, String)> {
         let holders = self.holders(line);
         let waiting = line.iter().filter(|(path, _)| !holders.contains(&path.as_str()));
@@ -93,7 +93,7 @@ impl Rule {
         }
     }
 
-    /// What somebody in line waits for who does not hold.
+    /// What a contender in the queue waits for if it does not hold.
     fn waits_for(self, line: &Line, path: &str) -> Option<String> {
         match self {
             Self::First => in_front(line, DIR, path).pop().map(str::to_owned),

@@ -55,9 +55,9 @@ impl End {
 }
 
 impl Drop for Schedules {
-    #[allow(clippy::print_stdout, reason = "it is for whoever wants to know how much was tried")]
+    #[allow(clippy::print_stdout, reason = "reports how much was tried")]
     fn drop(&mut self) {
         let Self { name, run, fired, ends, .. } = self;
-        println!("{name}: {run} schedules, {fired} with a mishap, {ends:?}, {:.1?}", self.began.elapsed());
+        println!("{name}: {run} schedules, {fired} with a fault, {ends:?}, {:.1?}", self.began.elapsed());
     }
 }

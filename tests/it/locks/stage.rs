@@ -30,11 +30,11 @@ pub struct Stage {
     pub claims: Mutex<Vec<Claim>>,
     seats: Mutex<Vec<Arc<Seat>>>,
     audit: Mutex<Audit>,
-    /// Futures that are polled again and again, though nobody wakes them.
+    /// Futures that are polled repeatedly, though nothing wakes them.
     pub restless: Arc<AtomicUsize>,
     /// How often all was looked at while nothing was held up.
     calms: AtomicU64,
-    /// Until when somebody may wait for a timer, having been told "not now".
+    /// Until when a contender may wait for a timer after the answer "not now".
     put_off: Mutex<Option<Instant>>,
     told: Mutex<Vec<String>>,
     /// What is printed of the schedule if it fails.
@@ -121,7 +121,7 @@ impl Stage {
         }
     }
 
-    /// Moves time to the next moment that anybody waits for; false if nobody does.
+    /// Advances the clock to the next timeout; false if there is none.
     pub async fn next_moment(&self) -> bool {
         self.rest().await;
         let moved = self.zk.clock().advance_to_next_timeout(Duration::MAX).expect("a manual clock");
@@ -145,7 +145,7 @@ impl Stage {
         locked(&self.claims).push(claim);
     }
 
-    /// Deletes a znode, as an operator does who evicts whoever it belongs to; false if there is none.
+    /// Deletes a znode, as an operator does to evict its owner; false if it does not exist.
     pub async fn evict(&self, path: &str) -> bool {
         // What comes between the look and the deletion would be evicted, too.
         self.rest().await;
@@ -166,17 +166,17 @@ impl Stage {
         let _ = self.zk.move_session(session).await;
     }
 
-    /// Whether somebody may have been put off.
+    /// Whether a contender may be waiting to retry.
     pub fn is_put_off(&self) -> bool {
         locked(&self.put_off).is_some_and(|until| self.zk.clock().now() < until)
     }
 
-    /// Writes the data of a znode once more, as whoever asks its owner for the lock does.
+    /// Rewrites the data of a znode, as a client does that revokes the lock of its owner.
     pub async fn touch(&self, path: &str) {
         // What comes between the look and the write could delete it, and the write would create it again.
         self.rest().await;
         let Some(node) = self.zk.get(path) else { return };
-        // It cannot be written while nobody finds the leader.
+        // It cannot be written while the leader is unreachable.
         let _ = self.zk.set(path, node.data.unwrap_or_default()).await;
     }
 
@@ -189,7 +189,7 @@ impl Stage {
         locked(&self.told).clone()
     }
 
-    pub fn note_calm(&self) {
+    pub fn note_quiescent(&self) {
         self.calms.fetch_add(1, SeqCst);
     }
 
@@ -197,7 +197,7 @@ impl Stage {
         self.calms.load(SeqCst)
     }
 
-    /// What must hold in the end, whatever happened.
+    /// What must hold in the end in any case.
     pub fn judge(&self) {
         let claims = locked(&self.claims);
         self.audit().judge(&claims);
@@ -206,7 +206,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    #[allow(clippy::print_stderr, reason = "it is for whoever reads why the test failed")]
+    #[allow(clippy::print_stderr, reason = "explains a failure")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the schedule was {}", self.name);
@@ -214,7 +214,7 @@ impl Drop for Stage {
     }
 }
 
-/// Nobody panics with one of these in hand, but a test that failed.
+/// A lock is poisoned only when a test fails.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

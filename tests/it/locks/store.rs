@@ -48,7 +48,7 @@ impl Outside {
         let mut last = 0;
         for ((token, count), expected) in self.taken.iter().zip(1..) {
             assert_eq!(*count, expected, "a write to the store outside was lost: {:?}", self.taken);
-            assert!(*token >= last, "a token came behind a higher one: {:?}", self.taken);
+            assert!(*token >= last, "a token follows a higher one: {:?}", self.taken);
             last = *token;
         }
     }

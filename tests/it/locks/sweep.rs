@@ -22,7 +22,7 @@ pub enum ReplyFault {
     Fault(Action),
     /// This happens to the request and to the next one.
     Twice(Action),
-    /// This happens to the request, and the session is taken up at an endpoint that has seen nothing since the last calm,
+    /// This happens to the request, and the session is taken up at an endpoint that has seen nothing since the system was last quiescent,
     /// and then one transaction after another.
     Behind(Action),
     /// The request is executed, and before its reply arrives this is done.
@@ -33,7 +33,7 @@ pub enum ReplyFault {
     Retried(ControlAction),
 }
 
-/// What somebody does to the victim.
+/// What the operator does to the victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlAction {
     Disconnect,
@@ -73,21 +73,21 @@ impl ReplyFault {
         let twice = cuts.into_iter().map(Self::Twice);
         let behind = cuts.into_iter().map(Self::Behind);
         let deeds =
-            ControlAction::ALL.into_iter().flat_map(|deed| [Self::Applied(deed), Self::Answered(deed)]);
+            ControlAction::ALL.into_iter().flat_map(|action| [Self::Applied(action), Self::Answered(action)]);
         let retried =
             [ControlAction::Disconnect, ControlAction::Evict, ControlAction::EvictOne].map(Self::Retried);
         faults.chain(twice).chain(behind).chain(deeds).chain(retried).collect()
     }
 
-    fn deed(self) -> Option<ControlAction> {
+    fn action(self) -> Option<ControlAction> {
         match self {
-            Self::Applied(deed) | Self::Answered(deed) | Self::Retried(deed) => Some(deed),
+            Self::Applied(action) | Self::Answered(action) | Self::Retried(action) => Some(action),
             _ => None,
         }
     }
 }
 
-/// One schedule: a victim, maybe with somebody in front of it and somebody behind it.
+/// One schedule: a victim, with or without a contender before it and one after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep {
     pub recipe: Recipe,
@@ -98,13 +98,13 @@ pub struct Sweep {
     pub dir: bool,
     /// How many children it has had already.
     pub counter: Option<u32>,
-    pub mishap: ReplyFault,
+    pub fault: ReplyFault,
     /// Which request of the victim it meets, counted from 1; 0 is before the first.
     pub at: u64,
     /// After how many turns of the scheduler the victim gives up.
     pub patience: Option<usize>,
     pub leave: Leave,
-    /// Whether whoever is in front gives the lock back while the victim acquires.
+    /// Whether the contender before it releases the lock while the victim acquires.
     pub hasty: bool,
 }
 
@@ -137,7 +137,7 @@ impl Sweep {
             behind: false,
             dir: true,
             counter: None,
-            mishap: ReplyFault::Nothing,
+            fault: ReplyFault::Nothing,
             at: 0,
             patience: None,
             leave: Leave::Release,
@@ -156,7 +156,7 @@ impl Sweep {
     }
 
     async fn begin(self) -> Running {
-        let lags = matches!(self.mishap, ReplyFault::Behind(_));
+        let lags = matches!(self.fault, ReplyFault::Behind(_));
         let endpoints = if lags { 2 } else { 1 };
         let stage =
             Stage::start_with(self.recipe, self.at, self, |builder| builder.endpoints(endpoints)).await;
@@ -193,12 +193,12 @@ impl Sweep {
         Running { sweep: self, stage, victim, front, before, fired: false, tasks }
     }
 
-    /// Places the faults of the mishap.
+    /// Places the faults of the fault.
     fn place(&self, stage: &Stage, victim: &Seat) {
         let of_victim = |nth: u64| request().session(victim.zk.session_id()).nth(nth);
         let faults = stage.zk.faults();
         let place = |nth, action| _ = faults.place(of_victim(nth), action).expect("a fault");
-        match self.mishap {
+        match self.fault {
             ReplyFault::Nothing => {}
             ReplyFault::Fault(action) | ReplyFault::Behind(action) => place(self.at.max(1), action),
             ReplyFault::Twice(action) => {
@@ -214,19 +214,19 @@ impl Sweep {
         }
     }
 
-    /// What may become of somebody.
+    /// How a contender may end.
     fn allows(&self, who: &str, end: &End) -> bool {
-        let deed = self.mishap.deed();
+        let action = self.fault.action();
         let victim = who == "the victim";
         match end {
             End::Released(Released::Deleted) => true,
-            End::Released(Released::AlreadyGone) => victim || deed.is_some(),
+            End::Released(Released::AlreadyGone) => victim || action.is_some(),
             End::Released(_) => false,
             End::GivenUp => victim && self.patience.is_some(),
             End::LeftAlone => victim && !matches!(self.leave, Leave::Release),
             End::Busy => self.terms.try_only,
-            End::Failed(LockError::SessionOver { .. }) => victim && deed == Some(ControlAction::Expire),
-            End::Failed(LockError::NodeDeleted { .. }) => match deed {
+            End::Failed(LockError::SessionOver { .. }) => victim && action == Some(ControlAction::Expire),
+            End::Failed(LockError::NodeDeleted { .. }) => match action {
                 Some(ControlAction::Evict | ControlAction::EvictOne) => victim,
                 Some(ControlAction::EvictAll) => true,
                 _ => false,
@@ -240,50 +240,50 @@ impl Running {
     async fn drive(&mut self) {
         for _ in 0..STEPS {
             self.stage.rest().await;
-            self.strike().await;
-            if self.stage.is_calm() {
-                self.stage.check_calm();
+            self.inject().await;
+            if self.stage.is_quiescent() {
+                self.stage.check_quiescent();
             }
             if self.tasks.iter().all(|(_, task)| task.is_finished()) {
                 return;
             }
             if !(self.catch_up().await || self.open_a_gate()) {
                 let moved = self.stage.next_moment().await;
-                assert!(moved, "nobody waits for any time, and yet they are not done");
+                assert!(moved, "no timer is pending, but the contenders have not finished");
             }
         }
         panic!("it does not come to an end");
     }
 
-    /// Sees whether the mishap has met its request; if somebody is to do something then, it is done.
-    async fn strike(&mut self) {
+    /// Sees whether the fault has met its request; if somebody is to do something then, it is done.
+    async fn inject(&mut self) {
         if self.fired {
             return;
         }
         let session = self.victim.zk.session_id();
         let faults = self.stage.zk.faults();
         let fired = faults.fired().iter().filter(|entry| entry.session == Some(session)).count();
-        let met = fired > usize::from(matches!(self.sweep.mishap, ReplyFault::Retried(_)));
+        let met = fired > usize::from(matches!(self.sweep.fault, ReplyFault::Retried(_)));
         let done = self.stage.zk.requests(session).len() - self.before;
-        let waits = matches!(self.sweep.mishap, ReplyFault::Answered(_)) && done as u64 == self.sweep.at;
+        let waits = matches!(self.sweep.fault, ReplyFault::Answered(_)) && done as u64 == self.sweep.at;
         self.fired = met || waits;
-        let (true, Some(deed)) = (self.fired, self.sweep.mishap.deed()) else { return };
+        let (true, Some(action)) = (self.fired, self.sweep.fault.action()) else { return };
         faults.clear();
-        self.act(deed).await;
-        if met && matches!(self.sweep.mishap, ReplyFault::Answered(_) | ReplyFault::Retried(_)) {
+        self.act(action).await;
+        if met && matches!(self.sweep.fault, ReplyFault::Answered(_) | ReplyFault::Retried(_)) {
             // It may be closed, and what was frozen with it gone.
             let _ = self.stage.zk.heal(session).await;
         }
         self.stage.rest().await;
     }
 
-    async fn act(&self, deed: ControlAction) {
+    async fn act(&self, action: ControlAction) {
         let (zk, session) = (&self.stage.zk, self.victim.zk.session_id());
-        // Whoever has no znode and no connection has nothing to lose.
-        match deed {
+        // A contender without znode and connection has nothing to lose.
+        match action {
             ControlAction::Disconnect => _ = zk.disconnect(session).await,
             ControlAction::Move => self.stage.move_session(session).await,
-            ControlAction::Expire => zk.expire_session(session).await.expect("a session that lives"),
+            ControlAction::Expire => zk.expire_session(session).await.expect("a session that exists"),
             ControlAction::Evict => {
                 for node in self.nodes_of(&self.victim) {
                     self.stage.evict(&node).await;
@@ -318,16 +318,16 @@ impl Running {
         of_it.flat_map(|session| session.ephemerals).collect()
     }
 
-    /// Lets the endpoint that is behind see what it has not: all of it until the mishap, then one transaction at a time.
+    /// Lets the lagging endpoint catch up: completely until the fault, then one transaction at a time.
     async fn catch_up(&self) -> bool {
-        if !matches!(self.sweep.mishap, ReplyFault::Behind(_)) {
+        if !matches!(self.sweep.fault, ReplyFault::Behind(_)) {
             return false;
         }
         let endpoint = self.stage.zk.endpoint(1).expect("two endpoints");
         endpoint.apply_next(if self.fired { 1 } else { usize::MAX }).await.expect("a server") > 0
     }
 
-    /// Lets somebody who rests with the lock go on.
+    /// Lets a contender that idles with the lock continue.
     fn open_a_gate(&self) -> bool {
         let seats = self.stage.seats();
         let resting = seats.iter().find(|seat| matches!(*seat.phase(), Phase::Holding(_)));
@@ -353,12 +353,12 @@ impl Running {
             zk.endpoint(endpoint).expect("an endpoint").catch_up().await.expect("a server");
         }
         self.stage.rest().await;
-        if !self.stage.is_calm() {
-            // Whoever waits for a connection comes back.
+        if !self.stage.is_quiescent() {
+            // A client that waits for a connection reconnects.
             zk.advance(2 * TIMEOUT).await.expect("time passes");
-            assert!(self.stage.is_calm(), "everybody is back");
+            assert!(self.stage.is_quiescent(), "all clients are connected");
         }
-        self.stage.check_calm();
+        self.stage.check_quiescent();
         self.stage.check_nothing_left();
         self.stage.judge();
         Outcome { fired: self.fired, victim: victim.expect("a victim") }

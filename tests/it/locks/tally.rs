@@ -32,7 +32,7 @@ impl Tally {
         for entry in stage.zk.faults().fired() {
             let name = match entry.what {
                 RecordedEvent::Fault { action, .. } => format!("{action:?}"),
-                RecordedEvent::ControlAction(deed) => format!("{deed:?}"),
+                RecordedEvent::ControlAction(action) => format!("{action:?}"),
                 _ => "Refused".to_owned(),
             };
             let kind = name.split(['(', ' ']).next().unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ impl Tally {
         self.faults.values().sum::<u64>() > many && self.grants > many && self.calms > many
     }
 
-    #[allow(clippy::print_stdout, reason = "it is for whoever wants to know how much was tried")]
+    #[allow(clippy::print_stdout, reason = "reports how much was tried")]
     pub fn print(&self, first: u64, elapsed: Duration) {
         let list = |kinds: &BTreeMap<String, u64>| {
             let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect();

@@ -17,7 +17,7 @@ const PATHS: &[&str] =
 const TOPS: &[&str] = &["/", "/a", "/b", "/c", "/zookeeper", "/none"];
 
 /// What a watch leaves in the hand.
-#[expect(dead_code, reason = "held only, as a watch that nobody holds is taken back")]
+#[expect(dead_code, reason = "held only, as a watch is removed when it is dropped")]
 enum Held {
     Watch(Watch),
     Stream(WatchStream),
@@ -53,7 +53,7 @@ impl Habits {
             multis,
             reads,
             watches,
-            // A write behind a setACL is checked against the new list here, and against the old one in Apache.
+            // A write after a setACL is checked against the new list here, and against the old one in Apache.
             acls: if manner == Manner::Apache { 0 } else { dice.of(&[0, 3, 30]) },
             waits: dice.of(&[3, 10, 40]),
         }
@@ -247,7 +247,7 @@ fn holding<T: 'static>(
     Box::pin(async move { reply.await.ok().map(hold) })
 }
 
-/// Waits for every answer, whatever it is.
+/// Waits for every answer.
 async fn settle(waiting: &mut Vec<Answer>, held: &mut Vec<Held>) {
     for answer in waiting.drain(..) {
         held.extend(answer.await);

@@ -9,7 +9,7 @@ use zoolet_test_support::Dice;
 use crate::random::rough::Way;
 use crate::random::{Manner, clients, explain, number, read_back};
 
-/// How many schedules are run, one after the other, unless the environment says otherwise.
+/// How many schedules run by default, one after the other.
 const SCHEDULES: u64 = 6;
 
 #[test]

@@ -1,13 +1,13 @@
 //! Seeded random schedules of the whole system: clients that reconnect, requests of every kind, pipes that break at any
 //! byte, sessions that expire. What the clients saw is then checked against the rules, and the tree against the model.
 //!
-//! `ZOOLET_SCHEDULES` says how many schedules are run, `ZOOLET_SEED` the seed of the first; each has the next seed.
-//! `ZOOLET_UPSTREAM_RANDOM=host:port` names an Apache ZooKeeper that nobody has used yet, set up as in
+//! `ZOOLET_SCHEDULES` sets how many schedules run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+//! `ZOOLET_UPSTREAM_RANDOM=host:port` names an unused Apache ZooKeeper, set up as in
 //! `tests/apache/run frames`: what clients see of it is checked too, which shows that the rules and the model are right.
 
 mod actor;
 mod apache;
-mod fate;
+mod faults;
 mod rough;
 mod wire;
 
@@ -26,7 +26,7 @@ use actor::{Actor, Habits};
 use rough::Way;
 use wire::Wire;
 
-/// How many schedules are run unless the environment says otherwise.
+/// How many schedules run by default.
 const SCHEDULES: u64 = 60;
 
 /// What clients may ask for.
@@ -35,7 +35,7 @@ pub enum Manner {
     /// Anything, on connections that break.
     Wild,
     /// Nothing that ends a connection: everything is answered.
-    Calm,
+    Quiet,
     /// Besides, nothing that an Apache ZooKeeper dies of or that we answer differently on purpose.
     Apache,
 }
@@ -81,13 +81,13 @@ fn run(seed: u64) -> Result<History, String> {
 
 async fn schedule(seed: u64) -> Result<History, String> {
     let mut dice = Dice::new(seed);
-    let manner = if dice.chance(25) { Manner::Calm } else { Manner::Wild };
-    let calm = manner == Manner::Calm;
+    let manner = if dice.chance(25) { Manner::Quiet } else { Manner::Wild };
+    let quiet = manner == Manner::Quiet;
     let server = Server::builder()
         .clock(Clock::tokio().starting_at(Duration::from_secs(1_767_225_600)))
         .tick_time(Duration::from_secs(1))
         .extended_types(true)
-        .container_check_interval(Duration::from_secs(if calm { 3600 } else { 2 }))
+        .container_check_interval(Duration::from_secs(if quiet { 3600 } else { 2 }))
         .start()
         .await
         .expect("a server");
@@ -99,8 +99,8 @@ async fn schedule(seed: u64) -> Result<History, String> {
 
     let (txns, entries) = (fixture.transactions(), history.entries());
     judge(Some(&txns), &entries, &seen)?;
-    if calm {
-        // What the server itself tells is not needed then.
+    if quiet {
+        // That needs no transactions of the server.
         judge(None, &entries, &seen)?;
     }
     Ok(history)
@@ -114,12 +114,12 @@ async fn play(
     manner: Manner,
 ) -> Result<(), String> {
     let mut clients = clients(history, dice, manner, |dice| Way::new(server.in_process(), dice, manner));
-    let fate = (manner == Manner::Wild).then(|| tokio::spawn(fate::run(fixture.clone(), dice.fork())));
+    let faults = (manner == Manner::Wild).then(|| tokio::spawn(faults::run(fixture.clone(), dice.fork())));
     let playing = async { while clients.join_next().await.map(|end| end.expect("no panic")).is_some() {} };
     tokio::time::timeout(Duration::from_secs(3600), playing).await.map_err(|_| "a client hangs")?;
-    if let Some(fate) = fate {
-        fate.abort();
-        _ = fate.await;
+    if let Some(faults) = faults {
+        faults.abort();
+        _ = faults.await;
         fixture.accept_connections();
     }
     Ok(())

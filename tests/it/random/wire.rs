@@ -137,7 +137,7 @@ impl Wire {
     fn acl(&mut self) -> Vec<Acl> {
         match self.dice.below(24) {
             0 => vec![],
-            // A write behind a setACL is checked against the new list here, and against the old one there.
+            // A write after a setACL is checked against the new list here, and against the old one there.
             1 if self.manner != Manner::Apache => anyone(Perms(self.dice.below(32) as i32 | 16)),
             2 => only(Perms::ALL, "world", "somebody"),
             3 => [Acl::open(), Acl::read_only(), Acl::open()].concat(),

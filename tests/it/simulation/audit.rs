@@ -22,11 +22,11 @@ pub struct Reign {
 pub struct Audit {
     /// By the path of the znode.
     pub reigns: BTreeMap<String, Reign>,
-    /// Who opened a session, and when.
+    /// Which client opened a session, and when.
     pub sessions: BTreeMap<i64, Duration>,
     /// How often the counter was raised.
     pub counted: u64,
-    /// Who waits: the path of its znode by the transaction that made it.
+    /// The queue: the path of each znode by the transaction that created it.
     queue: BTreeMap<i64, String>,
     /// The highest token of a write so far.
     token: u64,
@@ -60,7 +60,7 @@ impl Audit {
             TxnOp::Multi(parts) => self.count(at, parts),
             _ => {}
         }
-        // Whoever is first now reigns, since now if it did not before.
+        // The first in the queue now holds, from now on if it did not before.
         if let Some((token, path)) = self.queue.first_key_value() {
             let reign = Reign { token: token.unsigned_abs(), from: at, until: None };
             self.reigns.entry(path.clone()).or_insert(reign);
@@ -76,14 +76,14 @@ impl Audit {
 
     fn count(&mut self, at: Duration, parts: &[TxnOp]) {
         let [TxnOp::Check { path: node }, TxnOp::SetData { path, data: Some(data), .. }] = parts else {
-            panic!("{at:?}: a multi that nobody here sends: {parts:?}");
+            panic!("{at:?}: a multi that no client here sends: {parts:?}");
         };
         assert_eq!(**path, *COUNTER);
         let (count, token) = parse_counter(data);
-        let (first, reigning) = self.queue.first_key_value().expect("somebody in the queue");
-        assert_eq!(reigning, &**node, "{at:?}: written by somebody who is not first");
+        let (first, reigning) = self.queue.first_key_value().expect("a contender in the queue");
+        assert_eq!(reigning, &**node, "{at:?}: written by a client that is not first");
         assert_eq!(first.unsigned_abs(), token, "{at:?}: written under another's token");
-        assert!(token >= self.token, "{at:?}: token {token} comes behind {}", self.token);
+        assert!(token >= self.token, "{at:?}: token {token} follows {}", self.token);
         assert_eq!(count, self.counted + 1, "{at:?}: a count was lost");
         (self.counted, self.token) = (count, token);
     }

@@ -1,4 +1,4 @@
-//! A contender: what a program does that wants the lock again and again, and what it believed meanwhile.
+//! A contender: a program that acquires the lock again and again, and what it believed at each time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -65,14 +65,14 @@ impl Contender {
                         return Ok(());
                     }
                 }
-                // A server that has lost its state never answers a client that has seen more: nobody tells it.
+                // A server that has lost its state never answers a client that has seen more.
                 Err(LockError::Timeout { .. }) if zk.state() != SessionState::Connected => return Ok(()),
                 Err(LockError::Timeout { .. }) => {}
                 Err(_) if zk.state().is_final() => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
-        // Behind a partition there is nobody to say goodbye to.
+        // A partition prevents the close of the session.
         let _ = zk.close().await;
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Contender {
                 Ok(_) => {}
                 // Whether it was counted is seen next time.
                 Err(LockError::Client(error)) if error.is_retryable() => {}
-                // It is told soon by the guard, too.
+                // The guard reports it soon, too.
                 Err(LockError::NotHeld { .. } | LockError::SessionOver { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -141,7 +141,7 @@ async fn count_of(zk: &Client) -> Result<u64, Error> {
     Ok(parse_counter(&data).0)
 }
 
-/// The count and the token of whoever wrote it.
+/// The count and the token of its writer.
 pub fn parse_counter(data: &[u8]) -> (u64, u64) {
     let text = std::str::from_utf8(data).unwrap();
     let (count, token) = text.split_once(' ').unwrap();

@@ -88,7 +88,7 @@ impl Faults {
                 }
                 Step::Restart => site.restart(),
                 Step::Crash => {
-                    // First the network: a machine without power says goodbye to nobody. If tokio's tasks did, as they
+                    // First the network: a machine without power closes no connection. If tokio's tasks did, as they
                     // are dropped, it would be in no particular order.
                     self.down = true;
                     self.set_links(sim);

@@ -1,7 +1,7 @@
 //! Server and clients in a simulation: hosts on a network that loses, delays and holds back what they send, in a time of
 //! their own, and all of it the same again for the same seed.
 //!
-//! `ZOOLET_SEED=n` has the random tests run with that seed alone.
+//! `ZOOLET_SEED=n` runs the random tests with that seed only.
 
 mod audit;
 mod contender;
@@ -22,13 +22,13 @@ use faults::Faults;
 use trace::Event;
 use world::{TIMEOUT, World};
 
-/// How many clients contend in the random tests, for how long things go wrong for them, and how long they go on behind
+/// How many clients contend in the random tests, for how long faults occur, and how long they continue after
 /// that.
 const CLIENTS: u64 = 3;
 const TROUBLE: Duration = Duration::from_secs(12);
 const CALM: Duration = Duration::from_secs(6);
 
-/// The seeds of a random test: so many, or `ZOOLET_SEED` alone if it is set.
+/// The seeds of a random test: so many, or only `ZOOLET_SEED` if it is set.
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("ZOOLET_SEED") {
         Ok(seed) => vec![seed.parse().expect("ZOOLET_SEED is a whole number")],
@@ -40,7 +40,7 @@ fn seeds(count: u64) -> Vec<u64> {
 struct Tell(u64);
 
 impl Drop for Tell {
-    #[allow(clippy::print_stderr, reason = "who looks at a failure needs it")]
+    #[allow(clippy::print_stderr, reason = "explains a failure")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("once more: ZOOLET_SEED={} cargo test --test it simulation", self.0);
@@ -72,7 +72,7 @@ fn run(seed: u64) -> Run {
 }
 
 #[test]
-fn whatever_fails_only_the_first_in_the_queue_counts_and_nobody_believes_wrongly_to_hold_the_lock() {
+fn whatever_fails_only_the_first_in_the_queue_counts_and_no_client_wrongly_believes_it_holds_the_lock() {
     let (mut crashes, mut lost) = (0, 0);
     let seeds = seeds(3);
     for seed in &seeds {

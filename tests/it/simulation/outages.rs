@@ -110,14 +110,14 @@ fn a_waiter_that_was_cut_off_when_the_lock_came_free_gets_it_once_it_is_back() {
 }
 
 #[test]
-fn a_server_that_comes_back_empty_takes_up_no_session_and_clients_start_anew() {
+fn a_server_that_restarts_empty_resumes_no_session_and_clients_start_over() {
     let mut world = World::new(1);
     let site = world.site.clone();
     world.sim.client("client", async move {
         let old = site.connect(1, 0).await?;
         old.create("/kept", "").await?;
         sleep(5 * TIMEOUT).await;
-        // It has seen more than this server, which does not even refuse it: only whoever uses it can give it up.
+        // It has seen more than this server, which does not even refuse it: only its user can give it up.
         assert_eq!(old.state(), SessionState::Disconnected);
 
         let new = site.connect(1, 1).await?;

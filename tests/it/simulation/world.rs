@@ -20,7 +20,7 @@ use crate::simulation::trace::{Event, Trace};
 pub const SERVER: &str = "server";
 const PORT: u16 = 2181;
 
-/// How long a session lives without a sign of life, and the tick up to which that is rounded.
+/// The session timeout, and the tick to which it is rounded up.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 pub const TICK: Duration = Duration::from_millis(500);
 
@@ -30,7 +30,7 @@ pub const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 /// The slowest message, unless something slows it down further.
 pub const LATENCY: Duration = Duration::from_millis(50);
 
-/// The unit of the simulation: hosts run one behind the other, each for so long. No message is faster, or it could arrive
+/// The unit of the simulation: hosts run one after the other, each for so long. No message is faster, or it could arrive
 /// before the time at which it was sent.
 const STEP: Duration = Duration::from_millis(10);
 
@@ -76,7 +76,7 @@ impl World {
         Self { sim, site }
     }
 
-    /// Runs until every client has ended or `script` says so; it is asked between any two steps.
+    /// Runs until every client has ended or `script` returns true; it is called between any two steps.
     pub fn run(&mut self, mut script: impl FnMut(&mut Sim<'static>, &Site)) {
         loop {
             script(&mut self.sim, &self.site);
@@ -146,7 +146,7 @@ impl Site {
         self.lives().pop().expect("a server that has started").server
     }
 
-    /// Has the server stop and start with all it knows: every connection ends, every session lives on.
+    /// Restarts the server with its state: every connection ends, every session survives.
     pub fn restart(&self) {
         self.restart.notify_one();
     }

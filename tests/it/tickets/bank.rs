@@ -1,4 +1,4 @@
-//! A bank under seeded random faults: whatever happens, its balances are those of the transfers done one after the other.
+//! A bank under seeded random faults: its balances are always those of the transfers executed one by one.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const OPENING: u64 = 100;
 /// What is older is collected.
 const AGE: Duration = Duration::from_secs(900);
 
-/// How many schedules are run unless the environment says otherwise.
+/// How many schedules run by default.
 const SCHEDULES: u64 = 200;
 
 #[derive(Debug, Clone, Copy)]
@@ -83,9 +83,9 @@ impl Teller<'_> {
             let tickets = Tickets::new(&self.client, SCOPE);
             let run = tickets.run(&transfer.ticket, transfer.params(), |txn| transfer.work(txn));
             if self.dice.chance(10) {
-                // Loses patience and asks again.
-                let patience = Duration::from_millis(self.dice.below(40) as u64);
-                if let Ok(Ok(outcome)) = self.zk.clock().timeout(patience, run).await {
+                // Gives up and tries again.
+                let limit = Duration::from_millis(self.dice.below(40) as u64);
+                if let Ok(Ok(outcome)) = self.zk.clock().timeout(limit, run).await {
                     return Ok(outcome);
                 }
             } else {
@@ -135,7 +135,7 @@ fn place_faults(zk: &TestServer, dice: &mut Dice) {
     faults.on(connection().probability(share(dice))).refuse().unwrap();
 }
 
-/// Runs one, and says how often something went wrong in it.
+/// Runs one schedule, and returns how many faults fired.
 async fn schedule(seed: u64) -> usize {
     let mut dice = Dice::new(seed);
     let mut zk = test_server().seed(seed);
@@ -225,7 +225,7 @@ fn text(bytes: bytes::Bytes) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// `ZOOLET_SCHEDULES` says how many are run, `ZOOLET_SEED` the seed of the first; each has the next seed.
+/// `ZOOLET_SCHEDULES` sets how many run, `ZOOLET_SEED` the seed of the first; each has the next seed.
 #[tokio::test]
 async fn balances_are_those_of_the_transfers_one_after_the_other_whatever_happens() {
     let number = |name, default| match std::env::var(name) {
@@ -233,10 +233,10 @@ async fn balances_are_those_of_the_transfers_one_after_the_other_whatever_happen
         Err(_) => default,
     };
     let (first, schedules) = (number("ZOOLET_SEED", 1), number("ZOOLET_SCHEDULES", SCHEDULES));
-    let mut mishaps = 0;
+    let mut faults = 0;
     for seed in first..first.wrapping_add(schedules) {
         // The report of a test server that is dropped in a panic prints its seed.
-        mishaps += schedule(seed).await;
+        faults += schedule(seed).await;
     }
-    assert!(mishaps as u64 >= schedules, "{mishaps}");
+    assert!(faults as u64 >= schedules, "{faults}");
 }

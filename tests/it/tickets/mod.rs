@@ -10,7 +10,7 @@ use zoolet::recipes::{Decision, Started, Ticket, TicketError, TicketOutcome, Tic
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, Lock};
 
-use crate::mishap::{Fate, ReplyFault, at_every_request, suffer};
+use crate::request_fault::{RequestFault, RunEnd, at_every_request, run_with_fault};
 
 const SCOPE: &str = "/idem/withdrawals";
 const ANN: &str = "/ann";
@@ -38,12 +38,12 @@ async fn withdraw_under_lock(client: Client, ticket: Ticket) -> Result<TicketOut
     Tickets::new(&client, SCOPE).run_under(&guard, &ticket, "take 30", take_30).await
 }
 
-/// A ticket that was drawn by somebody who has gone.
+/// A ticket drawn by a client that has gone.
 async fn drawn(zk: &TestServer) -> Ticket {
     Tickets::new(&zk.client().await, SCOPE).generate()
 }
 
-/// A ticket that was drawn so long ago. It is its name that says so.
+/// A ticket drawn so long ago, according to its name.
 fn drawn_ago(ticket: Ticket, ago: Duration) -> Ticket {
     let hex = ticket.to_string().replace('-', "");
     let millis = u64::from_str_radix(&hex[..12], 16).unwrap() - u64::try_from(ago.as_millis()).unwrap();
@@ -58,7 +58,7 @@ fn records(zk: &TestServer) -> Vec<String> {
 }
 
 /// Asks again by another client, which settles it.
-async fn is_done_once(zk: &TestServer, ticket: Ticket, fate: Fate<TicketOutcome, TicketError>, case: &str) {
+async fn is_done_once(zk: &TestServer, ticket: Ticket, end: RunEnd<TicketOutcome, TicketError>, case: &str) {
     let client = zk.client().await;
     let settled = zk.pass_time_until(withdraw(client.clone(), ticket)).await.unwrap();
     let settled = settled.unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -66,21 +66,21 @@ async fn is_done_once(zk: &TestServer, ticket: Ticket, fate: Fate<TicketOutcome,
     assert_eq!(zk.get(ANN).unwrap().text(), "70", "{case}");
     let withdrawals = records(zk).iter().filter(|record| record.ends_with("\n70")).count();
     assert_eq!(withdrawals, 1, "{case}");
-    if let Fate::Told(told) = fate {
+    if let RunEnd::Returned(told) = end {
         let told = told.unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(told.value, settled.value, "{case}");
-        assert!(told.first_time, "{case}: nobody else has done it");
+        assert!(told.first_time, "{case}: no other client has done it");
         assert!(!settled.first_time, "{case}");
     }
 }
 
 #[tokio::test]
 async fn a_withdrawal_into_an_empty_tree_is_done_once_whatever_happens_at_any_of_its_requests() {
-    let requests = at_every_request(async |mishap, nth| {
+    let requests = at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
-        let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
-        is_done_once(&zk, ticket, fate, &format!("{mishap:?} at request {nth}")).await;
+        let end = run_with_fault(&zk, &client, fault, nth, withdraw(client.clone(), ticket)).await?;
+        is_done_once(&zk, ticket, end, &format!("{fault:?} at request {nth}")).await;
         Some(())
     })
     .await;
@@ -90,33 +90,33 @@ async fn a_withdrawal_into_an_empty_tree_is_done_once_whatever_happens_at_any_of
 
 #[tokio::test]
 async fn a_withdrawal_under_a_lock_is_done_once_whatever_happens_at_any_of_its_requests() {
-    at_every_request(async |mishap, nth| {
+    at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         // The lock's requests have tests of their own.
         let guard = Lock::new(&client, LOCK).acquire().await.unwrap();
         let tickets = Tickets::new(&client, SCOPE);
         let run = async move { tickets.run_under(&guard, &ticket, "take 30", take_30).await };
-        let fate = suffer(&zk, &client, mishap, nth, run).await?;
+        let end = run_with_fault(&zk, &client, fault, nth, run).await?;
         let next = zk.client().await;
         zk.pass_time_until(withdraw_under_lock(next, ticket)).await.unwrap().unwrap();
-        is_done_once(&zk, ticket, fate, &format!("{mishap:?} at request {nth}")).await;
+        is_done_once(&zk, ticket, end, &format!("{fault:?} at request {nth}")).await;
         Some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_retry_tells_what_was_done_whatever_happens_at_any_of_its_requests() {
-    at_every_request(async |mishap, nth| {
+async fn a_retry_returns_what_was_done_after_any_fault_at_any_request() {
+    at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
         assert!(withdraw(zk.client().await, ticket).await.unwrap().first_time);
-        let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
-        if let Fate::Told(told) = fate {
+        let end = run_with_fault(&zk, &client, fault, nth, withdraw(client.clone(), ticket)).await?;
+        if let RunEnd::Returned(told) = end {
             assert!(!told.unwrap().first_time);
         }
-        is_done_once(&zk, ticket, Fate::Unknown, &format!("{mishap:?} at request {nth}")).await;
+        is_done_once(&zk, ticket, RunEnd::Unknown, &format!("{fault:?} at request {nth}")).await;
         Some(())
     })
     .await;
@@ -124,18 +124,18 @@ async fn a_retry_tells_what_was_done_whatever_happens_at_any_of_its_requests() {
 
 #[tokio::test]
 async fn two_copies_at_once_are_done_once_whatever_happens_to_one_of_them() {
-    at_every_request(async |mishap, nth| {
+    at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, other, ticket) = (zk.client().await, zk.client().await, drawn(&zk).await);
         let copy = tokio::spawn(withdraw(other, ticket));
-        let fate = suffer(&zk, &client, mishap, nth, withdraw(client.clone(), ticket)).await?;
+        let end = run_with_fault(&zk, &client, fault, nth, withdraw(client.clone(), ticket)).await?;
         let copy = zk.pass_time_until(copy).await.unwrap().unwrap().unwrap();
-        let case = format!("{mishap:?} at request {nth}");
-        if let Fate::Told(told) = fate {
+        let case = format!("{fault:?} at request {nth}");
+        if let RunEnd::Returned(told) = end {
             let told = told.unwrap_or_else(|error| panic!("{case}: {error}"));
             assert!(told.first_time != copy.first_time, "{case}: one of them has done it");
         }
-        is_done_once(&zk, ticket, Fate::Unknown, &case).await;
+        is_done_once(&zk, ticket, RunEnd::Unknown, &case).await;
         Some(())
     })
     .await;
@@ -202,14 +202,14 @@ async fn is_paid_once(zk: &TestServer, store: &Store, ticket: Ticket, case: &str
 
 #[tokio::test]
 async fn an_effect_outside_is_brought_about_once_whatever_happens_at_any_request() {
-    let requests = at_every_request(async |mishap, nth| {
+    let requests = at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, ticket, store) = (zk.client().await, drawn(&zk).await, Store::default());
         let guard = Lock::new(&client, LOCK).acquire().await.unwrap();
         let paid = pay(client.clone(), guard, store.clone(), ticket);
-        let fate = suffer(&zk, &client, mishap, nth, paid).await?;
-        let case = format!("{mishap:?} at request {nth}");
-        if let Fate::Told(told) = fate {
+        let end = run_with_fault(&zk, &client, fault, nth, paid).await?;
+        let case = format!("{fault:?} at request {nth}");
+        if let RunEnd::Returned(told) = end {
             told.unwrap_or_else(|error| panic!("{case}: {error}"));
         }
         is_paid_once(&zk, &store, ticket, &case).await;
@@ -220,8 +220,8 @@ async fn an_effect_outside_is_brought_about_once_whatever_happens_at_any_request
 }
 
 #[tokio::test]
-async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
-    at_every_request(async |mishap, nth| {
+async fn a_client_that_resumes_an_outside_effect_may_meet_the_same_faults() {
+    at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, ticket, store) = (zk.client().await, drawn(&zk).await, Store::default());
         let gone = zk.client().await;
@@ -233,9 +233,9 @@ async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
 
         let guard = Lock::new(&client, LOCK).acquire().await.unwrap();
         let paid = pay(client.clone(), guard, store.clone(), ticket);
-        let fate = suffer(&zk, &client, mishap, nth, paid).await?;
-        let case = format!("{mishap:?} at request {nth}");
-        if let Fate::Told(told) = fate {
+        let end = run_with_fault(&zk, &client, fault, nth, paid).await?;
+        let case = format!("{fault:?} at request {nth}");
+        if let RunEnd::Returned(told) = end {
             told.unwrap_or_else(|error| panic!("{case}: {error}"));
         }
         is_paid_once(&zk, &store, ticket, &case).await;
@@ -246,7 +246,7 @@ async fn who_goes_on_with_an_effect_outside_may_meet_the_same_mishaps() {
 
 #[tokio::test]
 async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_lets_nothing_through() {
-    at_every_request(async |mishap, nth| {
+    at_every_request(async |fault, nth| {
         let zk = test_server().await;
         let (client, age) = (zk.client().await, Duration::from_secs(1200));
         let [ticket, old] = [drawn_ago(drawn(&zk).await, 2 * age), drawn_ago(drawn(&zk).await, 2 * age)];
@@ -258,13 +258,13 @@ async fn a_collection_that_breaks_off_at_any_request_is_taken_up_by_another_and_
         }
         let tickets = Tickets::new(&client, SCOPE);
         let collect = async move { tickets.collect(age).await };
-        let fate = suffer(&zk, &client, mishap, nth, collect).await?;
-        let case = format!("{mishap:?} at request {nth}");
-        if let Fate::Told(told) = fate {
+        let end = run_with_fault(&zk, &client, fault, nth, collect).await?;
+        let case = format!("{fault:?} at request {nth}");
+        if let RunEnd::Returned(told) = end {
             told.unwrap_or_else(|error| panic!("{case}: {error}"));
             assert_eq!(records(&zk), Vec::<String>::new(), "{case}");
         }
-        // Wherever it has stopped: told as it was, or refused, but not done again.
+        // Wherever it stopped: the recorded outcome or a refusal, but no second execution.
         let late = zk.client().await;
         match zk.pass_time_until(withdraw(late.clone(), ticket)).await.unwrap() {
             Ok(outcome) => assert_eq!(outcome.value, Ok("70".into()), "{case}"),
@@ -319,7 +319,7 @@ async fn what_was_done_and_collected_before_its_reply_came_is_not_done_again_by_
 }
 
 #[tokio::test]
-async fn unknown_a_reply_that_is_always_lost_is_told_and_the_next_run_tells_the_outcome() {
+async fn unknown_when_a_reply_is_always_lost_and_the_next_run_returns_the_outcome() {
     let zk = test_server().await;
     let (client, ticket) = (zk.client().await, drawn(&zk).await);
     let tickets = Tickets::new(&client, SCOPE);
@@ -331,11 +331,11 @@ async fn unknown_a_reply_that_is_always_lost_is_told_and_the_next_run_tells_the_
     assert_eq!(zk.faults().fired().len(), 16, "it is tried so often and no oftener");
     assert!(zk.clock().now() - began > Duration::from_secs(1), "with pauses in between");
     zk.faults().remove(fault);
-    is_done_once(&zk, ticket, Fate::Unknown, "").await;
+    is_done_once(&zk, ticket, RunEnd::Unknown, "").await;
 }
 
 #[tokio::test]
-async fn who_is_told_not_now_asks_again_after_a_pause_and_not_for_ever() {
+async fn a_client_that_is_told_not_now_retries_after_a_pause_and_not_forever() {
     let zk = test_server().await;
     let (client, ticket) = (zk.client().await, drawn(&zk).await);
     let fault = zk.faults().on(op(OpCode::Multi)).fail(ErrorCode::ThrottledOp).unwrap();
@@ -345,7 +345,7 @@ async fn who_is_told_not_now_asks_again_after_a_pause_and_not_for_ever() {
     assert_eq!(zk.faults().fired().len(), 16);
     assert!(zk.clock().now() - began > Duration::from_secs(1));
     zk.faults().remove(fault);
-    is_done_once(&zk, ticket, Fate::Unknown, "").await;
+    is_done_once(&zk, ticket, RunEnd::Unknown, "").await;
 }
 
 #[tokio::test]
@@ -353,8 +353,8 @@ async fn a_dropped_run_leaves_the_ticket_for_another_try_wherever_it_was() {
     for polls in 1.. {
         let zk = test_server().await;
         let (client, ticket) = (zk.client().await, drawn(&zk).await);
-        let done = crate::mishap::polled(&zk, polls, withdraw(client.clone(), ticket)).await;
-        is_done_once(&zk, ticket, Fate::Unknown, &format!("dropped after {polls} polls")).await;
+        let done = crate::request_fault::polled(&zk, polls, withdraw(client.clone(), ticket)).await;
+        is_done_once(&zk, ticket, RunEnd::Unknown, &format!("dropped after {polls} polls")).await;
         assert_eq!(zk.watches(), []);
         if done {
             assert!(polls > 5, "{polls}");
@@ -364,14 +364,16 @@ async fn a_dropped_run_leaves_the_ticket_for_another_try_wherever_it_was() {
 }
 
 #[tokio::test]
-async fn mishaps_are_what_they_are_called() {
-    for (mishap, applied) in
-        [(ReplyFault::DropRequest, false), (ReplyFault::LoseReply, true), (ReplyFault::ExpireAfter, true)]
-    {
+async fn the_faults_are_what_their_names_say() {
+    for (fault, applied) in [
+        (RequestFault::DropRequest, false),
+        (RequestFault::LoseReply, true),
+        (RequestFault::ExpireAfter, true),
+    ] {
         let zk = test_server().await;
         let client = zk.client().await;
         let set = client.set_data(ANN, "1").send();
-        assert!(suffer(&zk, &client, mishap, 1, set).await.is_some());
-        assert_eq!(zk.get(ANN).unwrap().text() == "1", applied, "{mishap:?}");
+        assert!(run_with_fault(&zk, &client, fault, 1, set).await.is_some());
+        assert_eq!(zk.get(ANN).unwrap().text() == "1", applied, "{fault:?}");
     }
 }

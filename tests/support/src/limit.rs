@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 /// Seconds of real time, if the environment does not set `ZOOLET_TEST_LIMIT`.
-const LIMIT: f64 = 120.0;
+const LIMIT: f64 = 300.0;
 
 struct Running {
     test: String,
@@ -34,8 +34,8 @@ impl Drop for Disarm {
     }
 }
 
-/// Ends the process with a message if the calling thread, which runs a test, exists for more than two minutes from now. Each
-/// call begins anew, so a test of many schedules may take longer. The helpers that start servers call it.
+/// Ends the process with a message if the calling thread, which runs a test, exists for more than five minutes from now. Each
+/// call restarts the time, so a test of many schedules may take longer. The helpers that start servers call it.
 pub fn limit() {
     let thread = thread::current();
     // Other threads outlive what they run.

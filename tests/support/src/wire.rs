@@ -114,7 +114,7 @@ impl Wire {
         self.next().await.answer()
     }
 
-    /// Sends all at once and reads meanwhile, until the last of them is answered.
+    /// Sends all at once and reads at the same time, until the last of them is answered.
     pub async fn pipeline(&mut self, asks: impl IntoIterator<Item = impl Into<Outgoing>>) -> Vec<Frame> {
         let mut bytes = BytesMut::new();
         for ask in asks {

@@ -7,7 +7,7 @@ use zoolet_test_support::{
     get_children, get_data, ping, secs, set_data, sync,
 };
 
-use super::{CALM, Got, ask, check, dial, greet, open, payload, welcome};
+use super::{Got, STABLE, ask, check, dial, greet, open, payload, welcome};
 
 use crate::ensemble::begin;
 use crate::ensemble::members::{Ensemble, MEMBERS, Mode};
@@ -15,12 +15,12 @@ use crate::ensemble::words::wait_for;
 
 const PATIENCE: Duration = secs(60);
 
-/// Without local sessions, which are off by default, it can give nobody a session.
+/// Without local sessions, which are off by default, it can open no session.
 #[tokio::test]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
-async fn a_member_that_is_cut_off_takes_nobody_who_has_a_session_and_gives_new_ones_that_it_alone_knows() {
+async fn a_member_that_is_cut_off_refuses_known_sessions_and_opens_local_ones() {
     let mut rng = begin();
-    let settings = format!("{CALM}localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true\n");
+    let settings = format!("{STABLE}localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true\n");
     let properties = ["readonlymode.enabled=true"];
     let mut ensemble = Ensemble::start_with("cut-off", &mut rng, &settings, &properties).await;
     let leader = ensemble.wait_until_served().await;
@@ -38,9 +38,9 @@ async fn a_member_that_is_cut_off_takes_nobody_who_has_a_session_and_gives_new_o
 
     let content = || Hello::new().read_only(true);
     for (what, hello) in [
-        ("who is not content with it", Hello::new()),
-        ("who has a session", Hello::again(&old.welcome).read_only(true)),
-        ("who has seen more", content().has_seen(i64::MAX)),
+        ("a client that refuses read-only", Hello::new()),
+        ("a client with a session", Hello::again(&old.welcome).read_only(true)),
+        ("a client that has seen more", content().has_seen(i64::MAX)),
     ] {
         assert_eq!(
             greet(&mut dial(&ensemble, alone).await, hello).await,
@@ -76,6 +76,6 @@ async fn a_member_that_is_cut_off_takes_nobody_who_has_a_session_and_gives_new_o
     ensemble.wait_until_served().await;
     assert_eq!(payload(&mut new).await, None, "its connections are closed when the others are back");
     let known = greet(&mut dial(&ensemble, alone).await, Hello::again(&new.welcome)).await;
-    assert!(welcome(&known.expect("an answer")).is_refusal(), "nobody knows its session");
+    assert!(welcome(&known.expect("an answer")).is_refusal(), "its session is unknown");
     open(&ensemble, alone, Hello::again(&old.welcome)).await;
 }

@@ -1,4 +1,4 @@
-//! A follower that does not hear of its leader and has not noticed yet: what its clients believe meanwhile.
+//! A follower that is cut off from its leader and has not noticed yet: what its clients believe in that time.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
-async fn whoever_is_connected_to_a_follower_that_is_cut_off_never_counts_as_holder_beside_the_next_one() {
+async fn a_client_at_a_follower_that_is_cut_off_never_holds_beside_the_next_holder() {
     let mut rng = begin();
     let settings = format!("syncLimit={SYNC_LIMIT}\n");
     let mut ensemble = Ensemble::start_with("follower-cut-off", &mut rng, &settings, &[]).await;

@@ -1,4 +1,4 @@
-//! A create that is under way while its session moves to another member: whether whoever looks for it there finds it.
+//! A create that is in flight while its session moves to another member: whether a client that looks for it there finds it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use zoolet::{Client, Lock};
 use zoolet_test_support::{Hello, create, get_children, sync};
 
-use super::{CALM, dial, open};
+use super::{STABLE, dial, open};
 
 use crate::ensemble::begin;
 use crate::ensemble::line::Line;
@@ -21,9 +21,9 @@ const LATE: Duration = Duration::from_micros(1500);
 
 #[tokio::test]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
-async fn a_create_under_way_may_be_missing_from_a_listing_elsewhere_but_not_behind_a_sync() {
+async fn a_create_in_flight_may_be_missing_from_a_listing_elsewhere_but_not_after_a_sync() {
     let mut rng = begin();
-    let ensemble = Ensemble::start_with("in-flight", &mut rng, CALM, &[]).await;
+    let ensemble = Ensemble::start_with("in-flight", &mut rng, STABLE, &[]).await;
     let leader = ensemble.wait_until_served().await;
     open(&ensemble, leader, Hello::new()).await.ask(create("/queue")).await;
     let (one, other) = ((leader + 1) % MEMBERS, (leader + 2) % MEMBERS);
@@ -40,10 +40,10 @@ async fn a_create_under_way_may_be_missing_from_a_listing_elsewhere_but_not_behi
             let first = has(new.ask(get_children("/queue")).await.names());
             new.ask(sync("/queue")).await;
             let second = has(new.ask(get_children("/queue")).await.names());
-            // A write is ordered behind all that the leader has taken of this session, so nothing can come after it.
+            // A write is ordered after all that the leader has received of this session, so nothing can follow it.
             new.ask(create(&format!("{path}-again"))).await;
             let last = has(new.ask(get_children("/queue")).await.names());
-            assert_eq!(second, last, "{path} came behind a sync");
+            assert_eq!(second, last, "{path} came after a sync");
             match (first, last) {
                 (true, _) => seen += 1,
                 (false, true) => missed += 1,
@@ -63,7 +63,7 @@ async fn a_create_under_way_may_be_missing_from_a_listing_elsewhere_but_not_behi
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
 async fn a_lock_has_one_znode_though_its_create_is_under_way_when_the_client_moves() {
     let mut rng = begin();
-    let ensemble = Ensemble::start_with("one-znode", &mut rng, CALM, &[]).await;
+    let ensemble = Ensemble::start_with("one-znode", &mut rng, STABLE, &[]).await;
     let observer = Client::connect(ensemble.connect_string()).await.expect("a session");
     observer.create("/lock", "").await.expect("a directory");
     for number in 0..TRIES {
@@ -86,7 +86,7 @@ async fn a_lock_has_one_znode_though_its_create_is_under_way_when_the_client_mov
     assert_eq!(stat.num_children, 0);
 }
 
-/// Lets so much time pass, which a timer could not tell.
+/// Spins for a time that is too short for a timer.
 async fn pause(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {

@@ -14,8 +14,8 @@ use zoolet_test_support::{ErrorCode, Hello, Outgoing, Request, Wire, secs};
 
 use crate::ensemble::members::Ensemble;
 
-/// Settings of ensembles that are to be at rest, however busy the machine is.
-const CALM: &str = "tickTime=2000\n";
+/// Settings of ensembles that must stay stable on a busy machine.
+const STABLE: &str = "tickTime=2000\n";
 
 /// What came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Got {
     Closed,
 }
 
-/// A connection that has said nothing yet.
+/// A connection before its handshake.
 async fn dial(ensemble: &Ensemble, member: usize) -> Wire {
     Wire::over(TcpStream::connect(ensemble.address(member)).await.expect("a connection"))
 }
@@ -38,7 +38,7 @@ async fn open(ensemble: &Ensemble, member: usize, hello: Hello) -> Wire {
     wire
 }
 
-/// Sends a request and says what comes of it.
+/// Sends a request and returns how it was answered.
 async fn ask(wire: &mut Wire, ask: impl Into<Outgoing>) -> Got {
     let mut bytes = BytesMut::new();
     wire.encode(ask.into(), &mut bytes);

@@ -1,8 +1,8 @@
-//! A session that goes on at another member: what its old connection is told.
+//! A session that moves to another member: what its old connection receives.
 
 use zoolet_test_support::{Hello, Request, create, get_data, ping, set_data, sync};
 
-use super::{CALM, Got, ask, check, open};
+use super::{Got, STABLE, ask, check, open};
 
 use crate::ensemble::begin;
 use crate::ensemble::members::{Ensemble, MEMBERS};
@@ -20,7 +20,7 @@ const WRITES: &[Question] = &[
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
 async fn a_follower_goes_on_answering_reads_and_pings_of_a_session_that_has_moved_and_closes_at_a_write() {
     let mut rng = begin();
-    let ensemble = Ensemble::start_with("moved", &mut rng, CALM, &[]).await;
+    let ensemble = Ensemble::start_with("moved", &mut rng, STABLE, &[]).await;
     let leader = ensemble.wait_until_served().await;
     let (one, other) = ((leader + 1) % MEMBERS, (leader + 2) % MEMBERS);
     for to in [other, leader] {
@@ -56,13 +56,13 @@ async fn after_a_move(ensemble: &Ensemble, from: usize, to: usize, question: Req
     let mut old = open(ensemble, from, Hello::new()).await;
     let _new = open(ensemble, to, Hello::again(&old.welcome)).await;
     let got = ask(&mut old, question).await;
-    // Whatever was told to it, the session lives. It is taken up once more, as on a busy machine the new connection was
+    // Whatever it received, the session exists. It is resumed once more, as on a busy machine the new connection was
     // seen closed as well.
     let mut again = open(ensemble, to, Hello::again(&old.welcome)).await;
     assert_eq!(
         ask(&mut again, get_data("/")).await,
         Got::Answer,
-        "the session lives at {to}, not {from}: {got:?}"
+        "the session is at {to}, not {from}: {got:?}"
     );
     got
 }

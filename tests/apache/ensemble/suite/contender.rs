@@ -40,7 +40,7 @@ pub struct Site {
     pub places: Vec<Place>,
     pub connect: String,
     pub session_timeout: Duration,
-    /// Whether contenders put each other out of the queue. Who counts without a fence is not safe from that.
+    /// Whether contenders put each other out of the queue. Counting without a fence is not safe from that.
     pub evictions: bool,
     pub stage: watch::Sender<Stage>,
     pub rounds: AtomicUsize,
@@ -58,7 +58,7 @@ pub struct Tally {
     pub evicted: usize,
     /// Readers that became writers, and writers that became readers.
     pub turned: usize,
-    /// Writes whose outcome was not told.
+    /// Writes whose outcome is unknown.
     pub unknown: usize,
     pub sessions: usize,
     /// Sessions that ended against their contender's will.
@@ -210,10 +210,10 @@ impl Contender {
         };
         self.tally.turned += 1;
         let unchanged = async {
-            // Nobody has come in between, if it has the lock still.
+            // No other contender came in between, if it still has the lock.
             let after = place.entries(&self.zk).await?;
             held.guard().verify().await?;
-            assert_eq!(after, before, "{}: somebody wrote while {:?} turned", self.name, held.guard());
+            assert_eq!(after, before, "{}: another client wrote while {:?} changed", self.name, held.guard());
             Ok(())
         };
         let outcome = match unchanged.await {
@@ -261,14 +261,14 @@ impl Contender {
         written
     }
 
-    /// Nobody writes while there is a reader.
+    /// Asserts that no client writes while there is a reader.
     async fn read(&self, guard: &Guard, places: &[&Place]) -> Result<(), Trouble> {
         for place in places {
             let before = place.entries(&self.zk).await?;
             sleep(WORK).await;
             let after = place.entries(&self.zk).await?;
             guard.verify().await?;
-            assert_eq!(after, before, "{}: somebody wrote beside {guard:?}", self.name);
+            assert_eq!(after, before, "{}: another client wrote beside {guard:?}", self.name);
         }
         Ok(())
     }
@@ -301,7 +301,7 @@ impl Contender {
         Ok(())
     }
 
-    /// Deletes the znode of another, or its own that is on its way out.
+    /// Deletes the znode of another, or its own that is being released.
     async fn evict(&mut self, place: &Place) -> Result<(), Trouble> {
         let contenders = self.site.recipe.contenders(&self.zk, place).await?;
         if let Some(contender) = contenders.choose(&mut self.rng) {

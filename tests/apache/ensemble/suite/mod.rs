@@ -35,7 +35,7 @@ use crate::ensemble::members::{Ensemble, SYNC_LIMIT, TICK};
 use crate::ensemble::words::wait_for;
 
 /// The session timeout of every contender: more than a follower may be out of touch with its leader and not know it
-/// (`syncLimit` ticks, and half a tick until it has told the leader of the session).
+/// (`syncLimit` ticks, and half a tick until the leader knows the session).
 pub const SESSION: Duration = Duration::from_millis(3000);
 const _: () = assert!(SESSION.as_millis() >= TICK.as_millis() * SYNC_LIMIT as u128 + TICK.as_millis() / 2);
 
@@ -72,7 +72,7 @@ pub struct Suite {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub sites: Vec<(&'static str, Tally, usize)>,
-    /// Of whom observers of elections were told.
+    /// The leaders that observers of elections saw.
     pub leaders: usize,
     /// What was done without a lock.
     pub others: BTreeMap<&'static str, usize>,
@@ -116,7 +116,7 @@ impl Suite {
         Self { sites, contenders, observers, others, stage, observer }
     }
 
-    /// Those who want no lock.
+    /// The clients of recipes without a lock.
     fn others(
         ensemble: &Ensemble,
         rng: &mut StdRng,
@@ -165,14 +165,14 @@ impl Suite {
     fn no_panic(&mut self) {
         if let Some(ended) = self.contenders.try_join_next() {
             ended.expect("a contender that goes on");
-            panic!("a contender has ended before it was told to");
+            panic!("a contender ended too early");
         }
         if let Some(ended) = self.others.try_join_next() {
-            panic!("it has ended before it was told to: {ended:?}");
+            panic!("it ended too early: {ended:?}");
         }
     }
 
-    /// The faults are over: everybody must get its lock, and nothing may be left behind.
+    /// After the faults every contender must get its lock, and nothing may be left over.
     pub async fn finish(mut self, ensemble: &Ensemble) -> Facts {
         self.enter(Stage::Finishing);
         let mut ended = Vec::new();
@@ -199,9 +199,9 @@ impl Suite {
                 facts.leaders += leaders.expect("an observer that comes to its end");
             }
         };
-        timeout(DEADLINE, all).await.expect("it is told that nobody leads any more");
+        timeout(DEADLINE, all).await.expect("a notification that there is no leader");
 
-        // Their sessions live still, so that what they have left behind would be seen.
+        // Their sessions still exist, so that leftovers would be seen.
         for (statistic, what) in
             [("zk_ephemerals_count", "no ephemeral is left"), ("zk_watch_count", "no watch is left")]
         {
@@ -236,7 +236,7 @@ impl fmt::Display for Facts {
             writeln!(f, "{name}: {entries} writes, {tally:?}")?;
             all.add(tally);
         }
-        writeln!(f, "{:?}, and observers were told of {} leaders", self.others, self.leaders)?;
+        writeln!(f, "{:?}, and observers saw {} leaders", self.others, self.leaders)?;
         writeln!(f, "in all {all:?}")
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody who only wants to know who leads.
+//! An observer of an election.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use zoolet::{Client, LockError};
 
 use super::contender::{Site, Stage};
 
-/// Follows an election until everybody has resigned for good; how many leaders it was told of.
+/// Follows an election until all candidates have resigned for good; returns how many leaders it saw.
 ///
 /// # Panics
-/// When an earlier leader is told behind a later one.
+/// If an earlier leader is reported after a later one.
 pub async fn observe(site: Arc<Site>) -> usize {
     let mut leaders = 0;
     let mut stage = site.stage.subscribe();
@@ -32,7 +32,7 @@ pub async fn observe(site: Arc<Site>) -> usize {
             match told {
                 Some(Ok(Some(leader))) => {
                     let in_order = last.as_ref().is_none_or(|last| last.token < leader.token);
-                    assert!(in_order, "{leader:?} told behind {last:?}");
+                    assert!(in_order, "{leader:?} reported after {last:?}");
                     (leaders, vacant, last) = (leaders + 1, false, Some(leader));
                 }
                 Some(Ok(None)) => vacant = true,

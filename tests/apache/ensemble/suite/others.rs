@@ -31,7 +31,7 @@ pub const MEMBERS: usize = 3;
 /// How long a member waits for others that may have stopped for good.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How somebody reaches the ensemble.
+/// How a client reaches the ensemble.
 pub struct Way {
     pub connect: String,
     pub line: Option<Line>,
@@ -117,7 +117,7 @@ async fn pay(mut txn: TicketTxn) -> Result<Decision, WorkError> {
 /// What the members of a barrier have in common.
 #[derive(Default)]
 pub struct Round {
-    /// The znodes of those who have entered and not begun to leave.
+    /// The znodes of the members that have entered and not begun to leave.
     inside: Mutex<HashMap<usize, String>>,
     /// How many have had enough.
     content: AtomicUsize,
@@ -189,7 +189,7 @@ pub async fn gate(mut way: Way) -> usize {
         let (raised, waiting) = (Barrier::new(&keeper, SINGLE), Barrier::new(&waiter, SINGLE));
         let round = async {
             raised.raise().await?;
-            // Nobody lowers it for a keeper whose session is over: then the other must not go on waiting.
+            // It is not lowered if the session of its raiser is over: then the other must not keep waiting.
             tokio::try_join!(waiting.wait(), raised.lower()).map(drop)
         };
         match round.await {
@@ -201,7 +201,7 @@ pub async fn gate(mut way: Way) -> usize {
             Err(error) => panic!("{error}"),
         }
     }
-    // Nobody is to find it raised.
+    // It must not be found raised.
     while Barrier::new(&keeper, SINGLE).lower().await.is_err() {
         keeper = way.client().await;
     }

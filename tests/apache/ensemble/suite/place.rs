@@ -12,7 +12,7 @@ use zoolet::{Client, Error, ErrorCode, Guard, HoldState, LockError};
 use super::room::SLOTS;
 use super::trouble::{Trouble, again};
 
-/// How long a member has to say what it sees.
+/// How long a member may take to show what it sees.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Something that a lock protects.
@@ -98,7 +98,7 @@ impl Place {
         Ok(())
     }
 
-    /// All that is there but for the log, as each member sees it: for whoever has to find out what went wrong.
+    /// The tree without the log, as each member sees it: for the diagnosis of a failure.
     pub async fn describe(&self) -> String {
         let mut scene = String::new();
         for member in self.connect.split(',') {
@@ -126,7 +126,7 @@ impl Place {
         scene
     }
 
-    /// Whether log and counters are what contenders were told. Gives the number of entries.
+    /// Checks log and counters against what contenders were told. Returns the number of entries.
     ///
     /// # Panics
     /// When they are not.
@@ -141,7 +141,7 @@ impl Place {
             let data = String::from_utf8_lossy(&data).into_owned();
             let (token, id) = data.split_once(' ').expect("a token and an id");
             let token: u64 = token.parse().expect("a token");
-            assert!(token >= last, "{}: {data} came behind token {last}", self.base);
+            assert!(token >= last, "{}: {data} follows token {last}", self.base);
             let holder = id.split_once('#').expect("a contender and a number").0.to_owned();
             let writer = writers.entry(token).or_insert_with(|| holder.clone());
             assert_eq!(*writer, holder, "{}: two holders with token {token}", self.base);
@@ -163,7 +163,7 @@ impl Place {
 /// Appends an entry to the logs of all `places`, or to none.
 ///
 /// # Panics
-/// When somebody has written in between.
+/// If another client has written in between.
 pub async fn write(
     places: &[&Place],
     zk: &Client,
@@ -180,7 +180,7 @@ pub async fn write(
     }
     let outcome = txn.commit().await;
     if let Err(LockError::Client(error)) = &outcome {
-        assert_ne!(error.code(), Some(ErrorCode::NodeExists), "{id}: somebody has written in between");
+        assert_ne!(error.code(), Some(ErrorCode::NodeExists), "{id}: another client has written in between");
     }
     let unknown = match &outcome {
         Ok(_) => return Ok(_ = account.acknowledged.insert(id.to_owned())),

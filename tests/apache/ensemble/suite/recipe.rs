@@ -1,4 +1,4 @@
-//! The recipes, each behind the same few verbs.
+//! The recipes, each with the same few verbs.
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ impl Recipe {
                 within(MultiLock::over(zk, dirs).acquire(), patience).await.map(Held::Guard)
             }
             (Self::Election, _) => {
-                let campaign = Election::new(zk, places[0].lock()).campaign("somebody");
+                let campaign = Election::new(zk, places[0].lock()).campaign("candidate");
                 within(campaign, patience).await.map(Held::Leader)
             }
             (Self::Careful, _) => {
@@ -182,7 +182,7 @@ impl Recipe {
         })
     }
 
-    /// Everybody who holds or waits.
+    /// All holders and waiters.
     pub async fn contenders(self, zk: &Client, place: &Place) -> Result<Vec<Contender>, LockError> {
         match self {
             Self::RwLock(_) => RwLock::new(zk, place.lock()).contenders().await,

@@ -1,8 +1,8 @@
-//! The room that a lock guards, kept by the ensemble: it refuses whom it should not hold at the same time.
+//! The critical section that a lock guards, kept in the ensemble: it refuses contenders that must not be inside together.
 //!
-//! Whoever enters leaves a marker, in one transaction with the check of its lock, and with a proof that nobody is inside who
-//! must not be: only an empty znode can be deleted, and that it was deleted and made again nobody sees. The markers of
-//! holders that have lost their lock meanwhile may be there still; those are put out.
+//! A contender that enters creates a marker, in one transaction with the check of its lock and with a proof that no contender
+//! is inside that must not be: only an empty znode can be deleted, and deleting and recreating it is atomic. The markers of
+//! holders that have lost their lock in the meantime may remain; those are removed.
 
 use zoolet::recipes::FencedTxn;
 use zoolet::{Client, ErrorCode, Guard};
@@ -13,10 +13,10 @@ use super::trouble::{Trouble, again};
 /// How many permits a semaphore has.
 pub const SLOTS: usize = 3;
 
-/// How often everything must look taken before somebody with a permit has a reason to complain.
+/// How often everything must look taken before a holder of a permit may fail.
 const LOOKS: usize = 100;
 
-/// How somebody is in a room.
+/// In which role a contender is inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Alone.
@@ -33,14 +33,14 @@ pub struct Inside(Vec<String>);
 
 enum Answer {
     Entered(Inside),
-    /// Somebody without a lock was put out, or has left; or all parts are taken by holders of locks.
+    /// A contender without a lock was removed or has left, or holders of locks occupy all slots.
     Again,
 }
 
 /// Enters the rooms of all `places` at once.
 ///
 /// # Panics
-/// When somebody who has its lock still is in the way.
+/// If a contender that still has its lock is in the way.
 pub async fn enter(places: &[&Place], zk: &Client, guard: &Guard, role: Role) -> Result<Inside, Trouble> {
     for _ in 0..LOOKS {
         let answer = match role {
@@ -54,7 +54,7 @@ pub async fn enter(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
     panic!("{guard:?} finds no way in:\n{}", places[0].describe().await);
 }
 
-/// Leaves; nobody else is told that there is room before this is done.
+/// Leaves; no other contender enters before this is done.
 pub async fn leave(zk: &Client, inside: &Inside) -> Result<(), Trouble> {
     for marker in &inside.0 {
         match again(|| zk.delete(marker)).await {
@@ -98,7 +98,7 @@ async fn enter_all(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
             }
         }
     }
-    // Whoever shares it may have been in there by an earlier try.
+    // A reader may be inside from an earlier try.
     match role {
         Role::Shared if again(|| zk.exists(&inside.0[0])).await?.is_some() => Ok(Answer::Entered(inside)),
         _ => Ok(Answer::Again),
@@ -106,7 +106,7 @@ async fn enter_all(places: &[&Place], zk: &Client, guard: &Guard, role: Role) ->
 }
 
 async fn enter_some(place: &Place, zk: &Client, guard: &Guard, count: usize) -> Result<Answer, Trouble> {
-    // That others leave soon would hide it from who looks for room only.
+    // Others that leave soon would hide it.
     let (leases, _) = again(|| zk.get_children(place.at("lock/leases"))).await?;
     assert!(leases.len() <= SLOTS, "{} permits where there are {SLOTS}: {leases:?}", leases.len());
     let (mut free, mut inside) = (Vec::new(), Inside::default());
@@ -135,7 +135,7 @@ async fn enter_some(place: &Place, zk: &Client, guard: &Guard, count: usize) -> 
     }
 }
 
-/// Whether it is done, or somebody is inside; `None` if the outcome is unknown.
+/// Whether it is done, or another contender is inside; `None` if the outcome is unknown.
 async fn entered(txn: FencedTxn<'_>) -> Result<Option<bool>, Trouble> {
     match txn.commit().await.map_err(Trouble::from) {
         Ok(_) => Ok(Some(true)),
@@ -145,7 +145,7 @@ async fn entered(txn: FencedTxn<'_>) -> Result<Option<bool>, Trouble> {
     }
 }
 
-/// Fails unless the room is empty.
+/// Fails unless it is empty.
 fn refill<'g>(txn: FencedTxn<'g>, room: &str) -> FencedTxn<'g> {
     txn.delete(room).create(room, "")
 }
@@ -173,7 +173,7 @@ enum Other {
     Holder(String),
 }
 
-/// Who is in a room. Those who have lost their lock are put out of it.
+/// The contenders inside. Those that have lost their lock are removed.
 async fn others(place: &Place, zk: &Client, room: &str, guard: &Guard) -> Result<Vec<Other>, Trouble> {
     let mut others = Vec::new();
     let (tokens, _) = again(|| zk.get_children(room)).await?;

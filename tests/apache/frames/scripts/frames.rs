@@ -93,7 +93,7 @@ pub fn cuts(duo: &mut Duo) {
             let body = Body::from_bytes(&payload[8..cut]);
             duo.raw(&format!("{cut} bytes of {request:?}"), a, request.op(), body);
         }
-        let body = Body::from_bytes(&payload[8..]).text("behind the record");
+        let body = Body::from_bytes(&payload[8..]).text("after the record");
         duo.raw(&format!("more than {request:?}"), a, request.op(), body);
     }
     clear(duo, a, &["/f/a", "/f", "/g", "/h"]);
@@ -211,7 +211,7 @@ pub fn pipelines(duo: &mut Duo) {
     duo.pipeline(a, (0..50).map(|n| delete(&format!("/p/n{n}"))).collect());
     duo.pipeline(a, (0..50).map(|_| create("/p/s-").flags(3)).collect());
     duo.pipeline(a, vec![remove_watches("/p", 3), delete("/w"), get_children2("/p")]);
-    // What stands behind a closeSession is dropped, or refused in a race that nobody sees the end of.
+    // What follows a closeSession is dropped, or refused in a race whose end is not visible.
     duo.unordered();
     duo.ask(a, Request::CloseSession);
     let b = duo.connect();

@@ -97,8 +97,7 @@ fn clear(duo: &mut Duo, conn: Conn, paths: &[&str]) {
 }
 
 /// Why differences are meant; each is a line of `docs/deviations.md`.
-const NULLS: &str =
-    "a null where a path, an ACL or an id must stand refuses the request before anything else does";
+const NULLS: &str = "a null path, ACL or id refuses the request before anything else does";
 const UTF8: &str = "characters outside the Basic Multilingual Plane travel as UTF-8, not as two surrogates";
 
 /// The texts that are no paths, and some that look odd and are.

@@ -66,7 +66,7 @@ pub fn parts(duo: &mut Duo) {
     clear(duo, a, &["/m/n", "/m/v"]);
 }
 
-/// Every kind of part where it succeeds and where it fails, alone and behind one that succeeds.
+/// Every kind of part where it succeeds and where it fails, alone and after one that succeeds.
 pub fn each_part(duo: &mut Duo) {
     let (a, b) = (duo.connect(), duo.connect());
     all(duo, a, [create("/m"), create("/m/x"), add_watch("/m", 0), add_watch("/m", 1)]);

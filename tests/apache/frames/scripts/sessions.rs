@@ -46,7 +46,7 @@ pub fn handshakes(duo: &mut Duo) {
         duo.bytes(&format!("a handshake of {cut} bytes"), a, &framed(&wire[4..4 + cut]));
     }
     let a = duo.open();
-    duo.bytes("a handshake with more behind it", a, &framed(&[&wire[4..], b"more"].concat()));
+    duo.bytes("a handshake followed by more", a, &framed(&[&wire[4..], b"more"].concat()));
     let a = duo.open();
     let mut lies = wire[4..].to_vec();
     lies[27] = 200;
@@ -106,7 +106,7 @@ pub fn ends(duo: &mut Duo) {
     all(duo, watcher, [exists("/p/q"), get_children2("/p"), exists("/p/q/e")]);
     let late = duo.resume(a, |_| {});
     assert!(!duo.is_ready(late));
-    // createSession from a client: the server says hello again.
+    // createSession from a client: the server sends the connect response again.
     let b = duo.connect();
     all(duo, b, [ephemeral("/p/c/e"), exists("/p/c")]);
     duo.raw("createSession", b, zoolet_proto::OpCode::CreateSession, Body::new().int(5_000));

@@ -219,16 +219,16 @@ pub fn nulls(duo: &mut Duo) {
             };
         duo.raw("a null path in a list", a, OpCode::SetWatches, lists(3));
         let both = |duo: &mut Duo| duo.raw("a null path in a list", a, OpCode::SetWatches2, lists(5));
-        // A real server watches null, and says nothing about it ever.
+        // Apache watches null, and never reports it.
         if list < 3 { both(duo) } else { duo.deviates(NULLS, both) }
     }
     let lists = Body::new().long(0).int(1).text("/null").null().int(0);
-    duo.deviates(NULLS, |duo| duo.raw("a null list behind another", a, OpCode::SetWatches, lists));
+    duo.deviates(NULLS, |duo| duo.raw("a null list after another", a, OpCode::SetWatches, lists));
     duo.ask(a, exists("/"));
     clear(duo, a, &["/null", "/null2"]);
 }
 
-/// Every character that travels as one unit in Java, in a path: whether it may stand there.
+/// Every character that is one unit in Java, in a path: whether it is valid there.
 pub fn characters(duo: &mut Duo) {
     let a = duo.connect();
     let characters: Vec<char> = ('\u{1}'..='\u{ffff}').collect();

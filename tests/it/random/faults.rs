@@ -5,7 +5,7 @@ use std::time::Duration;
 use zoolet::server::Fixture;
 use zoolet_test_support::Dice;
 
-/// Strikes now and then, for as long as it is let.
+/// Causes faults at random until it is aborted.
 pub async fn run(fixture: Fixture, mut dice: Dice) {
     loop {
         tokio::time::sleep(Duration::from_millis(dice.below(1_500) as u64)).await;

@@ -1,5 +1,5 @@
-//! What must hold whenever nothing is left to do and nothing is held up: time has not moved since whatever happened last, so
-//! nobody may be waiting for a timer to find out.
+//! What must hold whenever the system is quiescent: time has not moved since the last event, so
+//! no contender may depend on a timer to notice it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::locks::rules::Line;
 use crate::locks::stage::{Phase, Stage};
 
 impl Stage {
-    /// Whether everybody hears the server and is heard: no connection is lost, none held up, no endpoint behind.
-    pub fn is_calm(&self) -> bool {
+    /// Whether all clients can reach the server: no connection is lost or frozen, and no endpoint lags.
+    pub fn is_quiescent(&self) -> bool {
         let endpoints = (0..self.zk.endpoints()).filter_map(|number| self.zk.endpoint(number).ok());
         let current = endpoints.map(|endpoint| endpoint.view()).all(|view| view.alive && view.behind == 0);
         let heard = |session: &SessionInfo| {
@@ -30,9 +30,9 @@ impl Stage {
             })
     }
 
-    /// Checks all that must hold in a calm; what it may not ask of those who were evicted is left out.
-    pub fn check_calm(&self) {
-        self.note_calm();
+    /// Checks all that must hold; contenders that were evicted are exempt from part of it.
+    pub fn check_quiescent(&self) {
+        self.note_quiescent();
         let seats = self.seats();
         let (line, holders) = {
             let audit = self.audit();
@@ -61,7 +61,10 @@ impl Stage {
             // Of several permits each counts by itself.
             claimed.extend(left.into_iter().filter(|node| self.recipe.rule().is_whole(&line, node)));
         }
-        assert_eq!(claimed, holders, "who believes to hold, and who does by the server's list");
+        assert_eq!(
+            claimed, holders,
+            "the contenders that believe they hold, and the holders by the server's transactions"
+        );
     }
 
     /// What a session has is what its contenders need.
@@ -91,7 +94,7 @@ impl Stage {
         }
     }
 
-    /// Every waiter watches whom it waits for, and nobody anything else.
+    /// Every waiter watches the znode it waits for, and there is no other watch.
     fn check_watches(&self, line: &Line, seats: &[Arc<Seat>]) {
         let of_evicted = |session: i64| {
             let mut of_it = seats.iter().filter(|seat| seat.zk.session_id().0 == session);

@@ -1,4 +1,4 @@
-//! What may happen to a program at one of its requests.
+//! Faults at one of the requests of a program.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -7,9 +7,9 @@ use std::task::Poll;
 use zoolet::Client;
 use zoolet::testing::{TestServer, handshake, request};
 
-/// What happens at a request.
+/// A fault at a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplyFault {
+pub enum RequestFault {
     /// The connection breaks before it is executed.
     DropRequest,
     /// It breaks after it was executed, before the reply.
@@ -20,45 +20,45 @@ pub enum ReplyFault {
     ExpireBefore,
     /// The session expires after it was executed, and the reply is lost.
     ExpireAfter,
-    /// The program ends before it is executed, and never comes back.
+    /// The program crashes before it is executed.
     CrashBefore,
-    /// The program ends after it was executed, and never comes back.
+    /// The program crashes after it was executed.
     CrashAfter,
 }
 
-pub const MISHAPS: [ReplyFault; 7] = [
-    ReplyFault::DropRequest,
-    ReplyFault::LoseReply,
-    ReplyFault::CutReply,
-    ReplyFault::ExpireBefore,
-    ReplyFault::ExpireAfter,
-    ReplyFault::CrashBefore,
-    ReplyFault::CrashAfter,
+pub const REQUEST_FAULTS: [RequestFault; 7] = [
+    RequestFault::DropRequest,
+    RequestFault::LoseReply,
+    RequestFault::CutReply,
+    RequestFault::ExpireBefore,
+    RequestFault::ExpireAfter,
+    RequestFault::CrashBefore,
+    RequestFault::CrashAfter,
 ];
 
-impl ReplyFault {
-    /// Whether the program lives on, and its session with it.
+impl RequestFault {
+    /// Whether the program and its session survive it.
     pub fn is_survived(self) -> bool {
         matches!(self, Self::DropRequest | Self::LoseReply | Self::CutReply)
     }
 }
 
-/// What became of it.
+/// How a run ended.
 #[derive(Debug)]
-pub enum Fate<T, E> {
-    /// The program lived on with its session, and was told this.
-    Told(Result<T, E>),
-    /// It was not told, or that its session is over.
+pub enum RunEnd<T, E> {
+    /// The program and its session survived, and this was returned.
+    Returned(Result<T, E>),
+    /// Nothing was returned, or that the session is over.
     Unknown,
 }
 
-/// Runs `case` for each mishap at the first request, the second and so on, until it says that there were not so many.
-/// Gives the number of requests.
-pub async fn at_every_request(mut case: impl AsyncFnMut(ReplyFault, u64) -> Option<()>) -> u64 {
+/// Runs `case` for each fault at the first request, the second and so on, until it returns that there were not so many.
+/// Returns the number of requests.
+pub async fn at_every_request(mut case: impl AsyncFnMut(RequestFault, u64) -> Option<()>) -> u64 {
     let mut most = 0;
-    for mishap in MISHAPS {
+    for fault in REQUEST_FAULTS {
         let mut nth = 1;
-        while case(mishap, nth).await.is_some() {
+        while case(fault, nth).await.is_some() {
             nth += 1;
             assert!(nth < 100, "there is no end of requests");
         }
@@ -68,58 +68,58 @@ pub async fn at_every_request(mut case: impl AsyncFnMut(ReplyFault, u64) -> Opti
     most
 }
 
-/// Runs `work`, and lets a mishap happen at the `nth` request of `client` from now on; `None` if there were not so many.
-pub async fn suffer<T: Send + 'static, E: Send + 'static>(
+/// Runs `work` with a fault at the `nth` request of `client` from now on; `None` if there were not so many.
+pub async fn run_with_fault<T: Send + 'static, E: Send + 'static>(
     zk: &TestServer,
     client: &Client,
-    mishap: ReplyFault,
+    fault: RequestFault,
     nth: u64,
     work: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Option<Fate<T, E>> {
+) -> Option<RunEnd<T, E>> {
     let id = client.session_id();
     let before = zk.faults().fired().len();
     let at = zk.faults().on(request().session(id).nth(nth));
-    match mishap {
-        ReplyFault::DropRequest => at.drop_request(),
-        ReplyFault::LoseReply => at.lose_reply(),
-        ReplyFault::CutReply => at.cut_reply(7),
-        ReplyFault::ExpireBefore | ReplyFault::CrashBefore => at.freeze(),
-        ReplyFault::ExpireAfter | ReplyFault::CrashAfter => at.lose_reply(),
+    match fault {
+        RequestFault::DropRequest => at.drop_request(),
+        RequestFault::LoseReply => at.lose_reply(),
+        RequestFault::CutReply => at.cut_reply(7),
+        RequestFault::ExpireBefore | RequestFault::CrashBefore => at.freeze(),
+        RequestFault::ExpireAfter | RequestFault::CrashAfter => at.lose_reply(),
     }
     .unwrap();
-    // Whoever is to expire or to be gone does not come back before that.
-    if !mishap.is_survived() {
+    // A client that is to expire or crash does not reconnect before that.
+    if !fault.is_survived() {
         zk.faults().on(handshake().session(id)).freeze().unwrap();
     }
     let running = tokio::spawn(work);
-    if mishap.is_survived() {
+    if fault.is_survived() {
         let told = zk.pass_time_until(running).await.unwrap().unwrap();
         let happened = zk.faults().fired().len() > before;
         zk.faults().clear();
-        return happened.then_some(Fate::Told(told));
+        return happened.then_some(RunEnd::Returned(told));
     }
     zk.wait_until_idle().await.unwrap();
     if zk.faults().fired().len() == before {
         running.abort();
         return None;
     }
-    if matches!(mishap, ReplyFault::CrashBefore | ReplyFault::CrashAfter) {
-        // Its session lives on for a while, as that of a program that was killed does; nothing of it comes back.
+    if matches!(fault, RequestFault::CrashBefore | RequestFault::CrashAfter) {
+        // Its session exists for a while, as after a crash, but no client resumes it.
         running.abort();
         let _ = running.await;
-        return Some(Fate::Unknown);
+        return Some(RunEnd::Unknown);
     }
     zk.faults().clear();
     zk.expire_session(id).await.unwrap();
     zk.heal_all().await.unwrap();
     match zk.pass_time_until(running).await.unwrap().unwrap() {
         // It was done before that request.
-        Ok(told) => Some(Fate::Told(Ok(told))),
-        Err(_) => Some(Fate::Unknown),
+        Ok(told) => Some(RunEnd::Returned(Ok(told))),
+        Err(_) => Some(RunEnd::Unknown),
     }
 }
 
-/// Polls `work` so many times, with everybody else at rest in between, and drops it; whether it was done by then.
+/// Polls `work` so many times, with all other tasks idle in between, and drops it; whether it was done by then.
 pub async fn polled(zk: &TestServer, polls: usize, work: impl Future) -> bool {
     let mut work = pin!(work);
     for _ in 0..polls {

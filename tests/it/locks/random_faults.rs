@@ -9,20 +9,20 @@ use zoolet_test_support::Dice;
 use crate::locks::recipe::DIR;
 use crate::locks::stage::{Stage, millis};
 
-pub struct Fate {
+pub struct RandomFaults {
     stage: Arc<Stage>,
     dice: Dice,
     endpoints: usize,
     paused: bool,
 }
 
-impl Fate {
+impl RandomFaults {
     pub fn new(stage: Arc<Stage>, dice: Dice, endpoints: usize) -> Self {
         Self { stage, dice, endpoints, paused: false }
     }
 
     /// Strikes once, or not. What cannot be done at the moment is not done.
-    pub async fn strike(&mut self) {
+    pub async fn inject(&mut self) {
         let zk = &self.stage.zk;
         let seats = self.stage.seats();
         let living: Vec<_> = seats.iter().filter(|seat| !seat.zk.state().is_final()).collect();
@@ -53,7 +53,7 @@ impl Fate {
     }
 
     /// Ends all that was done and could last.
-    pub async fn make_peace(&mut self) {
+    pub async fn heal(&mut self) {
         let zk = &self.stage.zk;
         zk.faults().clear();
         zk.accept_connections();
