@@ -9,6 +9,7 @@ use zoolet_proto::is_digest_id;
 use zoolet_server_core::CoreConfig;
 
 use crate::error::{SettingError, StartError};
+use crate::extension::MachineFactory;
 use crate::server::Server;
 
 /// Settings of a [`Server`], each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
@@ -33,7 +34,7 @@ pub struct ServerBuilder {
     pub(crate) net: NetConfig,
     pub(crate) binds: Vec<String>,
     pub(crate) clock: Option<Clock>,
-    pub(crate) endpoints: usize,
+    pub(crate) machine: MachineFactory,
 }
 
 /// What the networking needs to know.
@@ -83,7 +84,13 @@ impl Default for ServerBuilder {
             outbox_limit: None,
             words: Words::Listed(Vec::new()),
         };
-        Self { core: CoreConfig::default(), net, binds: Vec::new(), clock: None, endpoints: 1 }
+        Self {
+            core: CoreConfig::default(),
+            net,
+            binds: Vec::new(),
+            clock: None,
+            machine: MachineFactory::default(),
+        }
     }
 }
 
@@ -102,20 +109,6 @@ impl ServerBuilder {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
-    }
-
-    /// Makes it a simulated ensemble: so many endpoints that share one tree, each with what it has seen of it. For finding
-    /// what clients do wrong when they fail over; see [`Fixture::endpoint`](crate::Fixture::endpoint) for what can be done
-    /// to them. The addresses of [`bind`](ServerBuilder::bind) belong to the endpoints in turn. There is no quorum and no
-    /// safety in it: all of it is one process. Default: 1, a server of its own.
-    pub fn simulated_ensemble(mut self, endpoints: usize) -> Self {
-        self.endpoints = endpoints.max(1);
-        self
-    }
-
-    /// How many endpoints it will have.
-    pub fn endpoints(&self) -> usize {
-        self.endpoints
     }
 
     /// The unit of time: sessions expire at multiples of it, and session timeouts are bounded by 2 and 20 of it.

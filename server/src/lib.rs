@@ -19,18 +19,17 @@
 //! bound only when the server is ready to answer; whatever a peer sends is answered or its connection closed, and
 //! nobody else notices; everything that can grow has a bound.
 
+mod bus;
 mod config;
 mod engine;
 mod error;
-pub mod fault;
-pub mod fixture;
-mod machine;
+pub mod extension;
 mod net;
 mod server;
+mod shared;
 
 pub use config::ServerBuilder;
 pub use error::{SettingError, StartError};
-pub use fixture::Fixture;
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use server::Server;
 pub use zoolet_clock::Clock;

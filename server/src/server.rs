@@ -2,58 +2,20 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::Instrument;
-use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Millis};
 
-use crate::config::{NetConfig, ServerBuilder};
-use crate::engine::{Engine, locked};
+use crate::config::ServerBuilder;
 use crate::error::StartError;
-use crate::fixture::{Fixture, State};
-use crate::machine::Machine;
-use crate::net::connection::Connection;
-use crate::net::driver::{Driver, Inbox};
 use crate::net::in_process::{self, InProcess};
-use crate::net::listener;
-use crate::net::outbox::Outbox;
-use crate::net::registry::{Peer, Place, Registry};
-use crate::net::stats::ServerStats;
-use crate::net::stream::{Ending, Plain};
+use crate::shared::Shared;
 
 /// A running server. Dropping it stops the server without waiting; [`Server::shutdown`] waits.
 #[must_use = "a server stops when its handle is dropped"]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     addrs: Vec<SocketAddr>,
-}
-
-/// What the tasks of a server share.
-pub(crate) struct Shared {
-    pub(crate) net: NetConfig,
-    pub(crate) clock: Clock,
-    pub(crate) engine: Arc<Mutex<Engine>>,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) stats: Arc<ServerStats>,
-    pub(crate) inbox: Inbox,
-    pub(crate) stop: CancellationToken,
-    /// How many endpoints there are: 1 unless it is a simulated ensemble.
-    pub(crate) endpoints: usize,
-    /// Whether new connections are turned away for now.
-    pub(crate) refusing: AtomicBool,
-    /// The first bound address, for those who ask what is configured.
-    pub(crate) client_port: Option<u16>,
-    tasks: TaskTracker,
-    runtime: Handle,
-    span: tracing::Span,
 }
 
 impl Server {
@@ -63,48 +25,7 @@ impl Server {
     }
 
     pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
-        let ServerBuilder { core, net, binds, clock, endpoints } = builder;
-        // Panics in a runtime without timers: here, and not in tasks that would leave a server which answers nobody.
-        drop(tokio::time::sleep(Duration::ZERO));
-        let clock = clock.unwrap_or_else(Clock::tokio);
-        let started = Millis(clock.unix_millis());
-        let listeners = listener::listen(&binds, net.backlog).await?;
-        let addr_of = |(addr, listener): (&String, &TcpListener)| {
-            listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
-        };
-        let addrs = binds.iter().zip(&listeners).map(addr_of).collect::<Result<Vec<_>, _>>()?;
-        let client_port = addrs.first().map(SocketAddr::port);
-        let span = tracing::info_span!("server", port = client_port);
-        let registry = Arc::new(Registry::default());
-        let stats = Arc::new(ServerStats::new(started));
-        let stop = CancellationToken::new();
-        let engine =
-            Engine::new(Machine::new(core, endpoints, started), Arc::clone(&registry), Arc::clone(&stats));
-        let engine = Arc::new(Mutex::new(engine));
-        let (driver, inbox) = Driver::new(Arc::clone(&engine), clock.clone(), stop.clone(), span.clone());
-        let tasks = TaskTracker::new();
-        let runtime = Handle::current();
-        tasks.spawn(driver.run());
-        let shared = Arc::new(Shared {
-            net,
-            clock,
-            engine,
-            registry,
-            stats,
-            inbox,
-            stop,
-            endpoints,
-            refusing: AtomicBool::new(false),
-            client_port,
-            tasks,
-            runtime,
-            span,
-        });
-        for (at, listener) in listeners.into_iter().enumerate() {
-            let accepting = listener::run(Arc::clone(&shared), listener, at % endpoints);
-            shared.tasks.spawn(accepting.instrument(shared.span.clone()));
-        }
-        tracing::info!(parent: &shared.span, ?addrs, "serving");
+        let (shared, addrs) = Shared::start(builder).await?;
         Ok(Self { shared, addrs })
     }
 
@@ -130,23 +51,13 @@ impl Server {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }
 
-    /// Like [`in_process`](Server::in_process), to one endpoint of a simulated ensemble, counted from 0. Of one
-    /// that there is not every call fails with `NotFound`.
-    pub fn in_process_at(&self, endpoint: usize) -> InProcess {
-        in_process::connector(Arc::downgrade(&self.shared), endpoint)
-    }
-
     /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is who it comes from, for
     /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
     /// is stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
-        self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None, Plain);
-    }
-
-    /// The server as a test wants it: open to the eye, with faults to place. From the first call on all that happens is
-    /// recorded, which takes memory and some time: not for production.
-    pub fn fixture(&self) -> Fixture {
-        Fixture::new(Arc::clone(&self.shared))
+        if self.shared.admits(peer) {
+            self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None);
+        }
     }
 
     /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
@@ -156,7 +67,7 @@ impl Server {
     /// The server stops even if the future is dropped; only the waiting ends.
     pub async fn shutdown(self) {
         self.shared.halt();
-        self.shared.tasks.wait().await;
+        self.shared.stopped().await;
     }
 }
 
@@ -172,75 +83,6 @@ impl Drop for Server {
     }
 }
 
-impl Shared {
-    /// Serves a stream to its end.
-    pub(crate) fn serve_from<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
-        self: &Arc<Self>,
-        stream: S,
-        addr: SocketAddr,
-        endpoint: usize,
-        place: Option<Place>,
-        ending: impl Ending<S>,
-    ) -> Option<ConnId> {
-        // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
-        // this one too, or it is not started.
-        let _token = self.tasks.token();
-        if self.stop.is_cancelled() || self.refuses(addr.ip()) {
-            return None;
-        }
-        // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
-        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
-        let span = tracing::debug_span!(
-            parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
-        );
-        let outbox = Outbox::new(self.net.outbox_limit());
-        let peer = Peer::new(addr, endpoint, self.now(), outbox, span);
-        let member = self.registry.enter(peer, place);
-        if self.stop.is_cancelled() {
-            // Stopped in between: whoever stopped it did not see this connection.
-            member.peer.outbox.kill();
-        }
-        let id = member.id;
-        let connection = Connection::new(Arc::clone(self), member);
-        self.tasks.spawn_on(connection.run(stream, ending), &self.runtime);
-        Some(id)
-    }
-
-    /// Whether a connection from `peer` is to be turned away, which is noted then.
-    pub(crate) fn refuses(&self, peer: IpAddr) -> bool {
-        let refuses = self.refusing.load(Relaxed);
-        if refuses {
-            let now = self.now();
-            self.with_fixture(|fixture| fixture.record.note_refusal(now, peer.to_canonical()));
-        }
-        refuses
-    }
-
-    /// Works with what the fixture keeps, without the engine.
-    pub(crate) fn with_fixture<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        locked(&self.engine).with_fixture(self.now(), |fixture, _| work(fixture))
-    }
-
-    fn halt(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.registry.kill_all();
-    }
-
-    pub(crate) fn now(&self) -> Millis {
-        Millis(self.clock.unix_millis())
-    }
-
-    /// Milliseconds since the start.
-    pub(crate) fn uptime(&self) -> i64 {
-        self.now().0 - self.stats.started.0
-    }
-
-    pub(crate) fn packets(&self) -> (u64, u64) {
-        (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -249,6 +91,7 @@ mod tests {
     use std::task::{Context, Poll};
 
     use tokio::io::{AsyncReadExt, ReadBuf};
+    use zoolet_clock::Clock;
 
     use super::*;
 

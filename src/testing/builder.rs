@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use rand::Rng;
 use zoolet_client::Clock;
-use zoolet_server::fault::{Action, FaultError, Matcher};
-use zoolet_server::fixture::FixtureError;
+use zoolet_fixture::fault::{Action, FaultError, Matcher};
+use zoolet_fixture::{EnsembleExt, FixtureError, FixtureExt};
 use zoolet_server::{ServerBuilder, StartError};
 
 use super::connections::Connections;
@@ -106,7 +106,7 @@ impl TestServerBuilder {
     }
 
     /// Simulates an ensemble with this number of endpoints: [`TestServer::client_at`] connects to them, and
-    /// [`endpoint`](zoolet_server::Fixture::endpoint) makes one lag, go read-only or stop. Default, and for less than two: a
+    /// [`endpoint`](zoolet_fixture::Fixture::endpoint) makes one lag, go read-only or stop. Default, and for less than two: a
     /// standalone server.
     pub fn endpoints(mut self, endpoints: usize) -> Self {
         self.endpoints = Some(endpoints);
@@ -139,7 +139,7 @@ impl TestServerBuilder {
     }
 
     /// Adds znodes to the initial tree, one per line: a path and optional data, as text in double quotes or as `x'00ff'`. A
-    /// path with blanks is in double quotes too. Versions, as a listing of [`tree`](zoolet_server::Fixture::tree) shows them,
+    /// path with blanks is in double quotes too. Versions, as a listing of [`tree`](zoolet_fixture::Fixture::tree) shows them,
     /// are ignored, and so are empty lines and lines that begin with `#`.
     ///
     /// ```

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use zoolet_client::{IntoTransport, Transport};
-use zoolet_server::{ConnId, Fixture, InProcess, Server};
+use zoolet_fixture::Fixture;
+use zoolet_server::{ConnId, InProcess, Server};
 
 use super::{History, Tap, TapCounts};
 
@@ -33,6 +34,7 @@ pub struct TestConnector {
 impl TestConnector {
     pub(super) fn new(
         server: &Server,
+        fixture: &Fixture,
         first: usize,
         endpoints: usize,
         connections: &Arc<Connections>,
@@ -40,7 +42,7 @@ impl TestConnector {
     ) -> Self {
         Self {
             addrs: server.addrs().to_vec(),
-            in_process: (0..endpoints).map(|endpoint| server.in_process_at(endpoint)).collect(),
+            in_process: (0..endpoints).map(|endpoint| fixture.in_process_at(endpoint)).collect(),
             next: Arc::new(AtomicUsize::new(first)),
             connections: Arc::clone(connections),
             history: history.cloned(),

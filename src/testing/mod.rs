@@ -25,12 +25,13 @@ pub use listing::ListingError;
 pub use model::{Model, Outcome, Unmodelled};
 pub use tap::{Tap, TapCounts};
 pub use test_server::TestServer;
-pub use zoolet_proto::OpCode;
 #[doc(no_inline)]
-pub use zoolet_server::fault::{
+pub use zoolet_fixture::fault::{
     Action, FaultError, FaultId, Faults, Matcher, connection, create, handshake, op, request,
 };
 #[doc(no_inline)]
-pub use zoolet_server::fixture::{
-    self, Endpoint, Fixture, FixtureError, Node, SessionInfo, TreeView, WatchInfo, WatchKind,
+pub use zoolet_fixture::{
+    self as fixture, Endpoint, EnsembleExt, Fixture, FixtureError, FixtureExt, Node, SessionInfo, TreeView,
+    WatchInfo, WatchKind,
 };
+pub use zoolet_proto::OpCode;

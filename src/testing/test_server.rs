@@ -11,8 +11,8 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use zoolet_client::{Client, ConnectOptions, SessionId};
-use zoolet_server::fixture::FixtureError;
-use zoolet_server::{Fixture, Server};
+use zoolet_fixture::{Fixture, FixtureError};
+use zoolet_server::Server;
 
 use super::History;
 use super::builder::TestServerBuilder;
@@ -182,7 +182,14 @@ impl TestServer {
 
     /// Like [`connector`](TestServer::connector), beginning at one endpoint of a simulated ensemble.
     pub fn connector_at(&self, endpoint: usize) -> TestConnector {
-        TestConnector::new(&self.server, endpoint, self.endpoints, &self.connections, self.history.as_ref())
+        TestConnector::new(
+            &self.server,
+            &self.fixture,
+            endpoint,
+            self.endpoints,
+            &self.connections,
+            self.history.as_ref(),
+        )
     }
 
     /// Runs a test that uses `?`: if it returns an error, the report is printed, as after a panic.

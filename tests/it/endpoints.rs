@@ -202,9 +202,7 @@ struct Forgetful<'k> {
 
 impl<'k> Forgetful<'k> {
     async fn new(zk: &'k TestServer) -> Self {
-        let wire =
-            Wire::open(zk.server().in_process_at(0)().into_inner().expect("a connection"), Hello::new())
-                .await;
+        let wire = Wire::open(zk.in_process_at(0)().into_inner().expect("a connection"), Hello::new()).await;
         Self { zk, wire }
     }
 }
@@ -216,7 +214,7 @@ impl Waiting for Forgetful<'_> {
 
     async fn fail_over(&mut self) {
         self.wire.expect_end().await;
-        let stream = self.zk.server().in_process_at(1)().into_inner().expect("a connection");
+        let stream = self.zk.in_process_at(1)().into_inner().expect("a connection");
         self.wire = Wire::open(stream, Hello::again(&self.wire.welcome)).await;
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use zoolet::testing::FixtureExt as _;
 
 use zoolet_proto::records::OpResult;
 use zoolet_test_support::*;

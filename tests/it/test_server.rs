@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::time::Duration;
+use zoolet::testing::EnsembleExt as _;
 
 use zoolet::client::internal::ClientExt as _;
 use zoolet::server::{Clock, Server};
@@ -277,7 +278,7 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
         let error: TestServerError = builder.start().await.expect_err(expected);
         assert_eq!(error.to_string(), expected);
     }
-    let nowhere = zk.server().in_process_at(1)().await.unwrap_err();
+    let nowhere = zk.in_process_at(1)().await.unwrap_err();
     assert_eq!(nowhere.to_string(), "there is no endpoint 1: there are 1, counted from 0");
     let missing = test_server().tree_file("no/such/file").start().await.expect_err("no file");
     assert!(missing.to_string().starts_with("initial tree no/such/file: "), "{missing}");

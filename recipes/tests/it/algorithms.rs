@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
 
 use zoolet_client::{Client, WatcherType};
+use zoolet_fixture::fault::{create, request};
 use zoolet_recipes::{Algorithm, Compat, ForeignPolicy, Lock, LockError, LostReason, ParentMode, Released};
-use zoolet_server::fault::{create, request};
 
 use crate::common::{DIR, World, settle, world};
 

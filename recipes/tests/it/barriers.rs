@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
 
 use tokio::task::JoinHandle;
 use zoolet_client::{Acl, Client, Perms, Zxid};

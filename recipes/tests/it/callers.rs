@@ -1,14 +1,15 @@
 //! Difficult callers: they panic, call from a runtime that is shut down, close the client, and request the impossible.
 
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 use zoolet_client::{Client, Clock};
+use zoolet_fixture::fault::{create, op};
 use zoolet_proto::OpCode;
 use zoolet_recipes::{HoldState, Lock, LockError, LostReason};
 use zoolet_server::Server;
-use zoolet_server::fault::{create, op};
 
 use crate::common::{DIR, TIMEOUT, World, at_once, queue, settle, world};
 

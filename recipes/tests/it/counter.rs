@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
 
 use zoolet_client::{Acl, Client, Perms};
+use zoolet_fixture::fault::request;
 use zoolet_recipes::{Compat, Lock, LockError, ParentMode, RwLock, Warning};
-use zoolet_server::fault::request;
 
 use crate::common::{DIR, World, queue, settle, world};
 

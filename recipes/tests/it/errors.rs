@@ -1,16 +1,18 @@
 //! Every error of a lock and every way to lose one, each in a situation that causes it.
 
 use std::time::Duration;
+use zoolet_fixture::EnsembleExt as _;
+use zoolet_fixture::FixtureExt as _;
 
 use tokio::time::Instant;
 use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Clock, ErrorCode, Perms, SessionState};
+use zoolet_fixture::fault::request;
 use zoolet_recipes::{
     ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore,
     SuspendPolicy,
 };
 use zoolet_server::Server;
-use zoolet_server::fault::request;
 
 use crate::common::{DIR, TIMEOUT, World, settle, world};
 

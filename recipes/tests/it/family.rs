@@ -3,9 +3,10 @@
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
+use zoolet_fixture::fault::request;
 
 use zoolet_recipes::{Compat, Election, Lock, LockError, LostReason, MultiLock, Warning, revoke};
-use zoolet_server::fault::request;
 
 use crate::common::{DIR, settle, world};
 

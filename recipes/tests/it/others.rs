@@ -2,6 +2,7 @@
 //! those of the projects named.
 
 use std::time::Duration;
+use zoolet_fixture::FixtureExt as _;
 
 use tokio::time::Instant;
 use zoolet_client::{WatcherType, parent_of};

@@ -1,8 +1,9 @@
 //! Tickets whose reply was lost: what is reported when a repeat is refused for another reason.
 
 use zoolet_client::{Client, ErrorCode};
+use zoolet_fixture::FixtureExt as _;
+use zoolet_fixture::fault::{Matcher, request};
 use zoolet_recipes::{Lock, Started, Ticket, TicketError, TicketOutcome, Tickets};
-use zoolet_server::fault::{Matcher, request};
 
 use crate::common::bank::started;
 use crate::common::{World, world};

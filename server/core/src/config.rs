@@ -70,7 +70,8 @@ impl CoreConfig {
         self.max_session_timeout.unwrap_or(self.tick_time.saturating_mul(20))
     }
 
-    pub(crate) fn negotiate(&self, asked: i32) -> i32 {
+    /// The session timeout that is granted for the one that is requested, in milliseconds.
+    pub fn negotiate(&self, asked: i32) -> i32 {
         // Not `clamp`, which panics where a caller set the bounds the wrong way round.
         asked.max(self.min_timeout()).min(self.max_timeout())
     }

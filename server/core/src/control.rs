@@ -60,7 +60,7 @@ impl Core {
     }
 
     /// Refuses the next request on a connection because its session has moved away.
-    pub(crate) fn move_away(&mut self, conn: ConnId) {
+    pub fn move_away(&mut self, conn: ConnId) {
         if let Some(state) = self.conns.get_mut(&conn) {
             state.moved = true;
         }

@@ -102,7 +102,7 @@ impl Core {
     }
 
     /// Closes the connections that did not open a session in time.
-    pub(crate) fn close_sessionless(&mut self, now: Millis) {
+    pub fn close_sessionless(&mut self, now: Millis) {
         while let Some((until, conn)) = self.sessionless.first().copied() {
             if until > now {
                 break;
@@ -119,7 +119,7 @@ impl Core {
     }
 
     /// When [`Core::close_sessionless`] must be called next.
-    pub(crate) fn next_sessionless(&self) -> Option<Millis> {
+    pub fn next_sessionless(&self) -> Option<Millis> {
         self.sessionless.first().map(|(until, _)| *until)
     }
 
@@ -339,7 +339,8 @@ impl Core {
         self.send(call.conn, Message::Reply(header, reply));
     }
 
-    pub(crate) fn send(&mut self, conn: ConnId, message: Message) {
+    /// Queues a message for a connection, as if an input had led to it.
+    pub fn send(&mut self, conn: ConnId, message: Message) {
         self.effects.outbound.push((conn, message));
     }
 

@@ -92,6 +92,6 @@ impl Core {
 }
 
 /// The response that grants a session.
-pub(crate) fn connect_response(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
+pub fn connect_response(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
     ConnectResponse { protocol_version: 0, timeout, session, password: password(session), read_only }
 }

@@ -10,7 +10,7 @@
 //! - A request for which [`OpCode::takes_zxid`](zoolet_proto::OpCode::takes_zxid) takes exactly one zxid, whether it is
 //!   granted or refused. `tests/zxids.rs` lists the exceptions: bodies that do not decode.
 //!
-//! [`Core`] is one server. [`Ensemble`] is several that pretend to be an ensemble, for tests of clients that fail over.
+//! [`Core`] is one server. A second one can follow it: it [replays](Core::replay) what the first decides.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -39,7 +39,6 @@ mod config;
 mod container_cleaner;
 mod control;
 mod core;
-mod ensemble;
 mod handshake;
 mod message;
 mod nodes;
@@ -58,9 +57,9 @@ mod znode;
 
 pub use config::CoreConfig;
 pub use core::Core;
-pub use ensemble::{EndpointView, Ensemble};
+pub use handshake::connect_response;
 pub use message::{ConnId, Effects, Input, Message, Millis};
-pub use session::{SessionTable, SessionView};
+pub use session::{SessionTable, SessionView, password_matches};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};
 pub use watch::{WatchTable, WatchView};

@@ -1,25 +1,23 @@
-//! The other way for a transaction to come in: decided elsewhere, or earlier.
+//! Following another server: transactions and sessions that were decided elsewhere, or earlier.
 
 use zoolet_proto::SessionId;
 
 use crate::core::Core;
-use crate::message::ConnId;
+use crate::message::{ConnId, Millis};
 use crate::txn::{Txn, TxnOp};
 
 impl Core {
-    /// Applies a transaction that was decided by another server, or by this one before it stopped.
+    /// Applies a transaction that another server decided, or this one before it stopped.
     ///
-    /// Transactions must come in the order of their zxids, none left out. Nothing is checked and nothing can fail. A
-    /// session comes with its creation, with its whole timeout from the time of the transaction on, and goes with its
-    /// end.
+    /// Transactions must come in the order of their zxids, without a gap. Nothing is checked and nothing can fail. A
+    /// session begins with its creation, with its whole timeout from the time of the transaction, and ends with its end.
     ///
-    /// What comes of it is a part of the next [`Core::take_effects`]: events for who watches what changes, as if it had
-    /// been decided here, and the close of the connection of a session that ends. The transaction itself is not: who
-    /// replays it has it already.
+    /// The next [`Core::take_effects`] returns what follows from it: events for the watches that it triggers, and the
+    /// close of the connection of a session that ends. It does not return the transaction itself: the caller has it.
     pub fn replay(&mut self, txn: &Txn) {
         self.apply(txn, |_| {});
         match txn.op {
-            // A client can have one announced again that lives.
+            // A client can have one announced again that is alive.
             TxnOp::CreateSession { timeout } if self.sessions.get(txn.session).is_none() => {
                 self.sessions.insert(txn.session, timeout, None, txn.time);
             }
@@ -32,8 +30,8 @@ impl Core {
         }
     }
 
-    /// Attaches a connection to a session that another server has opened or resumed for it.
-    pub(crate) fn attach(&mut self, now: crate::Millis, conn: ConnId, session: SessionId, timeout: i32) {
+    /// Attaches a connection to a session that another server opened or resumed for it.
+    pub fn attach(&mut self, now: Millis, conn: ConnId, session: SessionId, timeout: i32) {
         if self.bind_session(conn, session).is_none() {
             return;
         }
@@ -42,5 +40,15 @@ impl Core {
             // It may be resumed before its creation is visible here.
             None => self.sessions.insert(session, timeout, Some(conn), now),
         }
+    }
+
+    /// Attaches a connection to a session that is none of this server's table: its deadline is kept elsewhere.
+    pub fn attach_foreign(&mut self, conn: ConnId, session: SessionId) {
+        let _ = self.bind_session(conn, session);
+    }
+
+    /// Detaches a connection from a session, which lives on. The connection stays open.
+    pub fn detach(&mut self, session: SessionId, conn: ConnId) {
+        self.sessions.detach(session, conn);
     }
 }

@@ -48,7 +48,7 @@ impl SessionTable {
     }
 
     /// The sessions that the server with that id opens.
-    pub(crate) fn of_server(server: i64, tick: i32, now: Millis) -> Self {
+    pub fn of_server(server: i64, tick: i32, now: Millis) -> Self {
         let (tick, next_id) = (i64::from(tick).max(1), first_id(server, now));
         Self { sessions: HashMap::new(), deadlines: BTreeSet::new(), tick, next_id }
     }
@@ -75,7 +75,7 @@ impl SessionTable {
     }
 
     /// The id of the next session.
-    pub(crate) fn allocate_id(&mut self) -> SessionId {
+    pub fn allocate_id(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.next_id);
             self.next_id = self.next_id.wrapping_add(1);
@@ -86,27 +86,29 @@ impl SessionTable {
         }
     }
 
-    pub(crate) fn insert(&mut self, id: SessionId, timeout: i32, conn: Option<ConnId>, now: Millis) {
+    /// Adds a session that is due its whole timeout after `now`.
+    pub fn insert(&mut self, id: SessionId, timeout: i32, conn: Option<ConnId>, now: Millis) {
         self.remove(id);
         let deadline = deadline(now, timeout, self.tick);
         self.deadlines.insert((deadline, id));
         self.sessions.insert(id, Session { timeout, deadline, conn });
     }
 
-    pub(crate) fn remove(&mut self, id: SessionId) {
+    /// Removes a session.
+    pub fn remove(&mut self, id: SessionId) {
         if let Some(session) = self.sessions.remove(&id) {
             self.deadlines.remove(&(session.deadline, id));
         }
     }
 
     /// Forgets every session. Their ids are not given out again.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.sessions.clear();
         self.deadlines.clear();
     }
 
     /// Attaches a live session to `conn` with a timeout negotiated anew.
-    pub(crate) fn attach(&mut self, id: SessionId, timeout: i32, conn: ConnId, now: Millis) {
+    pub fn attach(&mut self, id: SessionId, timeout: i32, conn: ConnId, now: Millis) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.timeout = timeout;
             session.conn = Some(conn);
@@ -122,7 +124,7 @@ impl SessionTable {
     }
 
     /// Renews the deadline of a live session. Cheap while the bucket stays the same.
-    pub(crate) fn touch(&mut self, id: SessionId, now: Millis) {
+    pub fn touch(&mut self, id: SessionId, now: Millis) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let deadline = deadline(now, session.timeout, self.tick);
         if deadline != session.deadline {
@@ -145,11 +147,12 @@ impl SessionTable {
     }
 
     /// The session that has expired by `now`, the longest ago first.
-    pub(crate) fn expired(&self, now: Millis) -> Option<SessionId> {
+    pub fn expired(&self, now: Millis) -> Option<SessionId> {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
     }
 
-    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+    /// When the next session expires.
+    pub fn next_deadline(&self) -> Option<Millis> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 }
@@ -183,7 +186,7 @@ pub(crate) fn password(id: SessionId) -> Bytes {
 }
 
 /// Whether `given` is the password of the session, told in a time that does not depend on where they differ.
-pub(crate) fn password_matches(id: SessionId, given: Option<&Bytes>) -> bool {
+pub fn password_matches(id: SessionId, given: Option<&Bytes>) -> bool {
     given.is_some_and(|given| password(id).ct_eq(given).into())
 }
 

@@ -1,4 +1,4 @@
-//! The four-letter words: what operators ask with `echo srvr | nc`.
+//! The four-letter words: what operators send with `echo srvr | nc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,21 +8,21 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_proto::FourLetterWord as Word;
 use zoolet_proto::SessionId;
-use zoolet_server_core::{ConnId, Core};
+use zoolet_server_core::{ConnId, Core, Millis};
 
 use crate::engine::Engine;
-use crate::machine::READ_ONLY;
-use crate::net::java::{Date, Endpoint, decimal};
+use crate::net::java_format::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::net::stats::{ConnStats, short_name};
-use crate::server::Shared;
+use crate::shared::Shared;
 
-/// What the server says it is: the release whose behaviour it has, and whose work it is. In the form that clients parse.
+/// The release whose behaviour the server has, and its own. In the form that clients parse.
 const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-20 00:00 UTC");
 
-/// What the state says of itself, taken between two inputs.
+/// What is printed of the state, read between two inputs.
 struct Facts {
     mode: &'static str,
+    read_only: bool,
     zxid: i64,
     znodes: usize,
     data_size: usize,
@@ -31,21 +31,25 @@ struct Facts {
     watches: usize,
 }
 
+/// What is shown of a connection: itself, what was counted, and its session with the timeout of that.
+type Connection = (Arc<Peer>, ConnStats, Option<(SessionId, i32)>);
+
 impl Shared {
-    /// The text that answers `word`, which `asker` has sent; `behind` is what follows it. Of a simulated ensemble it is that of
-    /// the endpoint that was asked, as far as endpoints differ.
-    pub(crate) async fn answer(&self, asker: &Peer, word: Word, behind: impl AsyncRead + Unpin) -> String {
-        asker.outbox.with_stats(ConnStats::asked_by_word);
+    /// The text that answers `word`, which `asker` has sent; `rest` is what follows it. If the state machine has several
+    /// replicas, it is that of the replica that serves the connection, as far as replicas differ.
+    pub(crate) async fn answer(&self, asker: &Peer, word: Word, rest: impl AsyncRead + Unpin) -> String {
+        asker.received.fetch_add(1, Relaxed);
+        asker.word.store(true, Relaxed);
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
-        let text = self.text(word, asker.endpoint, behind).await;
+        let text = self.text(word, asker.replica, rest).await;
         self.stats.sent.fetch_add(1, Relaxed);
         text
     }
 
-    async fn text(&self, word: Word, at: usize, behind: impl AsyncRead + Unpin) -> String {
-        // As with `readonlymode.enabled`: clients look for a server that takes writes with it.
-        let read_only_mode = self.endpoints > 1 && word == Word::Isro;
+    async fn text(&self, word: Word, at: usize, rest: impl AsyncRead + Unpin) -> String {
+        // As with `readonlymode.enabled`: clients use it to find a server that takes writes.
+        let read_only_mode = self.replicas > 1 && word == Word::Isro;
         if !self.net.words.allow(word) && !read_only_mode {
             return format!("{} is not executed because it is not in the whitelist.\n", word.name());
         }
@@ -53,9 +57,9 @@ impl Shared {
             Word::Ruok => "imok".to_owned(),
             Word::Isro => self.isro(at).await,
             Word::Gtmk => self.stats.trace_mask.load(Relaxed).to_string(),
-            Word::Stmk => self.set_trace_mask(behind).await,
+            Word::Stmk => self.set_trace_mask(rest).await,
             Word::Srvr => self.srvr(at, String::new()).await,
-            Word::Stat => self.srvr(at, self.clients(at)).await,
+            Word::Stat => self.srvr(at, self.clients(at).await).await,
             Word::Conf => self.conf().await,
             Word::Cons => self.cons(at).await,
             Word::Envi => envi(),
@@ -67,8 +71,8 @@ impl Shared {
             // Nothing is on disk.
             Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
             Word::Crst => {
-                let peers = self.peers_at(at);
-                peers.iter().for_each(|(_, peer)| peer.outbox.with_stats(|stats| stats.reset()));
+                let ids: Vec<ConnId> = self.peers_at(at).iter().map(|(id, _)| *id).collect();
+                self.inbox.act(|engine, _| ids.into_iter().for_each(|id| engine.bus.reset_stats(id))).await;
                 "Connection stats reset.\n".to_owned()
             }
             Word::Srst => {
@@ -80,28 +84,30 @@ impl Shared {
         }
     }
 
-    /// `stmk`, the one word that takes something: eight bytes. Says nothing if they do not come.
-    async fn set_trace_mask(&self, mut behind: impl AsyncRead + Unpin) -> String {
-        let Ok(mask) = behind.read_i64().await else { return String::new() };
+    /// `stmk`, the one word that takes something: eight bytes. Answers nothing if they do not come.
+    async fn set_trace_mask(&self, mut rest: impl AsyncRead + Unpin) -> String {
+        let Ok(mask) = rest.read_i64().await else { return String::new() };
         self.stats.trace_mask.store(mask, Relaxed);
         mask.to_string()
     }
 
     async fn ask(&self, at: usize, question: fn(&Core) -> String) -> String {
-        let answer = self.inbox.act(move |engine, _| question(engine.machine.view(at))).await;
+        let answer = self.inbox.act(move |engine, _| question(engine.bus.machine().replica(at))).await;
         answer.unwrap_or_else(not_serving)
     }
 
     async fn isro(&self, at: usize) -> String {
-        let mode = self.inbox.act(move |engine, _| engine.machine.mode(at)).await;
-        mode.map_or("null", |mode| if mode == READ_ONLY { "ro" } else { "rw" }).to_owned()
+        let read_only = self.inbox.act(move |engine, _| engine.bus.machine().is_read_only(at)).await;
+        read_only.map_or("null", |read_only| if read_only { "ro" } else { "rw" }).to_owned()
     }
 
     async fn facts(&self, at: usize) -> Option<Facts> {
         let facts = move |engine: &mut Engine, _| {
-            let core = engine.machine.view(at);
+            let machine = engine.bus.machine();
+            let core = machine.replica(at);
             Facts {
-                mode: engine.machine.mode(at),
+                mode: machine.mode(at),
+                read_only: machine.is_read_only(at),
                 zxid: core.tree().last_zxid().0,
                 // A real server finds the root under two names and counts both.
                 znodes: core.tree().len() + 1,
@@ -114,15 +120,15 @@ impl Shared {
         self.inbox.act(facts).await
     }
 
-    fn peers_at(&self, endpoint: usize) -> Vec<(ConnId, Arc<Peer>)> {
-        self.registry.all().into_iter().filter(|(_, peer)| peer.endpoint == endpoint).collect()
+    fn peers_at(&self, replica: usize) -> Vec<(ConnId, Arc<Peer>)> {
+        self.registry.all().into_iter().filter(|(_, peer)| peer.replica == replica).collect()
     }
 
     /// The clients of `stat`, a short line each.
-    fn clients(&self, at: usize) -> String {
+    async fn clients(&self, at: usize) -> String {
         let mut text = "Clients:\n".to_owned();
-        for (_, peer) in self.peers_at(at) {
-            let _ = writeln!(text, "{})", brief(&peer));
+        for (peer, stats, _) in self.connections(at).await.unwrap_or_default() {
+            let _ = writeln!(text, "{})", brief(&peer, &stats));
         }
         text.push('\n');
         text
@@ -132,8 +138,7 @@ impl Shared {
         let Some(facts) = self.facts(at).await else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
-        let read_only =
-            if facts.mode == READ_ONLY { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
+        let read_only = if facts.read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
         let mut text = format!("Zookeeper version: {VERSION}\n{read_only}{clients}");
         let _ = write!(
             text,
@@ -166,20 +171,28 @@ impl Shared {
         )
     }
 
-    async fn cons(&self, at: usize) -> String {
+    /// Every connection of a replica, with its counters, its session and the timeout of that.
+    async fn connections(&self, at: usize) -> Option<Vec<Connection>> {
         let peers = self.peers_at(at);
-        let ids: Vec<ConnId> = peers.iter().map(|(id, _)| *id).collect();
-        let question = move |engine: &mut Engine, _| -> Vec<Option<(SessionId, i32)>> {
-            let core = engine.machine.view(at);
+        let question = move |engine: &mut Engine, _| {
+            let core = engine.bus.machine().replica(at);
             let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));
-            ids.into_iter().map(|id| session(id).map(|session| (session.id, session.timeout))).collect()
+            let connection = |(id, peer)| {
+                let session = session(id).map(|session| (session.id, session.timeout));
+                (peer, engine.bus.conn_stats(id), session)
+            };
+            peers.into_iter().map(connection).collect()
         };
-        let Some(sessions) = self.inbox.act(question).await else { return not_serving() };
+        self.inbox.act(question).await
+    }
+
+    async fn cons(&self, at: usize) -> String {
+        let Some(connections) = self.connections(at).await else { return not_serving() };
         let mut text = String::new();
-        for ((_, peer), session) in peers.iter().zip(sessions) {
-            text.push_str(&brief(peer));
+        for (peer, stats, session) in connections {
+            text.push_str(&brief(&peer, &stats));
             if let Some((id, timeout)) = session {
-                text.push_str(&in_session(peer, id, timeout));
+                text.push_str(&in_session(&peer, &stats, id, timeout));
             }
             text.push_str(")\n");
         }
@@ -222,8 +235,12 @@ impl Shared {
 
     async fn dump(&self) -> String {
         let peers = self.registry.all();
-        let question = move |core: &Core| dump(core, &peers);
-        self.inbox.ask(question).await.unwrap_or_else(not_serving)
+        let question = move |engine: &mut Engine, _| {
+            let heard = |id| engine.bus.conn_stats(id).last_response;
+            let peers = peers.into_iter().map(|(id, peer)| (id, heard(id).unwrap_or(peer.established), peer));
+            dump(engine.bus.core(), peers)
+        };
+        self.inbox.act(question).await.unwrap_or_else(not_serving)
     }
 }
 
@@ -231,22 +248,16 @@ fn not_serving() -> String {
     "This ZooKeeper instance is not currently serving requests\n".to_owned()
 }
 
-/// What `stat` and `cons` both say of a connection, without the closing bracket.
-fn brief(peer: &Peer) -> String {
-    let stats = peer.outbox.with_stats(|stats| *stats);
-    let queued = stats.received.saturating_sub(stats.handled);
-    let reading = u8::from(!stats.word);
-    format!(
-        " {}[{reading}](queued={queued},recved={},sent={}",
-        Endpoint(peer.addr),
-        stats.received,
-        stats.sent
-    )
+/// What `stat` and `cons` both print of a connection, without the closing bracket.
+fn brief(peer: &Peer, stats: &ConnStats) -> String {
+    let (received, word) = (peer.received.load(Relaxed), peer.word.load(Relaxed));
+    let queued = received.saturating_sub(stats.handled + u64::from(word));
+    let reading = u8::from(!word);
+    format!(" {}[{reading}](queued={queued},recved={received},sent={}", Endpoint(peer.addr), stats.sent)
 }
 
-/// What `cons` says besides of a connection with a session.
-fn in_session(peer: &Peer, id: SessionId, timeout: i32) -> String {
-    let stats = peer.outbox.with_stats(|stats| *stats);
+/// What `cons` prints besides of a connection with a session.
+fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> String {
     let mut text = format!(
         ",sid={id},lop={},est={},to={timeout}",
         stats.last_op.map_or("NA", short_name),
@@ -268,7 +279,7 @@ fn in_session(peer: &Peer, id: SessionId, timeout: i32) -> String {
     text
 }
 
-fn dump(core: &Core, peers: &[(ConnId, Arc<Peer>)]) -> String {
+fn dump(core: &Core, peers: impl Iterator<Item = (ConnId, Millis, Arc<Peer>)>) -> String {
     let mut text = "SessionTracker dump:\nSession ".to_owned();
     let sessions = core.sessions().iter().map(|session| (session.deadline.0, session.id.to_string()));
     expiring(&mut text, sessions);
@@ -279,7 +290,7 @@ fn dump(core: &Core, peers: &[(ConnId, Arc<Peer>)]) -> String {
         core.tree().ephemerals(owner).for_each(|path| _ = writeln!(text, "\t{path}"));
     }
     text.push_str("Connections dump:\nConnections ");
-    expiring(&mut text, peers.iter().map(|(id, peer)| expiring_connection(core, *id, peer)));
+    expiring(&mut text, peers.map(|(id, heard, peer)| expiring_connection(core, id, heard, &peer)));
     text
 }
 
@@ -297,11 +308,10 @@ fn expiring(text: &mut String, things: impl Iterator<Item = (i64, String)>) {
 
 /// When a real server would close a connection for its silence. Here only one without a session is: the others go
 /// with their sessions.
-fn expiring_connection(core: &Core, id: ConnId, peer: &Peer) -> (i64, String) {
+fn expiring_connection(core: &Core, id: ConnId, heard: Millis, peer: &Peer) -> (i64, String) {
     let session = core.session_of(id).and_then(|session| core.sessions().get(session));
     let interval = core.config().sessionless_timeout.max(1);
     let timeout = session.map_or(interval, |session| session.timeout.into());
-    let heard = peer.outbox.with_stats(|stats| stats.last_response).unwrap_or(peer.established);
     let deadline = heard.plus(timeout).next_multiple_of(interval).0;
     let session = session.map(|session| session.id).unwrap_or_default();
     (deadline, format!("ip: {} sessionId: {session}", Endpoint(peer.addr)))

@@ -1,10 +1,10 @@
-//! A connection: one task with two loops, one that reads and one that writes. When either ends, both do.
+//! A connection: one task with two loops, one that reads and one that writes. When either ends, both end.
 
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,76 +19,72 @@ use zoolet_proto::{FourLetterWord, frame};
 use zoolet_proto::{Incoming, jute};
 use zoolet_server_core::{Input, Millis};
 
+use crate::net::close::linger;
 use crate::net::driver::Batch;
-use crate::net::farewell::{linger, send_all};
-use crate::net::outbox::{Drip, KEEP, Next, is_little};
-use crate::net::registry::Member;
-use crate::net::stream::{Ending, Half};
-use crate::server::Shared;
+use crate::net::outbox::{KEEP, Next, is_little};
+use crate::net::registry::Registration;
+use crate::net::stream::{Half, Transport, send_all};
+use crate::shared::Shared;
 
-/// How many requests go to a turn at once. The next such batch goes when the replies of this one are in the outbox
-/// and there is room in that: this bounds what one connection can have asked for and not read, and is its fair turn.
+/// How many requests are submitted to a turn at once. The next such batch is submitted when the replies of this one are
+/// in the outbox and there is room in that: this bounds what one connection can have asked for and not read, and is its
+/// fair share. Their frames stay in the read buffer until then: a turn that is full ends early, and what it has not
+/// processed is submitted again.
 const BATCH: usize = 32;
 
-/// How often a connection writes what there is and reads, before other tasks run. Twice does for one that is asked one thing:
-/// it reads, and then it answers and finds nothing more.
+/// How often a connection writes and reads before other tasks run. Two rounds do for a single request: the first reads it,
+/// the second writes the reply and finds nothing more.
 const IN_A_ROW: usize = 2;
 
 /// How much a connection reads at once: first, and at most.
 const MIN_READ: usize = 1 << 10;
 const MAX_READ: usize = 64 << 10;
 
-/// How long the peer of a closing connection may take none of what is left to be sent, and then to close its end.
+/// How long the peer of a closing connection may take none of what is left to be sent, and then may take to close its end.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How the talk with a peer has ended.
+/// Why the loops of a connection have ended.
 #[derive(Debug)]
-enum End {
-    /// The peer has closed, or broken the protocol beyond repair, or is to be cut off.
+enum CloseReason {
+    /// The peer has closed, or has broken the protocol beyond repair, or is cut off.
     Close,
-    /// The server has said its last word, be it because the peer said its own.
+    /// Everything is sent that the server had to send. If the peer asked for the end, it sends nothing more.
     Flushed { asked: bool },
-    /// The peer has sent a four-letter word instead of a connect request, and these bytes behind it.
+    /// The peer has sent a four-letter word instead of a connect request, and these bytes after it.
     Word(FourLetterWord, BytesMut),
 }
 
 pub(crate) struct Connection {
     shared: Arc<Shared>,
-    member: Member,
+    registration: Registration,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, member: Member) -> Self {
-        Self { shared, member }
+    pub(crate) fn new(shared: Arc<Shared>, registration: Registration) -> Self {
+        Self { shared, registration }
     }
 
     /// Serves the connection to its end.
-    pub(crate) async fn run<S: AsyncRead + AsyncWrite + Send + Unpin>(
-        self,
-        stream: S,
-        ending: impl Ending<S>,
-    ) {
-        let span = self.member.peer.span.clone();
-        self.serve(stream, ending).instrument(span).await;
+    pub(crate) async fn run(self, stream: impl Transport) {
+        let span = self.registration.peer.span.clone();
+        self.serve(stream).instrument(span).await;
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Send + Unpin>(self, stream: S, ending: impl Ending<S>) {
+    async fn serve(self, stream: impl Transport) {
         let stream = Mutex::new(stream);
         let (mut reader, mut writer) = Half::both(&stream);
-        let open = Input::Open { peer: self.member.peer.addr.ip() };
-        self.send(&mut smallvec![open]).await;
-        let end = caught(pin!(self.talk(&mut reader, &mut writer, &ending))).await;
-        // What waits for room is dealt with as well.
-        self.member.peer.outbox.writer_is_gone();
-        self.member.peer.traffic.all_taken();
-        self.send(&mut smallvec![Input::Closed]).await;
-        let end = end.unwrap_or_else(|panic| resume_unwind(panic));
-        let farewell = async {
-            let asked = match end {
-                End::Close => return,
-                End::Flushed { asked } => asked,
-                End::Word(word, behind) => {
-                    if !self.answer(word, &behind, &mut reader, &mut writer).await {
+        let open = Input::Open { peer: self.registration.peer.addr.ip() };
+        self.submit(&mut smallvec![open]).await;
+        let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
+        self.registration.peer.outbox.writer_is_gone();
+        self.submit(&mut smallvec![Input::Closed]).await;
+        let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
+        let close = async {
+            let asked = match reason {
+                CloseReason::Close => return,
+                CloseReason::Flushed { asked } => asked,
+                CloseReason::Word(word, rest) => {
+                    if !self.answer(word, &rest, &mut reader, &mut writer).await {
                         return;
                     }
                     false
@@ -100,54 +96,50 @@ impl Connection {
         tokio::select! {
             biased;
             () = self.shared.stop.cancelled() => {}
-            () = farewell => {}
-        }
-        if self.member.peer.outbox.is_reset() {
-            reader.with(|stream| ending.reset(stream));
+            () = close => {}
         }
     }
 
-    /// Reads and writes until either is over.
-    async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+    /// Reads and writes until either ends.
+    async fn run_loops<S: Transport>(
         &self,
         reader: &mut Half<'_, S>,
         writer: &mut Half<'_, S>,
-        ending: &impl Ending<S>,
-    ) -> End {
+    ) -> CloseReason {
         let mut reading = pin!(self.read_loop(reader));
         {
-            let mut writing = pin!(self.write_loop(writer, ending));
+            let mut writing = pin!(self.write_loop(writer));
             match poll_fn(|cx| self.poll_loops(cx, reading.as_mut(), writing.as_mut())).await {
-                Ok(end) => return end,
+                Ok(reason) => return reason,
                 Err(error) => tracing::debug!(%error, "cannot write"),
             }
         }
         // Nothing can be answered any more, but what the peer has sent is still to be done.
-        self.member.peer.outbox.writer_is_gone();
+        self.registration.peer.outbox.writer_is_gone();
         tokio::select! {
             biased;
             () = self.shared.stop.cancelled() => {}
             _ = tokio::time::timeout(LINGER, reading) => {}
         }
-        End::Close
+        CloseReason::Close
     }
 
-    /// Polls both loops; the end is that of either. The write loop goes first, so that an end that was decided comes before
-    /// what there is to read, and again behind whatever was asked for: most often it is answered by then.
+    /// Polls both loops until either ends. The write loop goes first, so that a close that was decided comes before what
+    /// there is to read, and again after requests were submitted: most often they are answered by then.
     fn poll_loops(
         &self,
         cx: &mut Context<'_>,
-        mut reading: Pin<&mut impl Future<Output = End>>,
-        mut writing: Pin<&mut impl Future<Output = io::Result<End>>>,
-    ) -> Poll<io::Result<End>> {
+        mut reading: Pin<&mut impl Future<Output = CloseReason>>,
+        mut writing: Pin<&mut impl Future<Output = io::Result<CloseReason>>>,
+    ) -> Poll<io::Result<CloseReason>> {
         for _ in 0..IN_A_ROW {
             if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
                 return Poll::Ready(outcome);
             }
-            if let Poll::Ready(end) = reading.as_mut().poll(cx) {
-                return Poll::Ready(Ok(end));
+            if let Poll::Ready(reason) = reading.as_mut().poll(cx) {
+                return Poll::Ready(Ok(reason));
             }
-            if !self.member.peer.outbox.writer_is_next() {
+            if !self.registration.peer.outbox.writer_is_next() {
                 return Poll::Pending;
             }
         }
@@ -155,49 +147,47 @@ impl Connection {
         Poll::Pending
     }
 
-    async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> End {
+    async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
         let mut inputs = Batch::new();
-        let traffic = &self.member.peer.traffic;
+        let outbox = &self.registration.peer.outbox;
         loop {
             loop {
-                let end = self.take(&mut buffer, &mut attached, &mut inputs);
-                if let Some(end) = end {
-                    self.member.peer.outbox.take_nothing_back();
-                    self.send(&mut inputs).await;
-                    return end;
-                }
+                let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
                 if inputs.is_empty() {
-                    break;
-                }
-                while !inputs.is_empty() {
-                    if !self.send(&mut inputs).await {
-                        return End::Close;
+                    match reason {
+                        Some(reason) => return reason,
+                        None => break,
                     }
-                    inputs.extend(self.member.peer.outbox.room().await);
+                }
+                let submitted = inputs.len();
+                if !self.submit(&mut inputs).await {
+                    return CloseReason::Close;
+                }
+                match outbox.room().await {
+                    0 => buffer.advance(parsed),
+                    unprocessed => skip_frames(&mut buffer, submitted - unprocessed),
                 }
                 // Where nothing can be sent there is always room, and a stream need not make anybody wait.
                 consume_budget().await;
             }
             // A buffer grows with what arrives, never with what a length promises.
-            traffic.all_taken();
             if buffer.is_empty() && buffer.capacity() > room.max(KEEP) {
                 buffer = BytesMut::new();
             }
             buffer.reserve(room);
             let spare = buffer.capacity() - buffer.len();
             let got = match reader.read_buf(&mut buffer).await {
-                Ok(0) => return End::Close,
+                Ok(0) => return CloseReason::Close,
                 Ok(got) => got,
                 Err(error) => {
                     tracing::debug!(%error, "cannot read");
-                    return End::Close;
+                    return CloseReason::Close;
                 }
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
-            traffic.read.fetch_add(got as u64, Release);
             if got == spare {
                 room = (room * 2).min(MAX_READ);
             } else if is_little(got, room) {
@@ -206,23 +196,30 @@ impl Connection {
         }
     }
 
-    /// Takes whole frames off the front of the buffer, up to a batch of them; gives the end, if that is behind them.
-    fn take(&self, buffer: &mut BytesMut, attached: &mut bool, inputs: &mut Batch) -> Option<End> {
+    /// Parses whole frames at the front of the buffer, up to a batch of them. Returns how many bytes these are, and why the
+    /// connection is to close after them, if it is.
+    fn parse(
+        &self,
+        buffer: &mut BytesMut,
+        attached: &mut bool,
+        inputs: &mut Batch,
+    ) -> (usize, Option<CloseReason>) {
         let limit = self.shared.net.max_frame;
+        let mut parsed = 0;
         while inputs.len() < BATCH {
             if !*attached {
                 if let Some(word) = buffer.first_chunk().and_then(|first| FourLetterWord::from_bytes(*first))
                 {
-                    let behind = buffer.split_off(frame::PREFIX);
-                    return Some(End::Word(word, behind));
+                    let rest = buffer.split_off(frame::PREFIX);
+                    return (0, Some(CloseReason::Word(word, rest)));
                 }
             }
-            let frame = match frame::split(buffer, limit) {
+            let frame = match frame::split(&buffer[parsed..], limit) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(%error, "closing the connection");
-                    return Some(End::Close);
+                    return (parsed, Some(CloseReason::Close));
                 }
             };
             let input = if *attached {
@@ -233,130 +230,74 @@ impl Connection {
             let len = frame.len();
             let Some(input) = input else {
                 tracing::debug!(len, "a frame without a whole header; closing the connection");
-                return Some(End::Close);
+                return (parsed, Some(CloseReason::Close));
             };
             *attached = true;
-            buffer.advance(frame::PREFIX + len);
+            parsed += frame::PREFIX + len;
             if inputs.len() == inputs.capacity() {
                 // As if all that is still to come were as long as this one.
-                let more = buffer.len() / (frame::PREFIX + len);
+                let more = (buffer.len() - parsed) / (frame::PREFIX + len);
                 inputs.reserve_exact(more.min(BATCH - inputs.len()).max(1));
             }
             inputs.push(input);
         }
-        None
+        (parsed, None)
     }
 
-    /// Brings the inputs to a turn; false, and they stay, if the server has stopped.
-    async fn send(&self, inputs: &mut Batch) -> bool {
-        if inputs.is_empty() {
-            return true;
-        }
-        let frames =
-            inputs.iter().filter(|input| matches!(input, Input::Connect(_) | Input::Request(_))).count();
+    /// Submits inputs to a turn; false, and they stay, if the server has stopped.
+    async fn submit(&self, inputs: &mut Batch) -> bool {
+        let is_frame = |input: &&Input| matches!(input, Input::Connect(_) | Input::Request(_));
+        let frames = inputs.iter().filter(is_frame).count();
         if frames > 0 {
-            self.member.peer.outbox.asked(frames);
+            self.registration.peer.begin_requests(frames);
         }
-        if !self.shared.inbox.send(self.member.id, inputs).await {
+        if !self.shared.inbox.send(self.registration.id, inputs).await {
             return false;
         }
-        // Only now is it sure that they will be dealt with: a connection that is closed while it waits for a place takes
+        // Only now is it sure that they will be processed: a connection that is closed while it waits for a permit takes
         // them along.
         self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         true
     }
 
-    async fn write_loop<S: AsyncWrite + Unpin>(
-        &self,
-        writer: &mut Half<'_, S>,
-        ending: &impl Ending<S>,
-    ) -> io::Result<End> {
-        let outbox = &self.member.peer.outbox;
+    async fn write_loop<S: Transport>(&self, writer: &mut Half<'_, S>) -> io::Result<CloseReason> {
+        let outbox = &self.registration.peer.outbox;
         let mut bytes = BytesMut::new();
         loop {
-            let drip = match outbox.next(&mut bytes).await {
-                Next::Send(drip) => drip,
-                Next::SendLast => {
-                    writer.with(|stream| ending.hold_back(stream));
-                    None
-                }
-                Next::MakeRoom => {
-                    let conn = self.member.id;
-                    let turn = self.shared.inbox.act(move |engine, now| engine.made_room(now, conn));
-                    if turn.await.is_none() {
-                        return Ok(End::Close);
-                    }
-                    continue;
-                }
-                Next::Finish { asked } => return Ok(End::Flushed { asked }),
-                Next::Abort => return Ok(End::Close),
-            };
-            let at_once = drip.map_or(bytes.len(), |drip| drip.behind.min(bytes.len()));
-            let (at_once, in_pieces) = bytes.split_at(at_once);
-            let sent = self.write(writer, at_once).await?
-                && match drip {
-                    Some(drip) => self.drip(writer, in_pieces, drip).await?,
-                    None => true,
-                };
-            if !sent {
-                return Ok(End::Close);
+            match outbox.next(&mut bytes).await {
+                Next::Send => {}
+                Next::SendLast => writer.with(Transport::cork),
+                Next::Finish { asked } => return Ok(CloseReason::Flushed { asked }),
+                Next::Abort => return Ok(CloseReason::Close),
+            }
+            let stream = writer.again();
+            let progress = || self.registration.peer.note_progress(Millis(self.shared.clock.unix_millis()));
+            if !send_all(writer, &bytes, || self.overdue(&stream), progress).await? {
+                return Ok(CloseReason::Close);
             }
         }
-    }
-
-    /// Sends bytes a few at a time; false if it is to be given up.
-    async fn drip(
-        &self,
-        writer: &mut (impl AsyncWrite + Unpin),
-        bytes: &[u8],
-        Drip { bytes: few, every, .. }: Drip,
-    ) -> io::Result<bool> {
-        let outbox = &self.member.peer.outbox;
-        for piece in bytes.chunks(few) {
-            if !self.write(writer, piece).await? {
-                return Ok(false);
-            }
-            let pause = self.shared.clock.sleep(every);
-            outbox.set_pausing(true);
-            tokio::select! {
-                biased;
-                () = outbox.dead() => return Ok(false),
-                () = pause => {}
-            }
-            outbox.set_pausing(false);
-        }
-        Ok(true)
-    }
-
-    /// Sends bytes; false if it is to be given up.
-    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<bool> {
-        if bytes.is_empty() {
-            return Ok(true);
-        }
-        let took = || self.member.peer.traffic.took(Millis(self.shared.clock.unix_millis()));
-        if !send_all(writer, bytes, || self.overdue(), took).await? {
-            return Ok(false);
-        }
-        self.member.peer.traffic.written.fetch_add(bytes.len() as u64, Release);
-        Ok(true)
     }
 
     /// Waits until sending is to be given up: the connection is to close, and its peer does not read.
-    async fn overdue(&self) {
-        self.member.peer.outbox.closing().await;
-        let _ = tokio::time::timeout(LINGER, self.member.peer.outbox.dead()).await;
+    async fn overdue(&self, stream: &Half<'_, impl Transport>) {
+        let outbox = &self.registration.peer.outbox;
+        outbox.closing().await;
+        while tokio::time::timeout(LINGER, outbox.aborted()).await.is_err()
+            && stream.with(Transport::is_delaying)
+        {}
     }
 
     /// Answers a four-letter word; false if the peer does not take it, or does not send what belongs to the word.
     async fn answer(
         &self,
         word: FourLetterWord,
-        behind: &[u8],
+        rest: &[u8],
         reader: &mut (impl AsyncRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> bool {
-        let behind = AsyncReadExt::chain(behind, reader);
-        let text = tokio::time::timeout(LINGER, self.shared.answer(&self.member.peer, word, behind)).await;
+        let rest = AsyncReadExt::chain(rest, reader);
+        let text =
+            tokio::time::timeout(LINGER, self.shared.answer(&self.registration.peer, word, rest)).await;
         let Ok(text) = text else { return false };
         match send_all(writer, text.as_bytes(), || tokio::time::sleep(LINGER), || {}).await {
             Ok(sent) => sent,
@@ -364,6 +305,16 @@ impl Connection {
                 tracing::debug!(word = word.name(), %error, "cannot answer");
                 false
             }
+        }
+    }
+}
+
+/// Removes so many whole frames from the front of a buffer.
+fn skip_frames(buffer: &mut BytesMut, frames: usize) {
+    for _ in 0..frames {
+        if let Ok(Some(frame)) = frame::split(buffer, usize::MAX) {
+            let len = frame.len();
+            buffer.advance(frame::PREFIX + len);
         }
     }
 }

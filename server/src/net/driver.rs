@@ -120,7 +120,7 @@ impl Inbox {
         let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..))) else {
             return false;
         };
-        let moved = engine.next_timeout() != engine.alarm;
+        let moved = engine.next_timeout() != engine.timer;
         drop(engine);
         if moved {
             // It stays open until the alarm is right, so that nobody moves the time before.
@@ -136,7 +136,7 @@ impl Inbox {
         &self,
         question: impl FnOnce(&Core) -> T + Send + 'static,
     ) -> Option<T> {
-        self.act(|engine, _| question(engine.machine.core())).await
+        self.act(|engine, _| question(engine.bus.core())).await
     }
 
     /// Has the engine do something; `None` once the driver has ended.
@@ -183,20 +183,20 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.stop.cancel();
-        self.registry.kill_all();
+        self.registry.abort_all();
     }
 }
 
 impl Driver {
     pub(crate) fn new(
         engine: Arc<Mutex<Engine>>,
+        registry: Arc<Registry>,
         clock: Clock,
         stop: CancellationToken,
         span: Span,
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        let registry = Arc::clone(&locked(&engine).registry);
         let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&registry) };
         let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
         (Self { turns: Arc::clone(&turns), inbox, registry, _ending }, Inbox { items, turns })
@@ -206,20 +206,20 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let Turns { engine, open, moved, clock, stop, .. } = &*self.turns;
         let mut stopped = pin!(stop.cancelled());
-        let due = locked(engine).alarm;
-        let mut alarm = clock.sleep_until(clock.instant_of(due.0));
+        let due = locked(engine).timer;
+        let mut timer = clock.sleep_until(clock.instant_of(due.0));
         let mut items = Vec::with_capacity(TURN);
         loop {
-            let (mut rang, mut told) = (false, false);
+            let (mut timer_fired, mut moved_on) = (false, false);
             // What comes in may never end, and is looked at last.
             tokio::select! {
                 biased;
                 () = &mut stopped => return,
-                () = &mut alarm => rang = true,
-                () = moved.notified() => told = true,
+                () = &mut timer => timer_fired = true,
+                () = moved.notified() => moved_on = true,
                 got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
             }
-            if rang {
+            if timer_fired {
                 // What has been sent by now was sent in time, though it may lie in a socket yet. So others run before, and all
                 // of those that the runtime has something for if it has one thread. Where there are many they don't all have
                 // room in the inbox at once, nor does the runtime look at all sockets at once.
@@ -230,25 +230,37 @@ impl Driver {
                     items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
                 }
             }
-            let taken = items.len() + usize::from(rang) + usize::from(told);
-            let turn = self.turns.take(|engine, now| {
-                for item in items.drain(..) {
-                    match item {
-                        Item::Inputs { conn, at, inputs } => engine.take(now, conn, at, inputs),
-                        Item::Act(job) => job(engine, now),
+            let taken = items.len() + usize::from(timer_fired) + usize::from(moved_on);
+            let mut due_now = timer_fired;
+            let mut waiting = items.drain(..);
+            // A turn that is full ends early; the rest comes in the next one.
+            let (due, is_wrong) = loop {
+                let mut more = false;
+                let turn = self.turns.take(|engine, now| {
+                    for item in waiting.by_ref() {
+                        match item {
+                            Item::Inputs { conn, at, inputs } => engine.take(now, conn, at, inputs),
+                            Item::Act(job) => job(engine, now),
+                        }
+                        if engine.bus.turn_is_full() {
+                            more = true;
+                            return;
+                        }
                     }
+                    if mem::take(&mut due_now) {
+                        engine.take_due(now);
+                    }
+                });
+                let Some(mut engine) = turn else { return };
+                if !more {
+                    let due = engine.next_timeout();
+                    break (due, mem::replace(&mut engine.timer, due) != due);
                 }
-                if rang {
-                    engine.take_due(now);
-                }
-            });
-            let Some(mut engine) = turn else { return };
-            let due = engine.next_timeout();
-            let wrong = mem::replace(&mut engine.alarm, due) != due;
-            drop(engine);
-            // Deadlines move far less often than turns come; setting the alarm anew costs more than looking.
-            if wrong || rang {
-                alarm.reset(clock.instant_of(due.0));
+            };
+            drop(waiting);
+            // Deadlines move far less often than turns come; setting the timer anew costs more than comparing.
+            if is_wrong || timer_fired {
+                timer.reset(clock.instant_of(due.0));
             }
             open.fetch_sub(taken, Ordering::Release);
         }

@@ -11,19 +11,25 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use zoolet_server_core::ConnId;
 
-use crate::net::stream::OfPipe;
-use crate::server::Shared;
+use crate::net::stream::Transport;
+use crate::shared::Shared;
 
-/// How many bytes may be on the way in each direction.
+/// How many bytes may be in flight in each direction.
 const PIPE: usize = 64 << 10;
 
 /// The client's end of a connection without a socket, from [`Server::in_process`](crate::Server::in_process).
 #[derive(Debug)]
 pub struct InProcessStream {
     pipe: DuplexStream,
-    /// The server has broken the connection off instead of closing it.
+    /// Whether the server has reset the connection instead of closing it.
     reset: Arc<AtomicBool>,
     conn: ConnId,
+}
+
+/// The server's end.
+struct ServerPipe {
+    pipe: DuplexStream,
+    reset: Arc<AtomicBool>,
 }
 
 impl InProcessStream {
@@ -34,6 +40,36 @@ impl InProcessStream {
 
     fn is_reset(&self) -> bool {
         self.reset.load(Relaxed)
+    }
+}
+
+impl Transport for ServerPipe {
+    fn reset_on_close(&self) {
+        self.reset.store(true, Relaxed);
+    }
+}
+
+impl AsyncRead for ServerPipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for ServerPipe {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.pipe).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.pipe).poll_shutdown(cx)
     }
 }
 
@@ -98,23 +134,22 @@ impl Clone for InProcess {
     }
 }
 
-pub(crate) fn connector(server: Weak<Shared>, endpoint: usize) -> InProcess {
-    Box::new(move || ready(connect(&server, endpoint)))
+pub(crate) fn connector(server: Weak<Shared>, replica: usize) -> InProcess {
+    Box::new(move || ready(connect(&server, replica)))
 }
 
-fn connect(server: &Weak<Shared>, endpoint: usize) -> io::Result<InProcessStream> {
+fn connect(server: &Weak<Shared>, replica: usize) -> io::Result<InProcessStream> {
     let refused = |why| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let server = server.upgrade().ok_or_else(|| refused("the server is stopped"))?;
-    if endpoint >= server.endpoints {
-        let why = format!("there is no endpoint {endpoint}: there are {}, counted from 0", server.endpoints);
+    if replica >= server.replicas {
+        let why = format!("there is no endpoint {replica}: there are {}, counted from 0", server.replicas);
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
+    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let (ours, pipe) = duplex(PIPE);
     let reset = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&reset);
-    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let conn = server
-        .serve_from(ours, here, endpoint, None, OfPipe(flag))
-        .ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
+    let ours = ServerPipe { pipe: ours, reset: Arc::clone(&reset) };
+    let conn = if server.admits(here.ip()) { server.serve_from(ours, here, replica, None) } else { None };
+    let conn = conn.ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
     Ok(InProcessStream { pipe, reset, conn })
 }

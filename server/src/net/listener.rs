@@ -10,8 +10,8 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
-use crate::net::stream::{Ending, OfSocket};
-use crate::server::Shared;
+use crate::net::stream::Transport;
+use crate::shared::Shared;
 
 /// How long accepting pauses after an error, most often that of having no descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -86,7 +86,7 @@ fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
 }
 
 /// Accepts connections until the server is stopped.
-pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, endpoint: usize) {
+pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usize) {
     loop {
         let accepted = tokio::select! {
             biased;
@@ -94,7 +94,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, endpoint: us
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&shared, stream, peer, endpoint),
+            Ok((stream, peer)) => admit(&shared, stream, peer, replica),
             // The peer has gone while it waited; the next one has not.
             Err(error) if is_of_the_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
@@ -110,12 +110,12 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: usize) {
-    if shared.refuses(peer.ip()) {
-        return OfSocket.reset(&stream);
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usize) {
+    if !shared.admits(peer.ip()) {
+        return stream.reset_on_close();
     }
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
-    let Some(place) = shared.registry.place(peer.ip().to_canonical(), per_ip, total) else {
+    let Some(permit) = shared.registry.permit(peer.ip().to_canonical(), per_ip, total) else {
         shared.stats.rejected.fetch_add(1, Relaxed);
         tracing::warn!(%peer, "too many connections; closing this one");
         return;
@@ -124,7 +124,7 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, endpoint: us
         // The peer is gone already; reading will say so.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    shared.serve_from(stream, peer, endpoint, Some(place), OfSocket);
+    shared.serve_from(stream, peer, replica, Some(permit));
 }
 
 #[cfg(test)]

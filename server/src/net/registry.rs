@@ -1,8 +1,8 @@
-//! The registry: who is connected. Entered and left by connection tasks, read by turns and by admin commands.
+//! The registry: the connections. Their tasks enter and leave it; turns, operators and a shutdown read it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -12,7 +12,7 @@ use zoolet_server_core::{ConnId, Millis};
 
 use crate::net::outbox::Outbox;
 
-/// Who is connected, and how many TCP connections each address has.
+/// The connections, and how many by TCP each address has.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     next: AtomicU64,
@@ -25,95 +25,101 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    /// Where it was accepted, in a simulated ensemble.
-    pub(crate) endpoint: usize,
+    /// Which replica of the state machine serves it.
+    pub(crate) replica: usize,
     pub(crate) established: Millis,
     pub(crate) outbox: Outbox,
     pub(crate) span: Span,
-    pub(crate) traffic: Traffic,
-}
-
-/// Bytes of a connection.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    /// Read.
-    pub(crate) read: AtomicU64,
-    /// Read, and the whole frames in them brought to the inbox, or never to be.
-    pub(crate) taken: AtomicU64,
-    /// Given to the stream.
-    pub(crate) written: AtomicU64,
+    /// Requests that were submitted.
+    pub(crate) received: AtomicU64,
+    /// Whether it has asked with a four-letter word, after which it is not read any more.
+    pub(crate) word: AtomicBool,
     /// When the stream last took a part of what it was given, by the server's clock.
-    took: AtomicI64,
-}
-
-impl Traffic {
-    /// Notes that nothing that was read is still to be brought to the inbox.
-    pub(crate) fn all_taken(&self) {
-        self.taken.store(self.read.load(Ordering::Acquire), Ordering::Release);
-    }
-
-    /// Notes that the stream has taken a part.
-    pub(crate) fn took(&self, now: Millis) {
-        self.took.store(now.0, Ordering::Relaxed);
-    }
-
-    /// When it last did.
-    pub(crate) fn last_took(&self) -> Millis {
-        Millis(self.took.load(Ordering::Relaxed))
-    }
-
-    /// Whether something that was read is still to be brought to the inbox.
-    pub(crate) fn is_under_way(&self) -> bool {
-        self.taken.load(Ordering::Acquire) != self.read.load(Ordering::Acquire)
-    }
+    progress: AtomicI64,
 }
 
 impl Peer {
     pub(crate) fn new(
         addr: SocketAddr,
-        endpoint: usize,
+        replica: usize,
         established: Millis,
         outbox: Outbox,
         span: Span,
     ) -> Self {
-        Self { addr, endpoint, established, outbox, span, traffic: Traffic::default() }
+        Self {
+            addr,
+            replica,
+            established,
+            outbox,
+            span,
+            received: AtomicU64::new(0),
+            word: AtomicBool::new(false),
+            progress: AtomicI64::new(0),
+        }
+    }
+
+    /// Notes requests that are submitted to a turn.
+    pub(crate) fn begin_requests(&self, requests: usize) {
+        self.received.fetch_add(requests as u64, Ordering::Relaxed);
+        self.outbox.begin_requests(requests);
+    }
+
+    /// Notes that so many of them were not processed.
+    pub(crate) fn return_unprocessed(&self, requests: usize) {
+        self.received.fetch_sub(requests as u64, Ordering::Relaxed);
+        self.outbox.return_unprocessed(requests);
+    }
+
+    /// Notes that the stream has taken a part.
+    pub(crate) fn note_progress(&self, now: Millis) {
+        self.progress.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When it last did.
+    pub(crate) fn last_progress(&self) -> Millis {
+        Millis(self.progress.load(Ordering::Relaxed))
     }
 }
 
-/// A place under the limits on TCP connections, given back when dropped.
-pub(crate) struct Place {
+/// One of the TCP connections that the limits allow. It counts until it is dropped.
+pub(crate) struct ConnectionPermit {
     registry: Arc<Registry>,
     ip: IpAddr,
 }
 
-/// The membership of one connection, ended when dropped.
-pub(crate) struct Member {
+/// The entry of one connection. Dropping it removes the connection.
+pub(crate) struct Registration {
     pub(crate) id: ConnId,
     pub(crate) peer: Arc<Peer>,
     registry: Arc<Registry>,
-    _place: Option<Place>,
+    _permit: Option<ConnectionPermit>,
 }
 
 impl Registry {
     /// Enters a connection.
-    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, place: Option<Place>) -> Member {
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, permit: Option<ConnectionPermit>) -> Registration {
         let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let peer = Arc::new(peer);
         self.peers.insert(id, Arc::clone(&peer));
-        Member { id, peer, registry: Arc::clone(self), _place: place }
+        Registration { id, peer, registry: Arc::clone(self), _permit: permit }
     }
 
-    /// A place for one more TCP connection from `ip`; `None` past a limit. A limit of 0 is none.
-    pub(crate) fn place(self: &Arc<Self>, ip: IpAddr, max_per_ip: usize, max: usize) -> Option<Place> {
+    /// A permit for one more TCP connection from `ip`; `None` past a limit. A limit of 0 allows any number.
+    pub(crate) fn permit(
+        self: &Arc<Self>,
+        ip: IpAddr,
+        max_per_ip: usize,
+        max: usize,
+    ) -> Option<ConnectionPermit> {
         let mut count = self.per_ip.entry(ip).or_insert(0);
         *count += 1;
         let own = *count;
         drop(count);
         let all = self.sockets.fetch_add(1, Ordering::Relaxed) + 1;
-        // Taken first and given back past a limit, as there may be several listeners at it.
-        let place = Place { registry: Arc::clone(self), ip };
+        // Counted first and taken back past a limit, as several listeners may be at it.
+        let permit = ConnectionPermit { registry: Arc::clone(self), ip };
         let within = |count, max| max == 0 || count <= max;
-        (within(own, max_per_ip) && within(all, max)).then_some(place)
+        (within(own, max_per_ip) && within(all, max)).then_some(permit)
     }
 
     pub(crate) fn get(&self, id: ConnId) -> Option<Arc<Peer>> {
@@ -131,14 +137,14 @@ impl Registry {
         peers
     }
 
-    /// Closes every connection at once, the oldest first: in a simulation each end takes its own random time, and which
-    /// one must not hang on the order of a hash map.
-    pub(crate) fn kill_all(&self) {
-        self.all().into_iter().for_each(|(_, peer)| peer.outbox.kill());
+    /// Closes every connection at once, the oldest first: in a simulation each end takes its own random time, which must
+    /// not depend on the order of a hash map.
+    pub(crate) fn abort_all(&self) {
+        self.all().into_iter().for_each(|(_, peer)| peer.outbox.abort());
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.registry.sockets.fetch_sub(1, Ordering::Relaxed);
         if let Entry::Occupied(mut count) = self.registry.per_ip.entry(self.ip) {
@@ -150,7 +156,7 @@ impl Drop for Place {
     }
 }
 
-impl Drop for Member {
+impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.peers.remove(&self.id);
     }

@@ -17,11 +17,11 @@ pub(crate) struct ServerStats {
     pub(crate) connects: AtomicU64,
     pub(crate) expired: AtomicU64,
     pub(crate) latency: Latency,
-    /// What `stmk` has set and `gtmk` tells. There is nothing here to trace with it.
+    /// Set by `stmk` and read by `gtmk`. Nothing is traced with it.
     pub(crate) trace_mask: AtomicI64,
 }
 
-/// The trace mask of a server nobody has touched.
+/// The default trace mask.
 const TRACE_MASK: i64 = 306;
 
 impl ServerStats {
@@ -108,14 +108,11 @@ impl Latency {
     }
 }
 
-/// Counters of a connection. Kept under the lock of its outbox, which its owner holds anyway when they move.
+/// What turns count of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnStats {
-    pub(crate) received: u64,
     pub(crate) handled: u64,
     pub(crate) sent: u64,
-    /// Whether it has asked with a four-letter word, after which it is not read any more.
-    pub(crate) word: bool,
     /// The opcode of the last request as it stood on the wire.
     pub(crate) last_op: Option<i32>,
     pub(crate) last_xid: Option<Xid>,
@@ -151,20 +148,8 @@ impl ConnStats {
         }
     }
 
-    /// Counts a four-letter word.
-    pub(crate) fn asked_by_word(&mut self) {
-        self.word = true;
-        self.received += 1;
-        self.handled += 1;
-    }
-
     pub(crate) fn avg_latency(&self) -> i64 {
         i64::try_from(self.handled).ok().filter(|handled| *handled > 0).map_or(0, |n| self.latency_sum / n)
-    }
-
-    pub(crate) fn reset(&mut self) {
-        let outstanding = self.received.saturating_sub(self.handled);
-        *self = Self { word: self.word, received: outstanding, ..Self::default() };
     }
 }
 
@@ -189,8 +174,8 @@ impl LastRequest {
         }
     }
 
-    /// What is remembered behind `before`: the numbers of pings and the like are not.
-    pub(crate) fn behind(self, before: Option<Self>) -> Self {
+    /// What is remembered after `before`: the numbers of pings and the like are not.
+    pub(crate) fn after(self, before: Option<Self>) -> Self {
         let xid = before.filter(|_| self.xid.0 < 0).map_or(self.xid, |before| before.xid);
         Self { xid, ..self }
     }

@@ -1,59 +1,62 @@
-//! The stream of a connection: shared by its two loops, and ended in a way of its own kind.
+//! The stream of a connection: what is asked of it, how its two loops share it, and how bytes are sent on it.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What the end of a stream can be besides a plain one. Without effect where a stream knows nothing of the kind.
-pub(crate) trait Ending<S>: Send + Sync + 'static {
-    /// What is written from now on may wait, to leave together with the end.
-    fn hold_back(&self, _stream: &S) {}
+/// A stream that a connection is served on. The methods have no effect on a stream that cannot do what they ask for.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Lets what is written from now on wait, to leave together with the end of the stream.
+    fn cork(&self) {}
 
-    /// Makes the end a reset.
-    fn reset(&self, _stream: &S) {}
+    /// Makes the end of the stream a reset.
+    fn reset_on_close(&self) {}
+
+    /// Whether it is the stream itself that delays writing, and not its peer.
+    fn is_delaying(&self) -> bool {
+        false
+    }
 }
 
-/// The end of a stream of which nothing is known.
-pub(crate) struct Plain;
-
-impl<S> Ending<S> for Plain {}
-
-/// The end of a socket.
-pub(crate) struct OfSocket;
-
-impl Ending<TcpStream> for OfSocket {
+impl Transport for TcpStream {
     /// The reply to a closeSession and the end of the stream then are one segment, which wakes the peer once.
     #[cfg(target_os = "linux")]
-    fn hold_back(&self, stream: &TcpStream) {
-        if let Err(error) = SockRef::from(stream).set_tcp_cork(true) {
+    fn cork(&self) {
+        if let Err(error) = SockRef::from(self).set_tcp_cork(true) {
             tracing::debug!(%error, "cannot hold back the last segment; sending it by itself");
         }
     }
 
-    fn reset(&self, stream: &TcpStream) {
-        if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
+    fn reset_on_close(&self) {
+        if let Err(error) = SockRef::from(self).set_linger(Some(Duration::ZERO)) {
             tracing::debug!(%error, "cannot reset a connection; closing it");
         }
     }
 }
 
-/// The end of a pipe in this process; the flag tells the other side.
-pub(crate) struct OfPipe(pub(crate) Arc<AtomicBool>);
+impl Transport for Box<dyn Transport> {
+    fn cork(&self) {
+        (**self).cork();
+    }
 
-impl Ending<DuplexStream> for OfPipe {
-    fn reset(&self, _: &DuplexStream) {
-        self.0.store(true, Relaxed);
+    fn reset_on_close(&self) {
+        (**self).reset_on_close();
+    }
+
+    fn is_delaying(&self) -> bool {
+        (**self).is_delaying()
     }
 }
 
-/// A stream for the one that reads and the one that writes. Both are in one task, so that neither ever waits for the lock.
+impl<S: AsyncRead + AsyncWrite + Send + 'static> Transport for Pin<Box<S>> {}
+
+/// A stream for its reader and its writer. Both are in one task, so that neither ever waits for the lock.
 pub(crate) struct Half<'s, S>(&'s Mutex<S>);
 
 impl<'s, S> Half<'s, S> {
@@ -61,9 +64,14 @@ impl<'s, S> Half<'s, S> {
         (Self(stream), Self(stream))
     }
 
-    /// Has a look at the stream.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&S) -> T) -> T {
-        look(&self.lock())
+    /// The same stream once more.
+    pub(crate) fn again(&self) -> Self {
+        Self(self.0)
+    }
+
+    /// Calls the stream.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&S) -> T) -> T {
+        call(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'s, S> {
@@ -90,4 +98,37 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.lock()).poll_shutdown(cx)
     }
+}
+
+/// Sends bytes; false if it was given up. `timeout` begins anew whenever the stream takes some of them, and `progress` is
+/// called if there are more.
+pub(crate) async fn send_all<T: Future<Output = ()>>(
+    writer: &mut (impl AsyncWrite + Unpin),
+    mut bytes: &[u8],
+    timeout: impl Fn() -> T,
+    progress: impl Fn(),
+) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        let writing = async {
+            let written = writer.write(bytes).await?;
+            if written == bytes.len() {
+                // Streams that were handed in may buffer what is written.
+                writer.flush().await?;
+            }
+            io::Result::Ok(written)
+        };
+        let written = tokio::select! {
+            biased;
+            written = writing => written?,
+            () = timeout() => return Ok(false),
+        };
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+        if !bytes.is_empty() {
+            progress();
+        }
+    }
+    Ok(true)
 }

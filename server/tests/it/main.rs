@@ -1,6 +1,3 @@
-//! The server and its fixture, by raw frames.
+//! The server by raw frames and four-letter words.
 
-mod common;
-mod faults;
-mod fixture;
 mod four_letter_words;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use zoolet::testing::FixtureExt as _;
 
 use tokio::sync::watch;
 use zoolet::recipes::{BarrierError, DoubleBarrier};

@@ -7,6 +7,7 @@ mod transactions;
 mod unknown;
 
 use std::time::Duration;
+use zoolet::testing::FixtureExt as _;
 
 use tokio::runtime::Builder;
 use zoolet::testing::{

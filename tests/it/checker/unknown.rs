@@ -1,5 +1,6 @@
 //! Writes whose outcome no client knows, and what the server does by itself.
 
+use zoolet::testing::FixtureExt as _;
 use zoolet_proto::{Acl, OpCode, Perms};
 
 use super::*;

@@ -3,7 +3,8 @@
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use zoolet::Error;
-use zoolet::server::fault::op;
+use zoolet::testing::FixtureExt as _;
+use zoolet::testing::fixture::fault::op;
 use zoolet_test_support::*;
 
 use crate::faults::naive::*;

@@ -1,7 +1,8 @@
 //! What gets lost: connections, requests, replies, and the rest of a reply.
 
 use tokio::io::AsyncReadExt;
-use zoolet::server::fault::{connection, op};
+use zoolet::testing::FixtureExt as _;
+use zoolet::testing::fixture::fault::{connection, op};
 use zoolet::{Error, Lock};
 use zoolet_test_support::*;
 

@@ -1,11 +1,12 @@
 //! A client as one writes it in an afternoon, and how ours is set up beside it.
 
 use std::time::Duration;
+use zoolet::testing::FixtureExt as _;
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::timeout;
 use zoolet::Client;
-use zoolet::server::fixture::RecordedEvent;
+use zoolet::testing::fixture::RecordedEvent;
 use zoolet_test_support::*;
 
 /// How long ours and the naive one are given for what they should get done.

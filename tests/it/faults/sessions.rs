@@ -1,6 +1,7 @@
 //! Sessions that are cut off, expired or moved while their clients think that all is well.
 
 use tokio::time::{sleep, timeout};
+use zoolet::testing::FixtureExt as _;
 use zoolet::{ErrorCode, HoldState, Lock, LostReason, SessionState};
 use zoolet_test_support::{RequestExt as _, Zk, create, ping, secs, set_data};
 

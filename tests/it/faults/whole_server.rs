@@ -2,6 +2,7 @@
 
 use zoolet::EventType;
 use zoolet::client::Clock;
+use zoolet::testing::FixtureExt as _;
 use zoolet_test_support::{Hello, RequestExt as _, Zk, create, get_data, secs};
 
 use crate::faults::naive::*;

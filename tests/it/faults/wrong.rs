@@ -1,6 +1,7 @@
 //! Injected errors.
 
-use zoolet::server::fault::op;
+use zoolet::testing::FixtureExt as _;
+use zoolet::testing::fixture::fault::op;
 use zoolet_test_support::*;
 
 use crate::faults::naive::*;

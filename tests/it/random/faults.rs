@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zoolet::server::Fixture;
+use zoolet::testing::Fixture;
 use zoolet_test_support::Dice;
 
 /// Causes faults at random until it is aborted.

@@ -14,10 +14,12 @@ mod wire;
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 use std::time::Duration;
+use zoolet::testing::FixtureExt as _;
 
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
-use zoolet::server::{Clock, Fixture, Server, Txn};
+use zoolet::server::{Clock, Server, Txn};
+use zoolet::testing::Fixture;
 use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
 use zoolet::{Acl, Client, ErrorCode};
 use zoolet_test_support::{Dice, limit};

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use turmoil::net::{TcpListener, TcpStream};
 use turmoil::{Builder, Sim};
 use zoolet::client::{Clock, Error};
-use zoolet::server::Fixture;
+use zoolet::testing::{Fixture, FixtureExt as _};
 use zoolet::testing::{History, Tap};
 use zoolet::{Client, Server};
 

@@ -1,6 +1,7 @@
 //! A bank under seeded random faults: its balances are always those of the transfers executed one by one.
 
 use std::time::Duration;
+use zoolet::testing::FixtureExt as _;
 
 use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{TestServer, connection, request};

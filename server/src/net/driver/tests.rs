@@ -14,7 +14,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Core, CoreConfig};
 
 use super::*;
-use crate::machine::Machine;
+use crate::bus::Bus;
 use crate::net::outbox::Outbox;
 use crate::net::registry::Peer;
 use crate::net::stats::ServerStats;
@@ -25,9 +25,10 @@ const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 fn server() -> (Driver, Inbox) {
     let clock = Clock::manual();
     let now = Millis(clock.unix_millis());
-    let machine = Machine::new(CoreConfig::default(), 1, now);
-    let engine = Engine::new(machine, Arc::default(), Arc::new(ServerStats::new(now)));
-    Driver::new(Arc::new(Mutex::new(engine)), clock, CancellationToken::new(), Span::none())
+    let core = Box::new(Core::new(CoreConfig::default(), now));
+    let registry = Arc::<Registry>::default();
+    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), Arc::new(ServerStats::new(now))));
+    Driver::new(Arc::new(Mutex::new(engine)), registry, clock, CancellationToken::new(), Span::none())
 }
 
 fn open() -> Batch {
@@ -35,7 +36,7 @@ fn open() -> Batch {
 }
 
 fn is_open(inbox: &Inbox, conn: ConnId) -> bool {
-    locked(&inbox.turns.engine).machine.is_open(conn)
+    locked(&inbox.turns.engine).bus.core().is_open(conn)
 }
 
 async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
@@ -67,8 +68,8 @@ async fn behind_what_waits_for_the_driver_all_else_waits_too() {
 async fn a_deadline_that_moves_is_under_way_until_the_driver_has_set_its_alarm() {
     let (driver, inbox) = server();
     tokio::spawn(driver.run());
-    assert_eq!(inbox.ask(Core::next_timeout).await, Some(locked(&inbox.turns.engine).alarm));
-    let before = locked(&inbox.turns.engine).alarm;
+    assert_eq!(inbox.ask(Core::next_timeout).await, Some(locked(&inbox.turns.engine).timer));
+    let before = locked(&inbox.turns.engine).timer;
     assert!(inbox.send(ConnId(1), &mut open()).await);
     // One that opens no session is closed in time.
     let due = locked(&inbox.turns.engine).next_timeout();
@@ -76,7 +77,7 @@ async fn a_deadline_that_moves_is_under_way_until_the_driver_has_set_its_alarm()
     while !inbox.is_quiet() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(locked(&inbox.turns.engine).alarm, due);
+    assert_eq!(locked(&inbox.turns.engine).timer, due);
 }
 
 #[tokio::test]
@@ -126,7 +127,7 @@ fn connect() -> Batch {
 async fn what_many_have_sent_when_the_alarm_rings_counts_although_the_inbox_does_not_hold_it() {
     const MANY: usize = 3 * INBOX;
     let (driver, inbox) = server();
-    let registry = Arc::clone(&locked(&inbox.turns.engine).registry);
+    let registry = Arc::clone(&driver.registry);
     let peer = || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20), Span::none());
     let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
     tokio::spawn(driver.run());

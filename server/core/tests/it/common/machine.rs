@@ -1,9 +1,9 @@
-//! What a [`World`](super::World) turns around: one server, or several that pretend to be an ensemble.
+//! What a [`World`](super::World) drives: one server, or several that share a tree.
 
 use std::net::IpAddr;
 
 use zoolet_proto::SessionId;
-use zoolet_server_core::{ConnId, Core, Effects, Ensemble, Input, Millis, WatchTable};
+use zoolet_server_core::{ConnId, Core, Effects, Input, Millis, WatchTable};
 
 /// What a world drives.
 pub trait Machine {
@@ -54,43 +54,5 @@ impl Machine for Core {
 
     fn watches(&self) -> Vec<&WatchTable> {
         vec![self.watches()]
-    }
-}
-
-impl Machine for Ensemble {
-    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, at: usize) {
-        self.open(now, conn, peer, at);
-    }
-
-    fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
-        self.handle(now, conn, input);
-    }
-
-    fn handle_timeout(&mut self, now: Millis) {
-        self.handle_timeout(now);
-    }
-
-    fn next_timeout(&self) -> Millis {
-        self.next_timeout()
-    }
-
-    fn take_effects(&mut self) -> Effects {
-        self.take_effects()
-    }
-
-    fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        self.session_of(conn)
-    }
-
-    fn leader(&self) -> &Core {
-        self.leader()
-    }
-
-    fn expire(&mut self, now: Millis, session: SessionId) -> bool {
-        self.expire(now, session)
-    }
-
-    fn watches(&self) -> Vec<&WatchTable> {
-        (0..self.endpoints().len()).map(|at| self.endpoint(at).watches()).collect()
     }
 }

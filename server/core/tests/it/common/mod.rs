@@ -1,4 +1,4 @@
-//! A world for a [`Core`] or an [`Ensemble`]: its time, its connections, and what each of them was told.
+//! A world for a [`Core`], or for another [`Machine`]: its time, its connections, and what each of them was told.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::BytesMut;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Ensemble, Input, Message, Millis, Txn};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Txn};
 
 pub use machine::Machine;
 pub use zoolet_test_support::*;
@@ -24,7 +24,7 @@ pub const TIMEOUT: i32 = 10_000;
 
 pub struct World<M = Core> {
     pub core: M,
-    /// At which endpoint connections are opened, of an ensemble.
+    /// At which endpoint connections are opened, if the machine has several.
     pub at: usize,
     now: Millis,
     opened: u64,
@@ -62,36 +62,7 @@ impl World {
     }
 }
 
-impl World<Ensemble> {
-    /// A world of several servers; connections are opened at the one that [`World::at`] says.
-    pub fn ensemble(endpoints: usize) -> Self {
-        Self::ensemble_with(endpoints, |_| {})
-    }
-
-    pub fn ensemble_with(endpoints: usize, change: impl FnOnce(&mut CoreConfig)) -> Self {
-        Self::around(Ensemble::new(config(change), endpoints, Millis(START)))
-    }
-
-    /// As [`World::connect`], at an endpoint.
-    pub fn connect_at(&mut self, at: usize) -> ConnId {
-        self.at = at;
-        self.connect()
-    }
-
-    /// As [`World::socket`], at an endpoint.
-    pub fn socket_at(&mut self, at: usize) -> ConnId {
-        self.at = at;
-        self.socket()
-    }
-
-    /// As [`World::resume`], at an endpoint.
-    pub fn resume_at(&mut self, at: usize, session: SessionId) -> ConnId {
-        self.at = at;
-        self.resume(session)
-    }
-}
-
-fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
+pub fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
     let mut config = CoreConfig::default();
     config.tick_time = TICK as i32;
     change(&mut config);
@@ -99,13 +70,13 @@ fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
 }
 
 impl<M: Machine> World<M> {
-    fn around(core: M) -> Self {
+    pub fn around(core: M) -> Self {
         limit();
         let (told, wire) = (BTreeMap::new(), BTreeMap::new());
         Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, told, wire, txns: Vec::new() }
     }
 
-    /// Does something to the core, or the ensemble, from outside and hears what comes of it.
+    /// Does something to the machine from outside and hears what comes of it.
     pub fn control<T>(&mut self, control: impl FnOnce(&mut M) -> T) -> T {
         let outcome = control(&mut self.core);
         self.collect();

@@ -2,7 +2,7 @@
 //! steps away one by one to find the shortest script that fails.
 
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Ensemble, Tree};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Tree};
 use zoolet_test_support::*;
 
 use super::{Machine, Told, World};
@@ -52,14 +52,7 @@ impl Script {
     }
 }
 
-impl Script<Ensemble> {
-    /// The same on an ensemble; see [`World::at`].
-    pub fn ensemble(endpoints: usize) -> Self {
-        Self::of(World::ensemble_with(endpoints, allow_everything))
-    }
-}
-
-fn allow_everything(config: &mut CoreConfig) {
+pub fn allow_everything(config: &mut CoreConfig) {
     config.extended_types = true;
     config.enforce_quota = true;
     config.container_max_never_used = Some(90_000);
@@ -67,7 +60,7 @@ fn allow_everything(config: &mut CoreConfig) {
 }
 
 impl<M: Machine> Script<M> {
-    fn of(world: World<M>) -> Self {
+    pub fn of(world: World<M>) -> Self {
         Self { world, conns: Vec::new(), sessions: Vec::new() }
     }
 

@@ -1,0 +1,298 @@
+//! The seam for test harnesses: to watch a running server, to change what passes through it, and to replace its state
+//! machine.
+//!
+//! Not for applications, and without any promise of stability. A server that nothing is attached to pays one test for
+//! each batch of requests.
+//!
+//! - An [`Interceptor`] sees every input before it is executed and every message before it is sent. It works through the
+//!   [`Bus`], which the server lends it for one call.
+//! - A [`Transport`] is the stream of a connection. An interceptor may put a wrapper in front of it.
+//! - A [`StateMachine`] decides requests: [`Core`], or several that share a tree.
+//! - A [`ServerHandle`] reaches all of these on a running server.
+
+use std::any::Any;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use zoolet_clock::Clock;
+use zoolet_proto::SessionId;
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis};
+
+use crate::config::ServerBuilder;
+use crate::engine::locked;
+use crate::net::in_process::{self, InProcess};
+use crate::server::Server;
+use crate::shared::Shared;
+
+pub use crate::bus::Bus;
+pub use crate::net::stream::Transport;
+
+/// Sees what passes through a server. All calls but the first two are made in turns, one after the other.
+pub trait Interceptor: Send + Sync + 'static {
+    /// Whether a new connection from `peer` is accepted. One that is not is reset.
+    fn admits(&self, now: Millis, peer: IpAddr) -> bool;
+
+    /// The stream that serves a new connection, made of the one that was accepted.
+    fn wrap(&self, conn: ConnId, stream: Box<dyn Transport>) -> Box<dyn Transport>;
+
+    /// Takes an input of a connection that was read `at` a time. Nothing is executed that it does not hand to
+    /// [`Bus::handle`].
+    fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, at: Millis, input: Input);
+
+    /// Does what is due: by default [`Bus::handle_timeout`].
+    fn deadlines(&self, bus: &mut Bus, now: Millis) {
+        bus.handle_timeout(now);
+    }
+
+    /// Ends a turn: delivers what it has led to.
+    fn flush(&self, bus: &mut Bus, now: Millis);
+
+    /// When [`deadlines`](Interceptor::deadlines) has something to do next, if the state machine has at `machine`.
+    fn next_timeout(&self, machine: Millis) -> Millis {
+        machine
+    }
+}
+
+/// What decides requests. Methods that [`Core`] has under the same name do what they do there.
+///
+/// A state machine may consist of several replicas: each connection is served by one of them, and sees its state. They
+/// are numbered from 0.
+#[allow(missing_docs, reason = "they are documented at `Core`")]
+pub trait StateMachine: Send + 'static {
+    fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
+    fn handle_timeout(&mut self, now: Millis);
+    fn next_timeout(&self) -> Millis;
+    fn take_effects(&mut self) -> Effects;
+    fn reuse(&mut self, _effects: Effects) {}
+    fn last_message(&self) -> Option<&Message>;
+    fn is_open(&self, conn: ConnId) -> bool;
+    fn session_of(&self, conn: ConnId) -> Option<SessionId>;
+    fn renew(&mut self, now: Millis, session: SessionId) -> bool;
+
+    /// Opens a connection at a replica.
+    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, _replica: usize) {
+        self.handle(now, conn, Input::Open { peer });
+    }
+
+    /// The newest state, and the sessions.
+    fn core(&self) -> &Core;
+
+    /// The state that connections to a replica see.
+    fn replica(&self, _replica: usize) -> &Core {
+        self.core()
+    }
+
+    /// How many replicas there are.
+    fn replicas(&self) -> usize {
+        1
+    }
+
+    /// What a replica is to operators (`getState` of a server).
+    fn mode(&self, _replica: usize) -> &'static str {
+        "standalone"
+    }
+
+    /// Whether a replica serves reads only.
+    fn is_read_only(&self, _replica: usize) -> bool {
+        false
+    }
+
+    /// For what only one kind of state machine can do.
+    fn as_any(&self) -> &dyn Any;
+    /// For what only one kind of state machine can do.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl StateMachine for Core {
+    fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
+        self.handle(now, conn, input);
+    }
+
+    fn handle_timeout(&mut self, now: Millis) {
+        self.handle_timeout(now);
+    }
+
+    fn next_timeout(&self) -> Millis {
+        self.next_timeout()
+    }
+
+    fn take_effects(&mut self) -> Effects {
+        self.take_effects()
+    }
+
+    fn reuse(&mut self, effects: Effects) {
+        self.reuse(effects);
+    }
+
+    fn last_message(&self) -> Option<&Message> {
+        self.last_message()
+    }
+
+    fn is_open(&self, conn: ConnId) -> bool {
+        self.is_open(conn)
+    }
+
+    fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        self.session_of(conn)
+    }
+
+    fn renew(&mut self, now: Millis, session: SessionId) -> bool {
+        self.renew(now, session)
+    }
+
+    fn core(&self) -> &Core {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// What makes the state machine of a server.
+#[derive(Clone)]
+pub(crate) struct MachineFactory {
+    make: Arc<dyn Fn(CoreConfig, Millis) -> Box<dyn StateMachine> + Send + Sync>,
+    replicas: usize,
+}
+
+impl MachineFactory {
+    pub(crate) fn make(&self, config: CoreConfig, now: Millis) -> Box<dyn StateMachine> {
+        (self.make)(config, now)
+    }
+}
+
+impl Default for MachineFactory {
+    fn default() -> Self {
+        Self { make: Arc::new(|config, now| Box::new(Core::new(config, now))), replicas: 1 }
+    }
+}
+
+impl fmt::Debug for MachineFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MachineFactory")
+    }
+}
+
+/// Settings that run another state machine than a [`Core`], with so many replicas. Listeners belong to these in turn.
+pub fn with_state_machine<M: StateMachine>(
+    mut settings: ServerBuilder,
+    replicas: usize,
+    make: impl Fn(CoreConfig, Millis) -> M + Send + Sync + 'static,
+) -> ServerBuilder {
+    settings.machine =
+        MachineFactory { make: Arc::new(move |config, now| Box::new(make(config, now))), replicas };
+    settings
+}
+
+/// How many replicas the state machine of a server with these settings has.
+pub fn replicas(settings: &ServerBuilder) -> usize {
+    settings.machine.replicas
+}
+
+/// What is attached to a server, under its own type and as the server uses it.
+pub(crate) struct Attached {
+    pub(crate) interceptor: Arc<dyn Interceptor>,
+    typed: Arc<dyn Any + Send + Sync>,
+}
+
+/// A connection of a running server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Connected {
+    /// Its number.
+    pub conn: ConnId,
+    /// Where it comes from.
+    pub addr: SocketAddr,
+    /// How many bytes wait for it or are being written.
+    pub unsent: usize,
+}
+
+/// A running server, from the inside. It does not keep the server running: once that has stopped, its state can still be
+/// read.
+#[derive(Clone)]
+pub struct ServerHandle {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle").finish_non_exhaustive()
+    }
+}
+
+impl ServerHandle {
+    /// A handle to `server`.
+    pub fn of(server: &Server) -> Self {
+        Self { shared: Arc::clone(&server.shared) }
+    }
+
+    /// Attaches an interceptor, or returns the one that is attached already. `None` if that is of another type. It stays
+    /// for the life of the server. Connections that are open already keep their streams.
+    pub fn attach<T: Interceptor>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
+        let mut engine = locked(&self.shared.engine);
+        let attached = self.shared.attached.get_or_init(|| {
+            let typed = Arc::new(make());
+            engine.interceptor = Some(Arc::clone(&typed) as Arc<dyn Interceptor>);
+            Attached { interceptor: Arc::clone(&typed) as Arc<dyn Interceptor>, typed }
+        });
+        Arc::clone(&attached.typed).downcast().ok()
+    }
+
+    /// The server's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// The time by that clock.
+    pub fn now(&self) -> Millis {
+        self.shared.now()
+    }
+
+    /// Reads the state between two inputs.
+    pub fn look<T>(&self, look: impl FnOnce(&Bus) -> T) -> T {
+        look(&locked(&self.shared.engine).bus)
+    }
+
+    /// Does something in a turn, in one order with what clients send. `None` once the server has stopped.
+    ///
+    /// Cancel safe in so far as it is done or not; its outcome is lost.
+    pub async fn act<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Bus, Millis) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.shared.inbox.act(|engine, now| act(&mut engine.bus, now)).await
+    }
+
+    /// Whether every input that arrived is dealt with, to the last message it led to.
+    pub fn is_quiet(&self) -> bool {
+        self.shared.inbox.is_quiet()
+    }
+
+    /// Whether the server has stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stop.is_cancelled()
+    }
+
+    /// Waits until the server stops.
+    pub async fn stopped(&self) {
+        self.shared.stop.cancelled().await;
+    }
+
+    /// Every connection, oldest first.
+    pub fn connections(&self) -> Vec<Connected> {
+        let peers = self.shared.registry.all().into_iter();
+        peers.map(|(conn, peer)| Connected { conn, addr: peer.addr, unsent: peer.outbox.unsent() }).collect()
+    }
+
+    /// As [`Server::in_process`], to one replica of the state machine. If there is no such replica every call fails with
+    /// `NotFound`.
+    pub fn in_process_at(&self, replica: usize) -> InProcess {
+        in_process::connector(Arc::downgrade(&self.shared), replica)
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Shared`]: what the tasks of a server share.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use zoolet_clock::Clock;
+use zoolet_server_core::{ConnId, Millis};
+
+use crate::bus::Bus;
+use crate::config::{NetConfig, ServerBuilder};
+use crate::engine::Engine;
+use crate::error::StartError;
+use crate::extension::Attached;
+use crate::net::connection::Connection;
+use crate::net::driver::{Driver, Inbox};
+use crate::net::listener;
+use crate::net::outbox::Outbox;
+use crate::net::registry::{ConnectionPermit, Peer, Registry};
+use crate::net::stats::ServerStats;
+use crate::net::stream::Transport;
+
+/// What the tasks of a server share.
+pub(crate) struct Shared {
+    pub(crate) net: NetConfig,
+    pub(crate) clock: Clock,
+    pub(crate) engine: Arc<Mutex<Engine>>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) stats: Arc<ServerStats>,
+    pub(crate) inbox: Inbox,
+    pub(crate) stop: CancellationToken,
+    /// How many replicas the state machine has.
+    pub(crate) replicas: usize,
+    pub(crate) attached: OnceLock<Attached>,
+    /// The port of the first bound address.
+    pub(crate) client_port: Option<u16>,
+    tasks: TaskTracker,
+    runtime: Handle,
+    span: tracing::Span,
+}
+
+impl Shared {
+    /// Starts a server. Returns the addresses that it listens on as well.
+    pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
+        let ServerBuilder { core, net, binds, clock, machine } = builder;
+        // Panics in a runtime without timers: here, and not in tasks that would leave a server which answers nobody.
+        drop(tokio::time::sleep(Duration::ZERO));
+        let clock = clock.unwrap_or_else(Clock::tokio);
+        let started = Millis(clock.unix_millis());
+        let listeners = listener::listen(&binds, net.backlog).await?;
+        let addr_of = |(addr, listener): (&String, &TcpListener)| {
+            listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
+        };
+        let addrs = binds.iter().zip(&listeners).map(addr_of).collect::<Result<Vec<_>, _>>()?;
+        let client_port = addrs.first().map(SocketAddr::port);
+        let span = tracing::info_span!("server", port = client_port);
+        let registry = Arc::new(Registry::default());
+        let stats = Arc::new(ServerStats::new(started));
+        let stop = CancellationToken::new();
+        let machine = machine.make(core, started);
+        let replicas = machine.replicas();
+        let engine = Engine::new(Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats)));
+        let engine = Arc::new(Mutex::new(engine));
+        let (driver, inbox) = Driver::new(
+            Arc::clone(&engine),
+            Arc::clone(&registry),
+            clock.clone(),
+            stop.clone(),
+            span.clone(),
+        );
+        let tasks = TaskTracker::new();
+        let runtime = Handle::current();
+        tasks.spawn(driver.run());
+        let shared = Arc::new(Self {
+            net,
+            clock,
+            engine,
+            registry,
+            stats,
+            inbox,
+            stop,
+            replicas,
+            attached: OnceLock::new(),
+            client_port,
+            tasks,
+            runtime,
+            span,
+        });
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let accepting = listener::run(Arc::clone(&shared), listener, at % replicas);
+            shared.tasks.spawn(accepting.instrument(shared.span.clone()));
+        }
+        tracing::info!(parent: &shared.span, ?addrs, "serving");
+        Ok((shared, addrs))
+    }
+
+    /// Serves a stream to its end. `None` if the server has stopped.
+    pub(crate) fn serve_from(
+        self: &Arc<Self>,
+        stream: impl Transport,
+        addr: SocketAddr,
+        replica: usize,
+        permit: Option<ConnectionPermit>,
+    ) -> Option<ConnId> {
+        // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
+        // this one too, or it is not started.
+        let _token = self.tasks.token();
+        if self.stop.is_cancelled() {
+            return None;
+        }
+        // An IPv4 address that comes by an IPv6 socket is still that IPv4 address, to ACLs and to limits.
+        let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+        let span = tracing::debug_span!(
+            parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
+        );
+        let outbox = Outbox::new(self.net.outbox_limit());
+        let peer = Peer::new(addr, replica, self.now(), outbox, span);
+        let registration = self.registry.enter(peer, permit);
+        if self.stop.is_cancelled() {
+            // Stopped in between: the shutdown did not see this connection.
+            registration.peer.outbox.abort();
+        }
+        let id = registration.id;
+        let connection = Connection::new(Arc::clone(self), registration);
+        match self.attached.get() {
+            None => self.tasks.spawn_on(connection.run(stream), &self.runtime),
+            Some(attached) => {
+                let stream = attached.interceptor.wrap(id, Box::new(stream));
+                self.tasks.spawn_on(connection.run(stream), &self.runtime)
+            }
+        };
+        Some(id)
+    }
+
+    /// Whether a new connection from `peer` is accepted.
+    pub(crate) fn admits(&self, peer: IpAddr) -> bool {
+        let attached = self.attached.get();
+        attached.is_none_or(|attached| attached.interceptor.admits(self.now(), peer.to_canonical()))
+    }
+
+    pub(crate) fn halt(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.registry.abort_all();
+    }
+
+    /// Waits until no task of the server is left.
+    pub(crate) async fn stopped(&self) {
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        Millis(self.clock.unix_millis())
+    }
+
+    /// Milliseconds since the start.
+    pub(crate) fn uptime(&self) -> i64 {
+        self.now().0 - self.stats.started.0
+    }
+
+    pub(crate) fn packets(&self) -> (u64, u64) {
+        (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
+    }
+}
