@@ -5,10 +5,10 @@
 //! (`registered`). A watch is removed when it is registered and has neither users nor such requests. Not earlier, because
 //! the removal would remove what such a request has just set.
 //!
-//! Operations on many watches go in the order of their paths, so that neither the bytes that a client sends nor the order
-//! of wake-ups depends on a hash map.
+//! The maps are sorted, so that the bytes that a client sends and the order of its wake-ups are reproducible.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -21,35 +21,40 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::SessionState;
 
-type OneShotUser = oneshot::Sender<Result<WatchEvent, Error>>;
-type StreamUser = Arc<UpdateQueue>;
+#[derive(Debug)]
+enum WatchUser {
+    OneShot(oneshot::Sender<Result<WatchEvent, Error>>),
+    Stream(Arc<UpdateQueue>),
+}
+
+impl WatchUser {
+    fn end(self, error: Error) {
+        match self {
+            Self::OneShot(user) => drop(user.send(Err(error))),
+            Self::Stream(user) => user.end(error),
+        }
+    }
+}
 
 /// A watch on one path.
-#[derive(Debug)]
-pub(super) struct WatchEntry<U> {
+#[derive(Debug, Default)]
+pub(super) struct WatchEntry {
     /// Sorted by id.
-    users: Vec<(u64, U)>,
+    users: Vec<(u64, WatchUser)>,
     registering: usize,
     registered: bool,
     /// The znode was absent when the watch was set, which only exists allows.
     pub(super) missing: bool,
 }
 
-impl<U> Default for WatchEntry<U> {
-    fn default() -> Self {
-        Self { users: Vec::new(), registering: 0, registered: false, missing: false }
-    }
-}
+/// By path as the server sees it.
+pub(super) type WatchEntries = BTreeMap<String, WatchEntry>;
 
-pub(super) type WatchEntries<U> = HashMap<String, WatchEntry<U>>;
-
-/// Every watch of a session, by kind and by path as the server sees it.
+/// Every watch of a session.
 #[derive(Debug, Default)]
 pub(crate) struct WatchTable {
-    pub(super) data: WatchEntries<OneShotUser>,
-    pub(super) child: WatchEntries<OneShotUser>,
-    pub(super) persistent: WatchEntries<StreamUser>,
-    pub(super) recursive: WatchEntries<StreamUser>,
+    /// By [`WatchKind`].
+    entries: [WatchEntries; WatchKind::ALL.len()],
     next_id: u64,
 }
 
@@ -62,54 +67,31 @@ pub(crate) enum WatchReply {
     Unset,
 }
 
-/// Evaluates `$body` with the entries of a kind, whatever the type of their users.
-macro_rules! of_kind {
-    ($table:expr, $kind:expr, $entries:ident => $body:expr) => {
-        match $kind {
-            WatchKind::Data => {
-                let $entries = &mut $table.data;
-                $body
-            }
-            WatchKind::Child => {
-                let $entries = &mut $table.child;
-                $body
-            }
-            WatchKind::Persistent => {
-                let $entries = &mut $table.persistent;
-                $body
-            }
-            WatchKind::Recursive => {
-                let $entries = &mut $table.recursive;
-                $body
-            }
-        }
-    };
-}
-
 impl WatchTable {
+    pub(super) fn entries(&self, kind: WatchKind) -> &WatchEntries {
+        &self.entries[kind as usize]
+    }
+
+    fn entries_mut(&mut self, kind: WatchKind) -> &mut WatchEntries {
+        &mut self.entries[kind as usize]
+    }
+
     /// A request that sets this watch has been sent.
     pub(crate) fn registering(&mut self, kind: WatchKind, path: &str) {
-        of_kind!(self, kind, entries => match entries.get_mut(path) {
-            Some(entry) => entry.registering += 1,
-            None => {
-                entries.insert(path.to_owned(), WatchEntry { registering: 1, ..WatchEntry::default() });
-            }
-        });
+        self.entries_mut(kind).entry(path.to_owned()).or_default().registering += 1;
     }
 
     /// Such a request was answered. A caller that still waits for it was added as a user before.
     /// Returns whether to remove the watch from the server.
     pub(crate) fn answered(&mut self, kind: WatchKind, path: &str, reply: WatchReply) -> bool {
-        of_kind!(self, kind, entries => {
-            if let Some(entry) = entries.get_mut(path) {
-                entry.registering = entry.registering.saturating_sub(1);
-                if let WatchReply::Set { missing } = reply {
-                    entry.registered = true;
-                    entry.missing = missing;
-                }
+        if let Some(entry) = self.entries_mut(kind).get_mut(path) {
+            entry.registering = entry.registering.saturating_sub(1);
+            if let WatchReply::Set { missing } = reply {
+                entry.registered = true;
+                entry.missing = missing;
             }
-            settle(entries, path)
-        })
+        }
+        self.settle(kind, path)
     }
 
     /// Makes a handle on a watch and adds it as a user.
@@ -119,36 +101,33 @@ impl WatchTable {
         path: &str,
         commands: &mpsc::WeakUnboundedSender<Command>,
     ) -> WatchHandle {
+        self.next_id += 1;
+        let (id, path) = (self.next_id, path.to_owned());
         let registration =
-            |id| WatchRegistration { kind, path: path.to_owned(), id, commands: Some(commands.clone()) };
-        let next_id = &mut self.next_id;
-        match kind {
+            WatchRegistration { kind, path: path.clone(), id, commands: Some(commands.clone()) };
+        let (user, handle) = match kind {
             WatchKind::Data | WatchKind::Child => {
                 let (user, changed) = oneshot::channel();
-                let entries = if kind == WatchKind::Data { &mut self.data } else { &mut self.child };
-                let registration = registration(enter(entries, next_id, path, user));
-                WatchHandle::OneShot(Watch { changed, registration })
+                (WatchUser::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
             }
             WatchKind::Persistent | WatchKind::Recursive => {
-                let queue = StreamUser::default();
-                let entries =
-                    if kind == WatchKind::Persistent { &mut self.persistent } else { &mut self.recursive };
-                let registration = registration(enter(entries, next_id, path, Arc::clone(&queue)));
-                WatchHandle::Persistent(WatchStream { queue, _registration: registration })
+                let queue = Arc::<UpdateQueue>::default();
+                let user = WatchUser::Stream(Arc::clone(&queue));
+                (user, WatchHandle::Persistent(WatchStream { queue, _registration: registration }))
             }
-        }
+        };
+        self.entries_mut(kind).entry(path).or_default().users.push((id, user));
+        handle
     }
 
     /// A user is gone. Returns whether to remove the watch from the server.
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &str, id: u64) -> bool {
-        of_kind!(self, kind, entries => {
-            if let Some(entry) = entries.get_mut(path) {
-                if let Ok(at) = entry.users.binary_search_by_key(&id, |user| user.0) {
-                    entry.users.remove(at);
-                }
+        if let Some(entry) = self.entries_mut(kind).get_mut(path) {
+            if let Ok(at) = entry.users.binary_search_by_key(&id, |user| user.0) {
+                entry.users.remove(at);
             }
-            settle(entries, path)
-        })
+        }
+        self.settle(kind, path)
     }
 
     /// Notifies the users of every watch that a change concerns. `event` has the path as they see it.
@@ -156,20 +135,16 @@ impl WatchTable {
         use EventType::*;
         // The one-shot watches that a change removes at the server. A deletion removes both, but is reported once.
         if matches!(kind, NodeCreated | NodeDeleted | NodeDataChanged) {
-            fire_once(&mut self.data, path, event);
+            self.fire_once(WatchKind::Data, path, event);
         }
         if matches!(kind, NodeDeleted | NodeChildrenChanged) {
-            fire_once(&mut self.child, path, event);
+            self.fire_once(WatchKind::Child, path, event);
         }
-        if let Some(entry) = self.persistent.get(path) {
-            entry.users.iter().for_each(|(_, user)| user.push_event(event));
-        }
-        if kind != NodeChildrenChanged && !self.recursive.is_empty() {
+        self.push_event(WatchKind::Persistent, path, event);
+        if kind != NodeChildrenChanged && !self.entries(WatchKind::Recursive).is_empty() {
             let mut above = path;
             loop {
-                if let Some(entry) = self.recursive.get(above) {
-                    entry.users.iter().for_each(|(_, user)| user.push_event(event));
-                }
+                self.push_event(WatchKind::Recursive, above, event);
                 if above == "/" {
                     break;
                 }
@@ -178,120 +153,80 @@ impl WatchTable {
         }
     }
 
+    fn fire_once(&mut self, kind: WatchKind, path: &str, event: &WatchEvent) {
+        let Some(entry) = self.entries_mut(kind).get_mut(path) else { return };
+        entry.registered = false;
+        for (_, user) in entry.users.drain(..) {
+            if let WatchUser::OneShot(user) = user {
+                let _ = user.send(Ok(event.clone()));
+            }
+        }
+        self.settle(kind, path);
+    }
+
+    fn push_event(&self, kind: WatchKind, path: &str, event: &WatchEvent) {
+        for (_, user) in self.entries(kind).get(path).into_iter().flat_map(|entry| &entry.users) {
+            if let WatchUser::Stream(queue) = user {
+                queue.push_event(event);
+            }
+        }
+    }
+
     /// The connection is lost, and with it every watch at the server. Those with users are kept, to be restored.
     pub(crate) fn lose_connection(&mut self) {
-        fn lose<U>(entries: &mut WatchEntries<U>) {
+        for entries in &mut self.entries {
             entries.retain(|_, entry| {
                 entry.registering = 0;
                 entry.registered = false;
                 !entry.users.is_empty()
             });
         }
-        lose(&mut self.data);
-        lose(&mut self.child);
-        lose(&mut self.persistent);
-        lose(&mut self.recursive);
     }
 
     /// Every watch is being restored on a new connection. Persistent ones may have missed changes.
     pub(crate) fn restored(&mut self) {
-        self.data.values_mut().chain(self.child.values_mut()).for_each(|entry| entry.registered = true);
-        self.persistent
-            .values_mut()
-            .chain(self.recursive.values_mut())
-            .for_each(|entry| entry.registered = true);
-        for (_, entry) in by_path(&self.persistent).into_iter().chain(by_path(&self.recursive)) {
-            entry.users.iter().for_each(|(_, user)| user.push_missed());
+        for entry in self.entries.iter_mut().flat_map(BTreeMap::values_mut) {
+            entry.registered = true;
+            for (_, user) in &entry.users {
+                if let WatchUser::Stream(queue) = user {
+                    queue.push_missed();
+                }
+            }
         }
     }
 
     /// The server has removed watches; their users get an error with the path `shown`.
     pub(crate) fn removed(&mut self, path: &str, kind: WatcherType, shown: &str) {
-        let error = || Error::WatchRemoved(ErrorContext::local("watch", shown));
-        let any = kind == WatcherType::Any;
-        if any || kind == WatcherType::Data {
-            drop_one_shots(&mut self.data, path, &error);
-        }
-        if any || kind == WatcherType::Children {
-            drop_one_shots(&mut self.child, path, &error);
-        }
-        if any || kind == WatcherType::Persistent {
-            drop_streams(&mut self.persistent, path, &error);
-        }
-        if any || kind == WatcherType::PersistentRecursive {
-            drop_streams(&mut self.recursive, path, &error);
+        let is_removed = |watch: &WatchKind| kind == WatcherType::Any || kind == watch.watcher_type();
+        for watch in WatchKind::ALL.into_iter().filter(is_removed) {
+            let Some(entry) = self.entries_mut(watch).get_mut(path) else { continue };
+            entry.registered = false;
+            for (_, user) in entry.users.drain(..) {
+                user.end(Error::WatchRemoved(ErrorContext::local("watch", shown)));
+            }
+            self.settle(watch, path);
         }
     }
 
     /// The session is over: every user gets an error, with the path that `shown` returns.
     pub(crate) fn end(&mut self, end: SessionState, shown: impl Fn(&str) -> String) {
-        let error = |path: &str| end.error(ErrorContext::local("watch", shown(path)));
-        for (path, entry) in take_by_path(&mut self.data).into_iter().chain(take_by_path(&mut self.child)) {
-            entry.users.into_iter().for_each(|(_, user)| drop(user.send(Err(error(&path)))));
-        }
-        let streams = take_by_path(&mut self.persistent).into_iter().chain(take_by_path(&mut self.recursive));
-        for (path, entry) in streams {
-            entry.users.iter().for_each(|(_, user)| user.end(error(&path)));
+        for (path, entry) in mem::take(&mut self.entries).into_iter().flatten() {
+            for (_, user) in entry.users {
+                user.end(end.error(ErrorContext::local("watch", shown(&path))));
+            }
         }
     }
-}
 
-/// The entries in the order of their paths.
-pub(super) fn by_path<U>(entries: &WatchEntries<U>) -> Vec<(&String, &WatchEntry<U>)> {
-    let mut entries: Vec<_> = entries.iter().collect();
-    entries.sort_unstable_by_key(|(path, _)| *path);
-    entries
-}
-
-fn take_by_path<U>(entries: &mut WatchEntries<U>) -> Vec<(String, WatchEntry<U>)> {
-    let mut entries: Vec<_> = entries.drain().collect();
-    entries.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
-    entries
-}
-
-fn enter<U>(entries: &mut WatchEntries<U>, next_id: &mut u64, path: &str, user: U) -> u64 {
-    *next_id += 1;
-    match entries.get_mut(path) {
-        Some(entry) => entry.users.push((*next_id, user)),
-        None => {
-            entries.insert(
-                path.to_owned(),
-                WatchEntry { users: vec![(*next_id, user)], ..WatchEntry::default() },
-            );
+    /// Drops an entry that nothing needs. Returns whether the server still has its watch.
+    fn settle(&mut self, kind: WatchKind, path: &str) -> bool {
+        let entries = self.entries_mut(kind);
+        match entries.get(path) {
+            Some(entry) if entry.users.is_empty() && entry.registering == 0 => {
+                let registered = entry.registered;
+                entries.remove(path);
+                registered
+            }
+            _ => false,
         }
     }
-    *next_id
-}
-
-/// Drops an entry that nothing needs. Returns whether the server still has its watch.
-fn settle<U>(entries: &mut WatchEntries<U>, path: &str) -> bool {
-    match entries.get(path) {
-        Some(entry) if entry.users.is_empty() && entry.registering == 0 => {
-            let registered = entry.registered;
-            entries.remove(path);
-            registered
-        }
-        _ => false,
-    }
-}
-
-fn fire_once(entries: &mut WatchEntries<OneShotUser>, path: &str, event: &WatchEvent) {
-    let Some(entry) = entries.get_mut(path) else { return };
-    entry.registered = false;
-    entry.users.drain(..).for_each(|(_, user)| drop(user.send(Ok(event.clone()))));
-    settle(entries, path);
-}
-
-fn drop_one_shots(entries: &mut WatchEntries<OneShotUser>, path: &str, error: &dyn Fn() -> Error) {
-    let Some(entry) = entries.get_mut(path) else { return };
-    entry.registered = false;
-    entry.users.drain(..).for_each(|(_, user)| drop(user.send(Err(error()))));
-    settle(entries, path);
-}
-
-fn drop_streams(entries: &mut WatchEntries<StreamUser>, path: &str, error: &dyn Fn() -> Error) {
-    let Some(entry) = entries.get_mut(path) else { return };
-    entry.registered = false;
-    entry.users.drain(..).for_each(|(_, user)| user.end(error()));
-    settle(entries, path);
 }
