@@ -9,6 +9,14 @@ use crate::path::child;
 use crate::state::FencingToken;
 
 /// A contender of a lock, as [`Lock::contenders`](crate::Lock::contenders) lists it.
+///
+/// ```no_run
+/// # async fn example(lock: zoolet_recipes::Lock) -> Result<(), zoolet_recipes::LockError> {
+/// for contender in lock.contenders().await? {
+///     println!("{} of session {}: {:?}", contender.name, contender.session, contender.data);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contender {

@@ -8,6 +8,17 @@ use crate::state::LostReason;
 ///
 /// A failed acquisition leaves nothing behind: the znode is deleted in the background, or removed with the session if that
 /// is over.
+///
+/// ```no_run
+/// # use zoolet_recipes::{Lock, LockError};
+/// # async fn example(lock: Lock) -> Result<(), LockError> {
+/// let guard = match lock.acquire().await {
+///     Ok(guard) => guard,
+///     Err(LockError::NodeDeleted { .. }) => lock.acquire().await?,    // evicted by mistake
+///     Err(error) => return Err(error),
+/// };
+/// # drop(guard); Ok(()) }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {

@@ -34,11 +34,33 @@ pub struct RwLock {
 }
 
 /// An [`RwLock`] held to read. Dereferences to a [`Guard`].
+///
+/// ```no_run
+/// # use zoolet_recipes::{LockError, ReadGuard, RwLock, WriteGuard};
+/// # async fn example(lock: RwLock, reader: ReadGuard) -> Result<WriteGuard, LockError> {
+/// match reader.try_upgrade().await {
+///     Ok(writer) => Ok(writer),
+///     Err((reader, LockError::NotAlone { .. })) => {
+///         reader.release().await?;
+///         lock.write().await                          // and read again what it protects
+///     }
+///     Err((_, error)) => Err(error),
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct ReadGuard(Guard);
 
 /// An [`RwLock`] held to write. Dereferences to a [`Guard`].
+///
+/// ```no_run
+/// # use zoolet_recipes::{LockError, ReadGuard, WriteGuard};
+/// # async fn example(writer: WriteGuard) -> Result<ReadGuard, LockError> {
+/// writer.fenced().set_data("/settings", "v2").commit().await?;
+/// writer.downgrade().await.map_err(|(_, error)| error)
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct WriteGuard(Guard);

@@ -22,6 +22,7 @@ use crate::guard::{Guard, typed_guard};
 /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_recipes::LockError> {
 /// let slots = zoolet_recipes::Semaphore::new(&zk, "/slots", 10);
 /// let three = slots.acquire(3).await?;
+/// assert_eq!(three.count(), 3);
 /// three.release().await?;
 /// # Ok(()) }
 /// ```

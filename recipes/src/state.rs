@@ -49,6 +49,17 @@ impl fmt::Display for FencingToken {
 }
 
 /// What is known of a held lock without asking the server.
+///
+/// ```no_run
+/// # use zoolet_recipes::{Guard, HoldState};
+/// # fn example(guard: &Guard) {
+/// match guard.state() {
+///     HoldState::Held => {}
+///     HoldState::Suspect { .. } => println!("pause: no server is reached"),
+///     state => println!("stop: {state:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HoldState {

@@ -47,6 +47,16 @@ pub struct InProgress<'g> {
 }
 
 /// A ticket that is begun and not finished; from [`Tickets::pending`].
+///
+/// ```no_run
+/// # use zoolet_recipes::{Guard, TicketError, Tickets};
+/// # async fn example(tickets: Tickets, guard: Guard) -> Result<(), TicketError> {
+/// for pending in tickets.pending().await? {
+///     let started = tickets.begin(&guard, &pending.ticket, &pending.params).await?;
+/// #   drop(started);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingTicket {

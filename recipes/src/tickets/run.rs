@@ -64,58 +64,47 @@ impl Tickets {
         self.execute(TicketCall::new(self, *ticket, params.as_ref(), Some(guard)), work).await
     }
 
-    async fn execute<W, F>(&self, call: TicketCall<'_>, work: W) -> Result<TicketOutcome, TicketError>
-    where
-        W: FnMut(TicketTxn) -> F,
-        F: Future<Output = Result<Decision, WorkError>>,
-    {
-        let mut lost_reply = None;
-        let executed = self.attempt(&call, work, &mut lost_reply).await;
-        executed.map_err(|error| error.or_unknown(call.ticket, lost_reply))
-    }
-
-    /// `lost_reply` is why it is unknown whether the ticket was executed, as long as nothing shows it.
-    async fn attempt<W, F>(
-        &self,
-        call: &TicketCall<'_>,
-        mut work: W,
-        lost_reply: &mut Option<Error>,
-    ) -> Result<TicketOutcome, TicketError>
+    async fn execute<W, F>(&self, call: TicketCall<'_>, mut work: W) -> Result<TicketOutcome, TicketError>
     where
         W: FnMut(TicketTxn) -> F,
         F: Future<Output = Result<Decision, WorkError>>,
     {
         let ticket = call.ticket;
         let mut retries = RetryPolicy::limited(&self.client);
+        // Why it is unknown whether the ticket was executed, as long as nothing shows it.
+        let mut lost_reply = None;
         // A decision that may have been executed is repeated as it is, because two runs of the work could differ.
         let mut decided: Option<Decision> = None;
-        loop {
-            let scope = self.scope(&mut retries).await?;
-            if decided.is_none() {
-                if let Some((record, _)) = call.look(scope, &mut retries).await? {
-                    return TicketOutcome::of(ticket, record, Some(call.attempt));
-                }
-            }
-            let decision = match decided.take() {
-                Some(decision) => decision,
-                None => match work(TicketTxn::new(&self.client, ticket)).await {
-                    Ok(decision) => decision,
-                    Err(cause) => {
-                        let error = self.work_error(ticket, cause)?;
-                        retries.or_give_up(error).await?;
-                        continue;
+        let executed = async {
+            loop {
+                let scope = self.scope(&mut retries).await?;
+                if decided.is_none() {
+                    if let Some((record, _)) = call.look(scope, &mut retries).await? {
+                        return TicketOutcome::of(ticket, record, Some(call.attempt));
                     }
-                },
-            };
-            match call.commit(scope, RecordState::Settled(decision.value.clone()), &decision).await {
-                Ok(()) => return Ok(TicketOutcome { first_time: true, value: decision.value }),
-                Err(failure) => {
-                    let repeat = matches!(failure, CommitFailure::NoPartition | CommitFailure::Retryable(_));
-                    call.recover(failure, scope, lost_reply, &mut retries).await?;
-                    decided = repeat.then_some(decision);
+                }
+                let decision = match decided.take() {
+                    Some(decision) => decision,
+                    None => match work(TicketTxn::new(&self.client, ticket)).await {
+                        Ok(decision) => decision,
+                        Err(cause) => {
+                            retries.or_give_up(self.work_error(ticket, cause)?).await?;
+                            continue;
+                        }
+                    },
+                };
+                match call.commit(scope, RecordState::Settled(decision.value.clone()), &decision).await {
+                    Ok(()) => return Ok(TicketOutcome { first_time: true, value: decision.value }),
+                    Err(failure) => {
+                        let repeat =
+                            matches!(failure, CommitFailure::NoPartition | CommitFailure::Retryable(_));
+                        call.recover(failure, scope, &mut lost_reply, &mut retries).await?;
+                        decided = repeat.then_some(decision);
+                    }
                 }
             }
-        }
+        };
+        executed.await.map_err(|error: TicketError| error.or_unknown(ticket, lost_reply))
     }
 
     /// `Ok` with the error to report in the end, if the work may succeed later.
