@@ -232,7 +232,8 @@ impl Outbox {
     }
 
     /// Waits until the next requests may be submitted: all before are answered, and less than the high mark is unsent.
-    /// Returns how many of those were not processed. Does not hold up a connection that cannot be written to any more.
+    /// Returns how many of those were not processed. After a failed write the unsent bytes no longer count, but a batch
+    /// that a turn may return is still awaited: its frames have to be in the read buffer then.
     pub(crate) async fn room(&self) -> usize {
         poll_fn(|cx| {
             // The write loop goes first. Both are polled by one task, which polls this one again after it.
@@ -256,8 +257,8 @@ impl Outbox {
     }
 
     fn has_room(&self) -> bool {
-        let room = self.window.is_empty() && self.unsent.load(Acquire) < HIGH_MARK;
-        room || self.writer.load(Acquire) == writer::GONE
+        let is_sent = || self.unsent.load(Acquire) < HIGH_MARK || self.writer.load(Acquire) == writer::GONE;
+        self.window.is_empty() && is_sent()
     }
 
     /// Whether the write loop counts on being polled without being woken.

@@ -57,6 +57,18 @@ async fn with_replies_to_come_there_is_no_room() {
     assert!(futures_poll(room.as_mut()).await.is_ready());
 }
 
+#[tokio::test]
+async fn after_a_failed_write_only_the_unsent_bytes_no_longer_hold_up_the_reading() {
+    let outbox = Outbox::new(1 << 30);
+    outbox.begin_requests(3);
+    outbox.writer_is_gone();
+    let mut room = std::pin::pin!(outbox.room());
+    assert!(futures_poll(room.as_mut()).await.is_pending(), "their frames may have to be submitted again");
+    outbox.return_unprocessed(2);
+    outbox.finish_requests(1);
+    assert_eq!(futures_poll(room.as_mut()).await, Poll::Ready(2));
+}
+
 #[test]
 fn a_connection_whose_request_is_held_up_sleeps_between_events() {
     let wakes = Arc::new(Wakes::default());
