@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use zoolet_clock::Hold;
+use zoolet_clock::ActivityGuard;
 use zoolet_proto::{OpCode, Request};
 
 use crate::client::Client;
@@ -37,13 +37,19 @@ pub(crate) struct Submission {
     /// The number of connections that were lost while it was in flight.
     pub(crate) losses: u8,
     /// Keeps a manual clock from advancing before the driver has it.
-    pub(crate) hold: Hold,
+    pub(crate) activity: ActivityGuard,
 }
 
 impl Submission {
     /// A request of the session itself, whose outcome nobody awaits.
     pub(crate) fn internal(request: Request) -> Self {
-        Self { request, reply_to: ReplyTo::nobody(), deadline: None, losses: 0, hold: Hold::default() }
+        Self {
+            request,
+            reply_to: ReplyTo::nobody(),
+            deadline: None,
+            losses: 0,
+            activity: ActivityGuard::default(),
+        }
     }
 }
 

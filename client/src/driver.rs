@@ -9,7 +9,7 @@ use std::thread;
 use bytes::BytesMut;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
-use zoolet_clock::{Clock, Hold, Sleep};
+use zoolet_clock::{ActivityGuard, Clock, Sleep};
 
 use crate::call::{Command, ReplyTo};
 use crate::framed_stream::FramedStream;
@@ -51,7 +51,7 @@ pub(crate) struct Driver {
     /// Whether the last handle is gone.
     orphaned: bool,
     /// Keeps a manual clock from advancing before the first poll.
-    hold: Hold,
+    activity: ActivityGuard,
 }
 
 #[derive(Default)]
@@ -83,7 +83,7 @@ impl Driver {
             yielded: false,
             timer: clock.sleep_until(now),
             timer_at: now,
-            hold: clock.hold(),
+            activity: clock.begin_activity(),
             clock,
             orphaned: false,
         }
@@ -93,7 +93,7 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| {
             let polled = self.poll(cx);
-            self.hold = Hold::default();
+            self.activity = ActivityGuard::default();
             polled
         })
         .await;

@@ -1,4 +1,4 @@
-//! [`Clock`]: what time it is, and who is to be woken when.
+//! [`Clock`]: the time, and waits for a time.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use crate::manual::{FAR, Hold, Manual};
+use crate::manual::{ActivityGuard, FAR, Manual};
 use crate::sleep::Sleep;
 
-/// Where a manual clock starts: 2026-01-01, so that what a test prints is the same on every day.
+/// The start of a manual clock: 2026-01-01, so that the output of a test does not depend on the day.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
 
 /// A clock. Clones are the same clock.
@@ -29,22 +29,22 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// A clock that is not a test's own was to be moved.
+/// An attempt to move a clock that is not manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the {clock} clock cannot be moved; start with `Clock::manual()` to move time by hand")]
 pub struct NotManual {
-    /// Which clock it is.
+    /// The kind of the clock.
     pub clock: &'static str,
 }
 
-/// The time that something was given is over.
+/// A deadline has elapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its time is over")]
+#[error("deadline has elapsed")]
 pub struct Elapsed;
 
 impl Clock {
-    /// The machine's monotonic clock. Right also under a paused tokio clock, at the price of a busy core while
-    /// something waits for it.
+    /// The machine's monotonic clock. It is right under a paused tokio clock too, but keeps a core busy there while something
+    /// waits for it.
     pub fn system() -> Self {
         Self::begin(Source::System, Instant::from_std(std::time::Instant::now()))
     }
@@ -54,17 +54,16 @@ impl Clock {
         Self::begin(Source::Tokio, Instant::now())
     }
 
-    /// A clock that stands still until [`Clock::advance`] moves it. It starts at the midnight that began the year 2026
-    /// in UTC.
+    /// A clock that stands still until [`Clock::advance`] moves it. It starts at 2026-01-01 00:00:00 UTC.
     pub fn manual() -> Self {
         let start = Instant::now();
         Self::begin(Source::Manual(Arc::new(Manual::new(start))), start).starting_at(MANUAL_START)
     }
 
-    /// This clock, with [`Clock::unix_millis`] counted from `unix`, the time since the Unix epoch, instead of from
-    /// what the machine believes: a simulation that is to repeat needs that.
+    /// This clock, with [`Clock::unix_millis`] starting at `unix`, the time since the Unix epoch, instead of at the machine's
+    /// wall-clock time. A repeatable simulation needs this.
     ///
-    /// A clone of the clock as it was keeps its own count.
+    /// Earlier clones keep their own count.
     #[must_use]
     pub fn starting_at(mut self, unix: Duration) -> Self {
         self.unix_start = unix;
@@ -85,13 +84,13 @@ impl Clock {
         }
     }
 
-    /// The time in milliseconds since the Unix epoch. The wall clock was read when this clock was made and is not
-    /// looked at again: a step of it expires nobody, and this never goes back.
+    /// The time in milliseconds since the Unix epoch. The wall clock is read only when this clock is created: a step of it
+    /// expires no session, and this time never decreases.
     pub fn unix_millis(&self) -> i64 {
         millis(self.unix_start).saturating_add(millis(self.now().saturating_duration_since(self.start)))
     }
 
-    /// When [`Clock::unix_millis`] will be `at`; a time beyond all clocks is one in the far future.
+    /// The instant at which [`Clock::unix_millis`] is `at`; an instant in the far future if there is none.
     pub fn instant_of(&self, at: i64) -> Instant {
         let ahead = u64::try_from(at.saturating_sub(millis(self.unix_start))).unwrap_or(0);
         self.start.checked_add(Duration::from_millis(ahead)).unwrap_or_else(|| self.start + FAR)
@@ -128,14 +127,14 @@ impl Clock {
         self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future).await
     }
 
-    /// Whether a test moves it.
+    /// Whether this is a manual clock.
     pub fn is_manual(&self) -> bool {
         matches!(self.source, Source::Manual(_))
     }
 
-    /// Moves a manual clock at one go, and wakes everybody who is due by then, the earliest first. Nobody runs before the
-    /// caller waits for something: whoever was to act in between finds that it is later than that. Thirty thousand years
-    /// behind its start the clock goes no further.
+    /// Moves a manual clock in one step, and wakes the tasks whose deadlines have passed, the earliest first. None of them runs
+    /// before the caller yields, so a task with a deadline in between sees the later time. The clock saturates about 30,000
+    /// years after its start.
     ///
     /// # Errors
     /// `NotManual` for every other clock.
@@ -144,9 +143,9 @@ impl Clock {
         Ok(())
     }
 
-    /// Moves a manual clock to the time that somebody waits for first, if that is not later than `limit` from now.
-    /// Gives how far it went; `None`, and the clock stands, if nobody waits for such a time. Who waits for more than fifteen
-    /// years waits for none.
+    /// Moves a manual clock to the earliest deadline that a task waits for, if that is at most `limit` from now. Returns the
+    /// distance; `None`, and the clock does not move, if there is no such deadline. Waits of more than fifteen years do not
+    /// count.
     ///
     /// # Errors
     /// `NotManual` for every other clock.
@@ -154,16 +153,16 @@ impl Clock {
         Ok(self.as_manual()?.advance_to_next(limit))
     }
 
-    /// Tells whoever moves a manual clock that something is under way that takes no time, for as long as the hold lives.
-    /// Nothing for every other clock.
-    pub fn hold(&self) -> Hold {
-        Hold::of(self.as_manual().ok())
+    /// Reports to the owner of a manual clock, until the guard is dropped, that work is in progress which does not wait for
+    /// time. No effect on every other clock.
+    pub fn begin_activity(&self) -> ActivityGuard {
+        ActivityGuard::of(self.as_manual().ok())
     }
 
-    /// What is to be waited for before a manual clock moves on: those that it woke and that have not acted on it, each
-    /// until it waits for another time or for none any more, and the [holds](Clock::hold). 0 for every other clock.
-    pub fn unattended(&self) -> usize {
-        self.as_manual().map_or(0, |manual| manual.unattended())
+    /// What must finish before a manual clock moves on: the waits that it woke, until their task waits for another time or
+    /// drops them, and the [activity guards](Clock::begin_activity). 0 for every other clock.
+    pub fn pending_wakeups(&self) -> usize {
+        self.as_manual().map_or(0, |manual| manual.pending_wakeups())
     }
 
     fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {

@@ -1,4 +1,4 @@
-//! The time of a manual clock, and those who wait for it.
+//! The time of a manual clock, and the waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longer than any program runs: who waits for half of it waits for no time at all.
+/// Longer than any program runs. A wait for more than half of it is a wait for ever.
 pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// So many times [`FAR`] a clock goes on from its start, so that there is always a later time.
+/// The range of a clock in multiples of [`FAR`], so that there is always a later time.
 const LIFE: u32 = 1_000;
 
 #[derive(Debug)]
@@ -21,35 +21,35 @@ struct State {
     now: Instant,
     end: Instant,
     sleepers: BTreeMap<(Instant, SleeperId), Waker>,
-    holds: usize,
-    /// Those who were woken and wait for nothing else yet.
+    activities: usize,
+    /// The waits that were woken and have neither continued nor ended.
     woken: BTreeSet<SleeperId>,
     last_id: u64,
 }
 
-/// Something under way that takes no time, from [`Clock::hold`](crate::Clock::hold).
+/// Work in progress that does not wait for time, from [`Clock::begin_activity`](crate::Clock::begin_activity).
 #[derive(Debug, Default)]
-pub struct Hold(Option<Arc<Manual>>);
+pub struct ActivityGuard(Option<Arc<Manual>>);
 
-impl Hold {
+impl ActivityGuard {
     pub(crate) fn of(clock: Option<&Arc<Manual>>) -> Self {
         let clock = clock.cloned();
         if let Some(clock) = &clock {
-            clock.lock().holds += 1;
+            clock.lock().activities += 1;
         }
         Self(clock)
     }
 }
 
-impl Drop for Hold {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
         if let Some(clock) = &self.0 {
-            clock.lock().holds -= 1;
+            clock.lock().activities -= 1;
         }
     }
 }
 
-/// One wait for one time.
+/// One wait for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SleeperId(u64);
 
@@ -58,7 +58,7 @@ impl Manual {
         Self(Mutex::new(State {
             now,
             end: now + FAR * LIFE,
-            holds: 0,
+            activities: 0,
             sleepers: BTreeMap::new(),
             woken: BTreeSet::new(),
             last_id: 0,
@@ -90,12 +90,12 @@ impl Manual {
         Some(distance)
     }
 
-    pub(crate) fn unattended(&self) -> usize {
+    pub(crate) fn pending_wakeups(&self) -> usize {
         let state = self.lock();
-        state.woken.len() + state.holds
+        state.woken.len() + state.activities
     }
 
-    /// Has `waker` woken at `deadline`; false if that is past. `id` is the wait to go on with, if there is one.
+    /// Registers `waker` for `deadline`; returns false if that has passed. `id` is the wait to continue, if any.
     pub(crate) fn wait(&self, deadline: Instant, id: &mut Option<SleeperId>, waker: &Waker) -> bool {
         let mut state = self.lock();
         if state.now >= deadline {
@@ -118,13 +118,13 @@ impl Manual {
         let mut state = self.lock();
         state.woken.remove(&id);
         let waker = state.sleepers.remove(&(deadline, id));
-        // Behind the lock: with a waker a task may go, and with that other waits.
+        // After the lock is released: dropping a waker may drop a task, and with it other waits.
         drop(state);
         drop(waker);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock; if something did, the state is still whole.
+        // Nothing panics under this lock, and every change leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

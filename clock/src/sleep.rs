@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::manual::{Manual, SleeperId};
 
-/// A future that is ready once its time has come, from [`Clock::sleep_until`](crate::Clock::sleep_until).
+/// A future that is ready when its deadline has passed, from [`Clock::sleep_until`](crate::Clock::sleep_until).
 ///
-/// Dropping it ends the wait. It may be polled after it was ready, and is ready again.
-#[must_use = "nobody waits unless this is polled"]
+/// Dropping it ends the wait. It may be polled after completion, and stays ready.
+#[must_use = "futures do nothing unless polled"]
 pub struct Sleep(Kind);
 
 enum Kind {
@@ -37,7 +37,7 @@ impl Sleep {
         Self(Kind::Manual { clock, deadline, id: None })
     }
 
-    /// Waits for another time from now on.
+    /// Changes the deadline.
     pub fn reset(&mut self, to: Instant) {
         match &mut self.0 {
             Kind::Tokio { sleep, task } => {
@@ -64,12 +64,12 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
             Kind::Tokio { sleep, task } => {
-                // Most polls are about something else that the task waits for, and tokio's registers the waker each time.
+                // Most polls are caused by something else that the task waits for, and tokio registers the waker in each.
                 let registered = task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
                 if registered && !sleep.is_elapsed() {
                     return Poll::Pending;
                 }
-                // Out of budget, or while a dump of all tasks is made, it has the task run again and registers nothing.
+                // Out of budget, or during a dump of all tasks, tokio reschedules the task instead of registering the waker.
                 let registers = coop::has_budget_remaining() && !cfg!(tokio_unstable);
                 *task = registers.then(|| cx.waker().clone());
                 sleep.as_mut().poll(cx)
@@ -80,7 +80,7 @@ impl Future for Sleep {
                     return Poll::Ready(());
                 }
                 ready!(nap.as_mut().poll(cx));
-                // tokio's time was moved, the machine's was not: sleep on, behind whoever else wants to run.
+                // tokio's time was moved, the machine's was not: sleep again, after other tasks have run.
                 nap.as_mut().reset(Instant::now() + left);
                 cx.waker().wake_by_ref();
                 Poll::Pending

@@ -1,4 +1,4 @@
-//! What each clock promises.
+//! The promises of each clock.
 #![allow(missing_docs, reason = "a test")]
 
 use std::pin::pin;
@@ -10,7 +10,7 @@ use zoolet_clock::{Clock, Elapsed, NotManual};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn a_manual_clock_stands_still_until_it_is_moved_and_wakes_those_who_are_due() {
+async fn a_manual_clock_stands_still_until_it_is_moved_and_wakes_the_tasks_that_are_due() {
     let clock = Clock::manual();
     let (one, two) = (tokio::spawn(clock.sleep(SECOND)), tokio::spawn(clock.sleep(SECOND * 2)));
     yield_now().await;
@@ -19,46 +19,46 @@ async fn a_manual_clock_stands_still_until_it_is_moved_and_wakes_those_who_are_d
     one.await.unwrap();
     assert!(!two.is_finished());
     assert_eq!(clock.unix_millis() - before, 1_000);
-    assert_eq!(clock.advance_to_next_timeout(SECOND / 2), Ok(None), "nobody waits for half a second");
+    assert_eq!(clock.advance_to_next_timeout(SECOND / 2), Ok(None), "no wait ends within half a second");
     assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(Some(SECOND)));
     two.await.unwrap();
-    assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(None), "nobody waits at all");
+    assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(None), "there is no wait");
 }
 
 #[tokio::test]
-async fn whoever_is_woken_is_unattended_until_it_waits_for_something_else() {
+async fn a_wakeup_is_pending_until_its_task_waits_for_something_else() {
     let clock = Clock::manual();
     let mut sleep = clock.sleep(SECOND);
     assert_eq!(futures_poll(&mut sleep).await, None);
     clock.advance(SECOND).unwrap();
-    assert_eq!(clock.unattended(), 1);
+    assert_eq!(clock.pending_wakeups(), 1);
     assert_eq!(futures_poll(&mut sleep).await, Some(()));
-    assert_eq!(clock.unattended(), 1, "it has only learnt that its time has come");
+    assert_eq!(clock.pending_wakeups(), 1, "the wait has ended but is not dropped");
     sleep.reset(clock.now() + SECOND);
-    assert_eq!((clock.unattended(), futures_poll(&mut sleep).await), (0, None));
+    assert_eq!((clock.pending_wakeups(), futures_poll(&mut sleep).await), (0, None));
     clock.advance(SECOND).unwrap();
     drop(sleep);
-    assert_eq!(clock.unattended(), 0);
+    assert_eq!(clock.pending_wakeups(), 0);
 }
 
 #[tokio::test]
-async fn what_is_under_way_without_a_time_is_held_up_for() {
+async fn an_activity_guard_counts_until_it_is_dropped() {
     let clock = Clock::manual();
-    let (one, two) = (clock.hold(), clock.clone().hold());
-    assert_eq!(clock.unattended(), 2);
+    let (one, two) = (clock.begin_activity(), clock.clone().begin_activity());
+    assert_eq!(clock.pending_wakeups(), 2);
     drop((one, two));
-    assert_eq!((clock.unattended(), Clock::tokio().unattended()), (0, 0));
+    assert_eq!((clock.pending_wakeups(), Clock::tokio().pending_wakeups()), (0, 0));
 }
 
 #[tokio::test]
-async fn a_timeout_is_over_when_the_clock_says_so() {
+async fn a_timeout_elapses_by_its_clock() {
     let clock = Clock::manual();
     let of = clock.clone();
     let waiting = tokio::spawn(async move { of.timeout(SECOND, std::future::pending::<()>()).await });
     yield_now().await;
     clock.advance(SECOND).unwrap();
     assert_eq!(waiting.await.unwrap(), Err(Elapsed));
-    assert_eq!(clock.timeout(Duration::ZERO, async { 7 }).await, Ok(7), "what is ready is not late");
+    assert_eq!(clock.timeout(Duration::ZERO, async { 7 }).await, Ok(7), "a ready future is not late");
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,13 +73,13 @@ async fn the_tokio_clock_is_paused_with_tokio_and_the_system_clock_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleep_wakes_whoever_polled_it_last() {
+async fn a_sleep_wakes_the_task_that_polled_it_last() {
     let clock = Clock::tokio();
     let mut sleep = clock.sleep(SECOND);
     assert_eq!(futures_poll(&mut sleep).await, None);
     let moved = tokio::spawn(sleep);
     clock.sleep(SECOND * 2).await;
-    assert!(moved.is_finished(), "it woke the task that it had left");
+    assert!(moved.is_finished(), "it woke the task that polled it before");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn a_sleep_that_is_first_polled_at_the_end_of_its_task_s_turn_ends_as_well
         sleep.await;
     });
     clock.sleep(SECOND * 2).await;
-    assert!(late.is_finished(), "nobody woke it");
+    assert!(late.is_finished(), "it was not woken");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn only_a_manual_clock_can_be_moved_and_the_error_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_clock_counts_from_where_it_is_told_to() {
+async fn a_clock_counts_from_the_given_start() {
     let clock = Clock::manual().starting_at(SECOND * 100);
     clock.advance(SECOND).unwrap();
     assert_eq!(clock.unix_millis(), 101_000);
@@ -116,17 +116,17 @@ async fn a_clock_counts_from_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_moved_beyond_all_times_stands_at_the_last_one() {
+async fn a_clock_that_is_moved_past_its_end_stays_there() {
     let clock = Clock::manual();
     for beyond in [Duration::from_secs(1 << 62), Duration::from_secs(1 << 62), Duration::MAX, SECOND] {
         clock.advance(beyond).unwrap();
         let shown = clock.unix_millis();
         assert_eq!(clock.instant_of(shown), clock.now(), "{shown}");
-        // There is always a later time, and nobody is woken before it.
+        // There is always a later time, and no wait for it ends before.
         for duration in [SECOND, Duration::MAX] {
             let mut sleep = clock.sleep(duration);
             assert!(futures_poll(&mut sleep).await.is_none());
-            assert_eq!(clock.advance_to_next_timeout(Duration::MAX), Ok(None), "it goes no further");
+            assert_eq!(clock.advance_to_next_timeout(Duration::MAX), Ok(None), "it is at its end");
         }
     }
     assert_eq!(Clock::manual().starting_at(Duration::MAX).unix_millis(), i64::MAX);
@@ -136,7 +136,7 @@ async fn a_clock_that_is_moved_beyond_all_times_stands_at_the_last_one() {
 }
 
 #[tokio::test]
-async fn who_waits_for_longer_than_any_program_runs_waits_for_no_time() {
+async fn a_wait_longer_than_any_program_runs_does_not_count() {
     let clock = Clock::manual();
     let (far, soon) = (tokio::spawn(clock.sleep(Duration::MAX)), tokio::spawn(clock.sleep(SECOND)));
     let end = tokio::spawn(clock.sleep_until(clock.instant_of(i64::MAX)));

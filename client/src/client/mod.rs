@@ -162,8 +162,8 @@ impl Client {
             let _entered = self.runtime.enter();
             self.shared.clock.now().checked_add(timeout)
         });
-        let hold = self.shared.clock.hold();
-        let call = Submission { request, reply_to, deadline, losses: 0, hold };
+        let activity = self.shared.clock.begin_activity();
+        let call = Submission { request, reply_to, deadline, losses: 0, activity };
         match self.commands.send(Command::Submit(call)) {
             Ok(()) => pending,
             Err(mpsc::error::SendError(command)) => {

@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_clock::Hold;
+use zoolet_clock::ActivityGuard;
 use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
 use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
@@ -274,7 +274,7 @@ impl Session {
     }
 
     fn submit(&mut self, now: Instant, mut call: Submission) {
-        call.hold = Hold::default();
+        call.activity = ActivityGuard::default();
         if self.closing.is_some() || self.phase == Phase::Over {
             let end = match self.shared.state() {
                 state if state.is_final() => state,

@@ -138,13 +138,13 @@ async fn a_close_without_confirmation_fails_after_two_thirds_of_the_timeout_and_
 async fn a_fired_timer_counts_as_pending_until_what_was_due_is_written() {
     let (options, clock) = options();
     let (connect, mut listener) = listener();
-    let unattended = Arc::new(Mutex::new(Vec::new()));
+    let pending = Arc::new(Mutex::new(Vec::new()));
     let connect = {
-        let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
+        let (clock, pending) = (clock.clone(), Arc::clone(&pending));
         move || {
-            let (clock, unattended) = (clock.clone(), Arc::clone(&unattended));
+            let (clock, pending) = (clock.clone(), Arc::clone(&pending));
             let before_write = move || {
-                unattended.lock().expect("no panic").push(clock.unattended());
+                pending.lock().expect("no panic").push(clock.pending_wakeups());
                 Ok(())
             };
             ready(connect().into_inner().map(|stream| Watched { stream, before_write }))
@@ -157,7 +157,7 @@ async fn a_fired_timer_counts_as_pending_until_what_was_due_is_written() {
     drop(peer);
     until(|| zk.state() == SessionState::Disconnected).await;
     let _peer = accept(&mut listener).await;
-    let seen = unattended.lock().expect("no panic").clone();
+    let seen = pending.lock().expect("no panic").clone();
     assert_eq!(seen, [1, 1, 0], "handshake of a client that begins, ping, handshake that no alarm led to");
 }
 

@@ -1,5 +1,5 @@
-//! Network addresses in ACL entries, read and compared as ZooKeeper does (`IPAuthenticationProvider`), which is not as
-//! the standard library does: `010.0.0.1` is an address there and `::ffff:10.0.0.1` is none.
+//! Network addresses in ACL entries, parsed and compared as in ZooKeeper (`IPAuthenticationProvider`). The standard library
+//! differs: to ZooKeeper `010.0.0.1` is an address and `::ffff:10.0.0.1` is not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ pub(crate) fn is_subnet(text: &str) -> bool {
     subnet(text).is_some()
 }
 
-/// Whether the entry `addr[/bits]` means `peer`.
+/// Whether the entry `addr[/bits]` matches `peer`.
 pub(crate) fn ip_matches(entry: &str, peer: IpAddr) -> bool {
     match (subnet(entry), peer) {
         (Some((IpAddr::V4(net), bits)), IpAddr::V4(peer)) => {
@@ -21,7 +21,7 @@ pub(crate) fn ip_matches(entry: &str, peer: IpAddr) -> bool {
     }
 }
 
-/// An address as Java prints it: IPv6 with all its groups.
+/// An address as Java prints it: IPv6 with all groups.
 pub(crate) fn ip_text(addr: IpAddr) -> String {
     match addr {
         IpAddr::V4(addr) => addr.to_string(),
@@ -37,7 +37,7 @@ fn subnet(text: &str) -> Option<(IpAddr, u32)> {
     let addr = if addr.contains(':') { IpAddr::V6(v6(addr)?) } else { IpAddr::V4(v4(addr)?) };
     let max = if addr.is_ipv4() { 32 } else { 128 };
     let bits = match bits {
-        // `-0` is a number to Java.
+        // Java parses `-0` as a number.
         Some(bits) => {
             bits.parse::<i32>().ok().and_then(|bits| u32::try_from(bits).ok()).filter(|bits| *bits <= max)?
         }
@@ -46,7 +46,7 @@ fn subnet(text: &str) -> Option<(IpAddr, u32)> {
     Some((addr, bits))
 }
 
-/// Four numbers in decimal, signs and leading zeros allowed.
+/// Four decimal numbers; signs and leading zeros are allowed.
 fn v4(text: &str) -> Option<Ipv4Addr> {
     let octet = |part: &str| u8::try_from(part.parse::<i32>().ok()?).ok();
     let octets: Vec<u8> = text.split('.').map(octet).collect::<Option<_>>()?;
@@ -82,7 +82,7 @@ fn group(text: &str) -> Option<u16> {
     if text.len() > 4 {
         return None;
     }
-    // A sign is a digit too many to anyone but `Integer.parseInt`.
+    // `Integer.parseInt` accepts a sign.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "two bytes of it count")]
     i32::from_str_radix(text, 16).ok().map(|group| group as u16)
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_java_reads_them() {
+    fn addresses_are_parsed_as_java_parses_them() {
         for text in [
             "010.0.0.1",
             "+1.0.0.0",

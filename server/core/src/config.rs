@@ -2,38 +2,45 @@
 
 use std::fmt;
 
-/// The settings of a [`Core`](crate::Core). Times are in milliseconds, as they are in the protocol.
+/// The settings of a [`Core`](crate::Core). Times are in milliseconds, as in the protocol.
+///
+/// Start from the defaults and assign what differs:
+///
+/// ```
+/// let mut config = zoolet_server_core::CoreConfig::default();
+/// config.extended_types = true;
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CoreConfig {
-    /// The unit in which sessions expire; also the default bounds of session timeouts are multiples of it. At least 1.
+    /// The unit in which sessions expire, at least 1. The default bounds of session timeouts are multiples of it.
     pub tick_time: i32,
-    /// The shortest session timeout granted; twice the tick if `None`.
+    /// The minimum session timeout; twice the tick if `None`.
     pub min_session_timeout: Option<i32>,
-    /// The longest session timeout granted; twenty times the tick if `None`.
+    /// The maximum session timeout; twenty times the tick if `None`.
     pub max_session_timeout: Option<i32>,
-    /// After how long a connection without a session is closed: between this and twice this.
+    /// A connection without a session is closed after between this time and twice this time.
     pub sessionless_timeout: i64,
     /// Whether znodes with a time to live may be created (`extendedTypesEnabled`).
     pub extended_types: bool,
-    /// How often empty containers and expired TTL znodes are looked for.
+    /// The interval of the search for empty containers and expired TTL znodes.
     pub container_check_interval: i64,
-    /// How many of them may be deleted in a minute. At least 1.
+    /// How many of them may be deleted per minute. At least 1.
     pub container_max_per_minute: i64,
-    /// The age at which a container that never had a child may go; `None` for never.
+    /// The age at which a container that never had a child is deleted; `None` for never.
     pub container_max_never_used: Option<i64>,
-    /// The digest `user:base64(sha1(user:password))` whose owner may do everything.
+    /// The digest `user:base64(sha1(user:password))` of the super user, whom no ACL restricts.
     pub super_digest: Option<String>,
-    /// Whether hard quotas refuse writes.
+    /// Whether hard quotas are enforced.
     pub enforce_quota: bool,
-    /// Whether ACLs are not looked at.
+    /// Disables ACL checks.
     pub skip_acl: bool,
-    /// Whether reconfig is enabled, which only changes how it is refused.
+    /// Whether reconfig is enabled. This only changes the error that refuses it.
     pub reconfig_enabled: bool,
-    /// How many sessions may live; connections past it are closed. `None` for any number.
+    /// The maximum number of sessions; connections for more are closed. `None` for no limit.
     pub max_sessions: Option<usize>,
-    /// How many paths may be watched by one connection; a request past it is refused with −127, throttled.
-    /// `None` for any number.
+    /// The maximum number of paths that a connection may watch; a request for more fails with −127, throttled.
+    /// `None` for no limit.
     pub max_watches_per_connection: Option<usize>,
 }
 
@@ -60,24 +67,24 @@ impl Default for CoreConfig {
 }
 
 impl CoreConfig {
-    /// The shortest session timeout granted, in milliseconds.
+    /// The minimum session timeout, in milliseconds.
     pub fn min_timeout(&self) -> i32 {
         self.min_session_timeout.unwrap_or(self.tick_time.saturating_mul(2))
     }
 
-    /// The longest session timeout granted, in milliseconds.
+    /// The maximum session timeout, in milliseconds.
     pub fn max_timeout(&self) -> i32 {
         self.max_session_timeout.unwrap_or(self.tick_time.saturating_mul(20))
     }
 
-    /// The session timeout that is granted for the one that is requested, in milliseconds.
-    pub fn negotiate(&self, asked: i32) -> i32 {
-        // Not `clamp`, which panics where a caller set the bounds the wrong way round.
-        asked.max(self.min_timeout()).min(self.max_timeout())
+    /// The session timeout granted for a requested one, in milliseconds.
+    pub fn negotiate(&self, requested: i32) -> i32 {
+        // Not `clamp`, which panics if the minimum is above the maximum.
+        requested.max(self.min_timeout()).min(self.max_timeout())
     }
 }
 
-// The super digest is a secret, so `Debug` is written by hand.
+// Hand-written, to keep the super digest out of logs.
 impl fmt::Debug for CoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CoreConfig")

@@ -10,7 +10,7 @@
 //! - A request for which [`OpCode::takes_zxid`](zoolet_proto::OpCode::takes_zxid) takes exactly one zxid, whether it is
 //!   granted or refused. `tests/zxids.rs` lists the exceptions: bodies that do not decode.
 //!
-//! [`Core`] is one server. A second one can follow it: it [replays](Core::replay) what the first decides.
+//! [`Core`] is one server. Another one can follow it by [replaying](Core::replay) its transactions.
 //!
 //! ```
 //! use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! What goes into the core and what comes out of it.
+//! The inputs and the effects of the core.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use zoolet_proto::{Incoming, Reply, ReplyHeader};
 
 use crate::txn::Txn;
 
-/// A connection, numbered by whoever accepts it. A number is never used again.
+/// The number of a connection, given by the program that accepts it and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
@@ -23,57 +23,58 @@ impl Millis {
         Self(self.0.saturating_add(ms))
     }
 
-    /// The first multiple of `interval` strictly after this time: deadlines are kept in buckets, so that what
-    /// expires in one interval expires together (`ExpiryQueue.roundToNextInterval`).
+    /// The first multiple of `interval` strictly after this time. Deadlines are bucketed, so that everything that expires in
+    /// one interval expires together (`ExpiryQueue.roundToNextInterval`).
     #[must_use]
     pub fn next_multiple_of(self, interval: i64) -> Self {
         Self((self.0 / interval).saturating_add(1).saturating_mul(interval))
     }
 }
 
-/// Something a connection did.
+/// An event of a connection.
 #[derive(Debug)]
 pub enum Input {
-    /// It was accepted. Must come first.
+    /// It is accepted. Must come first.
     Open {
-        /// Where it comes from: its first identity.
+        /// Its peer address, which is its first identity.
         peer: IpAddr,
     },
     /// Its first frame.
     Connect(ConnectRequest),
     /// A later frame.
     Request(Incoming),
-    /// It is gone. Its session lives on.
+    /// It is closed. Its session stays.
     Closed,
 }
 
-/// Something for a connection.
+/// An output for a connection.
 #[derive(Debug)]
 pub enum Message {
-    /// The answer to the handshake.
+    /// The response to its connect request.
     Connected(ConnectResponse),
     /// A reply or, with [`zoolet_proto::Xid::EVENT`], a watch event.
     Reply(ReplyHeader, Reply),
-    /// Close once everything before it is sent. Nothing follows.
+    /// Close the connection after everything before this is sent. Nothing follows.
     Close {
-        /// Whether the peer asked for it, by closing its session: it sends nothing more then that could get lost.
+        /// Whether the peer requested it by closing its session. It then sends nothing more that could be lost.
         asked: bool,
     },
 }
 
 impl Message {
-    /// Whether it is a watch event; a request may well be numbered like one.
+    /// Whether it is a watch event. The xid does not tell: a request may have the same.
     pub fn is_event(&self) -> bool {
         matches!(self, Self::Reply(_, Reply::Event(_)))
     }
 }
 
-/// What a turn of inputs came to.
+/// The effects of a turn of inputs.
 #[derive(Default)]
 pub struct Effects {
-    /// Applied already, in zxid order. What is sent outside must not reflect one that is not durable.
+    /// The transactions, already applied, in zxid order. A message must not be sent before the transactions that it reflects
+    /// are durable.
     pub txns: Vec<Txn>,
-    /// To send, in this order for each connection.
+    /// The messages to send, in order for each connection.
     pub outbound: Vec<(ConnId, Message)>,
 }
 

@@ -1,5 +1,5 @@
-//! The znodes by path. Each keeps its own path, so that a slot of the table is one pointer: tables are half empty most of
-//! the time.
+//! The znodes by path. Each znode has its path, so that a slot of the table is one pointer: tables are half empty most of the
+//! time.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::znode::Znode;
 
-/// Every znode, found by its path. Has no order, so nothing that is seen outside may come from walking it.
+/// Every znode by its path. It has no order, so no output may depend on iterating it.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     table: HashTable<Box<Znode>>,
@@ -29,22 +29,22 @@ impl Nodes {
         self.table.find_mut(self.hasher.hash_one(path), |node| *node.path == *path).map(|node| &mut **node)
     }
 
-    /// Puts a znode in its place, instead of one that may be there.
+    /// Inserts a znode, or replaces the one at its path.
     pub(crate) fn insert(&mut self, node: Znode) {
         let Self { table, hasher } = self;
         let hash = |path: &str| hasher.hash_one(path);
         let node = Box::new(node);
         let same = |other: &str| *other == *node.path;
         match table.entry(hash(&node.path), |other| same(&other.path), |other| hash(&other.path)) {
-            Entry::Occupied(mut place) => *place.get_mut() = node,
-            Entry::Vacant(place) => {
-                place.insert(node);
+            Entry::Occupied(mut slot) => *slot.get_mut() = node,
+            Entry::Vacant(slot) => {
+                slot.insert(node);
             }
         }
     }
 
     pub(crate) fn remove(&mut self, path: &Arc<str>) -> Option<Box<Znode>> {
         let hash = self.hasher.hash_one(&**path);
-        self.table.find_entry(hash, |node| node.path == *path).ok().map(|place| place.remove().0)
+        self.table.find_entry(hash, |node| node.path == *path).ok().map(|slot| slot.remove().0)
     }
 }

@@ -1,4 +1,4 @@
-//! Quotas: limits that clients leave as znodes below `/zookeeper/quota`, and the statistics kept beside them.
+//! Quotas: limits that clients create as znodes below `/zookeeper/quota`, and the statistics next to them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,8 +14,8 @@ const STATS: &str = "/zookeeper_stats";
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     tops: BTreeSet<Box<str>>,
-    /// Those whose statistics are to be counted from scratch when the transaction has been applied.
-    uncounted: BTreeSet<Box<str>>,
+    /// Those whose statistics must be recounted after the transaction is applied.
+    recounts: BTreeSet<Box<str>>,
 }
 
 /// The quota of one subtree.
@@ -44,7 +44,7 @@ impl<'q> Quota<'q> {
 }
 
 impl Quotas {
-    /// The deepest quota over `path`, the only one that counts it. The root can have none.
+    /// The deepest quota over `path`, the only one that counts it. The root cannot have one.
     pub(crate) fn over<'q>(&'q self, path: &'q str) -> Option<Quota<'q>> {
         if self.tops.is_empty() {
             return None;
@@ -59,48 +59,48 @@ impl Quotas {
         None
     }
 
-    /// Notes a new znode. If it holds statistics, they have to be counted.
+    /// Registers a new znode. Statistics in it must be counted.
     pub(crate) fn created(&mut self, path: &str) {
         if let Some(top) = subtree(path, LIMITS) {
             self.tops.insert(top.into());
         }
         if let Some(top) = subtree(path, STATS) {
-            self.count_anew(top.into());
+            self.request_recount(top.into());
         }
     }
 
-    /// Notes that data was replaced. Statistics that a client has written are counted on from.
+    /// Registers that data was replaced. Counting continues from statistics that a client has written.
     pub(crate) fn data_set(&mut self, path: &str) {
-        if !self.uncounted.is_empty() {
-            subtree(path, STATS).map(|top| self.uncounted.remove(top));
+        if !self.recounts.is_empty() {
+            subtree(path, STATS).map(|top| self.recounts.remove(top));
         }
     }
 
-    /// Notes that a znode is gone.
+    /// Registers that a znode was deleted.
     pub(crate) fn deleted(&mut self, path: &str) {
         if let Some(top) = subtree(path, LIMITS) {
             self.tops.remove(top);
         }
     }
 
-    /// Has a subtree counted from scratch.
-    pub(crate) fn count_anew(&mut self, top: Box<str>) {
-        self.uncounted.insert(top);
+    /// Requests a recount of a subtree.
+    pub(crate) fn request_recount(&mut self, top: Box<str>) {
+        self.recounts.insert(top);
     }
 
-    /// Takes a subtree to count from scratch.
-    pub(crate) fn next_uncounted(&mut self) -> Option<Box<str>> {
-        self.uncounted.pop_first()
+    /// Takes the next subtree to recount.
+    pub(crate) fn next_recount(&mut self) -> Option<Box<str>> {
+        self.recounts.pop_first()
     }
 }
 
-/// The subtree meant by `/zookeeper/quota<subtree><leaf>`. The root has none: `/zookeeper/quota/zookeeper_limits` is an
-/// ordinary znode here, where a real server dies of it.
+/// The subtree that `/zookeeper/quota<subtree><leaf>` refers to. The root has none: `/zookeeper/quota/zookeeper_limits` is an
+/// ordinary znode here, but crashes a real server.
 fn subtree<'p>(path: &'p str, leaf: &str) -> Option<&'p str> {
     path.strip_prefix(QUOTA)?.strip_suffix(leaf).filter(|top| top.starts_with('/'))
 }
 
-/// How much a subtree holds, its top included (`StatsTrack`).
+/// The size of a subtree, including its top (`StatsTrack`).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) count: i64,
@@ -123,7 +123,7 @@ impl fmt::Display for Usage {
     }
 }
 
-/// The hard limits in the data of a limits znode; `None` where there is none.
+/// The hard limits in the data of a limits znode; `None` for no limit.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HardLimits {
     pub(crate) count: Option<i64>,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_in_the_form_that_clients_write() {
+    fn limits_are_parsed_in_the_form_that_clients_write() {
         let text = b"count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=5";
         assert_eq!(HardLimits::parse(text), HardLimits { count: Some(5), bytes: Some(100) });
         assert_eq!(HardLimits::parse(b"count=5,bytes=-1"), HardLimits::default());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_can_have_no_quota() {
+    fn the_root_cannot_have_a_quota() {
         let mut quotas = Quotas::default();
         quotas.created("/zookeeper/quota/zookeeper_limits");
         assert!(quotas.over("/a").is_none());

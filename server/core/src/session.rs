@@ -10,10 +10,10 @@ use zoolet_proto::records::PASSWORD_LEN;
 
 use crate::message::{ConnId, Millis};
 
-/// The id of a standalone server, as it stands in the top byte of its session ids.
+/// The id of a standalone server: the top byte of its session ids.
 const SERVER_ID: i64 = 1;
 
-/// The sessions that live. Whoever sends nothing for its timeout expires at the end of the tick in which that is.
+/// The sessions that have not expired. A session whose client sends nothing for its timeout expires at the end of that tick.
 #[derive(Debug)]
 pub struct SessionTable {
     sessions: HashMap<SessionId, Session>,
@@ -29,14 +29,14 @@ struct Session {
     conn: Option<ConnId>,
 }
 
-/// What can be told of a session.
+/// A view of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionView {
     /// Its id.
     pub id: SessionId,
     /// Its negotiated timeout in milliseconds.
     pub timeout: i32,
-    /// When it expires unless something comes.
+    /// When it expires unless its client sends something.
     pub deadline: Millis,
     /// The connection it is attached to.
     pub conn: Option<ConnId>,
@@ -47,39 +47,39 @@ impl SessionTable {
         Self::of_server(SERVER_ID, tick, now)
     }
 
-    /// The sessions that the server with that id opens.
+    /// Creates the table of the server with that id.
     pub fn of_server(server: i64, tick: i32, now: Millis) -> Self {
         let (tick, next_id) = (i64::from(tick).max(1), first_id(server, now));
         Self { sessions: HashMap::new(), deadlines: BTreeSet::new(), tick, next_id }
     }
 
-    /// How many sessions live.
+    /// The number of sessions.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether no session lives.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// What can be told of a session, if it lives.
+    /// The session, if it exists.
     pub fn get(&self, id: SessionId) -> Option<SessionView> {
         let Session { timeout, deadline, conn } = *self.sessions.get(&id)?;
         Some(SessionView { id, timeout, deadline, conn })
     }
 
-    /// Every session, the one to expire first in front.
+    /// Every session, the first to expire first.
     pub fn iter(&self) -> impl Iterator<Item = SessionView> + '_ {
         self.deadlines.iter().filter_map(|(_, id)| self.get(*id))
     }
 
-    /// The id of the next session.
+    /// Allocates the id of a new session.
     pub fn allocate_id(&mut self) -> SessionId {
         loop {
             let id = SessionId(self.next_id);
             self.next_id = self.next_id.wrapping_add(1);
-            // A session from before a restart may have it, where the clock was set back in between.
+            // If the clock was set back before a restart, an older session may have this id.
             if !self.sessions.contains_key(&id) {
                 return id;
             }
@@ -101,13 +101,13 @@ impl SessionTable {
         }
     }
 
-    /// Forgets every session. Their ids are not given out again.
+    /// Removes every session. Their ids are not reused.
     pub fn clear(&mut self) {
         self.sessions.clear();
         self.deadlines.clear();
     }
 
-    /// Attaches a live session to `conn` with a timeout negotiated anew.
+    /// Attaches a session to `conn`, with a newly negotiated timeout.
     pub fn attach(&mut self, id: SessionId, timeout: i32, conn: ConnId, now: Millis) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.timeout = timeout;
@@ -116,14 +116,14 @@ impl SessionTable {
         self.touch(id, now);
     }
 
-    /// Notes that `conn` is gone, unless the session has moved on to another one already.
+    /// Detaches the session from `conn`, unless it is already attached to another connection.
     pub(crate) fn detach(&mut self, id: SessionId, conn: ConnId) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.conn = session.conn.filter(|attached| *attached != conn);
         }
     }
 
-    /// Renews the deadline of a live session. Cheap while the bucket stays the same.
+    /// Renews the deadline of a session. Cheap while the bucket stays the same.
     pub fn touch(&mut self, id: SessionId, now: Millis) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let deadline = deadline(now, session.timeout, self.tick);
@@ -134,8 +134,8 @@ impl SessionTable {
         }
     }
 
-    /// Forgets every connection, and gives every session its whole timeout anew. Ids go on from the time of the restart,
-    /// never back: one that was given out stays with the session that had it.
+    /// Detaches every session and renews its deadline. Ids continue from the time of the restart and never decrease, so that
+    /// none is reused.
     pub(crate) fn restart(&mut self, now: Millis) {
         self.next_id = self.next_id.max(first_id(SERVER_ID, now));
         self.deadlines.clear();
@@ -146,7 +146,7 @@ impl SessionTable {
         }
     }
 
-    /// The session that has expired by `now`, the longest ago first.
+    /// A session that has expired by `now`, the earliest first.
     pub fn expired(&self, now: Millis) -> Option<SessionId> {
         self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, id)| *id)
     }
@@ -161,7 +161,7 @@ fn deadline(now: Millis, timeout: i32, tick: i64) -> Millis {
     now.plus(i64::from(timeout)).next_multiple_of(tick)
 }
 
-/// The first id a server gives out: its own id, and the time it started
+/// The first session id of a server: its own id and its start time
 /// (`SessionTrackerImpl.initializeNextSessionId`).
 fn first_id(server: i64, now: Millis) -> i64 {
     #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss, reason = "Java's unsigned shift")]
@@ -169,8 +169,8 @@ fn first_id(server: i64, now: Millis) -> i64 {
     time | (server << 56)
 }
 
-/// The password of a session: a pure function of its id, as ZooKeeper's is (`ZooKeeperServer.generatePasswd`), so that
-/// it holds over a restart and on the server a data directory is handed to.
+/// The password of a session: a pure function of its id, as in ZooKeeper (`ZooKeeperServer.generatePasswd`), so that it stays
+/// valid after a restart and on another server that takes over the data directory.
 pub(crate) fn password(id: SessionId) -> Bytes {
     const MASK: u64 = (1 << 48) - 1;
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
@@ -185,7 +185,7 @@ pub(crate) fn password(id: SessionId) -> Bytes {
     out.into()
 }
 
-/// Whether `given` is the password of the session, told in a time that does not depend on where they differ.
+/// Whether `given` is the password of the session. Constant-time.
 pub fn password_matches(id: SessionId, given: Option<&Bytes>) -> bool {
     given.is_some_and(|given| password(id).ct_eq(given).into())
 }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_what_zookeeper_would_give_the_session() {
+    fn a_password_is_the_one_zookeeper_gives_the_session() {
         let expected =
             [0x98, 0x15, 0x0f, 0xa1, 0x45, 0xf3, 0x87, 0xa5, 0x36, 0x5e, 0x0f, 0x61, 0x96, 0xe9, 0x99, 0x65];
         let id = SessionId(0x0100_0016_3e86_0000);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_lives_keeps_its_id_to_itself() {
+    fn the_id_of_an_existing_session_is_not_allocated() {
         let mut table = SessionTable::new(1000, Millis(0));
         let taken = SessionId(table.next_id);
         table.insert(taken, 3000, None, Millis(0));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn session_ids_carry_the_server_id_and_rise() {
+    fn session_ids_contain_the_server_id_and_increase() {
         let mut table = SessionTable::new(1000, Millis(1_763_600_000_000));
         let (one, two) = (table.allocate_id(), table.allocate_id());
         assert_eq!(one.0 >> 56, SERVER_ID);

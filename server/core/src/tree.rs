@@ -14,13 +14,13 @@ use crate::quota::{Quota, Quotas, Usage};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
 
-/// Where the znodes are that every tree has and none may lose.
+/// The paths of the znodes that every tree has and that cannot be deleted.
 pub(crate) const ROOT: &str = "/";
 pub(crate) const SYSTEM: &str = "/zookeeper";
 pub(crate) const QUOTA: &str = "/zookeeper/quota";
 pub(crate) const CONFIG: &str = "/zookeeper/config";
 
-/// All znodes, and what must be known of them as a whole.
+/// All znodes, and their indexes.
 #[derive(Debug)]
 pub struct Tree {
     nodes: Nodes,
@@ -33,27 +33,27 @@ pub struct Tree {
     last_zxid: Zxid,
 }
 
-/// One step of an applied transaction, told while the tree is in the state right after it.
+/// One step of an applied transaction, reported while the tree is in the state right after it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// A znode came.
+    /// A znode was created.
     Created {
         /// Its path.
         path: Arc<str>,
         /// Its metadata.
         stat: Stat,
     },
-    /// A znode went.
+    /// A znode was deleted.
     Deleted {
-        /// The path it had.
+        /// Its path.
         path: Arc<str>,
-        /// The access control list it had.
+        /// Its access control list.
         acl: Arc<[Acl]>,
     },
     /// Data was replaced.
     DataSet {
-        /// Of which znode.
+        /// The path of the znode.
         path: Arc<str>,
         /// Its metadata.
         stat: Stat,
@@ -63,7 +63,7 @@ pub enum Change {
         /// The metadata of its znode.
         stat: Stat,
     },
-    /// A version was compared.
+    /// A version check succeeded.
     Checked,
 }
 
@@ -91,29 +91,29 @@ impl Tree {
             let acl = tree.share_acl(acl);
             tree.insert(Znode::new(path.into(), Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
         }
-        // What a real server shows: the ACL of this znode was "set" before it was ever created.
+        // As on a real server, which sets the ACL of this znode before it creates it.
         if let Some(config) = tree.nodes.get_mut(CONFIG) {
             config.aversion = -1;
         }
         tree
     }
 
-    /// The znode at `path`. The empty text is an alias of the root, as it is to a real server.
+    /// The znode at `path`. The empty path is an alias of the root, as on a real server.
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
     }
 
-    /// How many znodes there are, the four of an empty tree included.
+    /// The number of znodes, including the four of an empty tree.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Never: a tree has a root.
+    /// Always `false`.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of all paths and data.
+    /// The bytes of all paths and data.
     pub fn data_size(&self) -> usize {
         self.data_size
     }
@@ -128,23 +128,23 @@ impl Tree {
         self.ephemerals.get(&session).into_iter().flatten()
     }
 
-    /// Sessions that own ephemerals, sorted.
+    /// The sessions that own ephemerals, sorted.
     pub fn owners(&self) -> Vec<SessionId> {
         let mut owners: Vec<_> = self.ephemerals.keys().copied().collect();
         owners.sort_unstable();
         owners
     }
 
-    /// How many ephemerals there are.
+    /// The number of ephemerals.
     pub fn ephemerals_count(&self) -> usize {
         self.ephemerals.values().map(BTreeSet::len).sum()
     }
 
-    /// How many znodes are below `path`.
+    /// The number of descendants of `path`.
     pub fn descendants(&self, path: &str) -> usize {
         let Some(node) = self.get(path) else { return 0 };
         if *node.path == *ROOT {
-            // All of them, and there may be millions.
+            // No walk: there may be millions.
             return self.len() - 1;
         }
         let mut count = 0;
@@ -172,15 +172,15 @@ impl Tree {
         self.acls.shared(acl)
     }
 
-    /// Applies a transaction and tells `seen` each of its steps.
+    /// Applies a transaction and reports each of its steps to `seen`.
     ///
-    /// No check, no clock, no failure: whatever could be refused was refused when the transaction was decided. A step
-    /// that finds no znode to work on (possible only in a log that is not this tree's) changes nothing.
+    /// No check, no clock, no failure: a write is refused when it is decided. A step whose znode does not exist, which is
+    /// possible only with the log of another tree, changes nothing.
     pub fn apply(&mut self, txn: &Txn, seen: &mut impl FnMut(&Tree, Change)) {
         self.last_zxid = txn.zxid;
         self.step(txn.zxid, txn.time, &txn.op, seen);
-        // Once, however often a multi has made it necessary: a subtree may be large.
-        while let Some(top) = self.quotas.next_uncounted() {
+        // Once per transaction, even if several steps of a multi require it: a subtree may be large.
+        while let Some(top) = self.quotas.next_recount() {
             self.recount_quota(&top);
         }
     }
@@ -224,7 +224,7 @@ impl Tree {
         }
     }
 
-    /// Lets a znode have had so many children. False if there is no such znode.
+    /// Sets the number of children that a znode has ever had. Returns false if there is no such znode.
     pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
         let node = self.nodes.get_mut(path);
         node.map(|node| node.creates = children).is_some()
@@ -242,7 +242,7 @@ impl Tree {
         self.count_in_quota(&path, 1, len_change(0, len));
     }
 
-    /// Puts a znode in its place, with its parent and in the sets it belongs to.
+    /// Inserts a znode, and adds it to its parent and to the indexes.
     fn insert(&mut self, mut node: Znode) {
         let path = &node.path;
         if **path != *ROOT {
@@ -294,23 +294,23 @@ impl Tree {
         seen(self, Change::Deleted { path: Arc::clone(path), acl });
     }
 
-    /// Counts a change in the statistics of the deepest quota above it. Only their data moves: no version, no
-    /// time, no watch.
+    /// Adds a change to the statistics of the deepest quota above it. Only their data changes: no version, no time, and no
+    /// watch fires.
     fn count_in_quota(&mut self, path: &str, count: i64, bytes: i64) {
         let Some(quota) = self.quotas.over(path) else { return };
         let stats_path = quota.stats_path();
         let Some(node) = self.get(&stats_path) else { return };
         match node.data().and_then(|data| Usage::parse(data)) {
             Some(usage) => self.write_usage(&stats_path, usage.plus(count, bytes)),
-            // Somebody wrote something else over them; a real server dies of it.
+            // A client has overwritten them with something else, which crashes a real server.
             None => {
                 let top = quota.top().into();
-                self.quotas.count_anew(top);
+                self.quotas.request_recount(top);
             }
         }
     }
 
-    /// Counts the subtree of a quota from scratch.
+    /// Recounts the subtree of a quota.
     fn recount_quota(&mut self, top: &str) {
         let mut usage = Usage::default();
         let mut below: Vec<&str> = vec![top];

@@ -1,4 +1,4 @@
-//! Transactions: changes that are fully decided. What a log keeps and what replay applies.
+//! Transactions: fully decided changes, which a log keeps and replay applies.
 
 use std::sync::Arc;
 
@@ -11,74 +11,74 @@ use crate::znode::Owner;
 /// One step of the total order.
 #[derive(Debug, Clone)]
 pub struct Txn {
-    /// Whose request it was; the session itself for its creation and end.
+    /// The session of the request; the session itself for its creation and end.
     pub session: SessionId,
-    /// The number that request had.
+    /// The xid of the request.
     pub xid: Xid,
-    /// Its place in the order: one more than that of the transaction before.
+    /// Its position in the order: one more than that of the previous transaction.
     pub zxid: Zxid,
     /// When it was decided.
     pub time: Millis,
-    /// What changes.
+    /// The change.
     pub op: TxnOp,
 }
 
-/// What a transaction changes. Every check has been made and every open value chosen.
+/// The change of a transaction. Every check is made and every open value is chosen.
 #[derive(Debug, Clone)]
 pub enum TxnOp {
-    /// A znode comes.
+    /// Creates a znode.
     Create {
-        /// Its path, counter included.
+        /// Its path, including the counter.
         path: Arc<str>,
         /// Its data.
         data: Option<Bytes>,
         /// Its access control list.
         acl: Arc<[Acl]>,
-        /// When it goes.
+        /// Its owner, which decides when it is deleted.
         owner: Owner,
-        /// How many children its parent has ever had, this one included.
+        /// How many children its parent has ever had, including this one.
         parent_creates: i64,
     },
-    /// A znode goes.
+    /// Deletes a znode.
     Delete {
         /// Its path.
         path: Arc<str>,
     },
-    /// Data is replaced.
+    /// Replaces data.
     SetData {
-        /// Of which znode.
+        /// The path of the znode.
         path: Arc<str>,
-        /// By what.
+        /// The new data.
         data: Option<Bytes>,
-        /// The version it has then.
+        /// The new version.
         version: i32,
     },
-    /// An access control list is replaced.
+    /// Replaces an access control list.
     SetAcl {
-        /// Of which znode.
+        /// The path of the znode.
         path: Arc<str>,
-        /// By what.
+        /// The new list.
         acl: Arc<[Acl]>,
-        /// The aversion it has then.
+        /// The new aversion.
         aversion: i32,
     },
-    /// A version was compared, and was right.
+    /// A version check that succeeded.
     Check {
-        /// Of which znode.
+        /// The path of the znode.
         path: Arc<str>,
     },
     /// Several of the above under one zxid.
     Multi(Vec<TxnOp>),
-    /// A session is opened.
+    /// Opens a session.
     CreateSession {
         /// Its timeout in milliseconds.
         timeout: i32,
     },
-    /// A session ends.
+    /// Ends a session.
     CloseSession {
-        /// The ephemerals that go with it.
+        /// Its ephemerals, which are deleted.
         ephemerals: Vec<Arc<str>>,
     },
-    /// A write was refused. Nothing changes but the zxid.
+    /// A refused write. Changes nothing but the zxid.
     Error(ErrorCode),
 }

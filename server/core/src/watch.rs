@@ -1,4 +1,4 @@
-//! The watch table: who waits on what, by path and by connection. A watch belongs to a connection and goes with it.
+//! The watch table, by path and by connection. A watch belongs to a connection and is dropped with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use zoolet_proto::{WatchKind, WatcherType, path};
 
 use crate::message::ConnId;
 
-/// The watches of one connection on one path: a set of modes.
+/// A set of watch modes: the watches of one connection on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Modes(u8);
 
 impl Modes {
-    /// One-shot, left by getData and exists.
+    /// One-shot, set by getData and exists.
     pub(crate) const DATA: Self = Self(1);
-    /// One-shot, left by getChildren.
+    /// One-shot, set by getChildren.
     pub(crate) const CHILD: Self = Self(2);
-    /// Stays, tells changes of data and of children.
+    /// Persistent, for changes of data and of children.
     pub(crate) const PERSISTENT: Self = Self(4);
-    /// Stays, tells changes of data of the path and of everything below.
+    /// Persistent, for changes of data of the path and its descendants.
     pub(crate) const RECURSIVE: Self = Self(8);
     const ANY: Self = Self(15);
 
-    /// Real servers keep two tables, one for each [`Aspect`]: which modes are in which.
+    /// The modes in each of the two tables of a real server, one for each [`Aspect`].
     const IN_DATA_TABLE: Self = Self(Self::DATA.0 | Self::PERSISTENT.0 | Self::RECURSIVE.0);
     const IN_CHILD_TABLE: Self = Self(Self::CHILD.0 | Self::PERSISTENT.0);
 
@@ -50,18 +50,18 @@ impl Modes {
     }
 }
 
-/// A watch: who waits for what where.
+/// A view of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchView<'t> {
-    /// The path it is on, as the client wrote it.
+    /// Its path, as the client sent it.
     pub path: &'t str,
     /// The connection that set it.
     pub conn: ConnId,
-    /// What it waits for. A connection that has several kinds on one path has as many watches.
+    /// Its kind. A connection that has several kinds on one path has as many watches.
     pub kind: WatchKind,
 }
 
-/// Which changes of a path are told.
+/// What changes at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aspect {
     /// The znode itself: created, deleted, data set.
@@ -81,24 +81,24 @@ pub struct WatchTable {
 }
 
 impl WatchTable {
-    /// How many pairs of path and connection have a watch.
+    /// The number of pairs of path and connection that have a watch.
     pub fn len(&self) -> usize {
         self.by_conn.values().map(BTreeSet::len).sum()
     }
 
-    /// Whether there is no watch.
+    /// Whether there are no watches.
     pub fn is_empty(&self) -> bool {
         self.by_conn.is_empty()
     }
 
-    /// How many watches a real server would count: it has those on a znode and those on its children in two tables,
-    /// and a persistent one in both.
+    /// The number of watches that a real server counts: it has data and child watches in two tables, and persistent ones in
+    /// both.
     pub fn count_by_table(&self) -> usize {
         self.len() + self.double
     }
 
-    /// The watches on znodes themselves, without those on their children only: the one of a real server's two tables
-    /// that operators get to see. In no order.
+    /// The watches on znodes themselves, in no order. This is the one of a real server's two tables that operators can see; it
+    /// has no child watches.
     pub fn data_watches(&self) -> impl Iterator<Item = (&str, ConnId)> {
         self.by_path.iter().flat_map(|(path, watchers)| {
             let on_data = watchers.iter().filter(|(_, modes)| modes.has(Modes::IN_DATA_TABLE));
@@ -132,17 +132,17 @@ impl WatchTable {
         self.by_conn.iter().map(|(conn, paths)| (*conn, paths.iter().map(|path| &**path).collect())).collect()
     }
 
-    /// How many paths `conn` watches.
+    /// The number of paths that `conn` watches.
     pub(crate) fn count(&self, conn: ConnId) -> usize {
         self.by_conn.get(&conn).map_or(0, BTreeSet::len)
     }
 
-    /// Whether `conn` watches exactly that path in any way.
+    /// Whether `conn` has a watch of any kind on exactly that path.
     pub(crate) fn watches(&self, conn: ConnId, path: &str) -> bool {
         self.by_path.get(path).is_some_and(|watchers| watchers.contains_key(&conn))
     }
 
-    /// Sets a watch. Setting it twice is setting it once.
+    /// Sets a watch. Idempotent.
     pub(crate) fn add(&mut self, conn: ConnId, path: &str, mode: Modes) {
         let path = match self.by_path.get_key_value(path) {
             Some((path, _)) => Arc::clone(path),
@@ -164,7 +164,7 @@ impl WatchTable {
         modes.is_some_and(|modes| modes.has(Modes::of(kind)))
     }
 
-    /// Takes away the watches of that kind on exactly that path; false if there was none.
+    /// Removes the watches of that kind on exactly that path; returns false if there is none.
     pub(crate) fn remove(&mut self, conn: ConnId, path: &str, kind: WatcherType) -> bool {
         let found = self.contains(conn, path, kind);
         if found {
@@ -173,7 +173,7 @@ impl WatchTable {
         found
     }
 
-    /// Forgets a connection.
+    /// Removes the watches of a connection.
     pub(crate) fn drop_connection(&mut self, conn: ConnId) {
         while let Some(path) = self.by_conn.get_mut(&conn).and_then(BTreeSet::pop_first) {
             self.clear(conn, &path, Modes::ANY);
@@ -181,20 +181,20 @@ impl WatchTable {
         self.by_conn.remove(&conn);
     }
 
-    /// The connections to tell of a change, each once, lowest first. One-shot watches are used up by it.
+    /// The connections to notify of a change, each once, lowest first. Removes the one-shot watches among them.
     ///
-    /// Persistent recursive watches are found walking up; they never tell a change of children, as the change of the
-    /// child itself reaches them.
+    /// Persistent recursive watches are found on the ancestors. They do not fire for a change of children, as they do for the
+    /// child itself.
     pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<ConnId> {
         let (wanted, used_up) = match aspect {
             Aspect::Data => (Modes::IN_DATA_TABLE, Modes::DATA),
             Aspect::Children => (Modes::IN_CHILD_TABLE, Modes::CHILD),
         };
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         let mut spent = Vec::new();
         if let Some(watchers) = self.by_path.get(path) {
             for (conn, modes) in watchers.iter().filter(|(_, modes)| modes.has(wanted)) {
-                told.push(*conn);
+                notified.push(*conn);
                 if modes.has(used_up) {
                     spent.push(*conn);
                 }
@@ -208,12 +208,13 @@ impl WatchTable {
             while above.len() > 1 {
                 above = path::parent(above);
                 let watchers = self.by_path.get(above).into_iter().flatten();
-                told.extend(watchers.filter(|(_, modes)| modes.has(Modes::RECURSIVE)).map(|(conn, _)| *conn));
+                notified
+                    .extend(watchers.filter(|(_, modes)| modes.has(Modes::RECURSIVE)).map(|(conn, _)| *conn));
             }
-            told.sort_unstable();
-            told.dedup();
+            notified.sort_unstable();
+            notified.dedup();
         }
-        told
+        notified
     }
 
     fn clear(&mut self, conn: ConnId, path: &str, gone: Modes) {
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_on_one_path_are_kept_side_by_side_and_tell_once() {
+    fn several_modes_on_one_path_notify_once() {
         let mut table = WatchTable::default();
         for mode in [Modes::DATA, Modes::PERSISTENT, Modes::RECURSIVE] {
             table.add(A, "/a", mode);
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recursive_watch_hears_of_everything_below_but_never_of_lists_of_children() {
+    fn a_recursive_watch_fires_for_every_descendant_but_never_for_lists_of_children() {
         let mut table = WatchTable::default();
         table.add(A, "/r", Modes::RECURSIVE);
         assert_eq!(table.trigger("/r/x/y", Aspect::Data), [A]);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_takes_its_watches_with_it() {
+    fn watches_are_dropped_with_their_connection() {
         let mut table = WatchTable::default();
         table.add(A, "/a", Modes::CHILD);
         table.add(A, "/b", Modes::RECURSIVE);

@@ -1,4 +1,4 @@
-//! A znode as the tree keeps it.
+//! [`Znode`], and who owns it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, SessionId, Stat, Zxid};
 
-/// Whose znode it is and so when it goes, in the form ZooKeeper stores it (`EphemeralType`).
+/// The owner of a znode, which decides when it is deleted, in the form that ZooKeeper stores (`EphemeralType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner(i64);
 
 impl Owner {
-    /// Nobody's: it stays.
+    /// None: the znode stays until a client deletes it.
     pub const PERSISTENT: Self = Self(0);
-    /// A container: it goes some time after its last child.
+    /// None, for a container: it is deleted some time after its last child.
     pub const CONTAINER: Self = Self(i64::MIN);
-    /// The longest time to live, in milliseconds: five bytes of it are stored.
+    /// The longest time to live, in milliseconds: five bytes are stored.
     pub const MAX_TTL: i64 = 0xff_ffff_ffff;
 
     const TTL_MARK: i64 = 0xff << 56;
 
-    /// A session's: it goes with it.
+    /// A session: the znode is deleted with it.
     pub fn session(id: SessionId) -> Self {
         Self(id.0)
     }
 
-    /// Nobody's, but it goes after `ttl` milliseconds without a child or a setData.
+    /// None, for a TTL znode: it is deleted after `ttl` milliseconds without a child or a setData.
     ///
     /// `None` unless `ttl` is between 1 and [`Owner::MAX_TTL`].
     pub fn ttl(ttl: i64) -> Option<Self> {
@@ -55,8 +55,7 @@ pub struct Znode {
     pub(crate) path: Arc<str>,
     pub(crate) data: Option<Bytes>,
     pub(crate) acl: Arc<[Acl]>,
-    /// Full paths of the direct children: each is the allocation that the child has itself. Boxed, as most
-    /// znodes have none.
+    /// The full paths of the children, each shared with the child. Boxed, as most znodes have none.
     #[allow(clippy::box_collection, reason = "8 bytes instead of 24 in every leaf")]
     pub(crate) children: Option<Box<BTreeSet<Arc<str>>>>,
     pub(crate) czxid: Zxid,
@@ -66,8 +65,8 @@ pub struct Znode {
     pub(crate) mtime: i64,
     pub(crate) version: i32,
     pub(crate) aversion: i32,
-    /// How many children were ever created: the counter of sequential names. Wider than ZooKeeper's, which
-    /// sticks at its end and then yields equal names.
+    /// How many children were ever created: the counter of sequential names. It is wider than ZooKeeper's, which saturates and
+    /// then yields equal names.
     pub(crate) creates: i64,
     pub(crate) owner: Owner,
 }
@@ -113,17 +112,17 @@ impl Znode {
         &self.acl
     }
 
-    /// The same as znodes with an equal one share it.
+    /// The list in the allocation that znodes with an equal one share.
     pub(crate) fn shared_acl(&self) -> &Arc<[Acl]> {
         &self.acl
     }
 
-    /// When it goes.
+    /// Its owner, which decides when it is deleted.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Full paths of the direct children, sorted.
+    /// The full paths of the children, sorted.
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
         self.children.as_deref().unwrap_or(&NONE).iter()
@@ -133,7 +132,7 @@ impl Znode {
         self.data.as_ref().map_or(0, Bytes::len)
     }
 
-    /// What clients see (`DataNode.copyStat`).
+    /// The metadata that clients see (`DataNode.copyStat`).
     #[allow(clippy::cast_possible_truncation, reason = "counters are 32 bits on the wire and wrap there")]
     pub fn stat(&self) -> Stat {
         let children = self.children().len() as i32;

@@ -31,5 +31,5 @@ pub async fn until(mut done: impl FnMut() -> bool) {
 /// Advances a manual clock, and lets the tasks that this wakes run.
 pub async fn pass(clock: &Clock, duration: Duration) {
     clock.advance(duration).expect("a manual clock");
-    until(|| clock.unattended() == 0).await;
+    until(|| clock.pending_wakeups() == 0).await;
 }

@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use zoolet_clock::{Clock, Hold};
+use zoolet_clock::{ActivityGuard, Clock};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{
     ErrorCode, EventType, Incoming, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Stat, Xid,
@@ -188,7 +188,7 @@ impl Harness {
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
         let (reply_to, waiting) = PendingReply::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
-        let call = Submission { request, reply_to, deadline, losses: 0, hold: Hold::default() };
+        let call = Submission { request, reply_to, deadline, losses: 0, activity: ActivityGuard::default() };
         self.session.handle_command(self.now, Command::Submit(call));
         Pending(waiting)
     }

@@ -68,7 +68,7 @@ pub async fn connected_with(options: ConnectOptions) -> (Client, Peer, Listener)
 /// As [`pass`], to the next deadline. Returns how far that is.
 pub async fn advance_to_next(clock: &Clock) -> Option<Duration> {
     let passed = clock.advance_to_next_timeout(Duration::from_secs(3600)).expect("a manual clock");
-    until(|| clock.unattended() == 0).await;
+    until(|| clock.pending_wakeups() == 0).await;
     passed
 }
 

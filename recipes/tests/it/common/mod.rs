@@ -75,7 +75,7 @@ pub async fn settle<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
 pub async fn pass_in_steps(clock: &Clock, duration: Duration) {
     let end = clock.now() + duration;
     while let Some(_step) = clock.advance_to_next_timeout(end - clock.now()).unwrap() {
-        settle(|| async { clock.unattended() == 0 }).await;
+        settle(|| async { clock.pending_wakeups() == 0 }).await;
         // Its requests are answered.
         for _ in 0..20 {
             tokio::task::yield_now().await;
