@@ -21,6 +21,7 @@
 
 pub(crate) mod change;
 pub(crate) mod counter;
+mod entry_node;
 pub(crate) mod life;
 pub(crate) mod names;
 pub(crate) mod order;

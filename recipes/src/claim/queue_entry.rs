@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::{Create, Created, Error, ErrorCode, EventType, MultiOutcome, Reply, Stat, Watch};
+use zoolet_client::{Error, ErrorCode, EventType, Reply, Stat, Watch};
 
+use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
 use super::order::{LockMode, count};
 use super::{Change, Claim, QueuedCallback, counter};
@@ -63,15 +64,6 @@ pub(crate) struct QueueEntry {
     pub(super) replacement: Option<Box<QueueEntry>>,
 }
 
-/// A znode of a contender. There are several if it queues in several directories or under two names.
-#[derive(Debug)]
-pub(super) struct EntryNode {
-    pub(super) dir: String,
-    pub(super) prefix: String,
-    /// The znode, once a reply has named it.
-    pub(super) created: Option<Created>,
-}
-
 /// A position in the queue.
 #[derive(Debug)]
 pub(crate) struct QueuePosition {
@@ -87,10 +79,7 @@ type Listings = Vec<Reply<(Vec<String>, Stat)>>;
 impl QueueEntry {
     pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes) -> Self {
         let guid = config.generate_guid();
-        let node = |(dir, style): (String, NameStyle)| {
-            let prefix = style.prefix(&guid);
-            EntryNode { dir, prefix, created: None }
-        };
+        let node = |(dir, style): (String, NameStyle)| EntryNode::new(dir, style.prefix(&guid));
         Self {
             nodes: plan.dirs.into_iter().map(node).collect(),
             mode: plan.mode,
@@ -378,55 +367,5 @@ impl Claim for QueueEntry {
             Change::Downgrade => self.downgrade().await,
             Change::Upgrade => self.upgrade().await,
         }
-    }
-}
-
-impl EntryNode {
-    /// Takes the child `name` for our znode. If no reply has named it, reads its `Stat`, which has the token.
-    async fn adopt(&mut self, config: &LockConfig, name: &str) -> Result<(), LockError> {
-        if self.created.as_ref().is_some_and(|created| created.path.ends_with(name)) {
-            return Ok(());
-        }
-        let path = child(&self.dir, name);
-        let stat = config.stat(&path).await?;
-        let stat = stat.ok_or_else(|| LockError::NodeDeleted { dir: self.dir.clone() })?;
-        self.created = Some(Created::new(path, stat));
-        Ok(())
-    }
-}
-
-/// The creates of a contender's znodes in flight: a single one, or several as one transaction.
-enum PendingCreate {
-    One(Reply<Created>),
-    Several(Reply<Vec<MultiOutcome>>),
-}
-
-impl PendingCreate {
-    fn send(config: &LockConfig, nodes: &[EntryNode], data: &Bytes) -> Self {
-        let create = |node: &EntryNode| -> Create<'_> {
-            let path = child(&node.dir, &node.prefix);
-            config.client.create(path, data.clone()).ephemeral().sequential().acl(config.acl.clone())
-        };
-        match nodes {
-            [node] => Self::One(create(node).send()),
-            _ => Self::Several(
-                nodes.iter().fold(config.client.multi(), |multi, node| multi.add(create(node))).send(),
-            ),
-        }
-    }
-
-    /// What was created; `None` for a znode without `Stat`, which servers before 3.9 do not send in a multi.
-    async fn created(self) -> Result<Vec<Option<Created>>, Error> {
-        Ok(match self {
-            Self::One(reply) => vec![Some(reply.await?)],
-            Self::Several(reply) => reply.await?.into_iter().map(created).collect(),
-        })
-    }
-}
-
-fn created(outcome: MultiOutcome) -> Option<Created> {
-    match outcome {
-        MultiOutcome::Created { path, stat: Some(stat) } => Some(Created::new(path, stat)),
-        _ => None,
     }
 }
