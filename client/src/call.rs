@@ -1,5 +1,5 @@
 //! One request from its caller to the driver and back, and the two types that a caller holds: [`Call`] before it is sent
-//! and [`Reply`] after.
+//! and [`ReplyFuture`] after.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -19,7 +19,7 @@ use crate::watch::{WatchHandle, WatchKind};
 
 /// A message from a handle to the driver. Their order is the order of everything.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum DriverCommand {
     /// Send a request.
     Submit(Submission),
     /// The user of a watch is gone.
@@ -55,16 +55,16 @@ impl Submission {
 
 /// A reply, with the watch that it brings.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct DecodedReply {
     pub(crate) reply: zoolet_proto::Reply,
     pub(crate) watch: Option<Box<WatchHandle>>,
 }
 
-pub(crate) type Outcome = Result<Answer, Error>;
+pub(crate) type CallOutcome = Result<DecodedReply, Error>;
 
 /// The driver's end of a call.
 #[derive(Debug)]
-pub(crate) struct ReplyTo(Option<oneshot::Sender<Outcome>>);
+pub(crate) struct ReplyTo(Option<oneshot::Sender<CallOutcome>>);
 
 impl ReplyTo {
     pub(crate) fn nobody() -> Self {
@@ -72,7 +72,7 @@ impl ReplyTo {
     }
 
     /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
-    pub(crate) fn send(&mut self, outcome: Outcome) {
+    pub(crate) fn send(&mut self, outcome: CallOutcome) {
         if let Some(caller) = self.0.take() {
             let _ = caller.send(outcome);
         }
@@ -88,7 +88,7 @@ impl ReplyTo {
     }
 }
 
-pub(crate) type Decode<T> = fn(Outcome) -> Result<T, Error>;
+pub(crate) type Decode<T> = fn(CallOutcome) -> Result<T, Error>;
 
 /// A request that is not sent yet. `.await` sends it and waits for the reply; [`send`](Call::send) sends it now, without
 /// waiting.
@@ -130,13 +130,13 @@ impl<'c, T> Call<'c, T> {
     /// # Ordering and cancel safety
     /// Requests are sent in the order of these calls, not of the polls. Dropping the future does not cancel the request; a
     /// watch that its reply brings is removed.
-    pub fn send(self) -> Reply<T> {
+    pub fn send(self) -> ReplyFuture<T> {
         let Self { client, request, timeout, decode } = self;
         let pending = match request {
             Ok(request) => client.submit(request, timeout),
             Err(error) => PendingReply::Failed(Some(error)),
         };
-        Reply { pending, decode }
+        ReplyFuture { pending, decode }
     }
 
     pub(crate) fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -147,9 +147,9 @@ impl<'c, T> Call<'c, T> {
 
 impl<T> IntoFuture for Call<'_, T> {
     type Output = Result<T, Error>;
-    type IntoFuture = Reply<T>;
+    type IntoFuture = ReplyFuture<T>;
 
-    fn into_future(self) -> Reply<T> {
+    fn into_future(self) -> ReplyFuture<T> {
         self.send()
     }
 }
@@ -160,16 +160,17 @@ impl<T> fmt::Debug for Call<'_, T> {
     }
 }
 
-/// The reply to a request that has been sent: a `'static` future, from [`Call::send`].
+/// The reply to a request that has been sent: a `'static` future, from [`Call::send`]. Dropping it does not cancel the
+/// request.
 #[must_use = "the outcome of a request may be an error"]
-pub struct Reply<T> {
+pub struct ReplyFuture<T> {
     pending: PendingReply,
     decode: Decode<T>,
 }
 
 pub(crate) enum PendingReply {
     /// Waiting for the driver.
-    Sent { outcome: oneshot::Receiver<Outcome>, op: OpCode },
+    Sent { outcome: oneshot::Receiver<CallOutcome>, op: OpCode },
     /// The request was not sent, for this reason; taken by the first poll.
     Failed(Option<Error>),
 }
@@ -182,13 +183,13 @@ impl PendingReply {
     }
 }
 
-impl<T> Reply<T> {
+impl<T> ReplyFuture<T> {
     pub(crate) fn new(pending: PendingReply, decode: Decode<T>) -> Self {
         Self { pending, decode }
     }
 }
 
-impl<T> Future for Reply<T> {
+impl<T> Future for ReplyFuture<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -207,9 +208,9 @@ impl<T> Future for Reply<T> {
     }
 }
 
-impl<T> fmt::Debug for Reply<T> {
+impl<T> fmt::Debug for ReplyFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").finish_non_exhaustive()
+        f.debug_struct("ReplyFuture").finish_non_exhaustive()
     }
 }
 
@@ -224,7 +225,7 @@ mod tests {
         {
             let (reply_to, pending) = PendingReply::channel(op);
             drop(reply_to);
-            let mut reply = Reply::new(pending, |outcome| outcome.map(drop));
+            let mut reply = ReplyFuture::new(pending, |outcome| outcome.map(drop));
             let mut cx = Context::from_waker(std::task::Waker::noop());
             let Poll::Ready(Err(error)) = Pin::new(&mut reply).poll(&mut cx) else {
                 panic!("no reply will come");

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
 use zoolet_clock::{ActivityGuard, Clock, Sleep};
 
-use crate::call::{Command, ReplyTo};
+use crate::call::{DriverCommand, ReplyTo};
 use crate::framed_stream::FramedStream;
 use crate::session::{Session, WantedLink};
 use crate::transport::{Dialing, Transport};
@@ -29,11 +29,11 @@ const MAX_BATCHES: usize = 4;
 const MAX_ROUNDS: usize = 8;
 
 /// Drives a session until its end.
-pub(crate) struct Driver {
+pub(crate) struct SessionDriver {
     session: Session,
     transport: Transport,
-    commands: mpsc::UnboundedReceiver<Command>,
-    batch: Vec<Command>,
+    commands: mpsc::UnboundedReceiver<DriverCommand>,
+    batch: Vec<DriverCommand>,
     connection: ConnectionState,
     /// The session's epoch that `connection` belongs to.
     epoch: u64,
@@ -62,11 +62,11 @@ enum ConnectionState {
     Up(FramedStream),
 }
 
-impl Driver {
+impl SessionDriver {
     pub(crate) fn new(
         session: Session,
         transport: Transport,
-        commands: mpsc::UnboundedReceiver<Command>,
+        commands: mpsc::UnboundedReceiver<DriverCommand>,
         clock: Clock,
     ) -> Self {
         let now = clock.now();
@@ -255,7 +255,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for SessionDriver {
     /// Answers every caller, however this task ends: also if its runtime is dropped, or if a callee panics.
     fn drop(&mut self) {
         self.session.give_up();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use zoolet_proto::frame::{self, BadLength};
 
 use crate::session::{Session, WantedLink};
-use crate::transport::ByteStream;
+use crate::transport::ClientStream;
 
 /// Most reads before commands are handled again: 64 KiB if the peer sends as fast as it can.
 const MAX_READS: usize = 4;
@@ -24,7 +24,7 @@ const HEADER: usize = 16;
 const MAX_CONNECT_RESPONSE: usize = 4096;
 
 pub(crate) struct FramedStream {
-    stream: Box<dyn ByteStream>,
+    stream: Box<dyn ClientStream>,
     read_buf: BytesMut,
     /// Bytes still to skip of a reply that is too large.
     skip: usize,
@@ -34,7 +34,7 @@ pub(crate) struct FramedStream {
 }
 
 impl FramedStream {
-    pub(crate) fn new(stream: Box<dyn ByteStream>) -> Self {
+    pub(crate) fn new(stream: Box<dyn ClientStream>) -> Self {
         let read_buf = BytesMut::with_capacity(READ);
         Self { stream, read_buf, skip: 0, unflushed: false, write_error: None }
     }

@@ -39,7 +39,7 @@ mod state;
 mod transport;
 mod watch;
 
-pub use call::{Call, Reply};
+pub use call::{Call, ReplyFuture};
 pub use client::Client;
 pub use context::ErrorContext;
 pub use error::Error;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::records::{self, Op, OpResult};
 use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 
-use crate::call::{Answer, Call};
+use crate::call::{Call, DecodedReply};
 use crate::client::Client;
 use crate::error::Error;
 use crate::op::{Create, Delete, SetData, decode, sendable, version_field};
@@ -128,7 +128,7 @@ impl<'c> Multi<'c> {
     }
 
     fn call(self) -> Call<'c, Vec<MultiOutcome>> {
-        let decode = decode!("multi", Answer { reply: Reply::Multi(results), .. } => {
+        let decode = decode!("multi", DecodedReply { reply: Reply::Multi(results), .. } => {
             results.into_iter().map(outcome).collect::<Option<_>>().unwrap_or_default()
         });
         Call::new(self.client, self.ops.map(Request::Multi), decode).with_timeout(self.timeout)
@@ -228,7 +228,7 @@ impl<'c> MultiRead<'c> {
     }
 
     fn call(self) -> Call<'c, Vec<Result<ReadOutcome, ErrorCode>>> {
-        let decode = decode!("multiRead", Answer { reply: Reply::Multi(results), .. } => {
+        let decode = decode!("multiRead", DecodedReply { reply: Reply::Multi(results), .. } => {
             results.into_iter().map(read_outcome).collect()
         });
         Call::new(self.client, self.ops.map(Request::MultiRead), decode).with_timeout(self.timeout)

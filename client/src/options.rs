@@ -21,9 +21,9 @@ use zoolet_proto::{Request, Xid};
 use crate::chroot::Chroot;
 use crate::client::Client;
 use crate::context::ErrorContext;
-use crate::driver::Driver;
+use crate::driver::SessionDriver;
 use crate::error::Error;
-use crate::session::{Session, Settings};
+use crate::session::{Session, SessionSettings};
 use crate::state::{SessionState, SharedState};
 use crate::transport::{IntoTransport, Transport};
 
@@ -206,7 +206,7 @@ impl ConnectOptions {
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
         let session_timeout = self.session_timeout.clamp(SHORTEST_SESSION, LONGEST_SESSION);
-        let settings = Settings {
+        let settings = SessionSettings {
             session_timeout,
             connect_timeout: self.connect_timeout,
             read_only: self.read_only,
@@ -230,7 +230,7 @@ impl ConnectOptions {
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);
         let runtime = Handle::current();
-        runtime.spawn(Driver::new(session, transport, receiver, clock.clone()).run().instrument(span));
+        runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
         let client = Client::new(sender, Arc::clone(&shared), runtime);
         let connected = shared.wait_for(|state| state != SessionState::Connecting);

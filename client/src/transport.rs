@@ -16,11 +16,11 @@ use crate::error::Error;
 const DEFAULT_PORT: u16 = 2181;
 
 /// A stream of any kind.
-pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for S {}
 
-pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
+pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientStream>>> + Send>>;
 
 /// A source of connections, made from a connect string or a closure; see [`IntoTransport`].
 pub struct Transport {
@@ -80,7 +80,7 @@ impl fmt::Debug for Transport {
 
 impl Host {
     /// A name may have several addresses; each round tries the next one.
-    async fn connect(&self, round: usize) -> io::Result<Box<dyn ByteStream>> {
+    async fn connect(&self, round: usize) -> io::Result<Box<dyn ClientStream>> {
         let addresses: Vec<_> = lookup_host((self.name.as_str(), self.port)).await?.collect();
         let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let address = addresses.get(round % addresses.len().max(1)).ok_or_else(nowhere)?;
@@ -147,7 +147,7 @@ where
     fn into_transport(self) -> Result<Transport, Error> {
         let dial = move || -> Dialing {
             let connecting = self();
-            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ByteStream>) })
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
         Ok(Transport { dial: Dial::Custom(Box::new(dial)), chroot: String::new() })
     }

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use zoolet_client::internal::MissingParents;
-use zoolet_client::{Error, ErrorCode, Reply, Stat};
+use zoolet_client::{Error, ErrorCode, ReplyFuture, Stat};
 
 use crate::config::{LockConfig, ParentMode};
 use crate::error::LockError;
@@ -37,7 +37,7 @@ impl LockConfig {
     pub(crate) async fn listed(
         &self,
         dir: &str,
-        first: Reply<(Vec<String>, Stat)>,
+        first: ReplyFuture<(Vec<String>, Stat)>,
     ) -> Result<Vec<String>, LockError> {
         let mut first = Some(first);
         match self.ask(|| first.take().unwrap_or_else(|| self.client.get_children(dir).send())).await {

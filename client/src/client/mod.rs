@@ -10,7 +10,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 use zoolet_proto::{OpCode, Request, SessionId, Zxid, path};
 
-use crate::call::{Command, PendingReply, Reply, Submission};
+use crate::call::{DriverCommand, PendingReply, ReplyFuture, Submission};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::{ConnectOptions, Connecting};
@@ -45,14 +45,14 @@ use crate::transport::IntoTransport;
 /// Names such as `NoNode` are codes, which [`Error::code`] returns.
 #[derive(Clone)]
 pub struct Client {
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<DriverCommand>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) runtime: runtime::Handle,
 }
 
 impl Client {
     pub(crate) fn new(
-        commands: mpsc::UnboundedSender<Command>,
+        commands: mpsc::UnboundedSender<DriverCommand>,
         shared: Arc<SharedState>,
         runtime: runtime::Handle,
     ) -> Self {
@@ -91,11 +91,11 @@ impl Client {
     /// # Ordering and cancel safety
     /// The close is in progress when this returns the future, and dropping the future does not cancel it. If the session is
     /// closing already, the outcome is the same; if it is over, the result is `Ok` at once.
-    pub fn close(&self) -> Reply<()> {
+    pub fn close(&self) -> ReplyFuture<()> {
         let (reply_to, pending) = PendingReply::channel(OpCode::CloseSession);
         // If the driver is gone, the session is over and its state says why.
-        let _ = self.commands.send(Command::Close(reply_to));
-        Reply::new(pending, |outcome| match outcome {
+        let _ = self.commands.send(DriverCommand::Close(reply_to));
+        ReplyFuture::new(pending, |outcome| match outcome {
             Ok(_) | Err(Error::Closed(_)) => Ok(()),
             Err(error) => Err(error),
         })
@@ -164,10 +164,10 @@ impl Client {
         });
         let activity = self.shared.clock.begin_activity();
         let call = Submission { request, reply_to, deadline, losses: 0, activity };
-        match self.commands.send(Command::Submit(call)) {
+        match self.commands.send(DriverCommand::Submit(call)) {
             Ok(()) => pending,
             Err(mpsc::error::SendError(command)) => {
-                let Command::Submit(call) = command else { return pending };
+                let DriverCommand::Submit(call) = command else { return pending };
                 let context = ErrorContext::of(&call.request, false, &self.shared.chroot);
                 PendingReply::Failed(Some(self.state().error(context)))
             }

@@ -5,7 +5,7 @@ use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{Acl, AddWatchMode, ErrorCode, Reply as Body, Request, Stat, WatcherType};
 
 use super::Client;
-use crate::call::{Answer, Call};
+use crate::call::{Call, DecodedReply};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};
@@ -100,7 +100,11 @@ impl Client {
     pub fn get_acl(&self, path: impl Into<String>) -> Call<'_, (Vec<Acl>, Stat)> {
         let path = self.checked_path("getACL", path.into(), false);
         let request = path.map(|path| Request::GetAcl(records::GetAcl { path }));
-        Call::new(self, request, decode!("getACL", Answer { reply: Body::Acl(acl, stat), .. } => (acl, stat)))
+        Call::new(
+            self,
+            request,
+            decode!("getACL", DecodedReply { reply: Body::Acl(acl, stat), .. } => (acl, stat)),
+        )
     }
 
     /// Replaces the ACL of the znode at `path` and returns its new [`Stat`].
@@ -123,7 +127,7 @@ impl Client {
     pub fn sync(&self, path: impl Into<String>) -> Call<'_, ()> {
         let path = self.checked_path("sync", path.into(), false);
         let request = path.map(|path| Request::Sync(records::Sync { path: Some(path) }));
-        Call::new(self, request, decode!("sync", Answer { reply: Body::Synced(_), .. } => ()))
+        Call::new(self, request, decode!("sync", DecodedReply { reply: Body::Synced(_), .. } => ()))
     }
 
     /// Lists the paths of the ephemerals of this session that begin with `prefix`, in no particular order; `/` for all.
@@ -139,7 +143,7 @@ impl Client {
             prefix => self.shared.chroot.join_prefix(prefix),
         });
         let request = Request::GetEphemerals(records::GetEphemerals { prefix });
-        let decode = decode!("getEphemerals", Answer { reply: Body::Ephemerals(paths), .. } => paths);
+        let decode = decode!("getEphemerals", DecodedReply { reply: Body::Ephemerals(paths), .. } => paths);
         Call::new(self, Ok(request), decode)
     }
 
@@ -152,7 +156,7 @@ impl Client {
     pub fn get_all_children_number(&self, path: impl Into<String>) -> Call<'_, usize> {
         let path = self.checked_path("getAllChildrenNumber", path.into(), false);
         let request = path.map(|path| Request::GetAllChildrenNumber(records::GetAllChildrenNumber { path }));
-        let decode = decode!("getAllChildrenNumber", Answer { reply: Body::Count(count), .. } => {
+        let decode = decode!("getAllChildrenNumber", DecodedReply { reply: Body::Count(count), .. } => {
             usize::try_from(count).unwrap_or(0)
         });
         Call::new(self, request, decode)
@@ -229,7 +233,7 @@ impl Client {
         let request = path.map(|path| {
             Request::RemoveWatches(records::RemoveWatches { path: Some(path), kind: kind.code() })
         });
-        Call::new(self, request, decode!("removeWatches", Answer { .. } => ()))
+        Call::new(self, request, decode!("removeWatches", DecodedReply { .. } => ()))
     }
 
     /// Returns whether the server has a watch of this kind on `path` for this connection.
@@ -258,7 +262,7 @@ impl Client {
     /// Requests sent later have the identity. Dropping the future does not remove it.
     pub fn add_auth(&self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Call<'_, ()> {
         let auth = AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(credentials.into()) };
-        Call::new(self, Ok(Request::Auth(auth)), decode!("addAuth", Answer { .. } => ()))
+        Call::new(self, Ok(Request::Auth(auth)), decode!("addAuth", DecodedReply { .. } => ()))
     }
 
     /// Lists the identities of this connection, without their passwords.
@@ -271,7 +275,7 @@ impl Client {
         Call::new(
             self,
             Ok(Request::WhoAmI),
-            decode!("whoAmI", Answer { reply: Body::WhoAmI(ids), .. } => ids),
+            decode!("whoAmI", DecodedReply { reply: Body::WhoAmI(ids), .. } => ids),
         )
     }
 

@@ -12,21 +12,21 @@ use tokio::io::DuplexStream;
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::call::Reply;
+use crate::call::ReplyFuture;
 use crate::chroot::Chroot;
 use crate::client::Client;
-use crate::session::Settings;
+use crate::session::SessionSettings;
 use crate::state::SharedState;
 use crate::transport::IntoTransport;
 
 /// A client and its driver, which does not run yet.
-fn client(runtime: &Runtime) -> (Client, Driver) {
+fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let clock = Clock::manual();
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
     let shared = Arc::new(SharedState::new(chroot, None, timeout, clock.clone(), 1, rng));
-    let settings = Settings {
+    let settings = SessionSettings {
         connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,
         read_only: false,
@@ -40,7 +40,10 @@ fn client(runtime: &Runtime) -> (Client, Driver) {
     let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
     let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
-    (Client::new(sender, shared, runtime.handle().clone()), Driver::new(session, transport, receiver, clock))
+    (
+        Client::new(sender, shared, runtime.handle().clone()),
+        SessionDriver::new(session, transport, receiver, clock),
+    )
 }
 
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -73,7 +76,7 @@ fn a_request_that_is_sent_while_the_session_ends_gets_its_outcome() {
 }
 
 /// Sends until the session is over, and a little longer.
-fn caller(zk: &Client) -> impl FnOnce() -> Vec<Reply<()>> + Send + use<> {
+fn caller(zk: &Client) -> impl FnOnce() -> Vec<ReplyFuture<()>> + Send + use<> {
     let zk = zk.clone();
     move || {
         let mut replies = Vec::new();

@@ -8,7 +8,7 @@ use zoolet_proto::{Acl, CreateMode, Reply, Request, Stat};
 
 use super::parents::CreateWithParents;
 use super::{decode, sendable};
-use crate::call::{Answer, Call};
+use crate::call::{Call, DecodedReply};
 use crate::client::Client;
 use crate::error::Error;
 
@@ -118,8 +118,7 @@ impl<'c> Create<'c> {
             CreateRecord::Container(create) => Request::CreateContainer(create),
             CreateRecord::Ttl(create) => Request::CreateTtl(create),
         });
-        let decode =
-            decode!("create", Answer { reply: Reply::Created2(path, stat), .. } => Created { path, stat });
+        let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), .. } => Created { path, stat });
         Call::new(client, request, decode).with_timeout(timeout)
     }
 

@@ -24,14 +24,14 @@ macro_rules! sendable {
             }
 
             /// Sends the request now, without waiting; see [`Call::send`](crate::Call::send).
-            pub fn send(self) -> crate::Reply<$output> {
+            pub fn send(self) -> crate::ReplyFuture<$output> {
                 self.call().send()
             }
         }
 
         impl std::future::IntoFuture for $builder<'_> {
             type Output = Result<$output, crate::Error>;
-            type IntoFuture = crate::Reply<$output>;
+            type IntoFuture = crate::ReplyFuture<$output>;
 
             fn into_future(self) -> Self::IntoFuture {
                 self.send()
@@ -44,7 +44,7 @@ pub(crate) use sendable;
 /// Extracts what a call returns from its reply. Any other reply is a protocol error.
 macro_rules! decode {
     ($operation:literal, $($pattern:pat => $value:expr),+ $(,)?) => {
-        |outcome: crate::call::Outcome| match outcome? {
+        |outcome: crate::call::CallOutcome| match outcome? {
             $($pattern => Ok($value),)+
             #[allow(unreachable_patterns, reason = "some calls accept any reply")]
             _ => Err(crate::Error::Protocol(crate::context::ErrorContext::local($operation, ""))),

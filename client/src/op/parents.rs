@@ -7,7 +7,7 @@ use bytes::Bytes;
 use zoolet_proto::{Acl, ErrorCode, path};
 
 use super::create::{Create, Created};
-use crate::call::Reply;
+use crate::call::ReplyFuture;
 use crate::error::Error;
 
 /// How often missing parents are created before giving up. The server removes empty containers, so a parent can vanish
@@ -58,7 +58,7 @@ impl<'c> CreateWithParents<'c> {
         self
     }
 
-    async fn retry(self, mut reply: Reply<Created>) -> Result<Created, Error> {
+    async fn retry(self, mut reply: ReplyFuture<Created>) -> Result<Created, Error> {
         let Self { create, parent } = self;
         let path = path::parent(create.path()).to_owned();
         let mut parents = MissingParents::new(parent);
@@ -120,7 +120,7 @@ impl<'c> MissingParents<'c> {
 
     /// Sends the creates of all ancestors of `path` and of `path`, which gets `data`. Sends nothing before the first
     /// [`retry`](Self::retry).
-    pub fn send(&self, path: &str, data: Bytes) -> Vec<Reply<Created>> {
+    pub fn send(&self, path: &str, data: Bytes) -> Vec<ReplyFuture<Created>> {
         if self.attempts == 0 || path == "/" {
             return Vec::new();
         }
@@ -132,7 +132,7 @@ impl<'c> MissingParents<'c> {
     }
 
     /// Receives the replies. Most outcomes do not matter: the request that needs the parents decides.
-    pub async fn receive(&mut self, sent: Vec<Reply<Created>>) {
+    pub async fn receive(&mut self, sent: Vec<ReplyFuture<Created>>) {
         for reply in sent {
             let Err(error) = reply.await else { continue };
             match error.code() {

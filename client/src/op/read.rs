@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::{NameList, Reply, Request, Stat, records};
 
 use super::{decode, sendable};
-use crate::call::{Answer, Call, Decode};
+use crate::call::{Call, Decode, DecodedReply};
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -39,16 +39,16 @@ impl<'c> Exists<'c> {
     /// znode exists.
     pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
         let decode = decode!("exists",
-            Answer { reply: Reply::Stat(stat), watch: Some(watch) } => (Some(stat), one_shot(*watch)?),
-            Answer { reply: Reply::Empty, watch: Some(watch) } => (None, one_shot(*watch)?),
+            DecodedReply { reply: Reply::Stat(stat), watch: Some(watch) } => (Some(stat), one_shot(*watch)?),
+            DecodedReply { reply: Reply::Empty, watch: Some(watch) } => (None, one_shot(*watch)?),
         );
         self.request(true, decode)
     }
 
     fn call(self) -> Call<'c, Option<Stat>> {
         let decode = decode!("exists",
-            Answer { reply: Reply::Stat(stat), .. } => Some(stat),
-            Answer { reply: Reply::Empty, .. } => None,
+            DecodedReply { reply: Reply::Stat(stat), .. } => Some(stat),
+            DecodedReply { reply: Reply::Empty, .. } => None,
         );
         self.request(false, decode)
     }
@@ -86,7 +86,7 @@ impl<'c> GetData<'c> {
     /// Also sets a watch on changes of data and deletion, and returns it. If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
         let decode = decode!("getData",
-            Answer { reply: Reply::Data(data, stat), watch: Some(watch) } => {
+            DecodedReply { reply: Reply::Data(data, stat), watch: Some(watch) } => {
                 (data.unwrap_or_default(), stat, one_shot(*watch)?)
             }
         );
@@ -95,7 +95,7 @@ impl<'c> GetData<'c> {
 
     fn call(self) -> Call<'c, (Bytes, Stat)> {
         let decode = decode!("getData",
-            Answer { reply: Reply::Data(data, stat), .. } => (data.unwrap_or_default(), stat),
+            DecodedReply { reply: Reply::Data(data, stat), .. } => (data.unwrap_or_default(), stat),
         );
         self.request(false, decode)
     }
@@ -135,7 +135,7 @@ impl<'c> GetChildren<'c> {
     /// If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
         let decode = decode!("getChildren",
-            Answer { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
+            DecodedReply { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
                 (strings(&names), stat, one_shot(*watch)?)
             }
         );
@@ -144,7 +144,7 @@ impl<'c> GetChildren<'c> {
 
     fn call(self) -> Call<'c, (Vec<String>, Stat)> {
         let decode = decode!("getChildren",
-            Answer { reply: Reply::Children2(names, stat), .. } => (strings(&names), stat),
+            DecodedReply { reply: Reply::Children2(names, stat), .. } => (strings(&names), stat),
         );
         self.request(false, decode)
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::{Reply, Request, Stat, records};
 
 use super::{decode, sendable};
-use crate::call::{Answer, Call};
+use crate::call::{Call, DecodedReply};
 use crate::client::Client;
 
 /// A reconfig that is not sent yet; from [`Client::reconfig`].
@@ -61,7 +61,7 @@ impl<'c> Reconfig<'c> {
     }
 
     fn call(self) -> Call<'c, (Bytes, Stat)> {
-        let decode = decode!("reconfig", Answer { reply: Reply::Data(data, stat), .. } => {
+        let decode = decode!("reconfig", DecodedReply { reply: Reply::Data(data, stat), .. } => {
             (data.unwrap_or_default(), stat)
         });
         Call::new(self.client, Ok(Request::Reconfig(self.record)), decode).with_timeout(self.timeout)

@@ -7,7 +7,7 @@ use zoolet_proto::records::{self, Op};
 use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
 
 use super::{decode, sendable};
-use crate::call::{Answer, Call};
+use crate::call::{Call, DecodedReply};
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -57,7 +57,7 @@ impl<'c> Delete<'c> {
 
     fn call(self) -> Call<'c, ()> {
         let (client, timeout) = (self.client, self.timeout);
-        let decode = decode!("delete", Answer { reply: Reply::Empty, .. } => ());
+        let decode = decode!("delete", DecodedReply { reply: Reply::Empty, .. } => ());
         Call::new(client, self.into_record().map(Request::Delete), decode).with_timeout(timeout)
     }
 
@@ -107,7 +107,7 @@ impl<'c> SetData<'c> {
 
     fn call(self) -> Call<'c, Stat> {
         let (client, timeout) = (self.client, self.timeout);
-        let decode = decode!("setData", Answer { reply: Reply::Stat(stat), .. } => stat);
+        let decode = decode!("setData", DecodedReply { reply: Reply::Stat(stat), .. } => stat);
         Call::new(client, self.into_record().map(Request::SetData), decode).with_timeout(timeout)
     }
 
@@ -157,7 +157,7 @@ impl<'c> SetAcl<'c> {
 
     fn call(self) -> Call<'c, Stat> {
         let (client, timeout) = (self.client, self.timeout);
-        let decode = decode!("setACL", Answer { reply: Reply::Stat(stat), .. } => stat);
+        let decode = decode!("setACL", DecodedReply { reply: Reply::Stat(stat), .. } => stat);
         Call::new(client, self.into_record().map(Request::SetAcl), decode).with_timeout(timeout)
     }
 

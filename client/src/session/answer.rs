@@ -3,7 +3,7 @@
 use zoolet_proto::records::{Op, OpResult};
 use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
 
-use crate::call::{Answer, Outcome};
+use crate::call::{CallOutcome, DecodedReply};
 use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -36,12 +36,17 @@ pub(crate) fn watch_reply(request: &Request, error: Option<ErrorCode>) -> WatchR
 }
 
 /// An answer without a body.
-pub(crate) fn empty() -> Answer {
-    Answer { reply: Reply::Empty, watch: None }
+pub(crate) fn empty() -> DecodedReply {
+    DecodedReply { reply: Reply::Empty, watch: None }
 }
 
 /// The outcome for the caller, with the caller's paths.
-pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply, chroot: &Chroot) -> Outcome {
+pub(crate) fn outcome(
+    request: &Request,
+    error: Option<ErrorCode>,
+    reply: Reply,
+    chroot: &Chroot,
+) -> CallOutcome {
     match (request, error) {
         (_, None) => {}
         // To exists, an absent znode is a result.
@@ -89,7 +94,7 @@ pub(crate) fn outcome(request: &Request, error: Option<ErrorCode>, reply: Reply,
         }
         (_, reply) => reply,
     };
-    Ok(Answer { reply, watch: None })
+    Ok(DecodedReply { reply, watch: None })
 }
 
 /// Whether `results` has one result of the right kind for each of `ops`.

@@ -16,13 +16,14 @@ use zoolet_clock::ActivityGuard;
 use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
 use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::call::{Command, ReplyTo, Submission};
+use crate::call::{DriverCommand, Submission};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
 mod answer;
+mod closing;
 mod connection;
 mod flight;
 mod pings;
@@ -31,6 +32,7 @@ mod reply;
 #[cfg(test)]
 mod tests;
 
+use closing::Closing;
 use flight::{Calls, Expiry};
 use pings::Pings;
 use probe::ReadWriteProbe;
@@ -44,7 +46,7 @@ const MIN_FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// The configuration of a session; see [`ConnectOptions`](crate::ConnectOptions).
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct SessionSettings {
     pub(crate) session_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) read_only: bool,
@@ -94,10 +96,10 @@ impl From<jute::DecodeError> for ProtocolViolation {
 
 /// One session, from its first attempt to its end.
 pub(crate) struct Session {
-    settings: Settings,
+    settings: SessionSettings,
     shared: Arc<SharedState>,
     /// For the watches that it hands out.
-    commands: mpsc::WeakUnboundedSender<Command>,
+    commands: mpsc::WeakUnboundedSender<DriverCommand>,
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is outdated.
     epoch: u64,
@@ -124,19 +126,11 @@ pub(crate) struct Session {
     closing: Option<Closing>,
 }
 
-/// A close in progress.
-struct Closing {
-    /// When to stop waiting for the server to confirm it.
-    until: Instant,
-    /// Every caller of close.
-    reply_to: Vec<ReplyTo>,
-}
-
 impl Session {
     pub(crate) fn new(
-        settings: Settings,
+        settings: SessionSettings,
         shared: Arc<SharedState>,
-        commands: mpsc::WeakUnboundedSender<Command>,
+        commands: mpsc::WeakUnboundedSender<DriverCommand>,
         now: Instant,
     ) -> Self {
         Self {
@@ -242,34 +236,15 @@ impl Session {
 
     // Commands.
 
-    pub(crate) fn handle_command(&mut self, now: Instant, command: Command) {
+    pub(crate) fn handle_command(&mut self, now: Instant, command: DriverCommand) {
         match command {
-            Command::Submit(call) => self.submit(now, call),
-            Command::Unwatch { kind, path, id } => {
+            DriverCommand::Submit(call) => self.submit(now, call),
+            DriverCommand::Unwatch { kind, path, id } => {
                 if self.watches.leave(kind, &path, id) {
                     self.unwatch(now, kind, path);
                 }
             }
-            Command::Close(reply_to) => self.handle_close(now, reply_to),
-        }
-    }
-
-    /// Closes the session after everything submitted so far. Only another close can follow, and it gets the same outcome.
-    pub(crate) fn handle_close(&mut self, now: Instant, mut reply_to: ReplyTo) {
-        if self.phase == Phase::Over {
-            return reply_to.send(Ok(answer::empty()));
-        }
-        if let Some(closing) = &mut self.closing {
-            return closing.reply_to.push(reply_to);
-        }
-        self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
-        self.shared.set_state(SessionState::Closing);
-        match self.phase {
-            Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
-            // A session that may exist must be resumed to be closed; see `resume`.
-            Phase::Handshaking { .. } => {}
-            _ if self.id == SessionId(0) => self.end(SessionState::Closed),
-            _ => {}
+            DriverCommand::Close(reply_to) => self.handle_close(now, reply_to),
         }
     }
 
@@ -377,49 +352,6 @@ impl Session {
                 self.pings.sent(now);
             }
             _ => {}
-        }
-    }
-
-    /// Ends the session without the server's confirmation, unless it is over.
-    pub(crate) fn give_up(&mut self) {
-        self.end_unclosed(&Error::ConnectionLoss(ErrorContext::local("closeSession", "")));
-    }
-
-    /// Ends although the server may keep the session. Callers of close get `error`.
-    fn end_unclosed(&mut self, error: &Error) {
-        let closing = self.closing.take();
-        self.end(SessionState::Closed);
-        for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
-            reply_to.send(Err(error.clone()));
-        }
-    }
-
-    /// The session is over. Everything that waits for it fails.
-    fn end(&mut self, end: SessionState) {
-        if self.phase == Phase::Over {
-            return;
-        }
-        tracing::debug!(session = %self.id, ?end, "session over");
-        self.phase = Phase::Over;
-        self.epoch += 1;
-        self.out.clear();
-        self.shared.set_state(end);
-        let chroot = &self.shared.chroot;
-        self.watches.end(end, |path| chroot.strip(path).to_owned());
-        let (sent, waiting) = self.calls.end();
-        for call in sent {
-            self.fail(call, true, |context| end.error(context));
-        }
-        for call in waiting {
-            self.fail(call, false, |context| end.error(context));
-        }
-        if let Some(closing) = self.closing.take() {
-            let closed = || match end {
-                // The server keeps it until it times out.
-                SessionState::AuthFailed => Err(end.error(ErrorContext::local("closeSession", ""))),
-                _ => Ok(answer::empty()),
-            };
-            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(closed()));
         }
     }
 }

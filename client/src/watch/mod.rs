@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use zoolet_proto::WatchKind;
 use zoolet_proto::{EventType, Zxid};
 
-use crate::call::Command;
+use crate::call::DriverCommand;
 use crate::context::ErrorContext;
 use crate::error::Error;
 
@@ -46,7 +46,7 @@ pub(crate) struct WatchRegistration {
     pub(crate) path: String,
     pub(crate) id: u64,
     /// Weak, so that a watch alone does not keep the session open. `None` once the driver has forgotten this user.
-    pub(crate) commands: Option<mpsc::WeakUnboundedSender<Command>>,
+    pub(crate) commands: Option<mpsc::WeakUnboundedSender<DriverCommand>>,
 }
 
 impl fmt::Debug for WatchRegistration {
@@ -60,7 +60,7 @@ impl Drop for WatchRegistration {
         if let Some(commands) = self.commands.take().and_then(|commands| commands.upgrade()) {
             let path = std::mem::take(&mut self.path);
             // If the driver is gone, so are its connection and the watch.
-            let _ = commands.send(Command::Unwatch { kind: self.kind, path, id: self.id });
+            let _ = commands.send(DriverCommand::Unwatch { kind: self.kind, path, id: self.id });
         }
     }
 }

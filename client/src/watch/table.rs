@@ -16,7 +16,7 @@ use zoolet_proto::{EventType, WatcherType, path};
 
 use super::stream::UpdateQueue;
 use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
-use crate::call::Command;
+use crate::call::DriverCommand;
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::state::SessionState;
@@ -99,7 +99,7 @@ impl WatchTable {
         &mut self,
         kind: WatchKind,
         path: &str,
-        commands: &mpsc::WeakUnboundedSender<Command>,
+        commands: &mpsc::WeakUnboundedSender<DriverCommand>,
     ) -> WatchHandle {
         self.next_id += 1;
         let (id, path) = (self.next_id, path.to_owned());

@@ -1,7 +1,7 @@
 //! [`EntryNode`]: a znode of a contender, and the creates of all of them.
 
 use bytes::Bytes;
-use zoolet_client::{Create, Created, Error, MultiOutcome, Reply};
+use zoolet_client::{Create, Created, Error, MultiOutcome, ReplyFuture};
 
 use crate::config::LockConfig;
 use crate::error::LockError;
@@ -36,8 +36,8 @@ impl EntryNode {
 
 /// The creates of a contender's znodes in flight: a single one, or several as one transaction.
 pub(super) enum PendingCreate {
-    One(Reply<Created>),
-    Several(Reply<Vec<MultiOutcome>>),
+    One(ReplyFuture<Created>),
+    Several(ReplyFuture<Vec<MultiOutcome>>),
 }
 
 impl PendingCreate {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, MultiOutcome, Reply, Stat};
+use zoolet_client::{Error, ErrorCode, MultiOutcome, ReplyFuture, Stat};
 
 use super::names::{self, LEASE, LOCK};
 use super::queue_entry::{QueueEntry, QueuePlan};
@@ -92,12 +92,12 @@ impl PermitClaim {
         Self { config, plan, data, entry, leases: Vec::new(), uncertain: false }
     }
 
-    fn read_agreement(&self) -> Reply<(Bytes, Stat)> {
+    fn read_agreement(&self) -> ReplyFuture<(Bytes, Stat)> {
         self.config.client.get_data(self.config.dir()).send()
     }
 
     /// Checks that the directory does not have another number of permits.
-    async fn agree(&self, first: Reply<(Bytes, Stat)>) -> Result<(), LockError> {
+    async fn agree(&self, first: ReplyFuture<(Bytes, Stat)>) -> Result<(), LockError> {
         let (config, mut first) = (&self.config, Some(first));
         match config.ask(|| first.take().unwrap_or_else(|| self.read_agreement())).await {
             // Curator leaves the data empty, or stores something else there.

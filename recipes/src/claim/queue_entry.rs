@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, EventType, Reply, Stat, Watch};
+use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
 use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
@@ -74,7 +74,7 @@ pub(crate) struct QueuePosition {
 }
 
 /// Listings in flight.
-type Listings = Vec<Reply<(Vec<String>, Stat)>>;
+type Listings = Vec<ReplyFuture<(Vec<String>, Stat)>>;
 
 impl QueueEntry {
     pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes) -> Self {

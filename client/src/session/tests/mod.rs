@@ -15,8 +15,8 @@ use zoolet_proto::{
     Zxid, frame, jute, records,
 };
 
-use super::{Session, Settings, WantedLink};
-use crate::call::{Command, Outcome, PendingReply, ReplyTo, Submission};
+use super::{Session, SessionSettings, WantedLink};
+use crate::call::{CallOutcome, DriverCommand, PendingReply, ReplyTo, Submission};
 use crate::chroot::Chroot;
 use crate::error::Error;
 use crate::state::{SessionState, SharedState};
@@ -38,14 +38,14 @@ struct Harness {
     session: Session,
     shared: Arc<SharedState>,
     now: Instant,
-    handles: mpsc::UnboundedSender<Command>,
-    commands: mpsc::UnboundedReceiver<Command>,
+    handles: mpsc::UnboundedSender<DriverCommand>,
+    commands: mpsc::UnboundedReceiver<DriverCommand>,
 }
 
 struct Pending(PendingReply);
 
 impl Pending {
-    fn outcome(&mut self) -> Option<Outcome> {
+    fn outcome(&mut self) -> Option<CallOutcome> {
         match &mut self.0 {
             PendingReply::Sent { outcome, .. } => outcome.try_recv().ok(),
             PendingReply::Failed(_) => panic!("the harness fails no call by itself"),
@@ -129,8 +129,8 @@ fn connect_response(session: i64, read_only: bool) -> ConnectResponse {
     ConnectResponse { protocol_version: 0, timeout, session, password, read_only: Some(read_only) }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> SessionSettings {
+    SessionSettings {
         session_timeout: TIMEOUT,
         connect_timeout: TIMEOUT,
         read_only: false,
@@ -143,7 +143,7 @@ fn settings() -> Settings {
 }
 
 impl Harness {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: SessionSettings) -> Self {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
@@ -189,13 +189,13 @@ impl Harness {
         let (reply_to, waiting) = PendingReply::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
         let call = Submission { request, reply_to, deadline, losses: 0, activity: ActivityGuard::default() };
-        self.session.handle_command(self.now, Command::Submit(call));
+        self.session.handle_command(self.now, DriverCommand::Submit(call));
         Pending(waiting)
     }
 
     fn close(&mut self) -> Pending {
         let (reply_to, waiting) = PendingReply::channel(OpCode::CloseSession);
-        self.session.handle_command(self.now, Command::Close(reply_to));
+        self.session.handle_command(self.now, DriverCommand::Close(reply_to));
         Pending(waiting)
     }
 

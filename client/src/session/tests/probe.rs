@@ -4,7 +4,7 @@ use super::*;
 
 /// A session at a read-only server.
 fn read_only() -> Harness {
-    let mut harness = Harness::new(Settings { read_only: true, ..settings() });
+    let mut harness = Harness::new(SessionSettings { read_only: true, ..settings() });
     harness.connect_to(true);
     harness
 }
@@ -45,7 +45,7 @@ fn a_read_only_session_probes_after_pauses_that_double_up_to_a_minute() {
 
 #[test]
 fn nothing_else_starts_a_probe() {
-    let mut harness = Harness::new(Settings { read_only: true, ..settings() });
+    let mut harness = Harness::new(SessionSettings { read_only: true, ..settings() });
     harness.connect();
     harness.pass(THIRD - MS);
     assert!(!harness.session.is_probing(), "this server takes writes");
@@ -74,7 +74,7 @@ fn the_probe_asks_for_the_session_without_read_only() {
         "no other server knows the session it has"
     );
 
-    let mut harness = Harness::new(Settings { read_only: true, ..settings() });
+    let mut harness = Harness::new(SessionSettings { read_only: true, ..settings() });
     harness.connect();
     harness.cut();
     harness.connect_to(true);
@@ -138,7 +138,7 @@ fn any_other_answer_changes_nothing_except_the_expiry_of_an_established_session(
         assert_eq!(until_it_probes(&mut harness), 200 * MS);
     }
 
-    let mut harness = Harness::new(Settings { read_only: true, ..settings() });
+    let mut harness = Harness::new(SessionSettings { read_only: true, ..settings() });
     harness.connect();
     harness.cut();
     harness.connect_to(true);

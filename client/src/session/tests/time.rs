@@ -155,7 +155,7 @@ fn a_ping_that_is_answered_with_another_error_is_answered() {
 
 #[test]
 fn replies_of_a_read_only_server_are_no_contact() {
-    let mut harness = Harness::new(Settings { read_only: true, ..settings() });
+    let mut harness = Harness::new(SessionSettings { read_only: true, ..settings() });
     harness.connect();
     let contact = harness.now;
     harness.pass(MS);
@@ -175,7 +175,7 @@ fn replies_of_a_read_only_server_are_no_contact() {
 #[test]
 fn back_off_grows_to_a_sixth_of_the_timeout_and_repeats_with_the_seed() {
     let pauses = |seed| {
-        let mut harness = Harness::new(Settings { seed, hosts: 2, ..settings() });
+        let mut harness = Harness::new(SessionSettings { seed, hosts: 2, ..settings() });
         let mut pauses = Vec::new();
         for _ in 0..30 {
             while harness.session.wanted_link() != WantedLink::Dialing {
@@ -236,7 +236,7 @@ fn a_server_that_closes_after_the_first_replies_of_a_connection_is_dialed_with_b
 
 #[test]
 fn a_tiny_session_timeout_does_not_shorten_attempts() {
-    let mut harness = Harness::new(Settings { session_timeout: MS, ..settings() });
+    let mut harness = Harness::new(SessionSettings { session_timeout: MS, ..settings() });
     let mut pauses = Duration::ZERO;
     for _ in 0..30 {
         while harness.session.wanted_link() != WantedLink::Dialing {

@@ -219,7 +219,7 @@ fn watches_are_restored_by_kind() {
 
 #[test]
 fn many_watches_are_restored_in_requests_that_a_server_accepts() {
-    let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    let mut harness = Harness::new(SessionSettings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
     harness.connect();
     let mut watches = Vec::new();
     for number in 0..3000 {
@@ -236,7 +236,7 @@ fn many_watches_are_restored_in_requests_that_a_server_accepts() {
 
 #[test]
 fn the_last_zxid_stays_until_all_watches_are_restored() {
-    let mut harness = Harness::new(Settings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
+    let mut harness = Harness::new(SessionSettings { max_request: frame::DEFAULT_MAX_FRAME, ..settings() });
     harness.connect();
     let mut watches = Vec::new();
     for number in 0..2000 {

@@ -1,0 +1,82 @@
+//! The end of a session: by a close, by the server, or because its driver is dropped.
+
+use tokio::time::Instant;
+use zoolet_proto::{Request, SessionId};
+
+use super::{Phase, Session, answer};
+use crate::call::{ReplyTo, Submission};
+use crate::context::ErrorContext;
+use crate::error::Error;
+use crate::state::SessionState;
+
+/// A close in progress.
+pub(super) struct Closing {
+    /// When to stop waiting for the server to confirm it.
+    pub(super) until: Instant,
+    /// Every caller of close.
+    reply_to: Vec<ReplyTo>,
+}
+
+impl Session {
+    /// Closes the session after everything submitted so far. Only another close can follow, and it gets the same outcome.
+    pub(crate) fn handle_close(&mut self, now: Instant, mut reply_to: ReplyTo) {
+        if self.phase == Phase::Over {
+            return reply_to.send(Ok(answer::empty()));
+        }
+        if let Some(closing) = &mut self.closing {
+            return closing.reply_to.push(reply_to);
+        }
+        self.closing = Some(Closing { until: now + self.timeout * 2 / 3, reply_to: vec![reply_to] });
+        self.shared.set_state(SessionState::Closing);
+        match self.phase {
+            Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
+            // A session that may exist must be resumed to be closed; see `resume`.
+            Phase::Handshaking { .. } => {}
+            _ if self.id == SessionId(0) => self.end(SessionState::Closed),
+            _ => {}
+        }
+    }
+
+    /// Ends the session without the server's confirmation, unless it is over.
+    pub(crate) fn give_up(&mut self) {
+        self.end_unclosed(&Error::ConnectionLoss(ErrorContext::local("closeSession", "")));
+    }
+
+    /// Ends although the server may keep the session. Callers of close get `error`.
+    pub(super) fn end_unclosed(&mut self, error: &Error) {
+        let closing = self.closing.take();
+        self.end(SessionState::Closed);
+        for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
+            reply_to.send(Err(error.clone()));
+        }
+    }
+
+    /// The session is over. Everything that waits for it fails.
+    pub(super) fn end(&mut self, end: SessionState) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        tracing::debug!(session = %self.id, ?end, "session over");
+        self.phase = Phase::Over;
+        self.epoch += 1;
+        self.out.clear();
+        self.shared.set_state(end);
+        let chroot = &self.shared.chroot;
+        self.watches.end(end, |path| chroot.strip(path).to_owned());
+        let (sent, waiting) = self.calls.end();
+        for call in sent {
+            self.fail(call, true, |context| end.error(context));
+        }
+        for call in waiting {
+            self.fail(call, false, |context| end.error(context));
+        }
+        if let Some(closing) = self.closing.take() {
+            let closed = || match end {
+                // The server keeps it until it times out.
+                SessionState::AuthFailed => Err(end.error(ErrorContext::local("closeSession", ""))),
+                _ => Ok(answer::empty()),
+            };
+            closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(closed()));
+        }
+    }
+}
