@@ -31,7 +31,8 @@
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
 //! | inject faults | [`Faults`](testing::Faults), [`Matcher`](testing::Matcher), [`Action`](testing::Action) | [`testing`] |
-//! | inspect a server | [`Fixture`](testing::Fixture) | [`testing::fixture`] |
+//! | inspect and control a server | [`Fixture`](testing::Fixture), [`FixtureExt`](testing::FixtureExt), [`EnsembleExt`](testing::EnsembleExt) | [`testing::fixture`], [`testing::fixture::fault`] |
+//! | extend the server for a test harness | [`Interceptor`](server::extension::Interceptor), [`StateMachine`](server::extension::StateMachine) | [`server::extension`] |
 //! | check a history of requests | [`History`](testing::History), [`Checker`](testing::Checker), [`Model`](testing::Model) | [`testing`] |
 //!
 //! # Features

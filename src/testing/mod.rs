@@ -25,11 +25,11 @@ pub use listing::ListingError;
 pub use model::{Model, Outcome, Unmodelled};
 pub use tap::{Tap, TapCounts};
 pub use test_server::TestServer;
-#[doc(no_inline)]
+#[doc(inline)]
 pub use zoolet_fixture::fault::{
     Action, FaultError, FaultId, Faults, Matcher, connection, create, handshake, op, request,
 };
-#[doc(no_inline)]
+#[doc(inline)]
 pub use zoolet_fixture::{
     self as fixture, Endpoint, EnsembleExt, Fixture, FixtureError, FixtureExt, Node, SessionInfo, TreeView,
     WatchInfo, WatchKind,
