@@ -1,4 +1,4 @@
-//! The table of operations. Opcodes, requests, and what is to be known of each operation follow from it.
+//! The table of operations: opcodes, requests, codings, names and kinds follow from it.
 
 use bytes::BytesMut;
 
@@ -63,7 +63,7 @@ macro_rules! operations {
             -> $reply:ident $(($($field:ident),+))?;
     )*) => {
         closed! {
-            /// What a request asks for (`ZooDefs.OpCode`).
+            /// An operation, by the number of its requests (`ZooDefs.OpCode`).
             OpCode { $($(#[$meta])* $row = $code,)* }
         }
 

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn auth_stands_for_the_digests_of_the_connection_and_needs_one() {
+    fn auth_expands_to_the_digests_of_the_connection_and_needs_one() {
         let ip = Identity::Ip("127.0.0.1".parse().unwrap());
         assert_eq!(fix_up(&Acl::creator_all(), std::slice::from_ref(&ip)), Err(ErrorCode::InvalidAcl));
         let ids = [ip, Identity::Digest("bob:x=".into())];

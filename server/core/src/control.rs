@@ -1,4 +1,4 @@
-//! What the program around the core does to sessions and connections by itself, as tests and a restart need it.
+//! Control operations: what the embedding program does to sessions and connections, for tests and for a restart.
 
 use zoolet_proto::{ErrorCode, OpCode, SessionId, Xid};
 
@@ -8,12 +8,11 @@ use crate::message::{ConnId, Millis};
 use crate::watch::WatchTable;
 
 impl Core {
-    /// What a stop and a start leave of a server that keeps its state.
+    /// Restarts a server that keeps its state.
     ///
-    /// The tree stays, and zxids and session ids go on where they were. Sessions live on with their whole timeout
-    /// before them and attached to nothing, as on a real server that has loaded its snapshot. Every connection is
-    /// forgotten with its watches and identities, and with what was queued for it: nobody is told, since the sockets
-    /// are gone.
+    /// The tree stays, and zxids and session ids continue. Sessions stay with their whole timeout and without a connection, as
+    /// on a real server that has loaded its snapshot. Connections are dropped with their watches, identities and queued
+    /// messages. No connection gets a close message, since the sockets are gone.
     pub fn restart(&mut self, now: Millis) {
         self.conns.clear();
         self.sessionless.clear();
@@ -23,50 +22,50 @@ impl Core {
         self.effects.outbound.clear();
     }
 
-    /// A sign of life for a session: it has its whole timeout before it again. False if it does not live.
+    /// Renews a session for its whole timeout. Returns false if there is no such session.
     ///
-    /// For a session that the program around the core holds itself and that never pings.
+    /// For a session that the embedding program holds itself, without pings.
     pub fn renew(&mut self, now: Millis, session: SessionId) -> bool {
         self.sessions.touch(session, now);
         self.sessions.get(session).is_some()
     }
 
-    /// Closes the connection of a session, which lives on and can be resumed. False if it has none or does not live.
+    /// Closes the connection of a session, which stays and can be resumed. Returns false if there is no such session or it has
+    /// no connection.
     pub fn disconnect(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
         conn.inspect(|conn| self.close(*conn)).is_some()
     }
 
-    /// Makes it look as if another server of an ensemble had taken the session over: the next request on its present
-    /// connection is answered with SessionMoved (−118), and the connection is closed. The session lives on and can be
-    /// resumed. False if it has no connection or does not live.
+    /// Simulates that another server of an ensemble has taken the session over: the next request on its present connection
+    /// fails with SessionMoved (−118), and the connection is closed. The session stays and can be resumed. Returns false if
+    /// there is no such session or it has no connection.
     ///
-    /// Refused like this is whatever a leader checks the owner of the session for: every request but addauth and SASL,
-    /// which are none to it, and closeSession, which ends a session for whoever asks. A refused write takes a zxid.
+    /// This refuses every request for which a leader checks the owner of the session: all but addauth and SASL, which do not
+    /// reach it, and closeSession, which ends a session for any client. A refused write takes a zxid.
     ///
-    /// A client of Apache ZooKeeper sees less. From 3.5.4 on a server that meets a moved session closes the connection
-    /// and says nothing; before, −118 came as the answer to a multi. And a follower asks the leader about writes and
-    /// sync only, so that reads and pings on the old connection go on being answered. A client that can take the answer
-    /// and the close behind it can take either.
+    /// A client of Apache ZooKeeper sees less. Since 3.5.4 a server that detects a moved session closes the connection
+    /// without a reply; before, −118 was the reply to a multi. A follower forwards only writes and sync to the leader, so
+    /// reads and pings on the old connection still succeed. A client that handles the error and the close handles both.
     pub fn move_session(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
         conn.inspect(|conn| self.move_away(*conn)).is_some()
     }
 
-    /// Makes it look as if so many children had been created below a znode, which is what numbers sequential names: the end
-    /// of a 32-bit counter is out of reach otherwise. No transaction; it is not replayed. False if there is no such znode.
+    /// Sets how many children a znode has ever had, which numbers sequential names: the end of a 32-bit counter is out of reach
+    /// otherwise. It is no transaction and is not replayed. Returns false if there is no such znode.
     pub fn set_counter(&mut self, path: &str, children: i64) -> bool {
         self.tree.set_counter(path, children)
     }
 
-    /// Refuses the next request on a connection because its session has moved away.
+    /// Makes the next request on a connection fail because its session has moved.
     pub fn move_away(&mut self, conn: ConnId) {
         if let Some(state) = self.conns.get_mut(&conn) {
             state.moved = true;
         }
     }
 
-    /// Answers a request on the connection that a session has moved away from.
+    /// Refuses a request on the old connection of a moved session.
     pub(crate) fn refuse_moved(&mut self, call: Call, op: Option<OpCode>) {
         match op {
             Some(op) if op.takes_zxid() => self.refuse_write(call, ErrorCode::SessionMoved),

@@ -47,8 +47,8 @@ pub(crate) struct ConnState {
 }
 
 impl ConnState {
-    /// Whether the connection may have these identities too. Their number is bounded, as each `auth` entry of an ACL stands
-    /// for all of them.
+    /// Whether the connection may have these identities too. Their number is bounded, as each `auth` entry of an ACL
+    /// expands to all of them.
     fn can_add(&self, ids: &[Identity]) -> bool {
         const MAX: usize = 32;
         self.ids.len() + ids.iter().filter(|id| !self.ids.contains(id)).count() <= MAX

@@ -17,7 +17,7 @@ impl Core {
     pub fn replay(&mut self, txn: &Txn) {
         self.apply(txn, |_| {});
         match txn.op {
-            // A client can have one announced again that is alive.
+            // A client can make the server repeat the creation of an existing session.
             TxnOp::CreateSession { timeout } if self.sessions.get(txn.session).is_none() => {
                 self.sessions.insert(txn.session, timeout, None, txn.time);
             }
@@ -26,7 +26,14 @@ impl Core {
                 self.sessions.remove(txn.session);
                 conn.into_iter().for_each(|conn| self.close(conn));
             }
-            _ => {}
+            TxnOp::CreateSession { .. }
+            | TxnOp::Create { .. }
+            | TxnOp::Delete { .. }
+            | TxnOp::SetData { .. }
+            | TxnOp::SetAcl { .. }
+            | TxnOp::Check { .. }
+            | TxnOp::Multi(_)
+            | TxnOp::Error(_) => {}
         }
     }
 
@@ -42,12 +49,12 @@ impl Core {
         }
     }
 
-    /// Attaches a connection to a session that is none of this server's table: its deadline is kept elsewhere.
+    /// Attaches a connection to a session that another table has, with its deadline.
     pub fn attach_foreign(&mut self, conn: ConnId, session: SessionId) {
         let _ = self.bind_session(conn, session);
     }
 
-    /// Detaches a connection from a session, which lives on. The connection stays open.
+    /// Detaches a connection from a session. Both stay.
     pub fn detach(&mut self, session: SessionId, conn: ConnId) {
         self.sessions.detach(session, conn);
     }

@@ -1,4 +1,4 @@
-//! Access control: permissions, identities, what an ACL may say and who sees what of it.
+//! Access control: permissions, identities, valid ACLs, and who can see which part of them.
 
 use std::net::IpAddr;
 
@@ -310,7 +310,7 @@ fn an_ip_entry_matches_by_prefix_within_its_family() {
 }
 
 #[test]
-fn who_am_i_tells_addresses_in_full() {
+fn who_am_i_returns_addresses_in_full() {
     let (mut world, _) = world();
     let b = world.socket_from("2001:db8::1".parse().unwrap());
     world.hello(b, new_session());
@@ -334,7 +334,7 @@ fn readers_without_admin_do_not_see_digests() {
         Acl::new(Perms::ALL, "digest", "bob:x"),
         acl[2].clone(),
         Acl::new(Perms::WRITE, "digest", ":x"),
-        // To the end of the line.
+        // Up to the end of the line.
         Acl::new(Perms::WRITE, "digest", "a:x\nc\u{2028}"),
     ];
     assert_eq!(world.ok(a, get_acl("/z")).acl(), masked);
@@ -386,7 +386,7 @@ fn an_identity_counts_from_the_addauth_on() {
 }
 
 #[test]
-fn a_write_behind_a_set_acl_is_checked_against_the_new_one() {
+fn a_write_after_a_set_acl_is_checked_against_the_new_one() {
     let (mut world, a) = world();
     world.ok(a, create("/z"));
     world.send(a, set_acl("/z", only(Perms::READ | Perms::ADMIN, "world", "anyone")));

@@ -1,4 +1,4 @@
-//! Paths, and the order in which each write and read is checked: of two faults the first one wins.
+//! Paths, and the order in which each write and read is checked: of two errors the first one wins.
 
 use zoolet_proto::ErrorCode::{
     self, BadArguments, BadVersion, InvalidAcl, MarshallingError, NoAuth, NoChildrenForEphemerals, NoNode,
@@ -32,7 +32,7 @@ const NOT_PATHS: &[&str] = &[
     "/a\0b",
 ];
 
-/// `/locked` lets nobody create or delete below it, `/locked/in` may not be touched at all; `/full` has a child,
+/// `/locked` lets no client create or delete below it, `/locked/in` may not be touched at all; `/full` has a child,
 /// `/e` is an ephemeral.
 fn world() -> (World, ConnId) {
     let mut world = World::new();
@@ -144,7 +144,7 @@ fn set_data_and_set_acl_check_the_whole_path_first() {
 }
 
 #[test]
-fn a_created_path_is_checked_whole_at_last() {
+fn the_whole_path_of_a_create_is_checked_last() {
     let (mut world, a) = world();
     for path in NOT_PATHS {
         let code = world.refusal(a, create(path));

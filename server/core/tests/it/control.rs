@@ -1,4 +1,4 @@
-//! What the program around a core does by itself: restarting it, renewing, disconnecting and moving sessions.
+//! The control operations of a core: restarting it, renewing, disconnecting and moving sessions.
 
 use zoolet_proto::WatchKind;
 use zoolet_proto::records::ConnectRequest;
@@ -39,7 +39,7 @@ fn a_restart_keeps_znodes_and_sessions_and_forgets_connections_and_watches_witho
 }
 
 #[test]
-fn a_restart_gives_every_session_its_whole_timeout_again() {
+fn a_restart_renews_every_session_for_its_whole_timeout() {
     let mut world = World::new();
     let a = world.connect();
     let session = world.session(a);
@@ -84,7 +84,7 @@ fn a_restart_begins_the_interval_of_the_sweeps_anew() {
 }
 
 #[test]
-fn transactions_that_nobody_has_taken_yet_outlast_a_restart_and_messages_do_not() {
+fn transactions_that_are_not_taken_yet_survive_a_restart_and_messages_do_not() {
     let mut world = World::new();
     let a = world.connect();
     let incoming = zoolet_proto::Incoming { xid: Xid(1), op: 1, body: Ok(create("/a")) };
@@ -96,7 +96,7 @@ fn transactions_that_nobody_has_taken_yet_outlast_a_restart_and_messages_do_not(
 }
 
 #[test]
-fn effects_that_are_taken_back_are_not_told_again_and_cost_none_that_are_new() {
+fn reused_effects_are_not_repeated_and_no_new_one_is_lost() {
     let mut world = World::new();
     let a = world.connect();
     let write = |core: &mut Core, path| {
@@ -132,7 +132,7 @@ fn a_session_that_is_renewed_does_not_expire() {
 }
 
 #[test]
-fn a_disconnected_session_lives_on_and_can_be_resumed() {
+fn a_disconnected_session_stays_alive_and_can_be_resumed() {
     let mut world = World::new();
     let (a, b) = (world.connect(), world.connect());
     let session = world.session(a);
@@ -147,7 +147,7 @@ fn a_disconnected_session_lives_on_and_can_be_resumed() {
 }
 
 #[test]
-fn the_next_request_of_a_session_that_has_moved_is_told_so_and_its_connection_is_closed() {
+fn the_next_request_of_a_moved_session_fails_and_its_connection_is_closed() {
     let mut world = World::new();
     let b = world.connect();
     for request in [exists("/"), create("/moved"), multi([create("/moved")]), sync("/"), Request::WhoAmI] {
@@ -182,8 +182,8 @@ fn a_ping_of_a_session_that_has_moved_is_refused_under_the_number_of_pings() {
     let a = world.connect();
     world.core.move_session(world.session(a));
     world.send_as(a, Xid(77), Request::Ping);
-    let told = world.told(a);
-    let [Told::Answer(answer), Told::Closed] = &told[..] else { panic!("{told:?}") };
+    let received = world.received(a);
+    let [Received::Answer(answer), Received::Closed] = &received[..] else { panic!("{received:?}") };
     assert_eq!((answer.xid, answer.error), (Xid::PING, Some(ErrorCode::SessionMoved)));
 }
 
@@ -219,7 +219,7 @@ fn only_a_session_with_a_connection_can_move() {
 }
 
 #[test]
-fn one_can_see_who_waits_on_what() {
+fn the_watch_table_lists_every_watch() {
     let mut world = World::new();
     let (a, b) = (world.connect(), world.connect());
     world.znodes(a, &["/a"]);

@@ -1,4 +1,4 @@
-//! Inputs that kill, hang or confuse: the ones a real server dies of, and the ones that ought to be harmless.
+//! Hostile inputs: the ones that crash a real server, and others that must be harmless.
 
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 use zoolet_server_core::ConnId;
@@ -53,7 +53,7 @@ fn garbage_in_quota_statistics_is_counted_anew() {
 }
 
 #[test]
-fn statistics_that_a_multi_overwrites_again_and_again_are_right_behind_it() {
+fn statistics_that_a_multi_overwrites_repeatedly_are_right_after_it() {
     const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";
     let (mut world, a) = world();
     world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits", STATS]);
@@ -86,7 +86,7 @@ fn limits_that_do_not_parse_limit_nothing() {
 }
 
 #[test]
-fn opcodes_that_are_none_are_refused_and_cut_off() {
+fn an_unknown_opcode_is_refused_and_closes_the_connection() {
     for op in [0, 10, 23, 99, 108, 1000, -1, -2, -12, -100, i32::MAX, i32::MIN] {
         let (mut world, a) = world();
         let session = world.session(a);
@@ -97,7 +97,7 @@ fn opcodes_that_are_none_are_refused_and_cut_off() {
 }
 
 #[test]
-fn what_was_asked_before_an_opcode_that_is_none_is_answered() {
+fn requests_before_an_unknown_opcode_are_answered() {
     let (mut world, a) = world();
     world.send(a, create("/a"));
     world.send_frame(a, &Body::new().frame(Xid(5), 99));
@@ -122,7 +122,7 @@ fn empty_bodies_are_refused_and_harmless() {
 }
 
 #[test]
-fn bytes_behind_a_record_are_ignored() {
+fn bytes_after_a_record_are_ignored() {
     let (mut world, a) = world();
     let answer = world.ask_raw(a, OpCode::Exists.code(), Body::new().text("/").byte(7).text("more"));
     assert_eq!(answer.error, None);

@@ -7,7 +7,7 @@ use crate::common::*;
 
 const SWEEP: i64 = 60_000;
 
-/// TTLs are on; the session lives long.
+/// TTLs are enabled; the session has a long timeout.
 fn world() -> (World, ConnId) {
     let mut world = World::with(|config| {
         config.extended_types = true;
@@ -41,7 +41,7 @@ fn a_container_goes_at_the_sweep_after_its_last_child() {
 }
 
 #[test]
-fn a_container_that_never_had_a_child_stays_unless_told_otherwise() {
+fn a_container_that_never_had_a_child_stays_unless_configured_otherwise() {
     let (mut world, a) = world();
     world.ok(a, container("/c"));
     world.advance(100 * SWEEP);
@@ -72,7 +72,7 @@ fn the_end_of_a_session_may_take_the_last_child_of_a_container() {
 }
 
 #[test]
-fn a_sweep_takes_a_zxid_each_and_tells_like_any_deletion() {
+fn each_expired_znode_takes_a_zxid_and_triggers_watches_like_any_deletion() {
     let (mut world, a) = world();
     for path in ["/c1", "/c2"] {
         world.ok(a, container(path));
@@ -196,7 +196,7 @@ fn the_statistics_of_a_quota_are_counted_when_they_are_created_and_kept_from_the
 }
 
 #[test]
-fn counting_changes_data_only_and_tells_nobody() {
+fn counting_changes_only_data_and_triggers_no_watch() {
     let (mut world, a) = world();
     world.znodes(a, &["/q"]);
     quota(&mut world, a, "count=5,bytes=-1");
@@ -223,7 +223,7 @@ fn only_the_deepest_quota_counts() {
 }
 
 #[test]
-fn without_limits_the_statistics_stand_still() {
+fn without_limits_the_statistics_do_not_change() {
     let (mut world, a) = world();
     world.znodes(a, &["/q"]);
     quota(&mut world, a, "count=5,bytes=-1");

@@ -305,7 +305,7 @@ fn quotas_over_a_multi_add_up() {
 }
 
 #[test]
-fn the_request_behind_a_multi_sees_it_whole() {
+fn the_request_after_a_multi_sees_all_of_it() {
     let (mut world, a) = world();
     world.send(a, multi([create("/a"), set_data("/a", "x")]));
     world.send(a, get_data("/a"));

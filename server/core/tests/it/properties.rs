@@ -1,4 +1,4 @@
-//! What holds whatever several sessions do, in whichever order.
+//! Properties that hold whatever several sessions do, in any order.
 
 use bytes::BytesMut;
 use proptest::collection::vec;
@@ -19,7 +19,7 @@ fn encoded(effects: &Effects) -> Vec<u8> {
     out.to_vec()
 }
 
-/// Runs a script on a core of its own, a session each for four connections, and gives the bytes it put out.
+/// Runs a script on a new core with four connections, each with a session, and returns the output bytes.
 fn outputs(steps: &[Step]) -> Vec<u8> {
     let mut config = CoreConfig::default();
     config.extended_types = true;
@@ -81,6 +81,6 @@ proptest! {
         world.send_frame(a, &frame);
         let b = world.connect();
         world.send(b, random::request(then));
-        prop_assert!(!world.told(b).is_empty());
+        prop_assert!(!world.received(b).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! setWatches after a reconnect, and the requests that look for watches and take them away.
+//! setWatches after a reconnect, and the requests that check and remove watches.
 
 use zoolet_proto::ErrorCode::{MarshallingError, NoWatcher};
 use zoolet_proto::{OpCode, Perms};
@@ -18,20 +18,20 @@ fn world() -> (World, ConnId, i64) {
 }
 
 #[test]
-fn data_watches_hear_of_what_was_missed() {
+fn restored_data_watches_report_what_they_missed() {
     let (mut world, a, seen) = world();
     world.send(a, set_watches(seen, &["/gone", "/old", "/quiet"], &[], &[]));
     assert_eq!(world.heard(a), ["deleted /gone", "data /old", "reply"]);
     world.ok(a, check_watches("/quiet", 2));
-    for told in ["/gone", "/old"] {
-        assert_eq!(world.refusal(a, check_watches(told, 3)), NoWatcher, "what was told is not armed");
+    for received in ["/gone", "/old"] {
+        assert_eq!(world.refusal(a, check_watches(received, 3)), NoWatcher, "a reported watch is not set");
     }
     world.ok(a, set_data("/quiet", "x"));
     assert_eq!(world.events(a), ["data /quiet"]);
 }
 
 #[test]
-fn exists_watches_hear_of_what_is_there_now_whatever_the_zxid() {
+fn restored_exists_watches_report_existing_znodes_whatever_the_zxid() {
     let (mut world, a, _) = world();
     world.send(a, set_watches(i64::MAX, &[], &["/gone", "/quiet"], &[]));
     assert_eq!(world.heard(a), ["created /quiet", "reply"]);
@@ -41,7 +41,7 @@ fn exists_watches_hear_of_what_is_there_now_whatever_the_zxid() {
 }
 
 #[test]
-fn child_watches_hear_of_changed_lists_and_not_of_data() {
+fn restored_child_watches_report_changed_lists_and_not_data() {
     let (mut world, a, seen) = world();
     world.ok(a, set_data("/quiet", "x"));
     world.ok(a, set_data("/old/c", "x"));
@@ -78,14 +78,14 @@ fn an_acl_that_was_set_is_no_change() {
 fn catch_up_events_come_list_by_list_with_zxid_minus_one_and_are_not_merged() {
     let (mut world, a, _) = world();
     world.send(a, set_watches(0, &["/old", "/old"], &["/old"], &["/old", "/quiet"]));
-    let told = world.told(a);
-    let heard: Vec<_> = told.iter().map(ToString::to_string).collect();
+    let received = world.received(a);
+    let heard: Vec<_> = received.iter().map(ToString::to_string).collect();
     assert_eq!(
         heard,
         ["data /old", "data /old", "created /old", "children /old", "children /quiet", "reply"]
     );
-    let events = told.iter().filter_map(|told| match told {
-        Told::Event(event) => Some(event.zxid),
+    let events = received.iter().filter_map(|received| match received {
+        Received::Event(event) => Some(event.zxid),
         _ => None,
     });
     assert!(events.into_iter().all(|zxid| zxid == -1));
@@ -121,7 +121,7 @@ fn persistent_watches_are_armed_without_catching_up() {
 
 #[test]
 fn a_null_list_refuses_the_whole_request() {
-    // A real server refuses it as well, but with the lists before it carried out.
+    // A real server refuses it too, but executes the lists before it.
     let (mut world, a, _) = world();
     let body = Body::new().long(0).int(1).text("/old").null().int(1).text("/gone");
     world.send_frame(a, &body.frame(zoolet_proto::Xid(5), OpCode::SetWatches.code()));
@@ -144,7 +144,7 @@ fn what_each_type_of_watch_removal_takes() {
             .collect();
         assert_eq!(found, left, "type {kind}");
         assert_eq!(world.refusal(a, remove_watches("/old", kind)), NoWatcher);
-        assert_eq!(world.events(a), [] as [String; 0], "the server tells nobody");
+        assert_eq!(world.events(a), [] as [String; 0], "no watch fires");
     }
 }
 
@@ -183,7 +183,7 @@ fn watches_are_found_on_exactly_their_path_and_connection() {
 }
 
 #[test]
-fn a_removed_watch_hears_nothing_more() {
+fn a_removed_watch_does_not_fire() {
     let (mut world, a, _) = world();
     world.ok(a, add_watch("/old", RECURSIVE));
     world.ok(a, add_watch("/old", PERSISTENT));

@@ -8,7 +8,7 @@ use zoolet_server_core::{Core, CoreConfig, Millis};
 use crate::common::random::{Script, Step, dump};
 use crate::common::*;
 
-/// A world that is fed with the transactions of another one.
+/// A world that replays the transactions of another one.
 fn follow(world: &mut World, decided: &World) {
     let from = world.core.tree().last_zxid().0 as usize;
     decided.txns[from..].iter().for_each(|txn| world.control(|core| core.replay(txn)));
@@ -45,7 +45,7 @@ fn a_replayed_session_has_its_whole_timeout_from_its_creation_on() {
 }
 
 #[test]
-fn whoever_watches_hears_of_what_is_replayed() {
+fn a_replayed_transaction_triggers_watches() {
     let (mut old, mut new) = (World::new(), World::new());
     let a = old.connect();
     let session = old.session(a);
@@ -54,13 +54,13 @@ fn whoever_watches_hears_of_what_is_replayed() {
     new.refusal(watcher, exists("/a").watch());
     let created = old.ok(a, create("/a")).zxid;
     follow(&mut new, &old);
-    let told = new.told(watcher);
+    let received = new.received(watcher);
     let expected = Event { zxid: created, text: "created /a".into() };
-    assert_eq!(told, [Told::Event(expected)]);
+    assert_eq!(received, [Received::Event(expected)]);
 }
 
 #[test]
-fn the_connection_of_a_session_whose_end_is_replayed_is_closed_behind_its_events() {
+fn the_connection_of_a_session_whose_end_is_replayed_is_closed_after_its_events() {
     let (mut old, mut new) = (World::new(), World::new());
     let a = old.connect();
     let session = old.session(a);

@@ -49,9 +49,9 @@ fn a_welcome_says_what_was_negotiated_and_mirrors_the_read_only_byte() {
 
         let b = world.socket();
         world.hello(b, ConnectRequest { session: SessionId(7), read_only: sent, ..new_session() });
-        let told = world.told(b);
+        let received = world.received(b);
         let refusal = ConnectResponse::refusal(sent.map(|_| false));
-        assert_eq!(told, [Told::Welcome(refusal), Told::Closed]);
+        assert_eq!(received, [Received::Welcome(refusal), Received::Closed]);
     }
 }
 
@@ -200,7 +200,7 @@ fn a_silent_session_expires_at_the_first_tick_after_its_timeout_never_earlier() 
 }
 
 #[test]
-fn an_expiry_takes_a_zxid_deletes_ephemerals_and_tells_the_others() {
+fn an_expiry_takes_a_zxid_deletes_ephemerals_and_notifies_the_others() {
     let mut world = World::new();
     let (a, b) = (world.connect(), world.connect());
     world.ok(a, ephemeral("/e"));

@@ -5,7 +5,7 @@ use zoolet_server_core::ConnId;
 
 use crate::common::*;
 
-/// A world in which time stands at `START + 100` and `/p` was created at `START`.
+/// A world whose time is `START + 100` and `/p` was created at `START`.
 fn world() -> (World, ConnId) {
     let mut world = World::new();
     let a = world.connect();

@@ -1,18 +1,18 @@
-//! What each change tells to whom, in which order, and what that uses up.
+//! The events of each change, their order, and the watches that they use up.
 
 use zoolet_proto::{ErrorCode, Perms, Request};
 use zoolet_server_core::ConnId;
 
 use crate::common::*;
 
-/// A world with one that watches and one that changes.
+/// A world with a client that watches and one that changes.
 fn world() -> (World, ConnId, ConnId) {
     let mut world = World::new();
     let (watcher, writer) = (world.connect(), world.connect());
     (world, watcher, writer)
 }
 
-/// What the watcher of `watches` hears of each change, one line per change.
+/// The events that each change sends to the watcher of `watches`, one line per change.
 fn hears(before: &[Request], watches: &[Request], changes: &[Request]) -> Vec<String> {
     let (mut world, watcher, writer) = world();
     for request in before {
@@ -30,7 +30,7 @@ fn hears(before: &[Request], watches: &[Request], changes: &[Request]) -> Vec<St
 }
 
 #[test]
-fn an_exists_watch_hears_of_the_creation_once() {
+fn an_exists_watch_reports_the_creation_once() {
     assert_eq!(
         hears(&[], &[exists("/a").watch()], &[create("/a"), delete("/a"), create("/a")]),
         ["created /a", "", ""]
@@ -38,7 +38,7 @@ fn an_exists_watch_hears_of_the_creation_once() {
 }
 
 #[test]
-fn a_data_watch_hears_of_a_set_or_a_deletion_and_not_of_children_or_acls() {
+fn a_data_watch_reports_a_set_or_a_deletion_and_not_children_or_acls() {
     let watch = [get_data("/a").watch()];
     let before = [create("/a")];
     assert_eq!(hears(&before, &watch, &[set_data("/a", "x"), set_data("/a", "y")]), ["data /a", ""]);
@@ -50,7 +50,7 @@ fn a_data_watch_hears_of_a_set_or_a_deletion_and_not_of_children_or_acls() {
 }
 
 #[test]
-fn a_child_watch_hears_of_children_and_of_the_deletion_and_not_of_data() {
+fn a_child_watch_reports_children_and_the_deletion_and_not_data() {
     for list in [get_children("/a").watch(), get_children2("/a").watch()] {
         let before = [create("/a"), create("/a/b")];
         let watch = [list];
@@ -76,7 +76,7 @@ fn the_same_watch_twice_is_one_and_exists_and_get_data_leave_the_same() {
 }
 
 #[test]
-fn one_deletion_is_told_once_to_data_and_child_watches_and_then_to_the_parents() {
+fn a_deletion_is_reported_once_to_data_and_child_watches_and_then_to_those_of_the_parent() {
     assert_eq!(
         hears(
             &[create("/p"), create("/p/a")],
@@ -93,7 +93,7 @@ fn one_deletion_is_told_once_to_data_and_child_watches_and_then_to_the_parents()
 }
 
 #[test]
-fn the_child_watch_behind_a_told_data_watch_is_used_up_as_well() {
+fn a_deletion_reported_to_a_data_watch_uses_up_the_child_watch_too() {
     assert_eq!(
         hears(
             &[create("/a")],
@@ -122,7 +122,7 @@ fn the_parent_of_a_top_level_znode_is_the_root() {
 }
 
 #[test]
-fn a_persistent_watch_stays_and_hears_of_data_and_children() {
+fn a_persistent_watch_stays_and_reports_data_and_children() {
     let p = "/p";
     assert_eq!(
         hears(
@@ -143,7 +143,7 @@ fn a_persistent_watch_stays_and_hears_of_data_and_children() {
 }
 
 #[test]
-fn a_recursive_watch_hears_of_everything_below_by_its_own_path() {
+fn a_recursive_watch_reports_every_descendant_by_its_own_path() {
     assert_eq!(
         hears(
             &[],
@@ -175,7 +175,7 @@ fn a_recursive_watch_hears_of_everything_below_by_its_own_path() {
 }
 
 #[test]
-fn a_recursive_watch_on_the_root_hears_of_everything() {
+fn a_recursive_watch_on_the_root_reports_everything() {
     assert_eq!(
         hears(&[], &[add_watch("/", RECURSIVE)], &[create("/a"), create("/a/b"), set_data("/", "x")]),
         ["created /a", "created /a/b", "data /"]
@@ -183,7 +183,7 @@ fn a_recursive_watch_on_the_root_hears_of_everything() {
 }
 
 #[test]
-fn modes_live_side_by_side_and_tell_each_change_once() {
+fn several_modes_on_one_path_report_each_change_once() {
     assert_eq!(
         hears(
             &[create("/p")],
@@ -211,7 +211,7 @@ fn modes_live_side_by_side_and_tell_each_change_once() {
 }
 
 #[test]
-fn recursive_watches_on_several_levels_tell_once() {
+fn recursive_watches_on_several_levels_report_once() {
     assert_eq!(
         hears(
             &[create("/r")],
@@ -239,7 +239,7 @@ fn a_multi_read_leaves_no_watch() {
 }
 
 #[test]
-fn odd_watched_paths_hear_nothing() {
+fn watches_on_invalid_paths_report_nothing() {
     let watches =
         [exists("").watch(), get_data("").watch(), get_children("").watch(), add_watch("/a/", RECURSIVE)];
     assert_eq!(hears(&[], &watches, &[create("/a"), set_data("/", "x"), create("/a/b")]), ["", "", ""]);
@@ -279,9 +279,9 @@ fn an_event_comes_before_every_reply_that_shows_the_change() {
     world.ok(watcher, get_data("/a").watch());
     world.send(writer, set_data("/a", "new"));
     world.send(watcher, get_data("/a"));
-    let told = world.told(watcher);
-    assert_eq!(told[0].to_string(), "data /a");
-    assert!(matches!(&told[1], Told::Answer(answer) if answer.data().as_deref() == Some(b"new")));
+    let received = world.received(watcher);
+    assert_eq!(received[0].to_string(), "data /a");
+    assert!(matches!(&received[1], Received::Answer(answer) if answer.data().as_deref() == Some(b"new")));
 }
 
 #[test]
@@ -289,11 +289,11 @@ fn an_event_carries_the_zxid_of_its_change() {
     let (mut world, watcher, writer) = world();
     world.ask(watcher, exists("/a").watch());
     let zxid = world.ok(writer, create("/a")).zxid;
-    assert_eq!(world.told(watcher), [Told::Event(Event { zxid, text: "created /a".into() })]);
+    assert_eq!(world.received(watcher), [Received::Event(Event { zxid, text: "created /a".into() })]);
 }
 
 #[test]
-fn a_multi_tells_its_parts_in_order_under_one_zxid_before_its_reply() {
+fn a_multi_reports_its_parts_in_order_under_one_zxid_before_its_reply() {
     let (mut world, a, _) = world();
     world.znodes(a, &["/p"]);
     world.ok(a, get_children("/p").watch());
@@ -310,18 +310,20 @@ fn a_multi_tells_its_parts_in_order_under_one_zxid_before_its_reply() {
             delete("/p/c"),
         ]),
     );
-    let told = world.told(a);
-    let heard: Vec<_> = told.iter().map(ToString::to_string).collect();
+    let received = world.received(a);
+    let heard: Vec<_> = received.iter().map(ToString::to_string).collect();
     assert_eq!(
         heard,
         ["created /p/c", "children /p", "data /p", "data /p/c", "data /p/c", "deleted /p/c", "reply"]
     );
     let zxid = world.zxid();
-    assert!(told.iter().all(|told| !matches!(told, Told::Event(event) if event.zxid != zxid)));
+    assert!(
+        received.iter().all(|received| !matches!(received, Received::Event(event) if event.zxid != zxid))
+    );
 }
 
 #[test]
-fn a_failed_multi_tells_nothing() {
+fn a_failed_multi_triggers_no_watch() {
     let (mut world, a, _) = world();
     world.ask(a, exists("/a").watch());
     world.send(a, multi([create("/a"), delete("/none")]));
@@ -331,7 +333,7 @@ fn a_failed_multi_tells_nothing() {
 }
 
 #[test]
-fn who_may_not_read_a_znode_hears_nothing_but_the_watch_is_used_up() {
+fn a_client_that_may_not_read_a_znode_gets_no_event_but_its_watch_is_used_up() {
     let (mut world, watcher, writer) = world();
     world.znodes(writer, &["/a"]);
     for kind in [get_data("/a").watch(), get_children("/a").watch()] {
@@ -372,7 +374,8 @@ fn the_filter_uses_the_identities_of_the_moment() {
 }
 
 #[test]
-fn the_end_of_a_session_tells_each_ephemeral_then_its_parent_and_the_closing_one_before_its_reply() {
+fn the_end_of_a_session_reports_each_ephemeral_then_its_parent_and_notifies_the_closing_client_before_its_reply()
+ {
     let (mut world, watcher, closing) = world();
     world.znodes(watcher, &["/p"]);
     world.ok(closing, ephemeral("/p/e"));
@@ -397,7 +400,7 @@ fn a_watch_belongs_to_its_connection() {
     let again = world.resume(session);
     world.ok(writer, create("/a"));
     assert_eq!(world.events(again), [] as [String; 0]);
-    assert_eq!(world.told(watcher), []);
+    assert_eq!(world.received(watcher), []);
 }
 
 #[test]

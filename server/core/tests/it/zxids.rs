@@ -4,7 +4,7 @@ use zoolet_proto::{Acl, ErrorCode, OpCode, Perms, Request, SessionId, Xid, recor
 
 use crate::common::*;
 
-/// Asks and tells how many zxids that took; the header must say the last of them.
+/// Sends a request and returns how many zxids it takes; the reply header must have the last of them.
 fn taken_by(world: &mut World, conn: zoolet_server_core::ConnId, request: Request) -> i64 {
     let before = world.zxid();
     let answer = world.ask(conn, request);
@@ -221,10 +221,10 @@ fn xids_are_echoed_whatever_they_are_except_that_a_ping_is_always_minus_two() {
         world.send_as(a, Xid(xid), set_watches(0, &[], &[], &[]));
         world.send_as(a, Xid(xid), Request::Ping);
         let xids: Vec<i32> = world
-            .told(a)
+            .received(a)
             .into_iter()
-            .map(|told| match told {
-                Told::Answer(answer) => answer.xid.0,
+            .map(|received| match received {
+                Received::Answer(answer) => answer.xid.0,
                 other => panic!("{other:?}"),
             })
             .collect();

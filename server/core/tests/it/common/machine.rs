@@ -13,7 +13,7 @@ pub trait Machine {
     fn next_timeout(&self) -> Millis;
     fn take_effects(&mut self) -> Effects;
     fn session_of(&self, conn: ConnId) -> Option<SessionId>;
-    /// Who decides writes and keeps the sessions.
+    /// The core that decides writes and has the sessions.
     fn leader(&self) -> &Core;
     fn expire(&mut self, now: Millis, session: SessionId) -> bool;
     fn watches(&self) -> Vec<&WatchTable>;

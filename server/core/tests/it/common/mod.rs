@@ -1,4 +1,4 @@
-//! A world for a [`Core`], or for another [`Machine`]: its time, its connections, and what each of them was told.
+//! A world for a [`Core`], or for another [`Machine`]: its time, its connections, and what each of them received.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
@@ -16,10 +16,10 @@ use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Mill
 pub use machine::Machine;
 pub use zoolet_test_support::*;
 
-/// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to reckon.
+/// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to calculate.
 pub const START: i64 = 1_700_000_000_000;
 pub const TICK: i64 = 2_000;
-/// The session timeout that [`World::connect`] asks for.
+/// The session timeout that [`World::connect`] requests.
 pub const TIMEOUT: i32 = 10_000;
 
 pub struct World<M = Core> {
@@ -29,15 +29,15 @@ pub struct World<M = Core> {
     now: Millis,
     opened: u64,
     asked: i32,
-    told: BTreeMap<ConnId, Vec<Told>>,
-    /// Every byte that each connection was ever sent.
+    received: BTreeMap<ConnId, Vec<Received>>,
+    /// All bytes sent to each connection.
     pub wire: BTreeMap<ConnId, BytesMut>,
     pub txns: Vec<Txn>,
 }
 
-/// Something a connection was told.
+/// Something a connection received.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum Received {
     Welcome(ConnectResponse),
     Answer(Answer),
     Event(Event),
@@ -72,11 +72,11 @@ pub fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
 impl<M: Machine> World<M> {
     pub fn around(core: M) -> Self {
         limit();
-        let (told, wire) = (BTreeMap::new(), BTreeMap::new());
-        Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, told, wire, txns: Vec::new() }
+        let (received, wire) = (BTreeMap::new(), BTreeMap::new());
+        Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, received, wire, txns: Vec::new() }
     }
 
-    /// Does something to the machine from outside and hears what comes of it.
+    /// Runs a control operation on the machine and collects its effects.
     pub fn control<T>(&mut self, control: impl FnOnce(&mut M) -> T) -> T {
         let outcome = control(&mut self.core);
         self.collect();
@@ -92,7 +92,7 @@ impl<M: Machine> World<M> {
         conn
     }
 
-    /// A connection that has said nothing yet.
+    /// A connection that has sent nothing yet.
     pub fn socket(&mut self) -> ConnId {
         self.socket_from(Ipv4Addr::LOCALHOST.into())
     }
@@ -109,10 +109,10 @@ impl<M: Machine> World<M> {
         self.input(conn, Input::Connect(request));
     }
 
-    /// The answer to a handshake that was the only thing `conn` was told.
+    /// The response to a connect request, which must be all that `conn` received.
     pub fn take_welcome(&mut self, conn: ConnId) -> ConnectResponse {
-        match &self.told(conn)[..] {
-            [Told::Welcome(welcome)] => welcome.clone(),
+        match &self.received(conn)[..] {
+            [Received::Welcome(welcome)] => welcome.clone(),
             other => panic!("no welcome but {other:?}"),
         }
     }
@@ -121,12 +121,12 @@ impl<M: Machine> World<M> {
         self.core.session_of(conn).expect("a session")
     }
 
-    /// The connection is gone; its session lives on.
+    /// Closes the connection; its session stays.
     pub fn cut(&mut self, conn: ConnId) {
         self.input(conn, Input::Closed);
     }
 
-    /// Takes up a session on a new connection.
+    /// Resumes a session on a new connection.
     pub fn resume(&mut self, session: SessionId) -> ConnId {
         let conn = self.socket();
         let password = Some(password_of(session));
@@ -135,7 +135,7 @@ impl<M: Machine> World<M> {
         conn
     }
 
-    /// Sends a request and leaves what comes of it to [`World::told`].
+    /// Sends a request; its effects are in [`World::received`].
     pub fn send(&mut self, conn: ConnId, request: Request) -> Xid {
         self.asked += 1;
         let xid = Xid(self.asked);
@@ -155,7 +155,7 @@ impl<M: Machine> World<M> {
         self.input(conn, Input::Request(incoming));
     }
 
-    /// Sends a request and gives its answer. Events that came on the way stay for [`World::events`].
+    /// Sends a request and returns its answer. Events stay for [`World::events`].
     pub fn ask(&mut self, conn: ConnId, request: Request) -> Answer {
         let what = format!("{request:?}");
         let xid = self.send(conn, request);
@@ -195,26 +195,26 @@ impl<M: Machine> World<M> {
         self.ok(conn, exists(path)).stat()
     }
 
-    /// Everything `conn` was told and nobody has taken yet.
-    pub fn told(&mut self, conn: ConnId) -> Vec<Told> {
-        self.told.remove(&conn).unwrap_or_default()
+    /// Takes everything that `conn` received.
+    pub fn received(&mut self, conn: ConnId) -> Vec<Received> {
+        self.received.remove(&conn).unwrap_or_default()
     }
 
-    /// The events `conn` was told, as text.
+    /// Takes the events that `conn` received, as text.
     pub fn events(&mut self, conn: ConnId) -> Vec<String> {
-        let told = self.told.entry(conn).or_default();
-        let (events, rest) = told.drain(..).partition(|told| matches!(told, Told::Event(_)));
-        *told = rest;
-        events.into_iter().map(|told: Told| told.to_string()).collect()
+        let received = self.received.entry(conn).or_default();
+        let (events, rest) = received.drain(..).partition(|received| matches!(received, Received::Event(_)));
+        *received = rest;
+        events.into_iter().map(|received: Received| received.to_string()).collect()
     }
 
-    /// Everything `conn` was told, as text: an event as in [`Event::text`], `reply`, the name of an error,
+    /// Takes everything that `conn` received, as text: an event as in [`Event::text`], `reply`, the name of an error,
     /// `closed`.
     pub fn heard(&mut self, conn: ConnId) -> Vec<String> {
-        self.told(conn).iter().map(ToString::to_string).collect()
+        self.received(conn).iter().map(ToString::to_string).collect()
     }
 
-    /// Lets time pass; what falls due on the way is done when it is due.
+    /// Advances time, and runs every timeout at its deadline.
     pub fn advance(&mut self, ms: i64) {
         let until = self.now.plus(ms);
         while self.core.next_timeout() <= until {
@@ -254,15 +254,17 @@ impl<M: Machine> World<M> {
         self.txns.extend(txns);
         for (conn, message) in outbound {
             encode(&message, self.wire.entry(conn).or_default());
-            self.told.entry(conn).or_default().push(Told::from(message));
+            self.received.entry(conn).or_default().push(Received::from(message));
         }
     }
 
     fn take_answer(&mut self, conn: ConnId, wanted: Xid) -> Option<Answer> {
-        let told = self.told.entry(conn).or_default();
-        let at = told.iter().position(|told| matches!(told, Told::Answer(answer) if answer.xid == wanted))?;
-        match told.remove(at) {
-            Told::Answer(answer) => Some(answer),
+        let received = self.received.entry(conn).or_default();
+        let at = received
+            .iter()
+            .position(|received| matches!(received, Received::Answer(answer) if answer.xid == wanted))?;
+        match received.remove(at) {
+            Received::Answer(answer) => Some(answer),
             _ => None,
         }
     }
@@ -277,7 +279,7 @@ pub fn encode(message: &Message, out: &mut BytesMut) {
     }
 }
 
-impl From<Message> for Told {
+impl From<Message> for Received {
     fn from(message: Message) -> Self {
         match message {
             Message::Connected(welcome) => Self::Welcome(welcome),
@@ -301,7 +303,7 @@ impl From<Message> for Told {
     }
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for Received {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Welcome(welcome) if welcome.is_refusal() => f.write_str("refused"),

@@ -1,15 +1,15 @@
-//! Random scripts: each step is eight bytes, so that whatever makes the bytes (a property test, a fuzzer) can take
-//! steps away one by one to find the shortest script that fails.
+//! Random scripts: each step is eight bytes, so that a property test or a fuzzer can remove single steps to find the shortest
+//! script that fails.
 
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Tree};
 use zoolet_test_support::*;
 
-use super::{Machine, Told, World};
+use super::{Machine, Received, World};
 
 pub type Step = [u8; 8];
 
-/// Few names, so that steps meet; some of them no paths at all.
+/// Few names, so that steps interact; some are not valid paths.
 const PATHS: &[&str] = &[
     "/a",
     "/b",
@@ -38,10 +38,10 @@ const PATHS: &[&str] = &[
 const DATA: &[&str] =
     &["", "x", "longer", "count=3,bytes=9=;byteHardLimit=20;countHardLimit=4", "count=1,bytes=5", "\u{0}"];
 
-/// A world in which random scripts may do everything there is, with what it needs to know to judge the outcome.
+/// A world in which random scripts may do everything, with the state to check the outcome.
 pub struct Script<M = Core> {
     pub world: World<M>,
-    /// Every connection there was, with the xids it asked under and has not been answered.
+    /// Every connection so far, with the xids of its unanswered requests.
     conns: Vec<(ConnId, Vec<Xid>)>,
     sessions: Vec<SessionId>,
 }
@@ -64,7 +64,7 @@ impl<M: Machine> Script<M> {
         Self { world, conns: Vec::new(), sessions: Vec::new() }
     }
 
-    /// Does one step.
+    /// Executes one step.
     pub fn step(&mut self, step: Step) {
         let [kind, who, ..] = step;
         match kind % 16 {
@@ -89,7 +89,7 @@ impl<M: Machine> Script<M> {
     }
 
     fn conn(&self, who: u8) -> Option<ConnId> {
-        // Mostly one of the youngest: the others are likely to be gone.
+        // Mostly one of the newest: the others are likely to be closed.
         let from = self.conns.len().saturating_sub(6);
         let live = &self.conns[from..];
         live.get(usize::from(who) % live.len().max(1)).map(|(conn, _)| *conn)
@@ -106,9 +106,9 @@ impl<M: Machine> Script<M> {
         let password = Some(super::password_of(session));
         let request = zoolet_proto::records::ConnectRequest { session, password, ..super::new_session() };
         self.world.hello(conn, request);
-        match &self.world.told(conn)[..] {
-            [Told::Welcome(_)] => self.note(conn),
-            [Told::Welcome(refusal), Told::Closed] => assert!(refusal.is_refusal()),
+        match &self.world.received(conn)[..] {
+            [Received::Welcome(_)] => self.note(conn),
+            [Received::Welcome(refusal), Received::Closed] => assert!(refusal.is_refusal()),
             other => panic!("{other:?}"),
         }
     }
@@ -122,16 +122,16 @@ impl<M: Machine> Script<M> {
         }
     }
 
-    /// Takes what was told: each reply must be to the oldest request without one, and nothing may follow a close.
+    /// Checks what was received: each reply is to the oldest unanswered request, and nothing follows a close.
     fn hear(&mut self) {
         for (conn, asked) in &mut self.conns {
             let mut closed = false;
-            for told in self.world.told(*conn) {
-                assert!(!closed, "{told:?} after the close of {conn}");
-                match told {
-                    Told::Answer(answer) => assert_eq!(answer.xid, asked.remove(0), "to {conn}"),
-                    Told::Closed => closed = true,
-                    Told::Event(_) | Told::Welcome(_) => {}
+            for received in self.world.received(*conn) {
+                assert!(!closed, "{received:?} after the close of {conn}");
+                match received {
+                    Received::Answer(answer) => assert_eq!(answer.xid, asked.remove(0), "to {conn}"),
+                    Received::Closed => closed = true,
+                    Received::Event(_) | Received::Welcome(_) => {}
                 }
             }
             assert!(closed || asked.is_empty(), "{conn} got no answer");
@@ -141,7 +141,7 @@ impl<M: Machine> Script<M> {
         }
     }
 
-    /// Sends the bytes of a frame on a connection of its own, which a bad one may cost.
+    /// Sends the bytes of a frame on a connection of its own, which an invalid one may close.
     pub fn frame(&mut self, bytes: &[u8]) {
         if Incoming::parse(bytes).is_none() {
             return;
@@ -157,11 +157,11 @@ impl<M: Machine> Script<M> {
         };
         self.world.send_frame(conn, bytes);
         for (conn, _) in &self.conns {
-            self.world.told(*conn);
+            self.world.received(*conn);
         }
     }
 
-    /// The transactions so far, applied to an empty tree, must give the tree there is.
+    /// Asserts that the transactions so far, applied to an empty tree, give the present tree.
     pub fn assert_replays(&self) {
         let mut tree = Tree::new();
         for txn in &self.world.txns {
@@ -170,7 +170,7 @@ impl<M: Machine> Script<M> {
         assert_eq!(dump(&tree), dump(self.world.core.leader().tree()));
     }
 
-    /// What must hold after every step.
+    /// Asserts what holds after every step.
     pub fn assert_sound(&self) {
         let tree = self.world.core.leader().tree();
         let (mut seen, mut bytes, mut owned) = (0, 0, 0);
@@ -222,7 +222,7 @@ impl<M: Machine> Script<M> {
     }
 }
 
-/// Everything about a tree that can be seen, a line per znode.
+/// All visible state of a tree, one line per znode.
 pub fn dump(tree: &Tree) -> Vec<String> {
     let mut lines = vec![format!("{:?} {} {:?}", tree.last_zxid(), tree.data_size(), tree.owners())];
     let mut below = vec!["/".to_owned()];
@@ -237,7 +237,7 @@ pub fn dump(tree: &Tree) -> Vec<String> {
     lines
 }
 
-/// The request that a step asks for.
+/// The request of a step.
 pub fn request([_, _, op, path, number, data, other, seed]: Step) -> Request {
     let path = PATHS[usize::from(path) % PATHS.len()];
     let elsewhere = PATHS[usize::from(other) % PATHS.len()];
@@ -276,7 +276,7 @@ pub fn request([_, _, op, path, number, data, other, seed]: Step) -> Request {
     }
 }
 
-/// The parts of a multi, drawn from a generator that the bytes seed.
+/// The operations of a multi, from a generator that the bytes seed.
 fn parts(seed: [u8; 5]) -> Vec<Request> {
     let mut state = seed.iter().fold(0x9e37_79b9_7f4a_7c15u64, |state, byte| {
         (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -287,7 +287,7 @@ fn parts(seed: [u8; 5]) -> Vec<Request> {
     };
     (0..draw(6))
         .map(|_| {
-            // Only the names that are likely to work: a multi that fails is soon over.
+            // Only names that are likely to work: a multi that fails ends early.
             let path = PATHS[draw(9)];
             let version = draw(3) as i32 - 1;
             match draw(8) {
