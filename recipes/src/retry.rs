@@ -84,7 +84,16 @@ impl<'c> RetryPolicy<'c> {
         Ok(())
     }
 
-    /// Waits until the next attempt, also after an error that [`retry`](Self::retry) gives back.
+    /// As [`retry`](Self::retry), also after the codes in `also`: another client was faster, or the reply to our own request
+    /// was lost.
+    pub(crate) async fn retry_also(&mut self, error: Error, also: &[ErrorCode]) -> Result<(), Error> {
+        match error.code() {
+            Some(code) if also.contains(&code) => self.or_give_up(error).await,
+            _ => self.retry(error).await,
+        }
+    }
+
+    /// Waits until the next attempt, whatever the error.
     ///
     /// # Errors
     /// `error`, if the limit is reached.

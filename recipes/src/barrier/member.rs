@@ -327,12 +327,8 @@ impl Member {
 
     /// As [`retry`](Self::retry), also if another member was faster, or our own request whose reply was lost.
     async fn retry_beaten(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {
-        use ErrorCode::{BadVersion, NoNode, NodeExists};
-        let retried = match error.code() {
-            Some(NoNode | NodeExists | BadVersion) => retries.or_give_up(error).await,
-            _ => retries.retry(error).await,
-        };
-        retried.map_err(|error| self.error(error))
+        let beaten = [ErrorCode::NoNode, ErrorCode::NodeExists, ErrorCode::BadVersion];
+        retries.retry_also(error, &beaten).await.map_err(|error| self.error(error))
     }
 
     fn error(&self, error: Error) -> BarrierError {

@@ -91,10 +91,10 @@ impl Tickets {
                     bounded = true;
                     self.forget_scope();
                 }
-                Err(error) if error.code() == Some(ErrorCode::BadVersion) => {
-                    retries.or_give_up(error).await.map_err(|error| self.error(error))?;
+                Err(error) => {
+                    let retried = retries.retry_also(error, &[ErrorCode::BadVersion]).await;
+                    retried.map_err(|error| self.error(error))?;
                 }
-                Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,
             }
         }
     }
@@ -118,11 +118,11 @@ impl Tickets {
             };
             match outcome {
                 Ok(()) => {}
-                // Another collection is deleting too.
-                Err(error) if matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::NotEmpty)) => {
-                    retries.or_give_up(error).await.map_err(|error| self.error(error))?;
+                // NoNode and NotEmpty: another collection is deleting too.
+                Err(error) => {
+                    let retried = retries.retry_also(error, &[ErrorCode::NoNode, ErrorCode::NotEmpty]).await;
+                    retried.map_err(|error| self.error(error))?;
                 }
-                Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,
             }
         }
     }

@@ -118,47 +118,41 @@ impl Tickets {
         let (ticket, params) = (*ticket, Bytes::copy_from_slice(params.as_ref()));
         let call = TicketCall::new(self, ticket, &params, Some(guard));
         let index = self.client.create(self.index_path(&ticket), params).acl(self.acl.clone());
-        let mut lost_reply = None;
-        let started = self.record_intent(&call, guard, Decision::only(index.into()), &mut lost_reply).await;
-        started.map_err(|error| error.or_unknown(ticket, lost_reply))
-    }
-
-    /// `lost_reply` is why it is unknown whether there is a record, as long as nothing shows it.
-    async fn record_intent<'g>(
-        &self,
-        call: &TicketCall<'_>,
-        guard: &'g Guard,
-        index: Decision,
-        lost_reply: &mut Option<Error>,
-    ) -> Result<Started<'g>, TicketError> {
-        let ticket = call.ticket;
-        let mut retries = RetryPolicy::limited(&self.client);
+        let index = Decision::only(index.into());
         let in_progress = |version| {
             let record = call.record(RecordState::Pending);
             InProgress { tickets: self.clone(), guard, record, version, ticket }
         };
-        loop {
-            let scope = self.scope(&mut retries).await?;
-            let failure = match call.look(scope, &mut retries).await? {
-                Some((record, version)) if record.state == RecordState::Pending => {
-                    if record.attempt == call.attempt {
-                        // Our own, whose reply was lost: version 0 if we created it, else we took it over.
+        let mut retries = RetryPolicy::limited(&self.client);
+        // Why it is unknown whether there is a record, as long as nothing shows it.
+        let mut lost_reply = None;
+        let started = async {
+            loop {
+                let scope = self.scope(&mut retries).await?;
+                let failure = match call.look(scope, &mut retries).await? {
+                    // Our own, whose reply was lost: version 0 if we created it, else we took it over.
+                    Some((record, version)) if record == call.record(RecordState::Pending) => {
                         let started = if version == 0 { Started::New } else { Started::Unfinished };
                         return Ok(started(in_progress(version)));
                     }
-                    match call.take_over(version).await {
-                        Ok(()) => return Ok(Started::Unfinished(in_progress(version + 1))),
-                        Err(failure) => failure,
+                    Some((record, version)) if record.state == RecordState::Pending => {
+                        match call.take_over(version).await {
+                            Ok(()) => return Ok(Started::Unfinished(in_progress(version + 1))),
+                            Err(failure) => failure,
+                        }
                     }
-                }
-                Some((record, _)) => return TicketOutcome::of(ticket, record, None).map(Started::Settled),
-                None => match call.commit(scope, RecordState::Pending, &index).await {
-                    Ok(()) => return Ok(Started::New(in_progress(0))),
-                    Err(failure) => failure,
-                },
-            };
-            call.recover(failure, scope, lost_reply, &mut retries).await?;
-        }
+                    Some((record, _)) => {
+                        return TicketOutcome::of(ticket, record, None).map(Started::Settled);
+                    }
+                    None => match call.commit(scope, RecordState::Pending, &index).await {
+                        Ok(()) => return Ok(Started::New(in_progress(0))),
+                        Err(failure) => failure,
+                    },
+                };
+                call.recover(failure, scope, &mut lost_reply, &mut retries).await?;
+            }
+        };
+        started.await.map_err(|error: TicketError| error.or_unknown(ticket, lost_reply))
     }
 
     /// The tickets that are begun and not finished, oldest first: after a crash, acquire the lock of each and
@@ -279,55 +273,48 @@ impl InProgress<'_> {
     }
 
     async fn settle(self, value: Result<Bytes, Bytes>) -> Result<TicketOutcome, TicketError> {
-        let (ticket, mut lost_reply) = (self.ticket, None);
-        let settled = self.write_outcome(value, &mut lost_reply).await;
-        settled.map_err(|error| error.or_unknown(ticket, lost_reply))
-    }
-
-    /// `lost_reply` is why it is unknown whether the outcome is written, as long as nothing shows it.
-    async fn write_outcome(
-        self,
-        value: Result<Bytes, Bytes>,
-        lost_reply: &mut Option<Error>,
-    ) -> Result<TicketOutcome, TicketError> {
         let Self { tickets, guard, mut record, version, ticket } = self;
         record.state = RecordState::Settled(value.clone());
         let fence = fence(guard);
         let mut retries = RetryPolicy::limited(&tickets.client);
         let mut indexed = true;
-        loop {
-            let mut multi = tickets.replace(&ticket, &fence, &record, version);
-            if indexed {
-                multi = multi.delete(tickets.index_path(&ticket));
-            }
-            let last = match multi.commit().await {
-                Ok(_) => return Ok(TicketOutcome { first_time: true, value }),
-                Err(error) if check_failed(&error) => match error.failed_operation() {
-                    // Somebody has deleted the index entry by hand.
-                    Some(index) if index > fence.len() => {
+        // Why it is unknown whether the outcome is written, as long as nothing shows it.
+        let mut lost_reply = None;
+        let settled = async {
+            loop {
+                let mut multi = tickets.replace(&ticket, &fence, &record, version);
+                if indexed {
+                    multi = multi.delete(tickets.index_path(&ticket));
+                }
+                let error = match multi.commit().await {
+                    Ok(_) => return Ok(TicketOutcome { first_time: true, value }),
+                    Err(error) => error,
+                };
+                if check_failed(&error) {
+                    if error.failed_operation().is_some_and(|index| index > fence.len()) {
+                        // Somebody has deleted the index entry by hand.
                         indexed = false;
-                        tickets.error(error)
-                    }
-                    // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
-                    _ if lost_reply.is_none() => return Err(TicketError::NotHeld { ticket }),
-                    _ => {
-                        return match tickets.read(&ticket, &mut retries).await? {
+                    } else {
+                        // The lock is lost, or the record has changed: by ourselves, if a reply was lost.
+                        let found = match &lost_reply {
+                            Some(_) => tickets.read(&ticket, &mut retries).await?,
+                            None => None,
+                        };
+                        return match found {
                             Some((found, _)) if found == record => {
                                 Ok(TicketOutcome { first_time: true, value })
                             }
                             _ => Err(TicketError::NotHeld { ticket }),
                         };
                     }
-                },
-                Err(error) if error.is_retryable() => {
-                    if error.may_have_applied() {
-                        *lost_reply = Some(error.clone());
-                    }
-                    tickets.error(error)
+                } else if !error.is_retryable() {
+                    return Err(tickets.error(error));
+                } else if error.may_have_applied() {
+                    lost_reply = Some(error.clone());
                 }
-                Err(error) => return Err(tickets.error(error)),
-            };
-            retries.or_give_up(last).await?;
-        }
+                retries.or_give_up(tickets.error(error)).await?;
+            }
+        };
+        settled.await.map_err(|error: TicketError| error.or_unknown(ticket, lost_reply))
     }
 }

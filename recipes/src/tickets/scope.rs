@@ -183,16 +183,13 @@ impl Tickets {
                 Err(error) if error.code() == Some(NoNode) => self.create_scope().await,
                 Err(error) => return Err(self.error(error)),
             };
-            let error = match created {
+            match created {
                 Ok(scope) => break scope,
-                Err(error) => error,
-            };
-            let retried = match error.code() {
-                // Another client was faster, or the reply to our own request was lost.
-                Some(NodeExists | BadVersion | NoNode) => retries.or_give_up(error).await,
-                _ => retries.retry(error).await,
-            };
-            retried.map_err(|error| self.error(error))?;
+                Err(error) => {
+                    let retried = retries.retry_also(error, &[NodeExists, BadVersion, NoNode]).await;
+                    retried.map_err(|error| self.error(error))?;
+                }
+            }
         };
         *self.seen() = Some(scope);
         Ok(scope)
