@@ -55,5 +55,5 @@ pub use zoolet_clock::Clock;
 pub use zoolet_proto::records::ClientInfo;
 pub use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, Zxid, digest_id,
-    path, path::parent as parent_of,
+    path,
 };

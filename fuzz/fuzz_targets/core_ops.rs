@@ -1,6 +1,6 @@
-//! Whatever several sessions do: the invariants hold after each step, and the log replays to the same tree.
+//! Several sessions do anything: the invariants hold after each step, and the transactions replay to the same tree.
 //!
-//! The first byte chooses between steps of eight bytes and frames of arbitrary ones.
+//! The first byte selects between steps of eight bytes and frames of arbitrary bytes.
 
 #![no_main]
 
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     script.assert_replays();
 });
 
-/// Frames, each behind a byte that says how long it is.
+/// Frames, each after a byte with its length.
 fn frames(script: &mut Script, mut rest: &[u8]) {
     while let Some((length, more)) = rest.split_first() {
         let (frame, more) = more.split_at(usize::from(*length).min(more.len()));

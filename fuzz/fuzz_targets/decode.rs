@@ -1,4 +1,4 @@
-//! Bytes from a peer, in either direction: whatever they say is said the same way again.
+//! Bytes from a peer, in either direction: a value that decodes encodes and decodes to the same value.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A stream is cut into frames without losing or inventing a byte.
+/// A stream splits into frames without a lost or added byte.
 fn stream(mut rest: &[u8]) {
     let mut again = BytesMut::new();
     let whole = rest;

@@ -1,5 +1,5 @@
-//! The bytes that a real client and a real server exchanged, both ways: what they sent parses into what was meant, and
-//! what was meant encodes into what they sent.
+//! The bytes that a real client and a real server exchanged, checked in both directions: they decode to the expected values,
+//! and the values encode to the same bytes.
 
 use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{
@@ -11,7 +11,7 @@ use zoolet_proto::{
     Xid, Zxid, frame, jute,
 };
 
-/// Bytes written in hex; spaces are for the reader.
+/// Parses hex; spaces are ignored.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let digit = |digit: u8| char::from(digit).to_digit(16).expect("hex") as u8;
@@ -35,7 +35,7 @@ fn assert_request(wire: &str, xid: i32, request: Request) {
     assert_eq!(incoming, Incoming { xid: Xid(xid), op: request.op().code(), body: Ok(request) });
 }
 
-/// `op` is what the reply answers.
+/// `op` is the opcode of the request.
 fn assert_reply(wire: &str, op: OpCode, header: ReplyHeader, reply: Reply) {
     let wire = hex(wire);
     let mut out = BytesMut::new();

@@ -1,4 +1,4 @@
-//! Whatever can be said comes back as it was said, and no part of it is taken for the whole.
+//! Every value decodes to itself after encoding, and no prefix of the bytes decodes.
 
 use bytes::{Bytes, BytesMut};
 use proptest::option;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_client::internal::MissingParents;
-use zoolet_client::{Error, ErrorCode, EventType, MultiOutcome, Stat, parent_of};
+use zoolet_client::{Error, ErrorCode, EventType, MultiOutcome, Stat, path};
 
 use super::{Change, Claim, QueuedCallback};
 use crate::config::{ForeignPolicy, LockConfig};
@@ -52,7 +52,7 @@ impl SingleNodeClaim {
         let (client, path) = (&config.client, config.dir());
         let mut parents = config.missing_parents();
         loop {
-            let created_parents = parents.send(parent_of(path), Bytes::new());
+            let created_parents = parents.send(path::parent(path), Bytes::new());
             parents.receive(created_parents).await;
             let create = client.create(path, Bytes::new()).ephemeral().acl(config.acl.clone());
             let was_uncertain = std::mem::replace(&mut self.uncertain, true);

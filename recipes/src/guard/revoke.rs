@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, parent_of};
+use zoolet_client::{Client, Error, ErrorCode, path};
 
 use crate::contender::Contender;
 use crate::error::LockError;
@@ -35,8 +35,8 @@ const REQUESTS: [&[u8]; 2] = [b"__REVOKE__", b"unlock"];
 pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockError> {
     let path = &contender.path;
     client.set_data(path, REQUESTS[0]).await.map(drop).map_err(|error| match error.code() {
-        Some(ErrorCode::NoNode) => LockError::NodeDeleted { dir: parent_of(path).to_owned() },
-        _ => LockError::of(parent_of(path), error),
+        Some(ErrorCode::NoNode) => LockError::NodeDeleted { dir: path::parent(path).to_owned() },
+        _ => LockError::of(path::parent(path), error),
     })
 }
 

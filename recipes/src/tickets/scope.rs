@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use zoolet_client::{Acl, Client, Error, ErrorCode, parent_of};
+use zoolet_client::{Acl, Client, Error, ErrorCode, path};
 
 use super::error::TicketError;
 use super::record::{self, Partition, Record};
@@ -199,7 +199,7 @@ impl Tickets {
     async fn create_scope(&self) -> Result<Scope, Error> {
         let (client, watermark) = (&self.client, Partition(0));
         let create = |path: &str, data: Bytes| client.create(path, data).acl(self.acl.clone());
-        let parent = parent_of(&self.scope);
+        let parent = path::parent(&self.scope);
         if parent != "/" {
             match create(parent, Bytes::new()).parents().await {
                 Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),

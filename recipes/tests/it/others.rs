@@ -5,7 +5,7 @@ use std::time::Duration;
 use zoolet_fixture::FixtureExt as _;
 
 use tokio::time::Instant;
-use zoolet_client::{WatcherType, parent_of};
+use zoolet_client::{WatcherType, path};
 use zoolet_recipes::{Lock, LockError, LostReason, ParentMode, Released, RwLock};
 
 use crate::common::{DIR, queue, settle, world};
@@ -116,7 +116,7 @@ async fn a_directory_that_the_server_removes_is_created_again() {
     for _ in 0..3 {
         lock.acquire().await.unwrap().release().await.unwrap();
         zk.delete(DIR).await.unwrap();
-        zk.delete(parent_of(DIR)).await.unwrap();
+        zk.delete(path::parent(DIR)).await.unwrap();
     }
     lock.acquire().await.unwrap().release().await.unwrap();
 }

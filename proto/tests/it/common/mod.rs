@@ -1,4 +1,4 @@
-//! Strategies for everything that travels.
+//! Strategies for every request and reply.
 
 use bytes::Bytes;
 use proptest::collection::vec;
