@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // For data in ZooKeeper, the multi itself checks the lock.
     zk.faults().clear();
-    zk.heal_all().await?;
+    zk.unfreeze_all().await?;
     let fenced = zk.pass_time_until(guard.fenced().create("/report", "of a").commit()).await?;
     println!("and in ZooKeeper: {}", fenced.as_ref().expect_err("a lost the lock"));
     assert_eq!(zk.get("/report"), None);

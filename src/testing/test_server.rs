@@ -57,7 +57,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// prints nothing for a test that passes. A test that fails by `?` does not panic: see [`TestServer::run`].
 ///
 /// On a manual clock, anything that waits for time (timeouts, delayed replies, frozen connections, lagging endpoints,
-/// reconnect back-off) blocks until the test advances the clock, heals or resumes.
+/// reconnect back-off) blocks until the test advances the clock, unfreezes or resumes.
 /// [`pass_time_until`](TestServer::pass_time_until) advances it as needed.
 #[must_use = "the server stops when it is dropped"]
 pub struct TestServer {
@@ -327,9 +327,9 @@ impl TestServer {
         self.wait_until_idle().await
     }
 
-    /// Like [`Fixture::heal`].
-    pub async fn heal(&self, id: SessionId) -> Result<(), FixtureError> {
-        self.fixture.heal(id).await?;
+    /// Like [`Fixture::unfreeze`].
+    pub async fn unfreeze(&self, id: SessionId) -> Result<(), FixtureError> {
+        self.fixture.unfreeze(id).await?;
         self.wait_until_idle().await
     }
 

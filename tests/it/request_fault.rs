@@ -111,7 +111,7 @@ pub async fn run_with_fault<T: Send + 'static, E: Send + 'static>(
     }
     zk.faults().clear();
     zk.expire_session(id).await.unwrap();
-    zk.heal_all().await.unwrap();
+    zk.unfreeze_all().await.unwrap();
     match zk.pass_time_until(running).await.unwrap().unwrap() {
         // It was done before that request.
         Ok(told) => Some(RunEnd::Returned(Ok(told))),

@@ -244,10 +244,7 @@ async fn bad_use_is_an_error_that_names_the_mistake() {
     zk.expire_session(a.session_id()).await.unwrap();
     assert_eq!(
         told(zk.expire_session(a.session_id()).await.unwrap_err()),
-        format!(
-            "no session {} lives: it was never opened, was closed, or has expired already",
-            a.session_id()
-        )
+        format!("unknown session {}: it was never opened, was closed, or has expired", a.session_id())
     );
     assert_eq!(
         told(zk.endpoint(1).expect_err("none")),
@@ -306,6 +303,6 @@ async fn a_connection_that_its_client_has_given_up_may_be_held_up_still() {
     zk.advance(secs(8)).await.unwrap();
     zk.resume().await.unwrap();
     zk.wait_until_idle().await.unwrap();
-    zk.heal_all().await.unwrap();
+    zk.unfreeze_all().await.unwrap();
     zk.pass_time_until(read).await.unwrap().unwrap();
 }

@@ -229,7 +229,7 @@ async fn a_watched_single_znode_is_not_mistaken_for_that_of_the_next_holder() {
     settle(frozen).await;
     other.delete(DIR).await.unwrap();
     let held = next.acquire().await.unwrap();
-    world.server.fixture().heal_all().await.unwrap();
+    world.server.fixture().unfreeze_all().await.unwrap();
     assert_eq!(guard.lost().await, LostReason::NodeDeleted);
     held.verify().await.unwrap();
 }
@@ -286,7 +286,7 @@ async fn a_single_znode_is_created_even_if_its_parent_vanishes_while_the_epoch_i
     let acquiring = tokio::spawn(async move { lock.acquire().await });
     settle(|| async { !faults.fired().is_empty() }).await;
     other.delete("/locks").await.unwrap();
-    world.server.fixture().heal_all().await.unwrap();
+    world.server.fixture().unfreeze_all().await.unwrap();
     acquiring.await.unwrap().unwrap().release().await.unwrap();
 }
 

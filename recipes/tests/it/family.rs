@@ -116,7 +116,7 @@ async fn znodes_of_two_transactions_are_not_mistaken_for_one_contender() {
             b.delete(format!("/locks/x/{name}")).await.unwrap();
         }
         // There may have been fewer listings.
-        let _ = fixture.heal_all().await;
+        let _ = fixture.unfreeze_all().await;
         match acquiring.await.unwrap() {
             Ok(guard) => guard.verify().await.unwrap(),
             Err(error) => {

@@ -117,7 +117,7 @@ async fn cut_reply_a_client_that_uses_a_partial_frame_reads_half_a_value() {
 
     assert_eq!(
         fired(&zk),
-        ["fault 1: cut the reply behind 36 bytes", "fault 2: cut the reply behind 36 bytes"]
+        ["fault 1: cut the reply after 36 bytes", "fault 2: cut the reply after 36 bytes"]
     );
 }
 

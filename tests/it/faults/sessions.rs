@@ -19,7 +19,7 @@ async fn freeze_a_client_that_waits_for_a_silent_server_expires_unnoticed() {
     let asked = timeout(LONG - secs(1), naive.call(ping())).await;
     assert!(asked.is_err(), "it still waits, and believes that it leads");
     assert!(fixture.get("/naive").is_none());
-    fixture.heal(session).await.unwrap();
+    fixture.unfreeze(session).await.unwrap();
 
     let (client, other) = (ours(&zk).await, ours(&zk).await);
     let guard = Lock::new(&client, "/lock").acquire().await.expect("the lock");
@@ -31,11 +31,11 @@ async fn freeze_a_client_that_waits_for_a_silent_server_expires_unnoticed() {
     );
     assert_eq!(guard.state(), HoldState::Held);
     guard.verify().await.expect("a lock that is held");
-    fixture.heal(client.session_id()).await.unwrap();
+    fixture.unfreeze(client.session_id()).await.unwrap();
     guard.verify().await.expect("what comes on the old connection does no harm");
 
-    let (freeze, heal) = ("the connection is frozen", "the connection is healed");
-    assert_eq!(fired(&zk), [freeze, heal, freeze, heal]);
+    let (freeze, unfreeze) = ("the connection is frozen", "the connection is unfrozen");
+    assert_eq!(fired(&zk), [freeze, unfreeze, freeze, unfreeze]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ async fn refuse_connections_a_client_that_gives_up_loses_a_session_it_could_have
     let gives_up = said_hello.is_err() || again.payload_or_end().await.is_none();
     assert!(gives_up);
     while fixture.counters().refused < 2 {
-        // Ours is turned away, too.
+        // Ours is refused, too.
         tokio::task::yield_now().await;
     }
     fixture.accept_connections();
@@ -37,7 +37,7 @@ async fn refuse_connections_a_client_that_gives_up_loses_a_session_it_could_have
 
     let fired = fired(&zk);
     assert_eq!(fired[0], "new connections are refused");
-    assert!(fired.iter().filter(|fault| *fault == "turned away: a connection from 127.0.0.1").count() >= 2);
+    assert!(fired.iter().filter(|fault| *fault == "refused: a connection from 127.0.0.1").count() >= 2);
     assert_eq!(fired.last().unwrap(), "new connections are accepted again");
 }
 

@@ -107,7 +107,7 @@ async fn play(seed: u64) -> Tally {
             stage.check_quiescent();
         }
     }
-    faults.heal().await;
+    faults.unfreeze().await;
     come_to_an_end(&stage, &contenders).await;
     for contender in contenders {
         contender.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));

@@ -46,21 +46,21 @@ impl RandomFaults {
             66..68 => self.stop().await,
             68..70 => zk.refuse_connections(),
             70..72 => zk.accept_connections(),
-            72..76 => _ = zk.heal_all().await,
+            72..76 => _ = zk.unfreeze_all().await,
             76..94 if self.endpoints > 1 => self.disturb_an_endpoint().await,
             _ => {}
         }
     }
 
     /// Ends all that was done and could last.
-    pub async fn heal(&mut self) {
+    pub async fn unfreeze(&mut self) {
         let zk = &self.stage.zk;
         zk.faults().clear();
         zk.accept_connections();
         if self.paused {
             _ = zk.resume().await;
         }
-        _ = zk.heal_all().await;
+        _ = zk.unfreeze_all().await;
         for number in 0..zk.endpoints() {
             let endpoint = zk.endpoint(number).expect("an endpoint");
             let view = endpoint.view();

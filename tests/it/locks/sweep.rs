@@ -272,7 +272,7 @@ impl Running {
         self.act(action).await;
         if met && matches!(self.sweep.fault, ReplyFault::Answered(_) | ReplyFault::Retried(_)) {
             // It may be closed, and what was frozen with it gone.
-            let _ = self.stage.zk.heal(session).await;
+            let _ = self.stage.zk.unfreeze(session).await;
         }
         self.stage.rest().await;
     }
@@ -348,7 +348,7 @@ impl Running {
         }
         let zk = &self.stage.zk;
         zk.faults().clear();
-        let _ = zk.heal_all().await;
+        let _ = zk.unfreeze_all().await;
         for endpoint in 0..zk.endpoints() {
             zk.endpoint(endpoint).expect("an endpoint").catch_up().await.expect("a server");
         }
