@@ -25,6 +25,7 @@ const DATA: &[&str] = &["", "x", "longer data"];
 struct Dice(u64);
 
 impl Dice {
+    #[allow(clippy::print_stdout, reason = "reports the seed")]
     fn new(salt: u64) -> Self {
         let seed = number("ZOOLET_UPSTREAM_SEED", 1);
         println!("seed {seed}");

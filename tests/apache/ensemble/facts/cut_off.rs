@@ -62,7 +62,7 @@ async fn a_member_that_is_cut_off_refuses_known_sessions_and_opens_local_ones() 
         (create("/c"), refused),
         (set_data("/a", ""), refused),
         (delete("/a"), refused),
-        (check("/a").into(), refused),
+        (check("/a"), refused),
         (sync("/"), refused),
         (ping(), Got::Answer),
     ];
