@@ -56,7 +56,7 @@ pub(crate) struct QueueEntry {
     limit: Option<usize>,
     /// Whether there may be znodes with our guid that no reply has named.
     pub(super) uncertain: bool,
-    /// The name of another contender of ours, which is never in the way. Without it this one is worth nothing.
+    /// The name of another contender of ours, which is never in the way. If it is missing, this one counts as evicted.
     pub(super) companion: Option<String>,
     /// A directory above, and its data if it is created.
     pub(super) root: Option<(String, Bytes)>,
