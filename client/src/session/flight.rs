@@ -7,6 +7,8 @@ use tokio::time::Instant;
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 
 use crate::call::Submission;
+use crate::context::ErrorContext;
+use crate::error::Error;
 
 /// How many connections may be lost under a read before it fails. A request that kills connections must not be retried
 /// for ever.
@@ -28,19 +30,8 @@ struct QueuedCall {
     until: Instant,
 }
 
-/// Why a call expired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expiry {
-    /// Its deadline passed after it was sent.
-    InFlight,
-    /// Its deadline passed before it could be sent.
-    Unsent,
-    /// There was no connection for too long.
-    NoConnection,
-}
-
 /// Every unanswered call of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// Not sent yet, in order.
     waiting: VecDeque<QueuedCall>,
@@ -56,16 +47,6 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) fn new() -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            last_xid: 0,
-            owes_sync: false,
-            earliest: None,
-        }
-    }
-
     /// Queues a call until there is a connection, but not past `until`.
     pub(crate) fn wait(&mut self, call: Submission, until: Instant) {
         self.note_deadline(call.deadline);
@@ -164,9 +145,13 @@ impl Calls {
         self.earliest
     }
 
-    /// Calls `expire` for every call whose deadline has passed. A call that was sent stays in its place without a caller,
-    /// because its reply may still arrive.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, mut expire: impl FnMut(&mut Submission, Expiry)) {
+    /// Calls `expire` for every call whose deadline has passed, with whether it was sent, and its error. A call that was sent
+    /// stays in its place without a caller, because its reply may still arrive.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        mut expire: impl FnMut(&mut Submission, bool, fn(ErrorContext) -> Error),
+    ) {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return;
         }
@@ -174,16 +159,15 @@ impl Calls {
         for InFlight { call, .. } in &mut self.in_flight {
             if is_due(call) {
                 call.deadline = None;
-                expire(call, Expiry::InFlight);
+                expire(call, true, Error::Timeout);
             }
         }
         self.waiting.retain_mut(|QueuedCall { call, until }| {
-            let expiry = match () {
-                () if is_due(call) => Expiry::Unsent,
-                () if *until <= now => Expiry::NoConnection,
+            match () {
+                () if is_due(call) => expire(call, false, Error::Timeout),
+                () if *until <= now => expire(call, false, Error::ConnectionLoss),
                 () => return true,
-            };
-            expire(call, expiry);
+            }
             false
         });
         let sent = self.in_flight.iter().filter_map(|in_flight| in_flight.call.deadline);

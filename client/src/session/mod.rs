@@ -33,7 +33,7 @@ mod reply;
 mod tests;
 
 use closing::Closing;
-use flight::{Calls, Expiry};
+use flight::Calls;
 use pings::Pings;
 use probe::ReadWriteProbe;
 
@@ -149,7 +149,7 @@ impl Session {
             read_only: false,
             probe: ReadWriteProbe::default(),
             last_zxid: Zxid(0),
-            calls: Calls::new(),
+            calls: Calls::default(),
             watches: WatchTable::default(),
             out: BytesMut::new(),
             last_sent: now,
@@ -310,13 +310,8 @@ impl Session {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let chroot = &self.shared.chroot;
-        self.calls.handle_timeout(now, |call, expiry| {
-            let error = match expiry {
-                Expiry::InFlight => Error::Timeout(ErrorContext::of(&call.request, true, chroot)),
-                Expiry::Unsent => Error::Timeout(ErrorContext::of(&call.request, false, chroot)),
-                Expiry::NoConnection => Error::ConnectionLoss(ErrorContext::of(&call.request, false, chroot)),
-            };
-            call.reply_to.send(Err(error));
+        self.calls.handle_timeout(now, |call, sent, error| {
+            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, chroot))));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up();
