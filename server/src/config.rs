@@ -1,4 +1,4 @@
-//! The settings of a server, and the builder that takes them.
+//! The settings of a server, and their builder.
 
 use std::time::Duration;
 
@@ -37,20 +37,20 @@ pub struct ServerBuilder {
     pub(crate) machine: MachineFactory,
 }
 
-/// What the networking needs to know.
+/// Settings of the network.
 #[derive(Debug, Clone)]
 pub(crate) struct NetConfig {
     pub(crate) max_frame: usize,
     pub(crate) max_per_ip: usize,
     pub(crate) max_connections: usize,
     pub(crate) backlog: u32,
-    /// Where it was set.
+    /// If it was set.
     pub(crate) outbox_limit: Option<usize>,
     pub(crate) words: Words,
 }
 
 impl NetConfig {
-    /// How many bytes may wait for a client.
+    /// How many bytes may be queued for a client.
     pub(crate) fn outbox_limit(&self) -> usize {
         const AT_LEAST: usize = 64 << 20;
         const FRAMES: usize = 64;
@@ -96,16 +96,15 @@ impl Default for ServerBuilder {
 
 impl ServerBuilder {
     /// Listens on `addr`, such as `127.0.0.1:2181`; port 0 takes a free one. May be called for several addresses.
-    /// Of a name it takes the first address that this machine has, trying IPv4 first; `[::]` is all of IPv4 and IPv6.
-    /// Without it there is no socket, and clients come by [`Server::in_process`] or [`Server::serve_stream`].
+    /// A name stands for the first of its addresses that this machine has, IPv4 first; `[::]` is all of IPv4 and IPv6.
+    /// Without a `bind` there is no socket, and clients connect by [`Server::in_process`] or [`Server::serve_stream`].
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.binds.push(addr.into());
         self
     }
 
-    /// The clock of everything that happens by time: sessions, TTL znodes, containers, connections that open no session,
-    /// and the times znodes are given. Only how long a closing socket is waited for is up to tokio. Default:
-    /// [`Clock::tokio`].
+    /// The clock of everything that depends on time: sessions, TTL znodes, containers, connections without a session, and
+    /// the times of znodes. Only the timeout of a closing socket is on tokio's clock. Default: [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
@@ -144,7 +143,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How many sessions may live; a connect past it is closed without an answer. Default: any number.
+    /// How many sessions there may be; a handshake past it is closed without an answer. Default: any number.
     pub fn max_sessions(mut self, max: usize) -> Self {
         self.core.max_sessions = Some(max);
         self
@@ -156,16 +155,17 @@ impl ServerBuilder {
         self
     }
 
-    /// The longest frame taken from a client, in bytes; a longer one closes its connection. Replies are not limited.
+    /// The longest frame that is accepted from a client, in bytes; a longer one closes its connection. Replies are not limited.
     /// Default: 1,048,575 (`jute.maxbuffer`).
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.net.max_frame = bytes;
         self
     }
 
-    /// How many bytes may wait for a client that does not read them; past it the connection is closed. A client is not
-    /// read while 256 KiB wait for it, so from 512 KiB and its longest reply on it is closed only for watch events that it does
-    /// not take. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
+    /// How many bytes may be queued for a client that does not read; past it the connection is closed. The server does not
+    /// read from a client for which 256 KiB are queued, and a turn ends when its replies have 256 KiB. So with a limit of
+    /// 512 KiB and its longest reply a client is only closed for watch events that it does not read. Default: 64 MiB, or 64
+    /// times `max_frame` if that is more; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
         self.net.outbox_limit = Some(bytes);
         self
@@ -202,7 +202,7 @@ impl ServerBuilder {
         self
     }
 
-    /// How often empty containers and expired TTL znodes are looked for. Default: 60 s
+    /// How often the server looks for empty containers and expired TTL znodes. Default: 60 s
     /// (`znode.container.checkIntervalMs`).
     pub fn container_check_interval(mut self, interval: Duration) -> Self {
         self.core.container_check_interval = millis(interval);
@@ -216,15 +216,15 @@ impl ServerBuilder {
         self
     }
 
-    /// The age at which a container that never had a child may go. Default: never; zero means never too
+    /// The age at which a container that never had a child may be deleted. Default: never; zero means never too
     /// (`znode.container.maxNeverUsedIntervalMs`).
     pub fn container_max_never_used(mut self, age: Duration) -> Self {
         self.core.container_max_never_used = Some(millis(age)).filter(|age| *age > 0);
         self
     }
 
-    /// The digest `user:base64(sha1(user:password))` whose owner may do everything, as [`digest_id`](zoolet_proto::digest_id)
-    /// makes it of `user:password`. Default: nobody (`DigestAuthenticationProvider.superDigest`).
+    /// The digest `user:base64(sha1(user:password))` of the superuser, as [`digest_id`](zoolet_proto::digest_id) makes it of
+    /// `user:password`. Default: none (`DigestAuthenticationProvider.superDigest`).
     pub fn super_digest(mut self, digest: impl Into<String>) -> Self {
         self.core.super_digest = Some(digest.into());
         self
@@ -240,7 +240,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether ACLs are not looked at. Default: they are (`skipACL`).
+    /// Disables ACL checks. Default: no (`skipACL`).
     pub fn skip_acl(mut self, skip: bool) -> Self {
         self.core.skip_acl = skip;
         self
@@ -257,8 +257,8 @@ impl ServerBuilder {
     /// can connect, it is answered.
     ///
     /// # Errors
-    /// [`StartError::Setting`] for a value that cannot work, [`StartError::Bind`] for an address that cannot be
-    /// listened on. Nothing is left running then.
+    /// [`StartError::Setting`] for an invalid value, [`StartError::Bind`] for an address on which the server cannot listen.
+    /// Nothing is left running then.
     ///
     /// # Panics
     /// Outside of a tokio runtime, and in one without timers, or without I/O if there is a `bind`: see
@@ -268,7 +268,7 @@ impl ServerBuilder {
         Server::start(self).await
     }
 
-    /// Whether that is an address and a port, as [`bind`](ServerBuilder::bind) needs them; nothing is looked up.
+    /// Whether `addr` is an address and a port, as [`bind`](ServerBuilder::bind) needs them. Nothing is resolved.
     pub fn is_address(addr: &str) -> bool {
         let parts = addr.rsplit_once(':');
         parts.is_some_and(|(address, port)| !address.is_empty() && port.parse::<u16>().is_ok())
@@ -304,10 +304,10 @@ impl ServerBuilder {
         }
         if core.super_digest.as_deref().is_some_and(|digest| !is_digest_id(digest)) {
             let value = "(not shown)".to_owned();
-            let hint = "must be user:base64(sha1(user:password)), 28 characters behind the colon";
+            let hint = "must be user:base64(sha1(user:password)), 28 characters after the colon";
             return Err(SettingError { setting: "super_digest", value, hint });
         }
-        // A connect request has 44 or 45 bytes: with less nobody could come in.
+        // A connect request has 44 or 45 bytes.
         if self.net.max_frame < 64 {
             let bytes = i64::try_from(self.net.max_frame).unwrap_or(i64::MAX);
             return wrong("max_frame", bytes, "must be at least 64 bytes");

@@ -3,32 +3,32 @@
 use std::fmt;
 use std::io;
 
-/// Why a server did not start. The message is one line that names the thing, its value and the hint.
+/// Why a server did not start. The message is one line with the setting, its value and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address cannot be listened on; most often another server does already.
+    /// The server cannot listen on the address; most often another server does.
     #[error("cannot listen on {}: {source}; choose another address, or port 0 for any free one", .addr.escape_debug())]
     Bind {
-        /// The address as it was given.
+        /// The address.
         addr: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A setting has a value that cannot work.
+    /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
 }
 
-/// A setting with a value that cannot work.
+/// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingError {
-    /// Which setting.
+    /// The setting.
     pub setting: &'static str,
     /// Its value, as text.
     pub value: String,
-    /// What it must be.
+    /// What is required.
     pub hint: &'static str,
 }
 

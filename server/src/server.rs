@@ -29,7 +29,7 @@ impl Server {
         Ok(Self { shared, addrs })
     }
 
-    /// The addresses it listens on, in the order of the `bind` calls, with the ports that were taken.
+    /// The addresses it listens on, in the order of the `bind` calls, with the actual ports.
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
     }
@@ -44,27 +44,26 @@ impl Server {
         self.addrs.iter().map(reachable).collect::<Vec<_>>().join(",")
     }
 
-    /// A connector for clients in this process: each call opens a connection and gives the client's end. No socket is
-    /// involved; the server sees the connection as coming from 127.0.0.1. It does not keep the server alive, and
-    /// fails with `ConnectionRefused` once that is stopped.
+    /// A connector for clients in this process: each call opens a connection and returns the client's end. No socket is
+    /// involved; to the server the connection comes from 127.0.0.1. It does not keep the server running, and fails with
+    /// `ConnectionRefused` once that has stopped.
     pub fn in_process(&self) -> InProcess {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }
 
-    /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is who it comes from, for
-    /// ACLs of the scheme `ip`. Limits on connections do not apply. Returns at once; without effect once the server
-    /// is stopped.
+    /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is its address, for ACLs of the
+    /// scheme `ip`. Limits on connections do not apply. Returns at once, and has no effect once the server has stopped.
     pub fn serve_stream(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
         if self.shared.admits(peer) {
             self.shared.serve_from(Box::pin(stream), SocketAddr::new(peer, 0), 0, None);
         }
     }
 
-    /// Stops the server: closes its sockets and connections, and waits until none of its tasks is left. Clients see
-    /// their connections end; those whose sessions are to be closed close before.
+    /// Stops the server: closes its sockets and connections, and waits until its last task has ended. Clients lose their
+    /// connections; a client that wants its session closed must close it before.
     ///
     /// # Cancel safety
-    /// The server stops even if the future is dropped; only the waiting ends.
+    /// The server stops even if the future is dropped.
     pub async fn shutdown(self) {
         self.shared.halt();
         self.shared.stopped().await;

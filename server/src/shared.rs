@@ -49,7 +49,7 @@ impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
         let ServerBuilder { core, net, binds, clock, machine } = builder;
-        // Panics in a runtime without timers: here, and not in tasks that would leave a server which answers nobody.
+        // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
         let started = Millis(clock.unix_millis());
@@ -108,8 +108,8 @@ impl Shared {
         replica: usize,
         permit: Option<ConnectionPermit>,
     ) -> Option<ConnId> {
-        // Held until the task of the connection has one of its own: whoever waits for the end of all tasks waits for
-        // this one too, or it is not started.
+        // Held until the task of the connection has its own token: a shutdown waits for this connection, or it is not
+        // started.
         let _token = self.tasks.token();
         if self.stop.is_cancelled() {
             return None;

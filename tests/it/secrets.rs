@@ -19,7 +19,7 @@ async fn an_invalid_super_digest_is_refused_and_not_shown() {
     let refused = Server::builder().super_digest("super:open-sesame").start().await.expect_err("a password");
     assert_eq!(
         refused.to_string(),
-        "super_digest = (not shown): must be user:base64(sha1(user:password)), 28 characters behind the colon"
+        "super_digest = (not shown): must be user:base64(sha1(user:password)), 28 characters after the colon"
     );
 }
 

@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// `stmk`, the one word that takes something: eight bytes. Answers nothing if they do not come.
+    /// `stmk`, the only word with an argument: eight bytes. Answers nothing if they do not arrive.
     async fn set_trace_mask(&self, mut rest: impl AsyncRead + Unpin) -> String {
         let Ok(mask) = rest.read_i64().await else { return String::new() };
         self.stats.trace_mask.store(mask, Relaxed);
@@ -109,7 +109,7 @@ impl Shared {
                 mode: machine.mode(at),
                 read_only: machine.is_read_only(at),
                 zxid: core.tree().last_zxid().0,
-                // A real server finds the root under two names and counts both.
+                // A real server has the root under two names and counts both.
                 znodes: core.tree().len() + 1,
                 data_size: core.tree().data_size(),
                 ephemerals: core.tree().ephemerals_count(),
@@ -124,7 +124,7 @@ impl Shared {
         self.registry.all().into_iter().filter(|(_, peer)| peer.replica == replica).collect()
     }
 
-    /// The clients of `stat`, a short line each.
+    /// The clients of `stat`, one line each.
     async fn clients(&self, at: usize) -> String {
         let mut text = "Clients:\n".to_owned();
         for (peer, stats, _) in self.connections(at).await.unwrap_or_default() {
@@ -294,7 +294,7 @@ fn dump(core: &Core, peers: impl Iterator<Item = (ConnId, Millis, Arc<Peer>)>) -
     text
 }
 
-/// Things by when they expire, as `ExpiryQueue.dump` prints them.
+/// Entries by the time at which they expire, as `ExpiryQueue.dump` prints them.
 fn expiring(text: &mut String, things: impl Iterator<Item = (i64, String)>) {
     let mut buckets: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     things.for_each(|(deadline, thing)| buckets.entry(deadline).or_default().push(thing));
@@ -306,8 +306,8 @@ fn expiring(text: &mut String, things: impl Iterator<Item = (i64, String)>) {
     }
 }
 
-/// When a real server would close a connection for its silence. Here only one without a session is: the others go
-/// with their sessions.
+/// When a real server would close a connection that sends nothing. This server only closes one without a session: the
+/// others close when their sessions expire.
 fn expiring_connection(core: &Core, id: ConnId, heard: Millis, peer: &Peer) -> (i64, String) {
     let session = core.session_of(id).and_then(|session| core.sessions().get(session));
     let interval = core.config().sessionless_timeout.max(1);
@@ -339,7 +339,7 @@ fn session_name(core: &Core, conn: ConnId) -> String {
     core.session_of(conn).unwrap_or_default().to_string()
 }
 
-/// Each heading with what belongs below it, and an empty line at the end.
+/// Each heading with its lines, and an empty line at the end.
 fn grouped(pairs: impl Iterator<Item = (String, String)>) -> String {
     let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     pairs.for_each(|(heading, below)| _ = groups.entry(heading).or_default().insert(below));
@@ -352,7 +352,7 @@ fn grouped(pairs: impl Iterator<Item = (String, String)>) -> String {
     text
 }
 
-/// The environment, under the names that it has in Java as far as there is such a thing here.
+/// The environment, under Java's names as far as they apply.
 fn envi() -> String {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let kernel = |name: &str| {
@@ -379,7 +379,7 @@ fn envi() -> String {
     )
 }
 
-/// How many descriptors this process has open, and how many it may have; where the system tells.
+/// How many descriptors this process has open, and how many it may have, if the system reports that.
 fn descriptors() -> Option<(usize, u64)> {
     let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;

@@ -7,7 +7,7 @@ use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// Closes so that the peer gets what was sent: a socket that is closed with bytes unread resets the connection, and
-/// the peer may lose what it has not read either. One that asked for the end is not waited for, unless it sends on.
+/// the peer may lose what it has not read yet. A peer that asked for the close is not waited for, unless it sends more.
 pub(crate) async fn linger(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),

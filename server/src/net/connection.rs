@@ -40,7 +40,8 @@ const IN_A_ROW: usize = 2;
 const MIN_READ: usize = 1 << 10;
 const MAX_READ: usize = 64 << 10;
 
-/// How long the peer of a closing connection may take none of what is left to be sent, and then may take to close its end.
+/// How long the peer of a closing connection may read nothing of what is left to be sent, and then how long it may take to
+/// close its end.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Why the loops of a connection have ended.
@@ -114,7 +115,7 @@ impl Connection {
                 Err(error) => tracing::debug!(%error, "cannot write"),
             }
         }
-        // Nothing can be answered any more, but what the peer has sent is still to be done.
+        // Replies cannot be sent any more, but the requests that the peer has sent are still executed.
         self.registration.peer.outbox.writer_is_gone();
         tokio::select! {
             biased;
@@ -170,10 +171,10 @@ impl Connection {
                     0 => buffer.advance(parsed),
                     unprocessed => skip_frames(&mut buffer, submitted - unprocessed),
                 }
-                // Where nothing can be sent there is always room, and a stream need not make anybody wait.
+                // A connection that cannot be written to always has room, and its stream may never be pending.
                 consume_budget().await;
             }
-            // A buffer grows with what arrives, never with what a length promises.
+            // A buffer grows with what arrives, not with the length that a frame announces.
             if buffer.is_empty() && buffer.capacity() > room.max(KEEP) {
                 buffer = BytesMut::new();
             }
@@ -235,7 +236,7 @@ impl Connection {
             *attached = true;
             parsed += frame::PREFIX + len;
             if inputs.len() == inputs.capacity() {
-                // As if all that is still to come were as long as this one.
+                // Assumes that the remaining frames are as long as this one.
                 let more = (buffer.len() - parsed) / (frame::PREFIX + len);
                 inputs.reserve_exact(more.min(BATCH - inputs.len()).max(1));
             }
@@ -254,8 +255,7 @@ impl Connection {
         if !self.shared.inbox.send(self.registration.id, inputs).await {
             return false;
         }
-        // Only now is it sure that they will be processed: a connection that is closed while it waits for a permit takes
-        // them along.
+        // Only now is it certain that they will be processed: a connection may be closed while it waits for the inbox.
         self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         true
     }
@@ -278,7 +278,7 @@ impl Connection {
         }
     }
 
-    /// Waits until sending is to be given up: the connection is to close, and its peer does not read.
+    /// Waits until writing is given up: the connection is closing, and its peer does not read.
     async fn overdue(&self, stream: &Half<'_, impl Transport>) {
         let outbox = &self.registration.peer.outbox;
         outbox.closing().await;
@@ -309,7 +309,7 @@ impl Connection {
     }
 }
 
-/// Removes so many whole frames from the front of a buffer.
+/// Removes whole frames from the front of a buffer.
 fn skip_frames(buffer: &mut BytesMut, frames: usize) {
     for _ in 0..frames {
         if let Ok(Some(frame)) = frame::split(buffer, usize::MAX) {
@@ -319,9 +319,9 @@ fn skip_frames(buffer: &mut BytesMut, frames: usize) {
     }
 }
 
-/// The output of a future, or what it panicked with: a stream that was handed in may have its bugs.
+/// The output of a future, or the payload of its panic: a stream that was handed in may have bugs.
 ///
-/// Pinned outside, as what holds a future and moves it holds room for two.
+/// The caller pins the future: a function that holds a future and moves it reserves memory for two.
 async fn caught<T>(mut future: Pin<&mut impl Future<Output = T>>) -> std::thread::Result<T> {
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),

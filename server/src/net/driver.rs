@@ -1,5 +1,5 @@
-//! Turns: what comes in and what is due become what goes out, under one lock and so in one order. Whoever brings something
-//! while nothing else is under way takes the turn at once; the rest is the driver's, a task that also keeps the time.
+//! Turns: they process inputs and deadlines under one lock, and so in one order. A connection task that submits inputs
+//! while nothing else is pending takes the turn itself; all else goes to the driver, a task that also keeps the time.
 
 use std::mem;
 use std::pin::pin;
@@ -21,47 +21,47 @@ use crate::net::registry::Registry;
 #[cfg(test)]
 mod tests;
 
-/// How many items are taken as one turn.
+/// How many items the driver takes at once.
 const TURN: usize = 128;
 
-/// How many items wait at most before whoever sends more has to wait.
+/// How many items the inbox holds before senders have to wait.
 const INBOX: usize = 1024;
 
-/// What the driver is sent.
+/// Work for the driver.
 pub(crate) enum Item {
-    /// What one read of a connection gave.
+    /// A batch of a connection.
     Inputs { conn: ConnId, at: Millis, inputs: Batch },
-    /// Something for the engine to do or to tell, between two inputs.
+    /// A call of the engine between two inputs.
     Act(Job),
 }
 
-/// Most reads of most connections give one request, which needs no allocation.
+/// Most reads yield one request, which needs no allocation.
 pub(crate) type Batch = SmallVec<[Input; 1]>;
 
 type Job = Box<dyn FnOnce(&mut Engine, Millis) + Send>;
 
-/// The way to a turn.
+/// Submits work to a turn.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     items: mpsc::Sender<Item>,
     turns: Arc<Turns>,
 }
 
-/// What a turn needs, whoever takes it.
+/// What a turn needs, in the driver or in a connection task.
 struct Turns {
     engine: Arc<Mutex<Engine>>,
-    /// Batches and jobs that were let in, and alarms, that are not dealt with to the end.
+    /// Batches, jobs and deadlines that are accepted and not completely processed.
     open: AtomicUsize,
-    /// Told when a turn that was not the driver's has moved what the alarm is set for. What it dealt with stays open.
+    /// Notified if a turn of a connection task has moved the next deadline. That batch stays open.
     moved: Notify,
     clock: Clock,
     stop: CancellationToken,
-    /// The server's, as a turn tells of other connections than the one whose task takes it.
+    /// The server's, as a turn also logs about other connections than that of its task.
     span: Span,
 }
 
 impl Turns {
-    /// Takes a turn of this work; the engine behind it, or `None` once the server is stopped or a turn has panicked.
+    /// Takes a turn. Returns the engine after it, or `None` once the server is stopped or a turn has panicked.
     fn take(&self, work: impl FnOnce(&mut Engine, Millis)) -> Option<MutexGuard<'_, Engine>> {
         let mut engine = locked(&self.engine);
         if engine.in_turn || self.stop.is_cancelled() {
@@ -84,7 +84,7 @@ impl Turns {
     }
 }
 
-/// Stops the server if a turn panics: what it leaves behind is for looking at only.
+/// Stops the server if a turn panics: the state that it leaves can only be read.
 struct StopIfBroken<'a>(&'a CancellationToken);
 
 impl Drop for StopIfBroken<'_> {
@@ -94,27 +94,27 @@ impl Drop for StopIfBroken<'_> {
 }
 
 impl Inbox {
-    /// Brings what one read gave: to a turn of its own if nothing else is under way, to the driver otherwise, and waits
-    /// while there is too much. False, and it stays, once the server has stopped.
+    /// Submits a batch: in a turn of its own if nothing else is pending, or else to the driver, waiting while the inbox is
+    /// full. False, and the batch stays, once the server has stopped.
     pub(crate) async fn send(&self, conn: ConnId, inputs: &mut Batch) -> bool {
-        // While nothing is open, whatever this connection has sent before is dealt with: its order is kept.
+        // While nothing is open, all earlier batches of this connection are processed: its order is kept.
         let open = &self.turns.open;
         if !self.items.is_closed() && open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             return self.take_turn(conn, inputs);
         }
         let at = self.turns.now();
-        // With a place it cannot be left behind half sent, whoever gives up waiting. Most often there is one.
-        let place = match self.items.try_reserve() {
+        // With a permit the batch is sent completely or not at all, even if the caller gives up waiting.
+        let permit = match self.items.try_reserve() {
             Err(TrySendError::Full(())) => self.items.reserve().await.ok(),
-            place => place.ok(),
+            permit => permit.ok(),
         };
-        let Some(place) = place else { return false };
-        self.fill(place, Item::Inputs { conn, at, inputs: mem::take(inputs) });
+        let Some(permit) = permit else { return false };
+        self.fill(permit, Item::Inputs { conn, at, inputs: mem::take(inputs) });
         true
     }
 
-    /// Takes a turn with the one thing that is open. The inputs leave their memory to the next ones.
+    /// Takes a turn with the only open batch. Its memory is kept for the next one.
     fn take_turn(&self, conn: ConnId, inputs: &mut Batch) -> bool {
         let turns = &*self.turns;
         let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..))) else {
@@ -123,7 +123,7 @@ impl Inbox {
         let moved = engine.next_timeout() != engine.timer;
         drop(engine);
         if moved {
-            // It stays open until the alarm is right, so that nobody moves the time before.
+            // It stays open until the timer is set anew: a manual clock must not advance before.
             turns.moved.notify_one();
         } else {
             turns.open.fetch_sub(1, Ordering::Release);
@@ -131,7 +131,7 @@ impl Inbox {
         true
     }
 
-    /// Asks the state; `None` once the driver has ended.
+    /// Reads the state; `None` once the driver has ended.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Core) -> T + Send + 'static,
@@ -139,48 +139,48 @@ impl Inbox {
         self.act(|engine, _| question(engine.bus.core())).await
     }
 
-    /// Has the engine do something; `None` once the driver has ended.
+    /// Calls the engine; `None` once the driver has ended.
     ///
-    /// Cancel safe in so far as it is done or not; what it gives is lost.
+    /// If the future is dropped, the call is made or not, and its result is lost.
     pub(crate) async fn act<T: Send + 'static>(
         &self,
-        deed: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
+        act: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
     ) -> Option<T> {
         let (done, outcome) = oneshot::channel();
         let job: Job = Box::new(move |engine, now| {
-            let _ = done.send(deed(engine, now));
+            let _ = done.send(act(engine, now));
         });
-        let place = self.items.reserve().await.ok()?;
-        self.fill(place, Item::Act(job));
+        let permit = self.items.reserve().await.ok()?;
+        self.fill(permit, Item::Act(job));
         outcome.await.ok()
     }
 
-    /// Whether everything that was sent is dealt with, to the last message it led to.
+    /// Whether everything that was submitted is processed, to the last message it led to.
     pub(crate) fn is_quiet(&self) -> bool {
         self.turns.open.load(Ordering::Acquire) == 0
     }
 
-    fn fill(&self, place: mpsc::Permit<'_, Item>, item: Item) {
+    fn fill(&self, permit: mpsc::Permit<'_, Item>, item: Item) {
         self.turns.open.fetch_add(1, Ordering::Relaxed);
-        place.send(item);
+        permit.send(item);
     }
 }
 
-/// Takes the turns that nobody else takes, and those that are due.
+/// Takes the turns that no connection task takes, and those for deadlines.
 pub(crate) struct Driver {
     turns: Arc<Turns>,
     inbox: mpsc::Receiver<Item>,
     registry: Arc<Registry>,
-    _ending: Ending,
+    _stop_on_drop: StopOnDrop,
 }
 
-/// Stops the server when the driver ends, however it ends, be it before it ran: without it time stands still.
-struct Ending {
+/// Stops the server when the driver ends, even if it never ran: without it no deadline is met.
+struct StopOnDrop {
     stop: CancellationToken,
     registry: Arc<Registry>,
 }
 
-impl Drop for Ending {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.stop.cancel();
         self.registry.abort_all();
@@ -197,9 +197,9 @@ impl Driver {
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        let _ending = Ending { stop: stop.clone(), registry: Arc::clone(&registry) };
+        let _stop_on_drop = StopOnDrop { stop: stop.clone(), registry: Arc::clone(&registry) };
         let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
-        (Self { turns: Arc::clone(&turns), inbox, registry, _ending }, Inbox { items, turns })
+        (Self { turns: Arc::clone(&turns), inbox, registry, _stop_on_drop }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.
@@ -211,7 +211,7 @@ impl Driver {
         let mut items = Vec::with_capacity(TURN);
         loop {
             let (mut timer_fired, mut moved_on) = (false, false);
-            // What comes in may never end, and is looked at last.
+            // Inputs may never end, so they come last.
             tokio::select! {
                 biased;
                 () = &mut stopped => return,
@@ -220,14 +220,14 @@ impl Driver {
                 got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
             }
             if timer_fired {
-                // What has been sent by now was sent in time, though it may lie in a socket yet. So others run before, and all
-                // of those that the runtime has something for if it has one thread. Where there are many they don't all have
-                // room in the inbox at once, nor does the runtime look at all sockets at once.
+                // What clients have sent by now was sent in time, though it may still be in a socket. So other tasks run first:
+                // with one thread, all that the runtime can poll. If there are many connections, neither the inbox nor one
+                // poll of the sockets holds all of them.
                 open.fetch_add(1, Ordering::Relaxed);
                 for _ in 0..1 + 2 * (self.registry.len() / INBOX) {
                     yield_now().await;
-                    let there = self.inbox.len();
-                    items.extend((0..there).map_while(|_| self.inbox.try_recv().ok()));
+                    let queued = self.inbox.len();
+                    items.extend((0..queued).map_while(|_| self.inbox.try_recv().ok()));
                 }
             }
             let taken = items.len() + usize::from(timer_fired) + usize::from(moved_on);

@@ -1,9 +1,9 @@
-//! Texts as Java prints them, which parsers of four-letter words expect.
+//! Values as Java prints them, which is what parsers of four-letter words expect.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// A decimal as Java prints a rounded double: at least one digit behind the point, at most four.
+/// A decimal as Java prints a rounded double: one to four digits after the point.
 pub(crate) fn decimal(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0');
@@ -25,7 +25,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A time, in milliseconds since the Unix epoch, as Java's `Date` prints it where the time zone is UTC.
+/// A time, in milliseconds since the Unix epoch, as Java's `Date` prints it in the time zone UTC.
 pub(crate) struct Date(pub(crate) i64);
 
 impl fmt::Display for Date {

@@ -13,11 +13,11 @@ use crate::error::StartError;
 use crate::net::stream::Transport;
 use crate::shared::Shared;
 
-/// How long accepting pauses after an error, most often that of having no descriptor left.
+/// How long accepting pauses after an error, which most often is a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Listens on each of the addresses: the first that it resolves to and that this machine has. None takes a connection
-/// before all are bound, as who connects is to be answered.
+/// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
+/// connection before all are bound, as a client that connects must be answered.
 pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpListener>, StartError> {
     let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
     let mut sockets = Vec::with_capacity(addrs.len());
@@ -32,13 +32,13 @@ async fn bind_first(addr: &str) -> io::Result<TcpSocket> {
     first_here(in_order(lookup_host(addr).await?))
 }
 
-/// The addresses of a name as they are to be tried. Those of IPv4 come first, as in Java: a `localhost` that is both
+/// The addresses of a name in the order in which they are tried. IPv4 comes first, as in Java: if `localhost` is both, it
 /// is 127.0.0.1 to most clients.
 fn in_order(found: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
     let tried = found.into_iter().flat_map(|addr| {
-        // Everywhere is everywhere, on a machine without IPv6 too.
+        // The unspecified address works on a machine without IPv6 too.
         let instead = is_everywhere(addr).then_some((Ipv4Addr::UNSPECIFIED, addr.port()).into());
         [addr].into_iter().chain(instead)
     });
@@ -49,16 +49,16 @@ fn is_everywhere(addr: SocketAddr) -> bool {
     addr.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
 }
 
-/// A socket with the first of the addresses that this machine has. One that it has and that cannot be bound, most
-/// often because it is in use, is an error: who was told the name would come to somebody else there.
+/// A socket with the first of the addresses that this machine has. If that cannot be bound, most often because it is in
+/// use, it is an error: clients that resolve the name would reach another server there.
 fn first_here(addrs: Vec<SocketAddr>) -> io::Result<TcpSocket> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for addr in addrs {
         let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = match socket {
             Ok(socket) => socket,
-            // There is no such family here, for which `ErrorKind` has no name. Whatever else it may lack, a socket of
-            // the other family lacks as well.
+            // This machine lacks the address family, for which `ErrorKind` has no name. If it lacks anything else, a
+            // socket of the other family fails too.
             Err(error) => {
                 last = error;
                 continue;
@@ -74,12 +74,12 @@ fn first_here(addrs: Vec<SocketAddr>) -> io::Result<TcpSocket> {
 }
 
 fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
-    // So that a server can be started again at once: connections of the old one may still be in TIME_WAIT. On Windows
-    // it would let two servers have one port.
+    // A server can be restarted at once: connections of the old one may still be in TIME_WAIT. On Windows the option
+    // would let two servers share a port.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     if is_everywhere(addr) {
-        // Whether it is IPv4 as well is a setting of the system, and on Windows it is not.
+        // The default is a setting of the system; on Windows such a socket has no IPv4.
         SockRef::from(socket).set_only_v6(false)?;
     }
     socket.bind(addr)
@@ -95,8 +95,8 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usi
         };
         match accepted {
             Ok((stream, peer)) => admit(&shared, stream, peer, replica),
-            // The peer has gone while it waited; the next one has not.
-            Err(error) if is_of_the_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
+            // The peer left the backlog; the next one may be there.
+            Err(error) if is_of_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections");
                 tokio::time::sleep(PAUSE).await;
@@ -105,7 +105,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usi
     }
 }
 
-fn is_of_the_peer(error: &io::Error) -> bool {
+fn is_of_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -121,7 +121,7 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usi
         return;
     };
     if let Err(error) = stream.set_nodelay(true) {
-        // The peer is gone already; reading will say so.
+        // The peer is gone already; reading reports it.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
     shared.serve_from(stream, peer, replica, Some(permit));
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_that_is_not_of_this_machine_is_passed_over() {
-        // The first is for documentation: nobody has it.
+        // The first is reserved for documentation.
         let socket = first_here(addrs(&["192.0.2.1:0", "127.0.0.1:0"])).expect("the second");
         assert_eq!(socket.local_addr().expect("an address").ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
         let error = first_here(addrs(&["192.0.2.1:0"])).expect_err("nothing to listen on");

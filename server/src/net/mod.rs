@@ -1,4 +1,4 @@
-//! Networking: connections on one side, the turns that change the state on the other, bounded queues between them.
+//! Networking: connection tasks, turns that change the state, and bounded queues between them.
 
 pub(crate) mod admin;
 pub(crate) mod close;

@@ -1,4 +1,5 @@
-//! The registry: the connections. Their tasks enter and leave it; turns, operators and a shutdown read it.
+//! The registry of connections. Connection tasks register and remove themselves; turns, four-letter words and the
+//! shutdown read it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use zoolet_server_core::{ConnId, Millis};
 
 use crate::net::outbox::Outbox;
 
-/// The connections, and how many by TCP each address has.
+/// The connections, and the number of TCP connections of each address.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     next: AtomicU64,
@@ -21,7 +22,7 @@ pub(crate) struct Registry {
     sockets: AtomicUsize,
 }
 
-/// A connection as others see it.
+/// A connection, for turns and for operators.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
@@ -32,7 +33,7 @@ pub(crate) struct Peer {
     pub(crate) span: Span,
     /// Requests that were submitted.
     pub(crate) received: AtomicU64,
-    /// Whether it has asked with a four-letter word, after which it is not read any more.
+    /// Whether it has sent a four-letter word, after which it is not read any more.
     pub(crate) word: AtomicBool,
     /// When the stream last took a part of what it was given, by the server's clock.
     progress: AtomicI64,
@@ -64,7 +65,7 @@ impl Peer {
         self.outbox.begin_requests(requests);
     }
 
-    /// Notes that so many of them were not processed.
+    /// Notes that this many of them were not processed.
     pub(crate) fn return_unprocessed(&self, requests: usize) {
         self.received.fetch_sub(requests as u64, Ordering::Relaxed);
         self.outbox.return_unprocessed(requests);
@@ -96,7 +97,7 @@ pub(crate) struct Registration {
 }
 
 impl Registry {
-    /// Enters a connection.
+    /// Registers a connection.
     pub(crate) fn enter(self: &Arc<Self>, peer: Peer, permit: Option<ConnectionPermit>) -> Registration {
         let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let peer = Arc::new(peer);

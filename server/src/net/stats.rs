@@ -42,12 +42,12 @@ impl ServerStats {
 
     /// Requests that were read and are not answered yet.
     pub(crate) fn outstanding(&self) -> u64 {
-        // What a connection was given back may be taken off before it was counted.
+        // Requests that a turn returned may be subtracted before they are added.
         let outstanding = self.received.load(Relaxed).wrapping_sub(self.handled.load(Relaxed));
         if outstanding > u64::MAX / 2 { 0 } else { outstanding }
     }
 
-    /// Sets what was counted so far back to zero, but for what is not answered yet.
+    /// Resets the counters, but for requests that are not answered yet.
     pub(crate) fn reset(&self) {
         let outstanding = self.outstanding();
         self.received.store(outstanding, Relaxed);
@@ -108,12 +108,12 @@ impl Latency {
     }
 }
 
-/// What turns count of a connection.
+/// Counters of a connection that change in turns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnStats {
     pub(crate) handled: u64,
     pub(crate) sent: u64,
-    /// The opcode of the last request as it stood on the wire.
+    /// The opcode of the last request as it was on the wire.
     pub(crate) last_op: Option<i32>,
     pub(crate) last_xid: Option<Xid>,
     pub(crate) last_zxid: Option<Zxid>,
@@ -156,13 +156,13 @@ impl ConnStats {
 /// What a connection's counters remember of its last request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastRequest {
-    /// Its opcode as it stood on the wire.
+    /// Its opcode as it was on the wire.
     pub(crate) op: i32,
     pub(crate) xid: Xid,
 }
 
 impl LastRequest {
-    /// What is remembered of an input. Nothing of authentication, as on a real server.
+    /// What is remembered of an input. Authentication is not, as on a real server.
     pub(crate) fn of(input: &Input) -> Option<Self> {
         match input {
             Input::Connect(_) => Some(Self { op: OpCode::CreateSession.code(), xid: Xid(0) }),
@@ -174,7 +174,7 @@ impl LastRequest {
         }
     }
 
-    /// What is remembered after `before`: the numbers of pings and the like are not.
+    /// What is remembered after `before`: the xids of pings and the like are not.
     pub(crate) fn after(self, before: Option<Self>) -> Self {
         let xid = before.filter(|_| self.xid.0 < 0).map_or(self.xid, |before| before.xid);
         Self { xid, ..self }

@@ -1,4 +1,4 @@
-//! Turns without a network: who takes them, in which order, and what a broken one leaves.
+//! Turns without a network: which task takes them, in which order, and what follows a panic.
 
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
@@ -44,14 +44,14 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[tokio::test]
-async fn what_comes_alone_is_dealt_with_before_the_driver_runs() {
+async fn a_batch_that_comes_alone_is_processed_before_the_driver_runs() {
     let (_driver, inbox) = server();
     assert!(inbox.send(ConnId(1), &mut open()).await);
     assert!(is_open(&inbox, ConnId(1)));
 }
 
 #[tokio::test]
-async fn behind_what_waits_for_the_driver_all_else_waits_too() {
+async fn a_batch_waits_for_the_driver_if_something_before_it_does() {
     let (driver, inbox) = server();
     let mut asked = pin!(inbox.ask(|core| core.is_open(ConnId(1))));
     assert!(poll_once(asked.as_mut()).await.is_pending());
@@ -65,7 +65,7 @@ async fn behind_what_waits_for_the_driver_all_else_waits_too() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_moves_is_under_way_until_the_driver_has_set_its_alarm() {
+async fn a_batch_that_moves_the_deadline_is_pending_until_the_driver_has_set_its_timer() {
     let (driver, inbox) = server();
     tokio::spawn(driver.run());
     assert_eq!(inbox.ask(Core::next_timeout).await, Some(locked(&inbox.turns.engine).timer));
@@ -81,7 +81,7 @@ async fn a_deadline_that_moves_is_under_way_until_the_driver_has_set_its_alarm()
 }
 
 #[tokio::test]
-async fn behind_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
+async fn after_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
     let (driver, inbox) = server();
     let turns = Arc::clone(&inbox.turns);
     let broken = catch_unwind(AssertUnwindSafe(|| {
@@ -94,7 +94,7 @@ async fn behind_a_turn_that_panics_there_is_no_other_and_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_sound_turn_in_a_thread_that_panics_stops_nobody() {
+async fn a_turn_in_a_thread_that_panics_does_not_stop_the_server() {
     struct Turn(Arc<Turns>);
     impl Drop for Turn {
         fn drop(&mut self) {
@@ -124,7 +124,7 @@ fn connect() -> Batch {
 }
 
 #[tokio::test]
-async fn what_many_have_sent_when_the_alarm_rings_counts_although_the_inbox_does_not_hold_it() {
+async fn requests_of_more_connections_than_the_inbox_holds_count_before_a_deadline() {
     const MANY: usize = 3 * INBOX;
     let (driver, inbox) = server();
     let registry = Arc::clone(&driver.registry);

@@ -1,4 +1,4 @@
-//! The outbox by itself.
+//! The outbox without a connection.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn ping() -> Message {
 }
 
 #[tokio::test]
-async fn what_is_queued_behind_a_close_is_lost_and_what_is_before_it_is_sent() {
+async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
     let outbox = Outbox::new(1 << 20);
     outbox.push([ping(), Message::Close { asked: false }, ping()].iter(), false);
     let mut bytes = BytesMut::new();
@@ -103,7 +103,7 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
     assert!(pin!(outbox.room()).poll(&mut cx).is_ready());
     assert_eq!(wakes.0.load(Relaxed), 0);
-    // Nobody looks behind a write loop that waits again.
+    // A write loop that waits again has to be woken.
     assert!(!outbox.writer_is_next());
     outbox.push([ping()].iter(), false);
     assert_eq!(wakes.0.load(Relaxed), 1);
