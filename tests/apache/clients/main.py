@@ -63,7 +63,7 @@ def names(known):
 
 
 def prepare(name, build):
-    """A command (or the function that makes one), or the outcome that stands in its place."""
+    """A command (or the function that makes one), or the outcome in its place."""
     say(f"preparing {name}")
     try:
         return build()

@@ -26,7 +26,7 @@ pub const TICK: Duration = Duration::from_millis(250);
 pub const SYNC_LIMIT: u32 = 4;
 
 /// How long an election, or the start of a member on a busy machine, may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A shell that runs a member and kills it when its own input ends: on purpose, or because this process is gone,
 /// for whatever reason. It stays the parent, so the process id remains that of the member as long as it is used here.
@@ -132,7 +132,7 @@ impl Ensemble {
 
     /// Waits until every member that runs is a leader or follows one, and gives the leader.
     pub async fn wait_until_served(&self) -> usize {
-        wait_for("every member serves", PATIENCE, async || {
+        wait_for("every member serves", LIMIT, async || {
             let mut leader = None;
             for at in (0..MEMBERS).filter(|at| self.members[*at].running.is_some()) {
                 match self.mode(at).await {
@@ -148,7 +148,7 @@ impl Ensemble {
 
     /// Waits until there is a leader among the members other than `but`, and gives it.
     pub async fn wait_for_leader_other_than(&self, but: usize) -> usize {
-        wait_for("another leader", PATIENCE, async || {
+        wait_for("another leader", LIMIT, async || {
             for at in (0..MEMBERS).filter(|at| *at != but && self.members[*at].running.is_some()) {
                 if self.mode(at).await == Mode::Leader {
                     return Some(at);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::frames::duo::Got;
 
 /// Longer than any answer takes; only a request that is never answered has to wait for it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(5);
 
 pub struct Socket {
     address: String,
@@ -22,7 +22,7 @@ impl Socket {
     pub fn open(&mut self) -> usize {
         let conn = TcpStream::connect(&self.address).expect("the server takes connections");
         conn.set_nodelay(true).expect("a socket option");
-        conn.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        conn.set_read_timeout(Some(LIMIT)).expect("a socket option");
         self.conns.push(conn);
         self.conns.len() - 1
     }

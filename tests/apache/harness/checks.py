@@ -11,7 +11,7 @@ HOSTS = os.environ["ZK_HOSTS"]      # through the proxy
 DIRECT = os.environ["ZK_DIRECT"]    # past it
 CONTROL = os.environ["ZK_CONTROL"]
 ROOT = os.environ["ZK_ROOT"]        # not created yet
-PATIENCE = 10
+LIMIT = 10
 
 _failed = 0
 
@@ -44,11 +44,11 @@ def equal(got, expected):
     assert got == expected, f"got {got!r}, expected {expected!r}"
 
 
-def eventually(condition, what, patience=PATIENCE):
+def eventually(condition, what, limit=LIMIT):
     """Waits until the condition holds; returns what it gave."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + limit
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"still not so after {patience} s: {what}"
+        assert time.monotonic() < deadline, f"still not met after {limit} s: {what}"
         time.sleep(0.02)
     return value
 

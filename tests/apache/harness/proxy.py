@@ -1,6 +1,6 @@
 """A TCP proxy whose faults are a script's to command.
 
-One proxy stands between one client script and one server. Its control port takes one command a line and answers
+One proxy is between one client script and one server. Its control port takes one command a line and answers
 each, once it is in force, with a line that begins with `ok`:
 
   cut      close all connections; new ones are let through
@@ -69,7 +69,7 @@ class Proxy:
         both = {writer, far_writer}
         self._open |= both
         try:
-            # Whoever ends first ends both: neither server nor clients make use of half-closed connections.
+            # The first end closes both: neither server nor clients make use of half-closed connections.
             pumps = [asyncio.create_task(self._pump(reader, far_writer)),
                      asyncio.create_task(self._pump(far_reader, writer))]
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)

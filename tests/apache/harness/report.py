@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass
 class Outcome:
-    """`skipped` is the reason why nothing was run; `failures` are the texts behind `not ok`."""
+    """`skipped` is the reason why nothing was run; `failures` are the texts after `not ok`."""
     passed: int = 0
     failures: list = dataclasses.field(default_factory=list)
     skipped: str = ""

@@ -6,7 +6,7 @@
   tests/apache/run interop --zoolet PATH            with this binary instead of building it
 
 Installs what it needs into target/clients/, as tests/apache/run clients does. A client or server whose toolchain is missing is
-skipped, by name. Prints who excludes whom in Markdown. Exit code 1 if a check failed. Logs are in target/clients/logs/.
+skipped, by name. Prints which locks exclude each other in Markdown. Exit code 1 if a check failed. Logs are in target/clients/logs/.
 """
 
 import argparse

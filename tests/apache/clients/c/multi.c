@@ -44,5 +44,5 @@ static const char *fails_whole(void)
 void multi(void)
 {
     check("multi: all kinds succeed", succeeds_whole);
-    check("multi: one failure undoes all, errors told for each", fails_whole);
+    check("multi: one failure undoes all, an error for each operation", fails_whole);
 }

@@ -125,10 +125,10 @@ void sessions(void)
     events_init(&still);
     check("reconnect: same session", reconnects);
     check("reconnect: ephemeral still there", ephemeral_is_kept);
-    check("reconnect: watches tell what happened while away", missed_events_are_told);
+    check("reconnect: watches report what happened while away", missed_events_are_told);
     check("reconnect: other watches are armed again", watches_are_armed_again);
     check("reconnect: after silence, same session", silence);
-    check("expiry: the ephemeral goes, others are told", ephemeral_expires);
+    check("expiry: the ephemeral goes, others are notified", ephemeral_expires);
     check("expiry: the client sees it", client_sees_expiry);
     check("a session is handed over with its id and password", handed_over);
     check("close: the session's ephemerals go at once", closing);

@@ -7,7 +7,7 @@ import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.cache.CuratorCacheListener;
 import org.apache.curator.framework.recipes.watch.PersistentWatcher;
 
-/** Caches and what they stand on, the persistent recursive watch. */
+/** Caches and what they are built on, the persistent recursive watch. */
 final class Caches {
     private Caches() {}
 

@@ -114,7 +114,7 @@ final class Framework {
             Checks.equal(results.get(4).getResultStat().getVersion(), 1);
             Checks.equal(client.checkExists().forPath("/tx").getNumChildren(), 2);
         });
-        Checks.check("transaction: fails whole, errors told for each", () -> {
+        Checks.check("transaction: fails whole, an error for each operation", () -> {
             try {
                 client.transaction().forOperations(
                     client.transactionOp().create().forPath("/tx/never"),
@@ -155,7 +155,7 @@ final class Framework {
             outside.setData().forPath("/w/c/deep", X);
             client.sync().forPath("/w");
             client.checkExists().forPath("/w");
-            Checks.hold("not told", events.isEmpty());
+            Checks.hold("not notified", events.isEmpty());
         });
     }
 

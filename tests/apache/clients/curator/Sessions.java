@@ -39,7 +39,7 @@ final class Sessions {
             Checks.eventually("reconnected", () -> states.equals(List.of(ConnectionState.SUSPENDED, ConnectionState.RECONNECTED)));
             Checks.equal(Clients.sessionId(client), session);
         });
-        Checks.check("reconnect: ephemeral still there, watch told", () -> {
+        Checks.check("reconnect: ephemeral still there, watch notified", () -> {
             Checks.equal(outside.checkExists().forPath("/live").getEphemeralOwner(), session);
             Checks.hold("told", told.await(10, TimeUnit.SECONDS));
         });

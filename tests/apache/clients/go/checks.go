@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-const patience = 10 * time.Second
+const limit = 10 * time.Second
 
 var (
 	hosts  = os.Getenv("ZK_HOSTS")  // through the proxy
@@ -64,7 +64,7 @@ func equal(got, expected any) {
 }
 
 func eventually(what string, condition func() bool) {
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !condition(); time.Sleep(20 * time.Millisecond) {
 		need(time.Now().Before(deadline), "still not so: %s", what)
 	}
 }
@@ -74,12 +74,12 @@ func next[T any](channel <-chan T) T {
 	select {
 	case value := <-channel:
 		return value
-	case <-time.After(patience):
+	case <-time.After(limit):
 		panic(failure{"nothing came"})
 	}
 }
 
-// event needs the watch to tell this.
+// event needs the watch to report this.
 func event(watch <-chan zk.Event, kind zk.EventType, path string) {
 	told := next(watch)
 	need(told.Type == kind && told.Path == path, "told %v %s, expected %v %s", told.Type, told.Path, kind, path)

@@ -84,7 +84,7 @@ func operations(conn *zk.Conn) {
 		data, _ := must2(conn.Get(path))
 		equal(len(data), 0)
 	})
-	check("exists tells missing znodes", func() { need(missing(conn, "/none"), "it is there") })
+	check("exists reports missing znodes", func() { need(missing(conn, "/none"), "it is there") })
 	check("children", func() {
 		create(conn, "/data/b", zk.FlagPersistent)
 		create(conn, "/data/a", zk.FlagPersistent)
@@ -142,7 +142,7 @@ func multi(conn *zk.Conn) {
 		names, _ := must2(conn.Children(path))
 		equal(names, []string{"e"})
 	})
-	check("multi: one failure undoes all, errors told for each", func() {
+	check("multi: one failure undoes all, an error for each operation", func() {
 		results, err := conn.Multi(
 			&zk.CreateRequest{Path: path + "/b", Acl: open},
 			&zk.CheckVersionRequest{Path: path, Version: 9},
@@ -233,7 +233,7 @@ func watches(conn, other *zk.Conn) {
 		succeeds(other.Delete(path+"/c", -1))
 		event(watch, zk.EventNodeChildrenChanged, path)
 	})
-	check("watch: told before the answer that shows the change", func() {
+	check("watch: notified before the answer that shows the change", func() {
 		_, _, watch := must3(conn.GetW(path))
 		must(conn.Set(path, []byte("own"), -1))
 		select {
@@ -248,10 +248,10 @@ func watches(conn, other *zk.Conn) {
 func fourLetterWords(conn *zk.Conn) {
 	servers := []string{direct}
 	check("four-letter words", func() {
-		equal(zk.FLWRuok(servers, patience), []bool{true})
+		equal(zk.FLWRuok(servers, limit), []bool{true})
 		// FLWSrvr is left out, as it does not understand the build date that 3.6 and later print; and FLWCons
 		// reports failure as it does not understand the line of its own connection, which has no session.
-		answers, _ := zk.FLWCons(servers, patience)
+		answers, _ := zk.FLWCons(servers, limit)
 		listed := false
 		for _, client := range answers[0].Clients {
 			listed = listed || client.SessionID == conn.SessionID() && client.Timeout == int32(timeout.Milliseconds())

@@ -32,7 +32,7 @@ func reconnect(conn *zk.Conn, events <-chan zk.Event, outside *zk.Conn) {
 		_, stat := must2(outside.Exists(root + "/live/mine"))
 		equal(stat.EphemeralOwner, session)
 	})
-	check("reconnect: watches tell what happened while away", func() {
+	check("reconnect: watches report what happened while away", func() {
 		event(data, zk.EventNodeDataChanged, root+"/live")
 		event(children, zk.EventNodeChildrenChanged, root+"/live")
 		event(created, zk.EventNodeCreated, root+"/live/new")
@@ -101,13 +101,13 @@ func expiry(outside *zk.Conn) {
 	session := conn.SessionID()
 	path := create(conn, "/expiring", zk.FlagEphemeral)
 	_, _, pending := must3(conn.GetW(root))
-	check("expiry: the ephemeral goes, others are told", func() {
+	check("expiry: the ephemeral goes, others are notified", func() {
 		_, _, gone := must3(outside.ExistsW(path))
 		control("refuse")
 		event(gone, zk.EventNodeDeleted, path)
 		need(missing(outside, "/expiring"), "it is still there")
 	})
-	check("expiry: the client sees it, its watches are told", func() {
+	check("expiry: the client sees it, its watches are notified", func() {
 		control("heal")
 		awaitState(events, zk.StateExpired)
 		refused(next(pending).Err, zk.ErrSessionExpired)

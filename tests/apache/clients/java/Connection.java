@@ -30,7 +30,7 @@ final class Connection implements AutoCloseable {
         zk.close();
     }
 
-    /** A watcher that keeps what it was told, in order. */
+    /** A watcher that keeps its events, in order. */
     static final class Events implements Watcher {
         private final LinkedBlockingQueue<WatchedEvent> queue = new LinkedBlockingQueue<>();
 

@@ -40,7 +40,7 @@ final class Multis {
             }
             Checks.equal(zk.exists("/multi/a", false).getNumChildren(), 0);
         });
-        Checks.check("multi: one failure undoes all, errors told for each", () -> {
+        Checks.check("multi: one failure undoes all, an error for each operation", () -> {
             try {
                 zk.multi(List.of(
                     Op.create("/multi/b", zero, OPEN_ACL_UNSAFE, PERSISTENT),

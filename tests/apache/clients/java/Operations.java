@@ -67,7 +67,7 @@ final class Operations {
             Checks.equal(create("/modes/container", CONTAINER), "/modes/container");
             Checks.equal(zk.exists("/modes/container", false).getEphemeralOwner(), 0L);
         });
-        Checks.check("create persistent with TTL, stat told", () -> {
+        Checks.check("create persistent with TTL, stat returned", () -> {
             Stat stat = new Stat();
             Checks.equal(createTtl("/modes/ttl", PERSISTENT_WITH_TTL, stat), "/modes/ttl");
             Checks.equal(stat.getDataLength(), 1);
@@ -124,7 +124,7 @@ final class Operations {
             zk.setData("/data", most, -1);
             Checks.equal(zk.getData("/data", false, null), most);
         });
-        Checks.check("exists tells missing znodes", () -> Checks.equal(zk.exists("/none", false), null));
+        Checks.check("exists reports missing znodes", () -> Checks.equal(zk.exists("/none", false), null));
         Checks.check("sync", () -> zk.sync("/data"));
         Checks.check("getConfig is empty, not null", () ->
             Checks.equal(zk.getConfig(false, new Stat()), new byte[0]));

@@ -48,7 +48,7 @@ final class Permissions {
                 Checks.equal(bob.zk.getData("/acl", false, null), secret);
                 Checks.equal(bob.zk.getACL("/acl", new Stat()), bobOnly);
             });
-            Checks.check("digest: told by whoAmI", () ->
+            Checks.check("digest: returned by whoAmI", () ->
                 Checks.hold("bob is listed", bob.zk.whoAmI().stream().anyMatch(info -> info.getUser().equals("bob"))));
             Checks.check("digest: allowed after a reconnect", () -> {
                 Checks.control("cut");

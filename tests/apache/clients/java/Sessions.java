@@ -50,7 +50,7 @@ final class Sessions {
         });
         Checks.check("reconnect: ephemeral still there", () ->
             Checks.equal(outside.exists("/live/mine", false).getEphemeralOwner(), session));
-        Checks.check("reconnect: watches tell what happened while away", () -> {
+        Checks.check("reconnect: watches report what happened while away", () -> {
             data.expect(EventType.NodeDataChanged, "/live/data");
             children.expect(EventType.NodeChildrenChanged, "/live/children");
             created.expect(EventType.NodeCreated, "/live/created");
@@ -88,7 +88,7 @@ final class Sessions {
                 Checks.equal(hasty.zk.getSessionTimeout(), 400);
             }
         });
-        Checks.check("expiry: the ephemeral goes, others are told", () -> {
+        Checks.check("expiry: the ephemeral goes, others are notified", () -> {
             expiring.zk.create("/expiring", null, OPEN_ACL_UNSAFE, EPHEMERAL);
             outside.exists("/expiring", gone);
             Checks.control("refuse");

@@ -58,7 +58,7 @@ final class Watches {
             set("/w");
             events.expect(NodeDataChanged, "/w");
             settle();
-            Checks.hold("told once", events.isEmpty());
+            Checks.hold("notified once", events.isEmpty());
         });
         Checks.check("watch: exists, created, changed, deleted", () -> {
             zk.exists("/w/new", events);
@@ -85,13 +85,13 @@ final class Watches {
             delete("/w");
             events.expect(NodeDeleted, "/w");
             settle();
-            Checks.hold("told once", events.isEmpty());
+            Checks.hold("notified once", events.isEmpty());
         });
-        Checks.check("watch: a znode that the watching session may not read is not told", () -> {
+        Checks.check("watch: no event for a znode that the watching session may not read", () -> {
             zk.exists("/w", events);
             other.create("/w", null, Permissions.all("ip", "10.0.0.1"), PERSISTENT);
             settle();
-            Checks.hold("not told", events.isEmpty());
+            Checks.hold("not notified", events.isEmpty());
         });
     }
 
@@ -142,7 +142,7 @@ final class Watches {
             events.expect(DataWatchRemoved, "/rm");
             set("/rm");
             settle();
-            Checks.hold("not told", events.isEmpty());
+            Checks.hold("not notified", events.isEmpty());
         });
         Checks.check("removeAllWatches: children, then any", () -> {
             Connection.Events events = new Connection.Events();
@@ -154,7 +154,7 @@ final class Watches {
             events.expect(PersistentWatchRemoved, "/rm");
             set("/rm");
             settle();
-            Checks.hold("not told", events.isEmpty());
+            Checks.hold("not notified", events.isEmpty());
         });
         Checks.check("removeWatches: a recursive watch", () -> {
             Connection.Events events = new Connection.Events();
@@ -163,7 +163,7 @@ final class Watches {
             events.expect(PersistentWatchRemoved, "/rm");
             create("/rm/c");
             settle();
-            Checks.hold("not told", events.isEmpty());
+            Checks.hold("not notified", events.isEmpty());
         });
         Checks.check("removeWatches refused: there is none", () ->
             Checks.refused(Code.NOWATCHER, () -> zk.removeAllWatches("/rm", WatcherType.Any, false)));

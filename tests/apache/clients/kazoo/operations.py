@@ -10,7 +10,7 @@ from kazoo.protocol.states import EventType
 from kazoo.security import ACL, Id, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from connection import client, closing_client
-from harness.checks import PATIENCE, checking, control, equal, refused
+from harness.checks import LIMIT, checking, control, equal, refused
 
 
 def run(zk):
@@ -69,7 +69,7 @@ def data(zk):
         equal(zk.get("/data")[0], b"")
         zk.set("/data", everything)
         equal(zk.get("/data")[0], everything)
-    with checking("exists tells missing nodes"):
+    with checking("exists reports missing nodes"):
         equal(zk.exists("/none"), None)
     with checking("the stat's zxids and times"):
         before = zk.get("/data")[1]
@@ -100,7 +100,7 @@ def children(zk):
     with checking("a thousand children"):
         zk.create("/many")
         for pending in [zk.create_async(f"/many/{i:04}") for i in range(1000)]:
-            pending.get(timeout=PATIENCE)
+            pending.get(timeout=LIMIT)
         equal(sorted(zk.get_children("/many")), [f"{i:04}" for i in range(1000)])
 
 
@@ -182,7 +182,7 @@ def watches(zk):
         events = queue.Queue()
         register(events.put)
         change()
-        event = events.get(timeout=PATIENCE)
+        event = events.get(timeout=LIMIT)
         equal((event.type, event.path), expected)
         return events
 
@@ -222,7 +222,7 @@ def multi(zk):
         equal(results[:4], [True, "/multi/a", "/multi/s-0000000001", "/multi/e"])
         equal((results[4].version, results[5]), (1, True))
         equal(sorted(zk.get_children("/multi")), ["e", "s-0000000001"])
-    with checking("multi: one failure undoes all, errors told for each"):
+    with checking("multi: one failure undoes all, an error for each operation"):
         t = zk.transaction()
         t.create("/multi/b")
         t.check("/multi", 9)

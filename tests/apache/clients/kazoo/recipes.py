@@ -6,7 +6,7 @@ from kazoo.exceptions import LockTimeout
 from kazoo.recipe.cache import TreeCache
 
 from connection import client, closing_client
-from harness.checks import PATIENCE, checking, equal, eventually, refused
+from harness.checks import LIMIT, checking, equal, eventually, refused
 
 
 def run(zk):
@@ -44,26 +44,26 @@ def lock(zk):
     with checking("lock: passes on when its holder's session ends"):
         clients[0].Lock("/lock", "holder").acquire()
         clients[0].stop()
-        assert clients[1].Lock("/lock", "heir").acquire(timeout=PATIENCE)
+        assert clients[1].Lock("/lock", "heir").acquire(timeout=LIMIT)
     with checking("read and write locks"):
         readers = [each.ReadLock("/rw") for each in clients[1:3]]
-        assert all(reader.acquire(timeout=PATIENCE) for reader in readers)
+        assert all(reader.acquire(timeout=LIMIT) for reader in readers)
         writer = clients[3].WriteLock("/rw")
         with refused(LockTimeout):
             writer.acquire(timeout=0.3)
         for reader in readers:
             reader.release()
-        assert writer.acquire(timeout=PATIENCE)
+        assert writer.acquire(timeout=LIMIT)
     with checking("semaphore"):
         first, second, third = (each.Semaphore("/semaphore", max_leases=2) for each in clients[1:4])
         assert first.acquire() and second.acquire()
         assert not third.acquire(blocking=False)
         first.release()
-        assert third.acquire(timeout=PATIENCE)
+        assert third.acquire(timeout=LIMIT)
     with checking("election"):
         won = threading.Event()
         threading.Thread(target=clients[1].Election("/election", "me").run, args=(won.set,), daemon=True).start()
-        assert won.wait(PATIENCE)
+        assert won.wait(LIMIT)
     for each in clients:
         each.stop()
         each.close()
@@ -79,9 +79,9 @@ def recipes(zk):
         items = zk.LockingQueue("/queue")
         items.put(b"second", priority=200)
         items.put(b"first", priority=1)
-        equal(items.get(timeout=PATIENCE), b"first")
+        equal(items.get(timeout=LIMIT), b"first")
         assert items.consume()
-        equal(items.get(timeout=PATIENCE), b"second")
+        equal(items.get(timeout=LIMIT), b"second")
     with checking("recipe: party"):
         party = zk.Party("/party", "me")
         party.join()
@@ -93,7 +93,7 @@ def recipes(zk):
             entered = threading.Thread(target=zk.DoubleBarrier("/barrier", 2).enter)
             entered.start()
             other.DoubleBarrier("/barrier", 2).enter()
-            entered.join(PATIENCE)
+            entered.join(LIMIT)
             assert not entered.is_alive()
     with checking("recipe: tree cache"):
         zk.ensure_path("/cached/a")

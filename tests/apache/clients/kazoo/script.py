@@ -11,12 +11,12 @@ import operations
 import recipes
 import sessions
 from connection import client
-from harness.checks import DIRECT, PATIENCE, ROOT, checking, finish
+from harness.checks import DIRECT, LIMIT, ROOT, checking, finish
 
 
 def main():
     outside = KazooClient(DIRECT, timeout=20)
-    outside.start(timeout=PATIENCE)
+    outside.start(timeout=LIMIT)
     outside.ensure_path(ROOT)
     outside.chroot = ROOT
     with checking("connect"):

@@ -7,7 +7,7 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.protocol.states import EventType
 
 from connection import client
-from harness.checks import DIRECT, PATIENCE, ROOT, checking, control, equal, eventually
+from harness.checks import DIRECT, LIMIT, ROOT, checking, control, equal, eventually
 
 
 def run(zk, outside):
@@ -35,8 +35,8 @@ def reconnect(zk, outside):
     with checking("reconnect: ephemeral still there"):
         equal(outside.exists("/live/mine").ephemeralOwner, session[0])
         zk.set("/live/mine", b"still mine")
-    with checking("reconnect: one-shot watch is told"):  # kazoo does not set it again, it tells the watcher
-        equal(told.get(timeout=PATIENCE).type, EventType.NONE)
+    with checking("reconnect: one-shot watch is notified"):  # kazoo does not set it again, it tells the watcher
+        equal(told.get(timeout=LIMIT).type, EventType.NONE)
     with checking("reconnect: a change while away reaches the data watch"):
         control("refuse")
         outside.set("/live", b"changed while away")
@@ -72,9 +72,9 @@ def expiry(outside):
     zk.create("/expiring", ephemeral=True)
     deleted = threading.Event()
     outside.exists("/expiring", watch=lambda event: deleted.set() if event.type == EventType.DELETED else None)
-    with checking("expiry: the ephemeral goes, others are told"):
+    with checking("expiry: the ephemeral goes, others are notified"):
         control("refuse")
-        assert deleted.wait(PATIENCE)
+        assert deleted.wait(LIMIT)
         equal(outside.exists("/expiring"), None)
     with checking("expiry: the client sees its session lost"):
         control("heal")
@@ -85,7 +85,7 @@ def expiry(outside):
     zk.stop()
     with checking("expiry: the old session cannot be taken up again"):
         revenant = KazooClient(DIRECT + ROOT, client_id=session, timeout=5)
-        revenant.start(timeout=PATIENCE)
+        revenant.start(timeout=LIMIT)
         assert revenant.client_id[0] != session[0]
         revenant.stop()
 

@@ -74,7 +74,7 @@ async function operations(zk) {
     await zk.call('setData', '/data', much);
     hold('the same came back', much.equals((await zk.call('getData', '/data'))[0]));
   });
-  await check('exists tells missing znodes', async () => equal(await zk.call('exists', '/none'), null));
+  await check('exists reports missing znodes', async () => equal(await zk.call('exists', '/none'), null));
   await check('children', async () => {
     await zk.call('create', '/tree');
     await zk.call('create', '/tree/a');
@@ -112,7 +112,7 @@ async function transactions(zk) {
     equal(results[3].stat.version, 1);
     equal((await zk.call('getChildren', '/tx'))[0], ['e']);
   });
-  await check('transaction: one failure undoes all, errors told for each', async () => {
+  await check('transaction: one failure undoes all, an error for each operation', async () => {
     const attempt = zk.commit(zk.client.transaction().create('/tx/never').check('/tx', 9).remove('/tx/e'));
     await refused(Exception.BAD_VERSION, attempt);
     await attempt.catch((error) => equal(error.results.map((result) => result.err), [0, Exception.BAD_VERSION, -2]));
@@ -212,7 +212,7 @@ async function reconnect(zk, outside) {
   await check('reconnect: ephemeral still there', async () => {
     equal((await outside.call('exists', '/live/mine')).ephemeralOwner.toString('hex'), id);
   });
-  await check('reconnect: watches tell what happened while away', async () => {
+  await check('reconnect: watches report what happened while away', async () => {
     equal(await data.event(), 'NODE_DATA_CHANGED /live');
     equal(await children.event(), 'NODE_CHILDREN_CHANGED /live');
     equal(await created.event(), 'NODE_CREATED /live/new');
@@ -260,7 +260,7 @@ async function lock(zk) {
 async function expiry(outside) {
   const brief = await Session.open(HOSTS, 1000);
   await brief.call('create', '/expiring', CreateMode.EPHEMERAL);
-  await check('expiry: the ephemeral goes, others are told', async () => {
+  await check('expiry: the ephemeral goes, others are notified', async () => {
     const gone = await outside.watch('exists', '/expiring');
     await control('refuse');
     equal(await gone.event(), 'NODE_DELETED /expiring');

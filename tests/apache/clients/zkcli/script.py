@@ -224,7 +224,7 @@ def reconnect(zk, outside):
 
 
 def lock(zk, outside):
-    with checking("lock: the second contender is told when the first one's session ends"):
+    with checking("lock: the second contender is notified when the first one's session ends"):
         outside.run("create /lock")
         first = shell()
         equal(first.one("create -s -e /lock/c-"), "Created /lock/c-0000000000")
@@ -237,7 +237,7 @@ def lock(zk, outside):
 
 def expiry(outside):
     brief = shell(timeout_ms=1000)
-    with checking("expiry: the ephemeral goes, others are told"):
+    with checking("expiry: the ephemeral goes, others are notified"):
         brief.run("create -e /expiring")
         outside.run("stat -w /expiring")
         control("refuse")

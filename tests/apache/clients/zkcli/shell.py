@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from harness.checks import PATIENCE
+from harness.checks import LIMIT
 
 MARK = "printwatches is on"
 
@@ -31,7 +31,7 @@ class Shell:
     def run(self, command):
         """What the command printed, one string a line; events go to `events` instead.
 
-        `printwatches` is typed behind it: it prints one known line, without a connection too, and so ends the answer.
+        `printwatches` is typed after it: it prints one known line, without a connection too, and so ends the answer.
         """
         self._process.stdin.write(f"{command}\nprintwatches\n")
         printed = []
@@ -49,17 +49,17 @@ class Shell:
     def await_event(self, state, kind="None", path="null"):
         """Waits for this event, and drops it and those before it."""
         wanted = (state, kind, path)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LIMIT
         while wanted not in self.events:
             assert time.monotonic() < deadline, f"no event {wanted}, only {self.events}"
             try:
-                self._take_event(self._next(patience=0.1))
+                self._take_event(self._next(limit=0.1))
             except queue.Empty:
                 pass
         del self.events[:self.events.index(wanted) + 1]
 
-    def _next(self, patience=PATIENCE):
-        line = self._lines.get(timeout=patience)
+    def _next(self, limit=LIMIT):
+        line = self._lines.get(timeout=limit)
         assert line is not None, "zkCli has ended"
         return line
 
@@ -72,7 +72,7 @@ class Shell:
     def quit(self):
         self._process.stdin.write("quit\n")
         self._process.stdin.close()
-        return self._process.wait(PATIENCE)
+        return self._process.wait(LIMIT)
 
 
 def main_class(classpath, hosts, timeout_ms):
@@ -84,5 +84,5 @@ def main_class(classpath, hosts, timeout_ms):
 def at_once(classpath, hosts, *command):
     """Runs zkCli with one command as its arguments; returns its exit code and what it printed."""
     done = subprocess.run([*main_class(classpath, hosts, 8000), *command], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
     return done.returncode, done.stdout.splitlines()

@@ -13,7 +13,7 @@ use crate::ensemble::begin;
 use crate::ensemble::members::{Ensemble, MEMBERS, Mode};
 use crate::ensemble::words::wait_for;
 
-const PATIENCE: Duration = secs(60);
+const LIMIT: Duration = secs(60);
 
 /// Without local sessions, which are off by default, it can open no session.
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_member_that_is_cut_off_refuses_known_sessions_and_opens_local_ones() 
     others.iter().for_each(|at| ensemble.kill(*at));
     assert_eq!(payload(&mut old).await, None, "its connections are closed");
     let read_only = async || (ensemble.mode(alone).await == Mode::ReadOnly).then_some(());
-    wait_for("it answers reads only", PATIENCE, read_only).await;
+    wait_for("it answers reads only", LIMIT, read_only).await;
 
     let content = || Hello::new().read_only(true);
     for (what, hello) in [

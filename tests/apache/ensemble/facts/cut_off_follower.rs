@@ -15,7 +15,7 @@ use crate::ensemble::members::{Ensemble, MEMBERS, TICK};
 
 const SESSION: Duration = Duration::from_secs(3);
 const SYNC_LIMIT: u32 = 8;
-const PATIENCE: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
@@ -54,7 +54,7 @@ async fn a_client_at_a_follower_that_is_cut_off_never_holds_beside_the_next_hold
     let waiting = tokio::spawn(Lock::new(&next, "/lock").acquire().into_future());
     way.send_modify(State::hold_all);
     let cut = Instant::now();
-    let next = timeout(PATIENCE, waiting).await.expect("it is expired").expect("no panic").expect("the lock");
+    let next = timeout(LIMIT, waiting).await.expect("it is expired").expect("no panic").expect("the lock");
     let (state, left) = (guard.state(), guard.lease_left());
     println!(
         "syncLimit {:?}, session {SESSION:?}: the next one holds {:?} after the cut; the first is {state:?} then, its \
@@ -65,5 +65,5 @@ async fn a_client_at_a_follower_that_is_cut_off_never_holds_beside_the_next_hold
     assert!(next.token() > guard.token());
     // The session timeout is longer than the follower may be out of touch: it has closed the connection by now.
     assert_ne!(state, HoldState::Held);
-    timeout(PATIENCE, guard.lost()).await.expect("the first learns it");
+    timeout(LIMIT, guard.lost()).await.expect("the first learns it");
 }

@@ -155,8 +155,8 @@ impl Contender {
                 self.section(held, &chosen, role).await
             }
             62..72 => {
-                let patience = Duration::from_millis(self.rng.random_range(1..40));
-                let held = site.recipe.acquire(&self.zk, &places, role, Some(patience)).await?;
+                let limit = Duration::from_millis(self.rng.random_range(1..40));
+                let held = site.recipe.acquire(&self.zk, &places, role, Some(limit)).await?;
                 self.section(held, &chosen, role).await
             }
             72..82 => match site.recipe.try_acquire(&self.zk, &places, role).await? {
@@ -275,11 +275,11 @@ impl Contender {
 
     /// Changes its mind at any moment.
     async fn drop_it(&mut self, places: &[&Place], role: Role) -> Result<(), Trouble> {
-        let patience = Duration::from_micros(self.rng.random_range(0..20_000));
+        let limit = Duration::from_micros(self.rng.random_range(0..20_000));
         let recipe = self.site.recipe;
         let zk = self.zk.clone();
         let acquiring = pin!(recipe.acquire(&zk, places, role, None));
-        match timeout(patience, acquiring).await {
+        match timeout(limit, acquiring).await {
             // The guard is dropped, too.
             Ok(held) => drop(held?),
             Err(_) => self.tally.dropped += 1,
@@ -289,11 +289,11 @@ impl Contender {
 
     /// Ends its session with the lock in its hands, or while it waits.
     async fn close_with_it(&mut self, places: &[&Place], role: Role) -> Result<(), Trouble> {
-        let patience = Duration::from_millis(self.rng.random_range(0..50));
+        let limit = Duration::from_millis(self.rng.random_range(0..50));
         let recipe = self.site.recipe;
         let zk = self.zk.clone();
         let acquiring = pin!(recipe.acquire(&zk, places, role, None));
-        let held = timeout(patience, acquiring).await;
+        let held = timeout(limit, acquiring).await;
         // A session that cannot be closed expires.
         let _ = self.zk.close().await;
         drop(held);

@@ -29,7 +29,7 @@ const SINGLE: &str = "/single";
 pub const TELLERS: usize = 4;
 pub const MEMBERS: usize = 3;
 /// How long a member waits for others that may have stopped for good.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// How a client reaches the ensemble.
 pub struct Way {
@@ -150,7 +150,7 @@ pub async fn member(number: usize, mut way: Way, round: Arc<Round>) -> usize {
 
 /// Whether it was inside.
 async fn step(number: usize, zk: &Client, round: &Round) -> Result<bool, BarrierError> {
-    let Ok(entered) = timeout(PATIENCE, DoubleBarrier::new(zk, DOUBLE, MEMBERS).enter()).await else {
+    let Ok(entered) = timeout(LIMIT, DoubleBarrier::new(zk, DOUBLE, MEMBERS).enter()).await else {
         return Ok(false);
     };
     let inside = entered?;

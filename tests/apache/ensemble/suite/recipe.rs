@@ -125,35 +125,33 @@ impl Recipe {
         zk: &Client,
         places: &[&Place],
         role: Role,
-        patience: Option<Duration>,
+        limit: Option<Duration>,
     ) -> Result<Held, LockError> {
-        fn within<G>(acquire: Acquire<G>, patience: Option<Duration>) -> Acquire<G> {
-            patience.into_iter().fold(acquire, |acquire, patience| acquire.timeout(patience))
+        fn within<G>(acquire: Acquire<G>, limit: Option<Duration>) -> Acquire<G> {
+            limit.into_iter().fold(acquire, |acquire, limit| acquire.timeout(limit))
         }
         let dirs = places.iter().map(|place| place.lock());
         match (self, role) {
             (Self::RwLock(markers), _) => {
                 let lock = RwLock::builder(zk, places[0].lock()).markers(markers).build();
                 match role {
-                    Role::Shared => within(lock.read(), patience).await.map(Held::Reader),
-                    _ => within(lock.write(), patience).await.map(Held::Writer),
+                    Role::Shared => within(lock.read(), limit).await.map(Held::Reader),
+                    _ => within(lock.write(), limit).await.map(Held::Writer),
                 }
             }
             (Self::Semaphore, Role::Some(permits)) => {
                 let semaphore = Self::semaphore(zk, places[0]);
-                within(semaphore.acquire(permits), patience).await.map(Held::Permit)
+                within(semaphore.acquire(permits), limit).await.map(Held::Permit)
             }
-            (Self::MultiLock, _) => {
-                within(MultiLock::over(zk, dirs).acquire(), patience).await.map(Held::Guard)
-            }
+            (Self::MultiLock, _) => within(MultiLock::over(zk, dirs).acquire(), limit).await.map(Held::Guard),
             (Self::Election, _) => {
                 let campaign = Election::new(zk, places[0].lock()).campaign("candidate");
-                within(campaign, patience).await.map(Held::Leader)
+                within(campaign, limit).await.map(Held::Leader)
             }
             (Self::Careful, _) => {
-                within(self.lock(zk, places[0]).acquire().confirmed(), patience).await.map(Held::Guard)
+                within(self.lock(zk, places[0]).acquire().confirmed(), limit).await.map(Held::Guard)
             }
-            _ => within(self.lock(zk, places[0]).acquire(), patience).await.map(Held::Guard),
+            _ => within(self.lock(zk, places[0]).acquire(), limit).await.map(Held::Guard),
         }
     }
 

@@ -10,7 +10,7 @@ from .scene import GRANT_LIMIT
 
 @dataclasses.dataclass
 class Report:
-    """`cells[title][holder, newcomer]` is what was seen; failures, told at once as well, and notes are texts."""
+    """`cells[title][holder, newcomer]` is what was seen; failures, which are also printed at once, and notes are texts."""
     server: str
     passed: int = 0
     failures: list = dataclasses.field(default_factory=list)

@@ -11,7 +11,7 @@ STALL = 20  # no one of them takes so long, however busy the machine
 
 
 def contend(stage, who, kinds, notes):
-    """Each writer adds one to a counter in two steps, so that any overlap loses some; a reader sees to it that nobody does
+    """Each writer adds one to a counter in two steps, so that any overlap loses some; a reader checks that none does
     while it holds."""
     numbers = collections.Counter()
     acquisitions, writes, wrong = 0, 0, []
@@ -42,7 +42,7 @@ def contend(stage, who, kinds, notes):
 
 
 def picture(stage, scene, counter):
-    """How things stand: the queue, and which of it is watched."""
+    """The queue, and which of its znodes are watched."""
     queue = sorted(stage.ephemerals(scene.dir), key=lambda path: path[-10:])
     watched = {path for path, _ in stage.watches()[0]}
     names = [path.rpartition("/")[2] + (" (watched)" if path in watched else "") for path in queue]

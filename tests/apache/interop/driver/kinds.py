@@ -1,4 +1,4 @@
-"""Who contends: the kinds of contenders, and what is known of each pair."""
+"""The kinds of contenders, and what is known of each pair."""
 
 import dataclasses
 
@@ -112,10 +112,10 @@ COMPANIES = [
     ("Election", (ZOOLET_ELECTION, CURATOR_LATCH)),
 ]
 
-# Who may ask the other to give a lock up.
+# Which client may revoke the lock of the other.
 REVOCABLE = (Kind("Curator", "curator", "lock:revocable"), ZOOLET)
 
-# By client: its reader and its writer, which stand in one queue with those of the other; permits of a semaphore of two.
+# By client: its reader and its writer, which queue together with those of the other; permits of a semaphore of two.
 READERS_AND_WRITERS = [
     ((CURATOR_READ, CURATOR_WRITE), (ZOOLET_READ, ZOOLET_WRITE)),
     ((KAZOO_READ, KAZOO_WRITE), (ZOOLET_KAZOO_READ, ZOOLET_KAZOO_WRITE)),

@@ -12,7 +12,7 @@ from harness import children, clients, toolchain
 from harness.toolchain import Missing, need, once, quietly
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
-PATIENCE = 20
+LIMIT = 20
 
 
 def curator():
@@ -85,7 +85,7 @@ PROGRAMS = {
 
 
 class Program:
-    """A running program, whose contenders are told apart by their names."""
+    """A running program, whose contenders are identified by their names."""
 
     def __init__(self, name, command, hosts, log):
         with open(log, "wb") as stderr:
@@ -134,10 +134,10 @@ class Contender:
     def tell(self, verb, *args):
         self._program.send(" ".join([verb, self.name, *map(str, args)]))
 
-    def answer(self, patience):
+    def answer(self, limit):
         """The next answer as (verb, rest), or None if there is none in time."""
         try:
-            return self._program.answers(self.name).get(timeout=patience)
+            return self._program.answers(self.name).get(timeout=limit)
         except queue.Empty:
             return None
 
@@ -146,10 +146,10 @@ class Contender:
         self.tell(verb, *args)
         return self.expect(expected)
 
-    def expect(self, expected, patience=PATIENCE):
-        got = self.answer(patience)
+    def expect(self, expected, limit=LIMIT):
+        got = self.answer(limit)
         if got is None:
-            raise Unexpected(f"{self.name}: no `{expected}` in {patience} s")
+            raise Unexpected(f"{self.name}: no `{expected}` in {limit} s")
         if got[0] != expected:
             raise Unexpected(f"{self.name}: `{' '.join(got)}` instead of `{expected}`")
         return got[1]
@@ -158,10 +158,10 @@ class Contender:
         """Ends the session, whatever it is waiting for."""
         self._program.retire(self._number)
         self.tell("close")
-        while (got := self.answer(PATIENCE)) is not None and got[0] != "closed":
+        while (got := self.answer(LIMIT)) is not None and got[0] != "closed":
             pass  # what was said before
         if got is None:
-            raise Unexpected(f"{self.name}: not closed in {PATIENCE} s")
+            raise Unexpected(f"{self.name}: not closed in {LIMIT} s")
 
 
 class Unexpected(Exception):

@@ -1,17 +1,17 @@
-"""A directory, who comes and goes there, and what becomes of it."""
+"""A lock directory, and the contenders that arrive there and leave."""
 
 import contextlib
 import re
 import socket
 import time
 
-from .programs import PATIENCE, Unexpected
+from .programs import LIMIT, Unexpected
 
-# Who has set a watch has decided to wait, but for those who set it first and look afterwards.
+# A client that has set a watch has decided to wait, except those that set it first and look afterwards.
 AFTERTHOUGHT = 0.05
 POLL = 0.005
 # Curator's semaphore forgets a watch on the leases at the server. The next one takes its place, so that the count does not show
-# it; then a znode that has been there for so long has to do.
+# it; then a znode that has existed for so long counts as waiting.
 SETTLED = 1
 GRANT_LIMIT = 15
 
@@ -80,16 +80,16 @@ class Stage:
 
 
 class Arrival:
-    """One who came. `state` is `held`, `waits` or `failed`."""
+    """A contender that arrived. `state` is `held`, `waits` or `failed`."""
 
     def __init__(self, contender):
         self.contender = contender
         self.state = "unknown"
         self.error = ""
 
-    def comes(self, patience):
+    def comes(self, limit):
         """Whether it has been granted what it waits for within this time."""
-        if self.state == "waits" and (got := self.contender.answer(patience)) is not None:
+        if self.state == "waits" and (got := self.contender.answer(limit)) is not None:
             self.take(got)
         return self.state == "held"
 
@@ -128,8 +128,8 @@ class Scene:
                 there_since = now
             if there_since is not None and now > there_since + SETTLED:
                 break
-            if now > came + PATIENCE:
-                raise Unexpected(f"{arrival.contender.name}: neither held nor waiting after {PATIENCE} s")
+            if now > came + LIMIT:
+                raise Unexpected(f"{arrival.contender.name}: neither held nor waiting after {LIMIT} s")
         arrival.state = "waits"
         arrival.comes(AFTERTHOUGHT)
         return arrival
@@ -160,7 +160,7 @@ class Scene:
         return left
 
     def clear(self):
-        """Ends the sessions of those who have not left by themselves."""
+        """Ends the sessions that are still open."""
         for arrival in self.arrivals:
             if arrival.state != "gone":
                 self.close(arrival)

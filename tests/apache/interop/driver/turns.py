@@ -1,4 +1,4 @@
-"""Who gets it next when several wait."""
+"""Which contender is next when several wait."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def in_order(stage, kinds):
 
 
 def one_gives_up(stage, kinds):
-    """Whoever waits behind one that gives up waits on, for the holder."""
+    """A contender after one that gives up keeps waiting, for the holder."""
     with stage.scene() as scene:
         holder, fickle, last = [scene.arrive(kind, to_hold=place == 0) for place, kind in enumerate(kinds)]
         if (holder.state, fickle.state, last.state) != ("held", "waits", "waits"):
@@ -47,7 +47,7 @@ def one_gives_up(stage, kinds):
 
 
 def reader_writer_reader(stage, kinds):
-    """A reader that comes behind a waiting writer waits for it."""
+    """A reader that arrives after a waiting writer waits for it."""
     with stage.scene() as scene:
         reader, writer, late = [scene.arrive(kind, to_hold=place == 0) for place, kind in enumerate(kinds)]
         if (reader.state, writer.state, late.state) != ("held", "waits", "waits"):
@@ -64,7 +64,7 @@ def reader_writer_reader(stage, kinds):
 
 
 def third_permit(stage, kinds):
-    """Two hold, the third waits for whoever leaves first, here the second."""
+    """Two hold, the third waits for the first to leave, here the second."""
     with stage.scene() as scene:
         first, second, third = [scene.arrive(kind, to_hold=place < 2) for place, kind in enumerate(kinds)]
         if (first.state, second.state, third.state) != ("held", "held", "waits"):
@@ -77,7 +77,7 @@ def third_permit(stage, kinds):
 
 
 def asked_to_give_up(stage, kinds):
-    """Whoever waits asks the holder for the lock, and the holder hears it."""
+    """A waiter revokes the lock, and the holder is notified."""
     with stage.scene() as scene:
         holder, other = scene.arrive(kinds[0], to_hold=True), stage.contender(kinds[1], 1)
         holder.contender.tell("hear")

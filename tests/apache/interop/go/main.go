@@ -64,7 +64,7 @@ func (c *contender) obey(words []string) (answer, rest string, err error) {
 	return "", "", fmt.Errorf("%s: no such command", words[0])
 }
 
-// addOneUnder counts in two steps and without a look at versions: whoever does the same meanwhile takes one away.
+// addOneUnder counts in two steps without checking versions: a concurrent increment is lost.
 func (c *contender) addOneUnder(lock *zk.Lock, counter string) error {
 	if err := lock.Lock(); err != nil {
 		return err

@@ -121,7 +121,7 @@ final class Contenders {
         if (!kind.startsWith("read")) {
             session.set(counter, Integer.toString(count + 1).getBytes(StandardCharsets.UTF_8));
         } else if (count(session, counter) != count) {
-            throw new IllegalStateException("somebody writes while this one reads");
+            throw new IllegalStateException("another client writes while this one reads");
         }
     }
 

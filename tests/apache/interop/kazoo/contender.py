@@ -74,7 +74,7 @@ class Contender:
         if not kind.startswith("read"):
             self.zk.set(counter, str(int(count) + 1).encode())
         elif self.zk.get(counter)[0] != count:
-            raise RuntimeError("somebody writes while this one reads")
+            raise RuntimeError("another client writes while this one reads")
 
     def close(self):
         self.commands.put(None)

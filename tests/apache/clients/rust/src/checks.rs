@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const LIMIT: Duration = Duration::from_secs(10);
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// One check: an error, or taking too long, makes it fail, and the script goes on.
 pub async fn check(what: &str, body: impl Future<Output = Outcome>) {
-    match tokio::time::timeout(3 * PATIENCE, body).await.unwrap_or_else(|_| Err("it takes too long".into())) {
+    match tokio::time::timeout(3 * LIMIT, body).await.unwrap_or_else(|_| Err("it takes too long".into())) {
         Ok(()) => println!("ok {what}"),
         Err(error) => {
             FAILED.fetch_add(1, Ordering::Relaxed);
@@ -46,11 +46,11 @@ pub fn refused<T: Debug, E: PartialEq + Debug>(result: Result<T, E>, expected: E
 }
 
 pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> Outcome<T> {
-    tokio::time::timeout(PATIENCE, future).await.map_err(|_| format!("did not happen in time: {what}").into())
+    tokio::time::timeout(LIMIT, future).await.map_err(|_| format!("did not happen in time: {what}").into())
 }
 
 pub async fn eventually<F: Future<Output = Outcome<bool>>>(what: &str, mut condition: impl FnMut() -> F) -> Outcome {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LIMIT;
     while !condition().await? {
         hold(what, Instant::now() < deadline)?;
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -12,7 +12,7 @@ pub async fn run(client: Client, outside: &Client) -> Outcome {
     check("reconnect: same session, ephemeral kept, watches told and armed again", reconnect(&client, outside)).await;
     check("reconnect: a persistent watch's holder is told", persistent(&client)).await;
     check("reconnect: after silence, same session", silence()).await;
-    check("expiry: the ephemeral goes, others are told, the client sees it", expiry(outside)).await;
+    check("expiry: the ephemeral goes, others are notified, the client sees it", expiry(outside)).await;
     check("a session is handed over with its id and password", handed_over(outside)).await;
     check("close: the session's ephemerals go", closing(client, outside)).await;
     Ok(())

@@ -5,14 +5,14 @@ use zookeeper_client::{AddWatchMode, Client, EventType, OneshotWatcher, Persiste
 use crate::checks::{check, equal, hold, in_time, Outcome};
 use crate::PERSISTENT;
 
-/// The watch tells this.
+/// The watch reports this.
 pub async fn told(watcher: OneshotWatcher, kind: EventType, path: &str) -> Outcome {
     let event = in_time("the event", watcher.changed()).await?;
     equal((event.event_type, event.path.as_str()), (kind, path))?;
     Ok(())
 }
 
-/// The watch tells this next, changes of the session left out.
+/// The watch reports this next, changes of the session left out.
 pub async fn next(watcher: &mut PersistentWatcher, kind: EventType, path: &str) -> Outcome {
     loop {
         let event = in_time("the event", watcher.changed()).await?;

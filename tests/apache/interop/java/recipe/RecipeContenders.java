@@ -51,7 +51,7 @@ final class RecipeContenders implements Contenders.Session {
             public void lockReleased() {}
         });
         lock.lock();
-        // It waits for ever when the znode before its own goes between its listing and its watch. Asking once more
+        // It waits forever when the znode before its own goes between its listing and its watch. Asking once more
         // makes it look again.
         while (!acquired.await(SECOND_LOOK_MS, TimeUnit.MILLISECONDS)) {
             if (lock.lock()) {

@@ -52,7 +52,7 @@ impl Session {
         let count = self.count(counter).await?;
         if kind.starts_with("read") {
             let again = self.count(counter).await?;
-            return if again == count { Ok(()) } else { Err("somebody writes while this one reads".into()) };
+            return if again == count { Ok(()) } else { Err("another client writes while this one reads".into()) };
         }
         let sum = (count + 1).to_string();
         match self {

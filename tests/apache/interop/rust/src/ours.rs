@@ -68,7 +68,7 @@ pub(crate) async fn look(client: &Client, words: &[String]) -> Outcome<String> {
         }
         ["revoke", id, dir] => {
             let contenders = Lock::new(client, dir).contenders().await?;
-            revoke(client, contenders.first().ok_or("nobody holds it")?).await?;
+            revoke(client, contenders.first().ok_or("no client holds it")?).await?;
             Ok(format!("revoked {id}"))
         }
         ["get", id, path] => {
