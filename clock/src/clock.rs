@@ -17,13 +17,13 @@ const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
 /// A clock. Clones are the same clock.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    source: Source,
+    source: ClockSource,
     start: Instant,
     unix_start: Duration,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum ClockSource {
     System,
     Tokio,
     Manual(Arc<Manual>),
@@ -46,18 +46,18 @@ impl Clock {
     /// The machine's monotonic clock. It is right under a paused tokio clock too, but keeps a core busy there while something
     /// waits for it.
     pub fn system() -> Self {
-        Self::begin(Source::System, Instant::from_std(std::time::Instant::now()))
+        Self::begin(ClockSource::System, Instant::from_std(std::time::Instant::now()))
     }
 
     /// tokio's clock: the machine's unless the runtime's time is paused.
     pub fn tokio() -> Self {
-        Self::begin(Source::Tokio, Instant::now())
+        Self::begin(ClockSource::Tokio, Instant::now())
     }
 
     /// A clock that stands still until [`Clock::advance`] moves it. It starts at 2026-01-01 00:00:00 UTC.
     pub fn manual() -> Self {
         let start = Instant::now();
-        Self::begin(Source::Manual(Arc::new(Manual::new(start))), start).starting_at(MANUAL_START)
+        Self::begin(ClockSource::Manual(Arc::new(Manual::new(start))), start).starting_at(MANUAL_START)
     }
 
     /// This clock, with [`Clock::unix_millis`] starting at `unix`, the time since the Unix epoch, instead of at the machine's
@@ -70,7 +70,7 @@ impl Clock {
         self
     }
 
-    fn begin(source: Source, start: Instant) -> Self {
+    fn begin(source: ClockSource, start: Instant) -> Self {
         let unix_start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { source, start, unix_start }
     }
@@ -78,9 +78,9 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Instant {
         match &self.source {
-            Source::System => Instant::from_std(std::time::Instant::now()),
-            Source::Tokio => Instant::now(),
-            Source::Manual(manual) => manual.now(),
+            ClockSource::System => Instant::from_std(std::time::Instant::now()),
+            ClockSource::Tokio => Instant::now(),
+            ClockSource::Manual(manual) => manual.now(),
         }
     }
 
@@ -99,9 +99,9 @@ impl Clock {
     /// Waits until `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         match &self.source {
-            Source::System => Sleep::system(deadline),
-            Source::Tokio => Sleep::tokio(deadline),
-            Source::Manual(manual) => Sleep::manual(Arc::clone(manual), deadline),
+            ClockSource::System => Sleep::system(deadline),
+            ClockSource::Tokio => Sleep::tokio(deadline),
+            ClockSource::Manual(manual) => Sleep::manual(Arc::clone(manual), deadline),
         }
     }
 
@@ -129,7 +129,7 @@ impl Clock {
 
     /// Whether this is a manual clock.
     pub fn is_manual(&self) -> bool {
-        matches!(self.source, Source::Manual(_))
+        matches!(self.source, ClockSource::Manual(_))
     }
 
     /// Moves a manual clock in one step, and wakes the tasks whose deadlines have passed, the earliest first. None of them runs
@@ -167,9 +167,9 @@ impl Clock {
 
     fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
         match &self.source {
-            Source::System => Err(NotManual { clock: "system" }),
-            Source::Tokio => Err(NotManual { clock: "tokio" }),
-            Source::Manual(manual) => Ok(manual),
+            ClockSource::System => Err(NotManual { clock: "system" }),
+            ClockSource::Tokio => Err(NotManual { clock: "tokio" }),
+            ClockSource::Manual(manual) => Ok(manual),
         }
     }
 }

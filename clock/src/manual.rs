@@ -14,10 +14,10 @@ pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 const LIFE: u32 = 1_000;
 
 #[derive(Debug)]
-pub(crate) struct Manual(Mutex<State>);
+pub(crate) struct Manual(Mutex<ManualState>);
 
 #[derive(Debug)]
-struct State {
+struct ManualState {
     now: Instant,
     end: Instant,
     sleepers: BTreeMap<(Instant, SleeperId), Waker>,
@@ -55,7 +55,7 @@ pub(crate) struct SleeperId(u64);
 
 impl Manual {
     pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(ManualState {
             now,
             end: now + FAR * LIFE,
             activities: 0,
@@ -123,13 +123,13 @@ impl Manual {
         drop(waker);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ManualState> {
         // Nothing panics under this lock, and every change leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ManualState {
     fn move_to(&mut self, now: Instant) -> Vec<Waker> {
         let now = now.min(self.end);
         self.now = now;

@@ -16,9 +16,9 @@ use crate::manual::{Manual, SleeperId};
 ///
 /// Dropping it ends the wait. It may be polled after completion, and stays ready.
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(Kind);
+pub struct Sleep(SleepKind);
 
-enum Kind {
+enum SleepKind {
     Tokio { sleep: Pin<Box<tokio::time::Sleep>>, task: Option<Waker> },
     System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
     Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId> },
@@ -26,29 +26,29 @@ enum Kind {
 
 impl Sleep {
     pub(crate) fn tokio(deadline: Instant) -> Self {
-        Self(Kind::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None })
+        Self(SleepKind::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None })
     }
 
     pub(crate) fn system(deadline: Instant) -> Self {
-        Self(Kind::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) })
+        Self(SleepKind::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) })
     }
 
     pub(crate) fn manual(clock: Arc<Manual>, deadline: Instant) -> Self {
-        Self(Kind::Manual { clock, deadline, id: None })
+        Self(SleepKind::Manual { clock, deadline, id: None })
     }
 
     /// Changes the deadline.
     pub fn reset(&mut self, to: Instant) {
         match &mut self.0 {
-            Kind::Tokio { sleep, task } => {
+            SleepKind::Tokio { sleep, task } => {
                 *task = None;
                 sleep.as_mut().reset(to);
             }
-            Kind::System { deadline, nap } => {
+            SleepKind::System { deadline, nap } => {
                 *deadline = to;
                 nap.as_mut().reset(Instant::now() + left(to));
             }
-            Kind::Manual { clock, deadline, id } => {
+            SleepKind::Manual { clock, deadline, id } => {
                 if let Some(id) = id.take() {
                     clock.forget(*deadline, id);
                 }
@@ -63,7 +63,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
-            Kind::Tokio { sleep, task } => {
+            SleepKind::Tokio { sleep, task } => {
                 // Most polls are caused by something else that the task waits for, and tokio registers the waker in each.
                 let registered = task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
                 if registered && !sleep.is_elapsed() {
@@ -74,7 +74,7 @@ impl Future for Sleep {
                 *task = registers.then(|| cx.waker().clone());
                 sleep.as_mut().poll(cx)
             }
-            Kind::System { deadline, nap } => {
+            SleepKind::System { deadline, nap } => {
                 let left = left(*deadline);
                 if left.is_zero() {
                     return Poll::Ready(());
@@ -85,7 +85,7 @@ impl Future for Sleep {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            Kind::Manual { clock, deadline, id } => {
+            SleepKind::Manual { clock, deadline, id } => {
                 if clock.wait(*deadline, id, cx.waker()) {
                     Poll::Pending
                 } else {
@@ -98,7 +98,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Kind::Manual { clock, deadline, id: Some(id) } = &self.0 {
+        if let SleepKind::Manual { clock, deadline, id: Some(id) } = &self.0 {
             clock.forget(*deadline, *id);
         }
     }

@@ -3,7 +3,7 @@
 use zoolet_proto::{ErrorCode, OpCode, SessionId, Xid};
 
 use crate::container_cleaner::ContainerCleaner;
-use crate::core::{Call, Core};
+use crate::core::{Core, RequestContext};
 use crate::message::{ConnId, Millis};
 use crate::watch::WatchTable;
 
@@ -66,11 +66,11 @@ impl Core {
     }
 
     /// Refuses a request on the old connection of a moved session.
-    pub(crate) fn refuse_moved(&mut self, call: Call, op: Option<OpCode>) {
+    pub(crate) fn refuse_moved(&mut self, call: RequestContext, op: Option<OpCode>) {
         match op {
             Some(op) if op.takes_zxid() => self.refuse_write(call, ErrorCode::SessionMoved),
             Some(OpCode::Ping) => {
-                let ping = Call { xid: Xid::PING, ..call };
+                let ping = RequestContext { xid: Xid::PING, ..call };
                 self.refuse(ping, self.tree.last_zxid(), ErrorCode::SessionMoved);
             }
             _ => self.refuse(call, self.tree.last_zxid(), ErrorCode::SessionMoved),

@@ -57,7 +57,7 @@ impl ConnState {
 
 /// A request being executed: its connection, session, number and time.
 #[derive(Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct RequestContext {
     pub(crate) now: Millis,
     pub(crate) conn: ConnId,
     pub(crate) session: SessionId,
@@ -182,7 +182,7 @@ impl Core {
         let Some(ConnState { session, moved, .. }) = self.conns.get(&conn) else { return };
         let (Some(session), moved) = (*session, *moved) else { return self.close(conn) };
         let Incoming { xid, op, body } = incoming;
-        let call = Call { now, conn, session, xid };
+        let call = RequestContext { now, conn, session, xid };
         let op = OpCode::from_code(op);
         if matches!(op, Some(OpCode::Auth | OpCode::Sasl)) {
             // The only requests that do not keep the session alive.
@@ -197,7 +197,7 @@ impl Core {
         }
     }
 
-    fn route(&mut self, call: Call, request: Request) {
+    fn route(&mut self, call: RequestContext, request: Request) {
         match request {
             Request::GetData(record) => self.get_data(call, &record),
             Request::Exists(record) => self.exists(call, &record),
@@ -210,7 +210,7 @@ impl Core {
             Request::MultiRead(ops) => self.multi_read(call, &ops),
             Request::Sync(record) => self.reply(call, self.tree.last_zxid(), Reply::Synced(record.path)),
             Request::Ping => {
-                let ping = Call { xid: Xid::PING, ..call };
+                let ping = RequestContext { xid: Xid::PING, ..call };
                 self.reply(ping, self.tree.last_zxid(), Reply::Empty);
             }
 
@@ -267,7 +267,7 @@ impl Core {
     }
 
     /// Adds identities to the connection. A failure closes the connection; the session survives.
-    fn identify(&mut self, call: Call, body: Result<Request, DecodeError>) {
+    fn identify(&mut self, call: RequestContext, body: Result<Request, DecodeError>) {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             // SASL is not configured: a null token says so, and the client continues without it.
@@ -276,7 +276,7 @@ impl Core {
         }
     }
 
-    fn add_auth(&mut self, call: Call, packet: &AuthPacket) {
+    fn add_auth(&mut self, call: RequestContext, packet: &AuthPacket) {
         let Some(state) = self.conns.get_mut(&call.conn) else { return };
         let super_digest = self.config.super_digest.as_deref();
         match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), state.peer, super_digest) {
@@ -296,13 +296,13 @@ impl Core {
     }
 
     /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
-    fn unimplemented(&mut self, call: Call) {
+    fn unimplemented(&mut self, call: RequestContext) {
         self.refuse(call, Zxid(-1), ErrorCode::Unimplemented);
         self.close(call.conn);
     }
 
     /// A body that does not decode. A write takes a zxid if the only fault is a null; a few operations always or never do.
-    fn undecodable(&mut self, call: Call, op: OpCode, error: DecodeError) {
+    fn undecodable(&mut self, call: RequestContext, op: OpCode, error: DecodeError) {
         let takes_zxid = match op {
             OpCode::Multi | OpCode::CreateSession => true,
             OpCode::DeleteContainer | OpCode::Reconfig => false,
@@ -318,23 +318,23 @@ impl Core {
     }
 
     /// createSession from a client: internal, but reachable. As a real server does, repeats the connect response.
-    fn repeat_connect_response(&mut self, call: Call) {
+    fn repeat_connect_response(&mut self, call: RequestContext) {
         let Some(session) = self.sessions.get(call.session) else { return };
         let op = crate::TxnOp::CreateSession { timeout: session.timeout };
         self.commit(call.now, call.session, call.xid, op, |_| {});
         self.send_connect_response(call.conn, call.session, session.timeout);
     }
 
-    pub(crate) fn reply(&mut self, call: Call, zxid: Zxid, reply: Reply) {
+    pub(crate) fn reply(&mut self, call: RequestContext, zxid: Zxid, reply: Reply) {
         self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, zxid), reply));
     }
 
-    pub(crate) fn refuse(&mut self, call: Call, zxid: Zxid, code: ErrorCode) {
+    pub(crate) fn refuse(&mut self, call: RequestContext, zxid: Zxid, code: ErrorCode) {
         self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
     }
 
     /// Sends the only kind of error reply that has a body.
-    pub(crate) fn refuse_with_body(&mut self, call: Call, code: ErrorCode, reply: Reply) {
+    pub(crate) fn refuse_with_body(&mut self, call: RequestContext, code: ErrorCode, reply: Reply) {
         let header = ReplyHeader::error(call.xid, self.tree.last_zxid(), code);
         self.send(call.conn, Message::Reply(header, reply));
     }

@@ -6,13 +6,13 @@ use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResu
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, SessionId};
 
 use crate::access::{AclCheckCache, Identity, allows, masked};
-use crate::core::{Call, Core};
+use crate::core::{Core, RequestContext};
 use crate::message::ConnId;
 use crate::watch::Modes;
 use crate::znode::Znode;
 
 impl Core {
-    pub(crate) fn exists(&mut self, call: Call, record: &Exists) {
+    pub(crate) fn exists(&mut self, call: RequestContext, record: &Exists) {
         let found = if record.path.contains('\0') {
             Err(ErrorCode::BadArguments)
         } else {
@@ -30,7 +30,7 @@ impl Core {
         self.answer(call, outcome);
     }
 
-    pub(crate) fn get_data(&mut self, call: Call, record: &GetData) {
+    pub(crate) fn get_data(&mut self, call: RequestContext, record: &GetData) {
         let outcome = self
             .check_read_limit(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
@@ -41,7 +41,7 @@ impl Core {
         self.answer(call, outcome);
     }
 
-    pub(crate) fn get_children(&mut self, call: Call, record: &GetChildren, with_stat: bool) {
+    pub(crate) fn get_children(&mut self, call: RequestContext, record: &GetChildren, with_stat: bool) {
         let outcome = self
             .check_read_limit(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
@@ -55,7 +55,7 @@ impl Core {
         self.answer(call, outcome);
     }
 
-    pub(crate) fn get_acl(&mut self, call: Call, path: &str) {
+    pub(crate) fn get_acl(&mut self, call: RequestContext, path: &str) {
         let outcome = self.tree.get(path).ok_or(ErrorCode::NoNode).and_then(|node| {
             if self.may(call.conn, node, Perms::ADMIN) {
                 Ok(Reply::Acl(node.acl().to_vec(), node.stat()))
@@ -69,7 +69,7 @@ impl Core {
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
-    pub(crate) fn get_all_children_number(&mut self, call: Call, path: &str) {
+    pub(crate) fn get_all_children_number(&mut self, call: RequestContext, path: &str) {
         let outcome = self.readable(call.conn, path).map(|_| {
             // The root counts as its own descendant under its alias.
             let count = self.tree.descendants(path) + usize::from(path.is_empty());
@@ -78,7 +78,7 @@ impl Core {
         self.answer(call, outcome);
     }
 
-    pub(crate) fn get_ephemerals(&mut self, call: Call, prefix: Option<&str>) {
+    pub(crate) fn get_ephemerals(&mut self, call: RequestContext, prefix: Option<&str>) {
         // As Java's `trim`, which keeps the spaces of other scripts.
         let means_all = |prefix: &str| ["", "/"].contains(&prefix.trim_matches(|c| c <= ' '));
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or_default();
@@ -86,12 +86,12 @@ impl Core {
         self.reply(call, self.tree.last_zxid(), Reply::Ephemerals(paths));
     }
 
-    pub(crate) fn who_am_i(&mut self, call: Call) {
+    pub(crate) fn who_am_i(&mut self, call: RequestContext) {
         let ids: Vec<ClientInfo> = self.ids(call.conn).iter().map(Identity::info).collect();
         self.reply(call, self.tree.last_zxid(), Reply::WhoAmI(ids));
     }
 
-    pub(crate) fn multi_read(&mut self, call: Call, ops: &[Op]) {
+    pub(crate) fn multi_read(&mut self, call: RequestContext, ops: &[Op]) {
         let mut results = Vec::with_capacity(ops.len());
         // A request of a megabyte can read one long list tens of thousands of times: all results share it.
         let mut lists: HashMap<&str, NameList> = HashMap::new();
@@ -126,7 +126,7 @@ impl Core {
     /// Refuses a multiRead of writes. A real server sends an error in the header and then the results so far, which are none.
     /// It sends only the header if the list mixes reads and writes, which does not decode, or has an operation for which a
     /// multi would be refused as a whole.
-    fn refuse_multi_read(&mut self, call: Call, ops: &[Op]) {
+    fn refuse_multi_read(&mut self, call: RequestContext, ops: &[Op]) {
         if ops.iter().all(|op| self.multi_write(call.session, op.clone()).is_ok()) {
             self.refuse_with_body(call, ErrorCode::MarshallingError, Reply::Multi(Vec::new()));
         } else {
@@ -153,11 +153,11 @@ impl Core {
         self.conns.get(&conn).map_or(&[], |state| &state.ids)
     }
 
-    fn check_read_limit(&self, call: Call, path: &str, watch: bool) -> Result<(), ErrorCode> {
+    fn check_read_limit(&self, call: RequestContext, path: &str, watch: bool) -> Result<(), ErrorCode> {
         self.check_watch_limit(call.conn, watch.then_some(path).into_iter())
     }
 
-    fn answer(&mut self, call: Call, outcome: Result<Reply, ErrorCode>) {
+    fn answer(&mut self, call: RequestContext, outcome: Result<Reply, ErrorCode>) {
         let zxid = self.tree.last_zxid();
         match outcome {
             Ok(reply) => self.reply(call, zxid, reply),

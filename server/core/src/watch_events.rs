@@ -8,14 +8,14 @@ use zoolet_proto::{
 };
 
 use crate::access::allows;
-use crate::core::{Call, ConnState, Core};
+use crate::core::{ConnState, Core, RequestContext};
 use crate::message::{ConnId, Message};
 use crate::tree::{Change, Tree};
 use crate::watch::{Aspect, Modes, WatchTable};
 use crate::znode::Znode;
 
 impl Core {
-    pub(crate) fn add_watch(&mut self, call: Call, record: &AddWatch) {
+    pub(crate) fn add_watch(&mut self, call: RequestContext, record: &AddWatch) {
         let mode = match AddWatchMode::from_code(record.mode) {
             Some(AddWatchMode::Persistent) => Modes::PERSISTENT,
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
@@ -31,7 +31,7 @@ impl Core {
     }
 
     /// checkWatches and, with `remove`, removeWatches.
-    pub(crate) fn find_watch(&mut self, call: Call, path: Option<&str>, kind: i32, remove: bool) {
+    pub(crate) fn find_watch(&mut self, call: RequestContext, path: Option<&str>, kind: i32, remove: bool) {
         let path = path.unwrap_or_default();
         let code = match WatcherType::from_code(kind) {
             None => Some(ErrorCode::MarshallingError),
@@ -52,7 +52,7 @@ impl Core {
 
     /// Sets the watches of an earlier connection again (`DataTree.setWatches`). A watch whose znode has changed since the
     /// client last saw it is not set: its event is sent at once.
-    pub(crate) fn set_watches(&mut self, call: Call, record: SetWatches2) {
+    pub(crate) fn set_watches(&mut self, call: RequestContext, record: SetWatches2) {
         let SetWatches2 { relative_zxid, data, exist, child, persistent, recursive } = record;
         let wanted =
             [&data, &exist, &child, &persistent, &recursive].into_iter().flatten().map(String::as_str);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
 use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
-use crate::core::{Call, Core};
+use crate::core::{Core, RequestContext};
 use crate::message::Millis;
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide, owner_of};
@@ -27,7 +27,7 @@ pub(crate) struct Refused {
 }
 
 impl Core {
-    pub(crate) fn create(&mut self, call: Call, op: CreateOp, record: Create) {
+    pub(crate) fn create(&mut self, call: RequestContext, op: CreateOp, record: Create) {
         let write = self.create_mode(op, record.flags).map(|(mode, container)| {
             let owner =
                 if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), call.session) };
@@ -36,7 +36,7 @@ impl Core {
         self.write(call, write, op != CreateOp::Create);
     }
 
-    pub(crate) fn create_ttl(&mut self, call: Call, record: CreateTtl) {
+    pub(crate) fn create_ttl(&mut self, call: RequestContext, record: CreateTtl) {
         let write = self
             .ttl_mode(record.flags, record.ttl)
             .map(|(owner, sequential)| create(record.path, record.data, record.acl, owner, sequential));
@@ -44,7 +44,7 @@ impl Core {
     }
 
     /// Decides, applies and answers one write. `with_stat` matters for creates only.
-    pub(crate) fn write(&mut self, call: Call, write: Result<Write, ErrorCode>, with_stat: bool) {
+    pub(crate) fn write(&mut self, call: RequestContext, write: Result<Write, ErrorCode>, with_stat: bool) {
         let decided = write.and_then(|write| decide(&Pending::new(&self.tree), &mut self.actor(call), write));
         match decided {
             Ok(op) => {
@@ -59,12 +59,12 @@ impl Core {
     }
 
     /// Refuses a write, which still takes a zxid.
-    pub(crate) fn refuse_write(&mut self, call: Call, code: ErrorCode) {
+    pub(crate) fn refuse_write(&mut self, call: RequestContext, code: ErrorCode) {
         let zxid = self.commit(call.now, call.session, call.xid, TxnOp::Error(code), |_| {});
         self.refuse(call, zxid, code);
     }
 
-    pub(crate) fn multi(&mut self, call: Call, ops: Vec<Op>) {
+    pub(crate) fn multi(&mut self, call: RequestContext, ops: Vec<Op>) {
         let count = ops.len();
         let mut writes = Vec::with_capacity(count);
         for op in ops {
@@ -197,7 +197,7 @@ impl Core {
         }
     }
 
-    fn actor(&self, call: Call) -> Actor<'_> {
+    fn actor(&self, call: RequestContext) -> Actor<'_> {
         Actor::client(self.ids(call.conn), &self.config)
     }
 
