@@ -25,7 +25,7 @@ def rust(kind):
 
 def curator():
     java, javac = toolchain.need("java", "javac")
-    jars = toolchain.jars("curator-jars", toolchain.CLIENTS / "curator" / "pom.xml")
+    jars = toolchain.jars("curator-jars", toolchain.SCRIPTS / "curator" / "pom.xml")
     source = HERE / "curator" / "Contend.java"
     folder = toolchain.once("bench-curator", [source, jars],
                             lambda folder: toolchain.quietly([javac, "-d", folder, "-cp", jars, source]))

@@ -5,37 +5,37 @@ import pathlib
 import shutil
 
 from . import toolchain
-from .toolchain import CLIENTS, Missing, need, once, quietly
+from .toolchain import SCRIPTS, Missing, need, once, quietly
 
 
 def kazoo():
     need("python3")
-    requirements = CLIENTS / "kazoo" / "requirements.txt"
+    requirements = SCRIPTS / "kazoo" / "requirements.txt"
 
     def install(folder):
         quietly(["python3", "-m", "venv", folder / "venv"])
         quietly([folder / "venv" / "bin" / "pip", "install", "--disable-pip-version-check", "--require-hashes",
                  "-r", requirements])
     folder = once("kazoo", [requirements], install)
-    return [folder / "venv" / "bin" / "python", CLIENTS / "kazoo" / "script.py"]
+    return [folder / "venv" / "bin" / "python", SCRIPTS / "kazoo" / "script.py"]
 
 
 def java():
-    return compiled_java("java", toolchain.jars("apache-jars", CLIENTS / "java" / "pom.xml"), "Script")
+    return compiled_java("java", toolchain.jars("apache-jars", SCRIPTS / "java" / "pom.xml"), "Script")
 
 
 def zkcli():
-    return ["python3", CLIENTS / "zkcli" / "script.py", toolchain.jars("apache-jars", CLIENTS / "java" / "pom.xml")]
+    return ["python3", SCRIPTS / "zkcli" / "script.py", toolchain.jars("apache-jars", SCRIPTS / "java" / "pom.xml")]
 
 
 def curator():
-    return compiled_java("curator", toolchain.jars("curator-jars", CLIENTS / "curator" / "pom.xml"), "Script")
+    return compiled_java("curator", toolchain.jars("curator-jars", SCRIPTS / "curator" / "pom.xml"), "Script")
 
 
 def compiled_java(name, jars, main):
     """The command for the class `main` among the sources in the folder `name` and those that all Java scripts share."""
     java, javac = need("java", "javac")
-    sources = sorted((CLIENTS / name).glob("*.java")) + sorted((CLIENTS / "java" / "shared").glob("*.java"))
+    sources = sorted((SCRIPTS / name).glob("*.java")) + sorted((SCRIPTS / "java" / "shared").glob("*.java"))
     folder = once(name, [*sources, jars],
                   lambda folder: quietly([javac, "-proc:none", "-d", folder, "-cp", jars, *sources]))
     return [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
@@ -47,7 +47,7 @@ def c():
     header = pathlib.Path("/usr/include/zookeeper/zookeeper.h")
     if not header.exists():
         install_c_client()
-    sources = sorted((CLIENTS / "c").glob("*.[ch]"))
+    sources = sorted((SCRIPTS / "c").glob("*.[ch]"))
     units = [source for source in sources if source.suffix == ".c"]
     folder = once("c", [*sources, header], lambda folder: quietly(
         [gcc, "-std=c11", "-D_GNU_SOURCE", "-DTHREADED", "-O1", "-Wall", "-Wextra", "-I", header.parent,
@@ -70,28 +70,28 @@ def install_c_client():
 
 def go():
     [go] = need("go")
-    inputs = sorted((CLIENTS / "go").glob("*.go")) + [CLIENTS / "go" / "go.mod", CLIENTS / "go" / "go.sum"]
+    inputs = sorted((SCRIPTS / "go").glob("*.go")) + [SCRIPTS / "go" / "go.mod", SCRIPTS / "go" / "go.sum"]
     folder = once("go", inputs, lambda folder: quietly(
-        [go, "build", "-mod=readonly", "-o", folder / "script", "."], cwd=CLIENTS / "go"))
+        [go, "build", "-mod=readonly", "-o", folder / "script", "."], cwd=SCRIPTS / "go"))
     return [folder / "script"]
 
 
 def node():
     node, npm = need("node", "npm")
-    manifests = [CLIENTS / "node" / "package.json", CLIENTS / "node" / "package-lock.json"]
+    manifests = [SCRIPTS / "node" / "package.json", SCRIPTS / "node" / "package-lock.json"]
 
     def install(folder):
         for manifest in manifests:
             shutil.copy(manifest, folder)
         quietly([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder)
     folder = once("node", manifests, install)
-    return ["env", f"NODE_PATH={folder / 'node_modules'}", node, CLIENTS / "node" / "script.js"]
+    return ["env", f"NODE_PATH={folder / 'node_modules'}", node, SCRIPTS / "node" / "script.js"]
 
 
 def rust():
     [cargo] = need("cargo")
     build = toolchain.TARGET / "rust"
-    quietly([cargo, "build", "--locked", "--manifest-path", CLIENTS / "rust" / "Cargo.toml",
+    quietly([cargo, "build", "--locked", "--manifest-path", SCRIPTS / "rust" / "Cargo.toml",
              "--target-dir", build])
     return [build / "debug" / "script"]
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
-CLIENTS = HERE / "clients"
+SCRIPTS = HERE / "clients"
 REPOSITORY = HERE.parents[1]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or REPOSITORY / "target").resolve() / "clients"
 

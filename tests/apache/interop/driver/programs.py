@@ -16,12 +16,12 @@ LIMIT = 20
 
 
 def curator():
-    jars = toolchain.jars("curator-jars", toolchain.CLIENTS / "curator" / "pom.xml")
+    jars = toolchain.jars("curator-jars", toolchain.SCRIPTS / "curator" / "pom.xml")
     return compiled_java("curator", jars, "CuratorContenders")
 
 
 def recipe():
-    jars = toolchain.jars("apache-jars", toolchain.CLIENTS / "java" / "pom.xml")
+    jars = toolchain.jars("apache-jars", toolchain.SCRIPTS / "java" / "pom.xml")
     return compiled_java("recipe", os.pathsep.join([str(recipe_jar()), jars]), "RecipeContenders")
 
 
