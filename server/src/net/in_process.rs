@@ -26,12 +26,6 @@ pub struct InProcessStream {
     conn: ConnId,
 }
 
-/// The server's end.
-struct ServerPipe {
-    pipe: DuplexStream,
-    reset: Arc<AtomicBool>,
-}
-
 impl InProcessStream {
     /// The number the server has given the connection.
     pub fn conn(&self) -> ConnId {
@@ -43,33 +37,10 @@ impl InProcessStream {
     }
 }
 
-impl Transport for ServerPipe {
+/// The server's end is of the same type.
+impl Transport for InProcessStream {
     fn reset_on_close(&self) {
         self.reset.store(true, Relaxed);
-    }
-}
-
-impl AsyncRead for ServerPipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.pipe).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for ServerPipe {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.pipe).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.pipe).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.pipe).poll_shutdown(cx)
     }
 }
 
@@ -148,7 +119,8 @@ fn connect(server: &Weak<Shared>, replica: usize) -> io::Result<InProcessStream>
     let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let (ours, pipe) = duplex(PIPE);
     let reset = Arc::new(AtomicBool::new(false));
-    let ours = ServerPipe { pipe: ours, reset: Arc::clone(&reset) };
+    // The number is known only when it is served, and is not used on this end.
+    let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
     let conn = if server.admits(here.ip()) { server.serve_from(ours, here, replica, None) } else { None };
     let conn = conn.ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
     Ok(InProcessStream { pipe, reset, conn })
