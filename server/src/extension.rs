@@ -1,8 +1,8 @@
 //! The seam for test harnesses: to watch a running server, to change what passes through it, and to replace its state
 //! machine.
 //!
-//! Not for applications, and without any promise of stability. A server that nothing is attached to pays one test for
-//! each batch of requests.
+//! Not for applications, and without any promise of stability. A server that nothing is attached to pays three tests
+//! of an `Option` for each turn.
 //!
 //! - An [`Interceptor`] sees every input before it is executed and every message before it is sent. It works through the
 //!   [`Bus`], which the server lends it for one call.
