@@ -8,7 +8,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use zoolet_proto::records::{ConnectRequest, Create, Delete, GetChildren, GetData, SetData};
 use zoolet_proto::{Acl, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, StateMachine};
 
 const NOW: Millis = Millis(1_000);
 

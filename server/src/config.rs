@@ -1,15 +1,15 @@
 //! The settings of a server, and their builder.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use zoolet_clock::Clock;
-use zoolet_proto::FourLetterWord;
 use zoolet_proto::frame::DEFAULT_MAX_FRAME;
-use zoolet_proto::is_digest_id;
-use zoolet_server_core::CoreConfig;
+use zoolet_proto::{FourLetterWord, is_digest_id};
+use zoolet_server_core::{Core, CoreConfig};
 
 use crate::error::{SettingError, StartError};
-use crate::extension::MachineFactory;
+use crate::extension::MakeMachine;
 use crate::server::Server;
 
 /// Settings of a [`Server`], each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
@@ -34,7 +34,8 @@ pub struct ServerBuilder {
     pub(crate) net: NetConfig,
     pub(crate) binds: Vec<String>,
     pub(crate) clock: Option<Clock>,
-    pub(crate) machine: MachineFactory,
+    pub(crate) make_machine: MakeMachine,
+    pub(crate) replicas: usize,
 }
 
 /// Settings of the network.
@@ -46,7 +47,8 @@ pub(crate) struct NetConfig {
     pub(crate) backlog: u32,
     /// If it was set.
     pub(crate) outbox_limit: Option<usize>,
-    pub(crate) words: Words,
+    /// The four-letter words that are answered besides `srvr`.
+    pub(crate) words: Vec<FourLetterWord>,
 }
 
 impl NetConfig {
@@ -58,22 +60,6 @@ impl NetConfig {
     }
 }
 
-/// Which four-letter words are answered. `srvr` always is.
-#[derive(Debug, Clone)]
-pub(crate) enum Words {
-    All,
-    Listed(Vec<FourLetterWord>),
-}
-
-impl Words {
-    pub(crate) fn allow(&self, word: FourLetterWord) -> bool {
-        match self {
-            Self::All => true,
-            Self::Listed(words) => word == FourLetterWord::Srvr || words.contains(&word),
-        }
-    }
-}
-
 impl Default for ServerBuilder {
     fn default() -> Self {
         let net = NetConfig {
@@ -82,14 +68,15 @@ impl Default for ServerBuilder {
             max_connections: 0,
             backlog: 1024,
             outbox_limit: None,
-            words: Words::Listed(Vec::new()),
+            words: Vec::new(),
         };
         Self {
             core: CoreConfig::default(),
             net,
             binds: Vec::new(),
             clock: None,
-            machine: MachineFactory::default(),
+            make_machine: |config, _, now| Box::new(Core::new(config, now)),
+            replicas: 1,
         }
     }
 }
@@ -186,13 +173,13 @@ impl ServerBuilder {
 
     /// The four-letter words to answer besides `srvr`. Default: none (`4lw.commands.whitelist`).
     pub fn four_letter_words(mut self, words: impl IntoIterator<Item = FourLetterWord>) -> Self {
-        self.net.words = Words::Listed(words.into_iter().collect());
+        self.net.words = words.into_iter().collect();
         self
     }
 
     /// Answers every four-letter word.
     pub fn all_four_letter_words(mut self) -> Self {
-        self.net.words = Words::All;
+        self.net.words = FourLetterWord::ALL.to_vec();
         self
     }
 
@@ -275,49 +262,40 @@ impl ServerBuilder {
     }
 
     fn check(&self) -> Result<(), SettingError> {
-        let wrong = |setting, value: i64, hint| Err(SettingError { setting, value: value.to_string(), hint });
-        if let Some(bind) = self.binds.iter().find(|bind| !Self::is_address(bind)) {
-            let value = bind.escape_debug().to_string();
+        const A_MILLISECOND: &str = "must be at least a millisecond";
+        for bind in &self.binds {
             let hint = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
-            return Err(SettingError { setting: "bind", value, hint });
+            ensure(Self::is_address(bind), "bind", bind.escape_debug(), hint)?;
         }
-        let core = &self.core;
-        if core.tick_time < 1 {
-            return wrong("tick_time", core.tick_time.into(), "must be at least a millisecond");
-        }
-        if core.min_timeout() < 1 {
-            return wrong("min_session_timeout", core.min_timeout().into(), "must be at least a millisecond");
-        }
-        if core.min_timeout() > core.max_timeout() {
-            let hint = "must not be longer than max_session_timeout";
-            return wrong("min_session_timeout", core.min_timeout().into(), hint);
-        }
-        if core.sessionless_timeout < 1 {
-            return wrong("sessionless_timeout", core.sessionless_timeout, "must be at least a millisecond");
-        }
-        if core.container_check_interval < 1 {
-            let hint = "must be at least a millisecond";
-            return wrong("container_check_interval", core.container_check_interval, hint);
-        }
-        if core.container_max_per_minute < 1 {
-            return wrong("container_max_per_minute", core.container_max_per_minute, "must be at least 1");
-        }
-        if core.super_digest.as_deref().is_some_and(|digest| !is_digest_id(digest)) {
-            let value = "(not shown)".to_owned();
-            let hint = "must be user:base64(sha1(user:password)), 28 characters after the colon";
-            return Err(SettingError { setting: "super_digest", value, hint });
-        }
+        let Self { core, net, .. } = self;
+        let (min, max) = (core.min_timeout(), core.max_timeout());
+        ensure(core.tick_time >= 1, "tick_time", core.tick_time, A_MILLISECOND)?;
+        ensure(min >= 1, "min_session_timeout", min, A_MILLISECOND)?;
+        ensure(min <= max, "min_session_timeout", min, "must not be longer than max_session_timeout")?;
+        let timeout = core.sessionless_timeout;
+        ensure(timeout >= 1, "sessionless_timeout", timeout, A_MILLISECOND)?;
+        let interval = core.container_check_interval;
+        ensure(interval >= 1, "container_check_interval", interval, A_MILLISECOND)?;
+        let rate = core.container_max_per_minute;
+        ensure(rate >= 1, "container_max_per_minute", rate, "must be at least 1")?;
+        let is_digest = core.super_digest.as_deref().is_none_or(is_digest_id);
+        let hint = "must be user:base64(sha1(user:password)), 28 characters after the colon";
+        ensure(is_digest, "super_digest", "(not shown)", hint)?;
         // A connect request has 44 or 45 bytes.
-        if self.net.max_frame < 64 {
-            let bytes = i64::try_from(self.net.max_frame).unwrap_or(i64::MAX);
-            return wrong("max_frame", bytes, "must be at least 64 bytes");
-        }
-        if self.net.outbox_limit() < 1 << 10 {
-            let bytes = i64::try_from(self.net.outbox_limit()).unwrap_or(i64::MAX);
-            return wrong("outbox_limit", bytes, "must be at least 1024 bytes, or every client is cut off");
-        }
-        Ok(())
+        ensure(net.max_frame >= 64, "max_frame", net.max_frame, "must be at least 64 bytes")?;
+        let limit = net.outbox_limit();
+        let hint = "must be at least 1024 bytes, or every client is cut off";
+        ensure(limit >= 1 << 10, "outbox_limit", limit, hint)
     }
+}
+
+fn ensure(
+    holds: bool,
+    setting: &'static str,
+    value: impl Display,
+    hint: &'static str,
+) -> Result<(), SettingError> {
+    if holds { Ok(()) } else { Err(SettingError { setting, value: value.to_string(), hint }) }
 }
 
 fn millis(duration: Duration) -> i64 {

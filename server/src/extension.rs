@@ -7,7 +7,7 @@
 //! - An [`Interceptor`] sees every input before it is executed and every message before it is sent. It works through the
 //!   [`Bus`], which the server lends it for one call.
 //! - A [`Transport`] is the stream of a connection. An interceptor may put a wrapper in front of it.
-//! - A [`StateMachine`] decides requests: [`Core`], or several that share a tree.
+//! - A [`StateMachine`] decides requests: [`Core`](zoolet_server_core::Core), or several that share a tree.
 //! - A [`ServerHandle`] reaches all of these on a running server.
 
 use std::any::Any;
@@ -16,8 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use zoolet_clock::Clock;
-use zoolet_proto::SessionId;
-use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis};
+use zoolet_server_core::{ConnId, CoreConfig, Input, Millis};
 
 use crate::config::ServerBuilder;
 use crate::engine::locked;
@@ -27,6 +26,7 @@ use crate::shared::Shared;
 
 pub use crate::bus::Bus;
 pub use crate::net::stream::Transport;
+pub use zoolet_server_core::StateMachine;
 
 /// Sees what passes through a server. All calls but the first two are made in turns, one after the other.
 pub trait Interceptor: Send + Sync + 'static {
@@ -40,159 +40,28 @@ pub trait Interceptor: Send + Sync + 'static {
     /// [`Bus::handle`].
     fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, at: Millis, input: Input);
 
-    /// Does what is due: by default [`Bus::handle_timeout`].
-    fn deadlines(&self, bus: &mut Bus, now: Millis) {
-        bus.handle_timeout(now);
-    }
+    /// Does what is due. Nothing is due in the state machine that it does not leave to [`Bus::handle_timeout`].
+    fn deadlines(&self, bus: &mut Bus, now: Millis);
 
     /// Ends a turn: delivers what it has led to.
     fn flush(&self, bus: &mut Bus, now: Millis);
 
     /// When [`deadlines`](Interceptor::deadlines) has something to do next, if the state machine has at `machine`.
-    fn next_timeout(&self, machine: Millis) -> Millis {
-        machine
-    }
+    fn next_timeout(&self, machine: Millis) -> Millis;
 }
 
-/// What decides requests. Methods that [`Core`] has under the same name do what they do there.
-///
-/// A state machine may consist of several replicas: each connection is served by one of them, and sees its state. They
-/// are numbered from 0.
-#[allow(missing_docs, reason = "they are documented at `Core`")]
-pub trait StateMachine: Send + 'static {
-    fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
-    fn handle_timeout(&mut self, now: Millis);
-    fn next_timeout(&self) -> Millis;
-    fn take_effects(&mut self) -> Effects;
-    fn reuse(&mut self, _effects: Effects) {}
-    fn last_message(&self) -> Option<&Message>;
-    fn is_open(&self, conn: ConnId) -> bool;
-    fn session_of(&self, conn: ConnId) -> Option<SessionId>;
-    fn renew(&mut self, now: Millis, session: SessionId) -> bool;
+/// Makes the state machine of a server, with so many replicas.
+pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
 
-    /// Opens a connection at a replica.
-    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, _replica: usize) {
-        self.handle(now, conn, Input::Open { peer });
-    }
-
-    /// The newest state, and the sessions.
-    fn core(&self) -> &Core;
-
-    /// The state that connections to a replica see.
-    fn replica(&self, _replica: usize) -> &Core {
-        self.core()
-    }
-
-    /// How many replicas there are.
-    fn replicas(&self) -> usize {
-        1
-    }
-
-    /// What a replica is to operators (`getState` of a server).
-    fn mode(&self, _replica: usize) -> &'static str {
-        "standalone"
-    }
-
-    /// Whether a replica serves reads only.
-    fn is_read_only(&self, _replica: usize) -> bool {
-        false
-    }
-
-    /// For what only one kind of state machine can do.
-    fn as_any(&self) -> &dyn Any;
-    /// For what only one kind of state machine can do.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-}
-
-impl StateMachine for Core {
-    fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
-        self.handle(now, conn, input);
-    }
-
-    fn handle_timeout(&mut self, now: Millis) {
-        self.handle_timeout(now);
-    }
-
-    fn next_timeout(&self) -> Millis {
-        self.next_timeout()
-    }
-
-    fn take_effects(&mut self) -> Effects {
-        self.take_effects()
-    }
-
-    fn reuse(&mut self, effects: Effects) {
-        self.reuse(effects);
-    }
-
-    fn last_message(&self) -> Option<&Message> {
-        self.last_message()
-    }
-
-    fn is_open(&self, conn: ConnId) -> bool {
-        self.is_open(conn)
-    }
-
-    fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        self.session_of(conn)
-    }
-
-    fn renew(&mut self, now: Millis, session: SessionId) -> bool {
-        self.renew(now, session)
-    }
-
-    fn core(&self) -> &Core {
-        self
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-/// What makes the state machine of a server.
-#[derive(Clone)]
-pub(crate) struct MachineFactory {
-    make: Arc<dyn Fn(CoreConfig, Millis) -> Box<dyn StateMachine> + Send + Sync>,
-    replicas: usize,
-}
-
-impl MachineFactory {
-    pub(crate) fn make(&self, config: CoreConfig, now: Millis) -> Box<dyn StateMachine> {
-        (self.make)(config, now)
-    }
-}
-
-impl Default for MachineFactory {
-    fn default() -> Self {
-        Self { make: Arc::new(|config, now| Box::new(Core::new(config, now))), replicas: 1 }
-    }
-}
-
-impl fmt::Debug for MachineFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MachineFactory")
-    }
-}
-
-/// Settings that run another state machine than a [`Core`], with so many replicas. Listeners belong to these in turn.
-pub fn with_state_machine<M: StateMachine>(
-    mut settings: ServerBuilder,
-    replicas: usize,
-    make: impl Fn(CoreConfig, Millis) -> M + Send + Sync + 'static,
-) -> ServerBuilder {
-    settings.machine =
-        MachineFactory { make: Arc::new(move |config, now| Box::new(make(config, now))), replicas };
+/// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with so many replicas. Listeners belong to these in turn.
+pub fn with_state_machine(mut settings: ServerBuilder, replicas: usize, make: MakeMachine) -> ServerBuilder {
+    (settings.make_machine, settings.replicas) = (make, replicas);
     settings
 }
 
 /// How many replicas the state machine of a server with these settings has.
 pub fn replicas(settings: &ServerBuilder) -> usize {
-    settings.machine.replicas
+    settings.replicas
 }
 
 /// What is attached to a server, under its own type and as the server uses it.

@@ -48,7 +48,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
-        let ServerBuilder { core, net, binds, clock, machine } = builder;
+        let ServerBuilder { core, net, binds, clock, make_machine, replicas } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
@@ -63,8 +63,7 @@ impl Shared {
         let registry = Arc::new(Registry::default());
         let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
-        let machine = machine.make(core, started);
-        let replicas = machine.replicas();
+        let machine = make_machine(core, replicas, started);
         let engine = Engine::new(Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats)));
         let engine = Arc::new(Mutex::new(engine));
         let (driver, inbox) = Driver::new(

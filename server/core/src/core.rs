@@ -12,15 +12,12 @@ use zoolet_proto::{
 use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
-use crate::message::{ConnId, Effects, Input, Message, Millis};
+use crate::message::{ConnId, Effects, Message, Millis};
 use crate::prepare::Write;
 use crate::session::SessionTable;
 use crate::tree::Tree;
 use crate::watch::WatchTable;
 use crate::write::CreateOp;
-
-/// The largest capacity of a list that the next effects reuse: most turns are short.
-const REUSE: usize = 1024;
 
 /// The state machine of a server.
 pub struct Core {
@@ -79,28 +76,6 @@ impl Core {
         }
     }
 
-    /// Executes one input. Inputs of connections that were never opened, or are closed, are ignored.
-    ///
-    /// `now` must not decrease between calls.
-    pub fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
-        match input {
-            Input::Open { peer } => self.open(now, conn, peer),
-            Input::Connect(request) => self.connect(now, conn, &request),
-            Input::Request(incoming) => self.request(now, conn, incoming),
-            Input::Closed => self.forget(conn),
-        }
-    }
-
-    /// Does everything that is due at `now`: expires sessions, closes connections that did not open one, deletes containers
-    /// and TTL znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
-    pub fn handle_timeout(&mut self, now: Millis) {
-        while let Some(id) = self.sessions.expired(now) {
-            self.expire(now, id);
-        }
-        self.close_sessionless(now);
-        self.clean_containers(now);
-    }
-
     /// Closes the connections that did not open a session in time.
     pub fn close_sessionless(&mut self, now: Millis) {
         while let Some((until, conn)) = self.sessionless.first().copied() {
@@ -112,31 +87,9 @@ impl Core {
         }
     }
 
-    /// When [`Core::handle_timeout`] must be called next.
-    pub fn next_timeout(&self) -> Millis {
-        let due = [self.sessions.next_deadline(), self.next_sessionless()];
-        due.into_iter().flatten().fold(self.cleaner.next_timeout(), Millis::min)
-    }
-
     /// When [`Core::close_sessionless`] must be called next.
     pub fn next_sessionless(&self) -> Option<Millis> {
         self.sessionless.first().map(|(until, _)| *until)
-    }
-
-    /// Takes the effects of the inputs since the last call.
-    pub fn take_effects(&mut self) -> Effects {
-        std::mem::take(&mut self.effects)
-    }
-
-    /// The last message of the effects not taken yet.
-    pub fn last_message(&self) -> Option<&Message> {
-        self.effects.outbound.last().map(|(_, message)| message)
-    }
-
-    /// Takes back effects that are done with: the next ones reuse their memory.
-    pub fn reuse(&mut self, effects: Effects) {
-        reuse(&mut self.effects.txns, effects.txns);
-        reuse(&mut self.effects.outbound, effects.outbound);
     }
 
     /// The settings.
@@ -159,17 +112,7 @@ impl Core {
         &self.watches
     }
 
-    /// Whether a connection is open.
-    pub fn is_open(&self, conn: ConnId) -> bool {
-        self.conns.contains_key(&conn)
-    }
-
-    /// The session a connection is attached to.
-    pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        self.conns.get(&conn)?.session
-    }
-
-    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr) {
+    pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, peer: IpAddr) {
         let interval = self.config.sessionless_timeout.max(1);
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));
@@ -178,7 +121,7 @@ impl Core {
         self.conns.insert(conn, state);
     }
 
-    fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
+    pub(crate) fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
         let Some(ConnState { session, moved, .. }) = self.conns.get(&conn) else { return };
         let (Some(session), moved) = (*session, *moved) else { return self.close(conn) };
         let Incoming { xid, op, body } = incoming;
@@ -218,25 +161,12 @@ impl Core {
             Request::Create2(record) => self.create(call, CreateOp::Create2, record),
             Request::CreateContainer(record) => self.create(call, CreateOp::Container, record),
             Request::CreateTtl(record) => self.create_ttl(call, record),
-            Request::Delete(record) => {
-                let write = Write::Delete { path: record.path, version: record.version };
-                self.write(call, Ok(write), false);
-            }
+            Request::Delete(record) => self.write(call, Ok(Write::Delete(record)), false),
             Request::DeleteContainer(record) => {
                 self.write(call, Ok(Write::DeleteContainer { path: record.path }), false);
             }
-            Request::SetData(record) => {
-                let write = Write::SetData { path: record.path, data: record.data, version: record.version };
-                self.write(call, Ok(write), false);
-            }
-            Request::SetAcl(record) => {
-                let acl = record.acl.unwrap_or_default();
-                self.write(
-                    call,
-                    Ok(Write::SetAcl { path: record.path, acl, version: record.version }),
-                    false,
-                );
-            }
+            Request::SetData(record) => self.write(call, Ok(Write::SetData(record)), false),
+            Request::SetAcl(record) => self.write(call, Ok(Write::SetAcl(record)), false),
             Request::Multi(ops) => self.multi(call, ops),
             Request::Reconfig(_) => {
                 let enabled = self.config.reconfig_enabled;
@@ -357,12 +287,5 @@ impl Core {
         if let Some(session) = state.session {
             self.sessions.detach(session, conn);
         }
-    }
-}
-
-fn reuse<T>(list: &mut Vec<T>, mut other: Vec<T>) {
-    if list.is_empty() && other.capacity() <= REUSE {
-        other.clear();
-        *list = other;
     }
 }

@@ -78,17 +78,6 @@ impl Core {
         let ephemerals = self.tree.ephemerals(id).cloned().collect();
         self.commit(now, id, xid, TxnOp::CloseSession { ephemerals }, |_| {});
     }
-
-    /// Expires a session, whether or not its timeout has elapsed. Returns false if there is no such session.
-    pub fn expire(&mut self, now: Millis, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get(id) else { return false };
-        tracing::debug!(session = %id, "session expired");
-        self.end_session(now, id, Xid(0));
-        if let Some(conn) = session.conn {
-            self.close(conn);
-        }
-        true
-    }
 }
 
 /// The response that grants a session.

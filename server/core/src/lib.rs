@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use std::net::Ipv4Addr;
-//! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis};
+//! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, StateMachine};
 //! use zoolet_proto::{SessionId, Zxid, records::ConnectRequest};
 //!
 //! let mut core = Core::new(CoreConfig::default(), Millis(1_000));
@@ -40,6 +40,7 @@ mod container_cleaner;
 mod control;
 mod core;
 mod handshake;
+mod machine;
 mod message;
 mod nodes;
 mod pending;
@@ -58,6 +59,7 @@ mod znode;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use handshake::connect_response;
+pub use machine::StateMachine;
 pub use message::{ConnId, Effects, Input, Message, Millis};
 pub use session::{SessionTable, SessionView, password_matches};
 pub use tree::{Change, Tree};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, path};
 
-use crate::quota::{HardLimits, Quota, Usage};
+use crate::quota::{HardLimits, Usage, limits_path, stats_path};
 use crate::tree::Tree;
 use crate::txn::TxnOp;
 use crate::znode::{Owner, Znode};
@@ -55,12 +55,12 @@ impl<'t> Pending<'t> {
 
     /// The usage and the hard limits of the quota over `path`, if it has one.
     pub(crate) fn quota(&self, path: &str) -> Option<(Usage, HardLimits)> {
-        let quota = self.tree.quotas().over(path)?;
+        let top = self.tree.quotas().over(path)?;
         let data = |path: &str| self.tree.get(path).and_then(Znode::data);
-        let limits = HardLimits::parse(data(&quota.limits_path())?);
+        let limits = HardLimits::parse(data(&limits_path(top))?);
         // Without statistics nothing is refused. Ones that do not parse are recounted by the next change.
-        let usage = Usage::parse(data(&quota.stats_path())?).unwrap_or_default();
-        let change = self.usage_change.get(&quota.stats_path()).copied().unwrap_or_default();
+        let usage = Usage::parse(data(&stats_path(top))?).unwrap_or_default();
+        let change = self.usage_change.get(&stats_path(top)).copied().unwrap_or_default();
         Some((usage.plus(change.count, change.bytes), limits))
     }
 
@@ -114,7 +114,7 @@ impl<'t> Pending<'t> {
     }
 
     fn change_usage(&mut self, path: &str, count: i64, bytes: i64) {
-        if let Some(stats) = self.tree.quotas().over(path).map(Quota::stats_path) {
+        if let Some(stats) = self.tree.quotas().over(path).map(stats_path) {
             let change = self.usage_change.entry(stats).or_default();
             *change = change.plus(count, bytes);
         }

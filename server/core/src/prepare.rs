@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up};
@@ -17,11 +18,11 @@ use crate::znode::Owner;
 #[derive(Debug)]
 pub(crate) enum Write {
     Create { path: String, data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, sequential: bool },
-    Delete { path: String, version: i32 },
+    Delete(Delete),
     DeleteContainer { path: String },
-    SetData { path: String, data: Option<Bytes>, version: i32 },
-    SetAcl { path: String, acl: Vec<Acl>, version: i32 },
-    Check { path: String, version: i32 },
+    SetData(SetData),
+    SetAcl(SetAcl),
+    Check(CheckVersion),
 }
 
 /// The author of a request of writes, and the rules for it.
@@ -59,7 +60,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         Write::Create { path, data, acl, owner, sequential } => {
             create(view, actor, path, data, &acl, owner, sequential)
         }
-        Write::Delete { path, version } => {
+        Write::Delete(Delete { path, version }) => {
             not_a_system_path(&path)?;
             let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::DELETE, &parent.acl)?;
@@ -80,7 +81,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             }
             Ok(TxnOp::Delete { path: path.into() })
         }
-        Write::SetData { path, data, version } => {
+        Write::SetData(SetData { path, data, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::WRITE, &node.acl)?;
@@ -89,16 +90,16 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             expect_version(version, node.version)?;
             Ok(TxnOp::SetData { path: path.into(), data, version: node.version.wrapping_add(1) })
         }
-        Write::SetAcl { path, acl, version } => {
+        Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
-            let acl = fix_up(&acl, actor.ids)?;
+            let acl = fix_up(&acl.unwrap_or_default(), actor.ids)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, &node.acl)?;
             expect_version(version, node.aversion)?;
             let acl = view.tree().share_acl(acl);
             Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
         }
-        Write::Check { path, version } => {
+        Write::Check(CheckVersion { path, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::READ, &node.acl)?;

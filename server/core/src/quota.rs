@@ -18,41 +18,26 @@ pub(crate) struct Quotas {
     recounts: BTreeSet<Box<str>>,
 }
 
-/// The quota of one subtree.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Quota<'q> {
-    top: &'q str,
+/// The znode with the limits of the subtree below `top`.
+pub(crate) fn limits_path(top: &str) -> String {
+    format!("{QUOTA}{top}{LIMITS}")
 }
 
-impl<'q> Quota<'q> {
-    pub(crate) fn of(top: &'q str) -> Self {
-        Self { top }
-    }
-
-    /// The top of the subtree.
-    pub(crate) fn top(self) -> &'q str {
-        self.top
-    }
-
-    pub(crate) fn limits_path(self) -> String {
-        format!("{QUOTA}{}{LIMITS}", self.top)
-    }
-
-    pub(crate) fn stats_path(self) -> String {
-        format!("{QUOTA}{}{STATS}", self.top)
-    }
+/// The znode with the statistics of the subtree below `top`.
+pub(crate) fn stats_path(top: &str) -> String {
+    format!("{QUOTA}{top}{STATS}")
 }
 
 impl Quotas {
-    /// The deepest quota over `path`, the only one that counts it. The root cannot have one.
-    pub(crate) fn over<'q>(&'q self, path: &'q str) -> Option<Quota<'q>> {
+    /// The top of the deepest quota over `path`, the only one that counts it. The root cannot have one.
+    pub(crate) fn over<'q>(&'q self, path: &'q str) -> Option<&'q str> {
         if self.tops.is_empty() {
             return None;
         }
         let mut top = path;
         while top.len() > 1 {
             if self.tops.contains(top) {
-                return Some(Quota { top });
+                return Some(top);
             }
             top = path::parent(top);
         }
@@ -165,7 +150,7 @@ mod tests {
         let mut quotas = Quotas::default();
         quotas.created("/zookeeper/quota/a/zookeeper_limits");
         quotas.created("/zookeeper/quota/a/b/zookeeper_limits");
-        let over = |path| quotas.over(path).map(Quota::stats_path);
+        let over = |path| quotas.over(path).map(stats_path);
         assert_eq!(over("/a/b/c").as_deref(), Some("/zookeeper/quota/a/b/zookeeper_stats"));
         assert_eq!(over("/a/c").as_deref(), Some("/zookeeper/quota/a/zookeeper_stats"));
         assert_eq!(over("/ab"), None);

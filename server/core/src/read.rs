@@ -157,7 +157,7 @@ impl Core {
         self.check_watch_limit(call.conn, watch.then_some(path).into_iter())
     }
 
-    fn answer(&mut self, call: RequestContext, outcome: Result<Reply, ErrorCode>) {
+    pub(crate) fn answer(&mut self, call: RequestContext, outcome: Result<Reply, ErrorCode>) {
         let zxid = self.tree.last_zxid();
         match outcome {
             Ok(reply) => self.reply(call, zxid, reply),

@@ -10,7 +10,7 @@ use zoolet_proto::{Acl, SessionId, Stat, Zxid, path};
 use crate::access::AclCache;
 use crate::message::Millis;
 use crate::nodes::Nodes;
-use crate::quota::{Quota, Quotas, Usage};
+use crate::quota::{Quotas, Usage, stats_path};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
 
@@ -297,14 +297,14 @@ impl Tree {
     /// Adds a change to the statistics of the deepest quota above it. Only their data changes: no version, no time, and no
     /// watch fires.
     fn count_in_quota(&mut self, path: &str, count: i64, bytes: i64) {
-        let Some(quota) = self.quotas.over(path) else { return };
-        let stats_path = quota.stats_path();
+        let Some(top) = self.quotas.over(path) else { return };
+        let stats_path = stats_path(top);
         let Some(node) = self.get(&stats_path) else { return };
         match node.data().and_then(|data| Usage::parse(data)) {
             Some(usage) => self.write_usage(&stats_path, usage.plus(count, bytes)),
             // A client has overwritten them with something else, which crashes a real server.
             None => {
-                let top = quota.top().into();
+                let top = top.into();
                 self.quotas.request_recount(top);
             }
         }
@@ -320,7 +320,7 @@ impl Tree {
                 below.extend(node.children().map(|child| &**child));
             }
         }
-        self.write_usage(&Quota::of(top).stats_path(), usage);
+        self.write_usage(&stats_path(top), usage);
     }
 
     fn write_usage(&mut self, stats_path: &str, usage: Usage) {

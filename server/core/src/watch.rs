@@ -122,16 +122,6 @@ impl WatchTable {
         watches.into_iter()
     }
 
-    /// Watched paths with the connections that watch them, sorted.
-    pub fn by_path(&self) -> BTreeMap<&str, Vec<ConnId>> {
-        self.by_path.iter().map(|(path, watchers)| (&**path, watchers.keys().copied().collect())).collect()
-    }
-
-    /// Connections with the paths they watch, sorted.
-    pub fn by_conn(&self) -> BTreeMap<ConnId, Vec<&str>> {
-        self.by_conn.iter().map(|(conn, paths)| (*conn, paths.iter().map(|path| &**path).collect())).collect()
-    }
-
     /// The number of paths that `conn` watches.
     pub(crate) fn count(&self, conn: ConnId) -> usize {
         self.by_conn.get(&conn).map_or(0, BTreeSet::len)

@@ -19,35 +19,27 @@ impl Core {
         let mode = match AddWatchMode::from_code(record.mode) {
             Some(AddWatchMode::Persistent) => Modes::PERSISTENT,
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
-            None => return self.refuse(call, self.tree.last_zxid(), ErrorCode::MarshallingError),
+            None => return self.answer(call, Err(ErrorCode::MarshallingError)),
         };
         // A null path can be watched too; no event ever has it.
         let path = record.path.as_deref().unwrap_or_default();
-        if let Err(code) = self.check_watch_limit(call.conn, [path].into_iter()) {
-            return self.refuse(call, self.tree.last_zxid(), code);
+        let allowed = self.check_watch_limit(call.conn, [path].into_iter());
+        if allowed.is_ok() {
+            self.watches.add(call.conn, path, mode);
         }
-        self.watches.add(call.conn, path, mode);
-        self.reply(call, self.tree.last_zxid(), Reply::WatchAdded);
+        self.answer(call, allowed.map(|()| Reply::WatchAdded));
     }
 
     /// checkWatches and, with `remove`, removeWatches.
     pub(crate) fn find_watch(&mut self, call: RequestContext, path: Option<&str>, kind: i32, remove: bool) {
         let path = path.unwrap_or_default();
-        let code = match WatcherType::from_code(kind) {
-            None => Some(ErrorCode::MarshallingError),
-            Some(kind) => {
-                let found = if remove {
-                    self.watches.remove(call.conn, path, kind)
-                } else {
-                    self.watches.contains(call.conn, path, kind)
-                };
-                (!found).then_some(ErrorCode::NoWatcher)
-            }
+        let found = match WatcherType::from_code(kind) {
+            None => Err(ErrorCode::MarshallingError),
+            Some(kind) if remove => Ok(self.watches.remove(call.conn, path, kind)),
+            Some(kind) => Ok(self.watches.contains(call.conn, path, kind)),
         };
-        match code {
-            Some(code) => self.refuse(call, self.tree.last_zxid(), code),
-            None => self.reply(call, self.tree.last_zxid(), Reply::Empty),
-        }
+        let outcome = found.and_then(|found| found.then_some(Reply::Empty).ok_or(ErrorCode::NoWatcher));
+        self.answer(call, outcome);
     }
 
     /// Sets the watches of an earlier connection again (`DataTree.setWatches`). A watch whose znode has changed since the

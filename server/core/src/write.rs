@@ -154,16 +154,9 @@ impl Core {
             Op::Create2(record) => (CreateOp::Create2, record),
             Op::CreateContainer(record) => (CreateOp::Container, record),
             Op::CreateTtl(record) => return Ok(self.multi_create_ttl(session, record)),
-            Op::Delete(record) => {
-                return Ok((Ok(Write::Delete { path: record.path, version: record.version }), false));
-            }
-            Op::SetData(record) => {
-                let write = Write::SetData { path: record.path, data: record.data, version: record.version };
-                return Ok((Ok(write), false));
-            }
-            Op::Check(record) => {
-                return Ok((Ok(Write::Check { path: record.path, version: record.version }), false));
-            }
+            Op::Delete(record) => return Ok((Ok(Write::Delete(record)), false)),
+            Op::SetData(record) => return Ok((Ok(Write::SetData(record)), false)),
+            Op::Check(record) => return Ok((Ok(Write::Check(record)), false)),
             Op::GetData(_) | Op::GetChildren(_) => return Err(Refused { takes_zxid: true }),
         };
         let Some(mode) = CreateMode::from_code(record.flags) else {

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use zoolet_proto::FourLetterWord as Word;
-use zoolet_proto::SessionId;
-use zoolet_server_core::{ConnId, Core, Millis};
+use zoolet_proto::{FourLetterWord as Word, OpCode, SessionId};
+use zoolet_server_core::{ConnId, Core, Millis, StateMachine};
 
 use crate::engine::Engine;
 use crate::net::java_format::{Date, Endpoint, decimal};
 use crate::net::registry::Peer;
-use crate::net::stats::{ConnStats, short_name};
+use crate::net::stats::ConnStats;
 use crate::shared::Shared;
 
 /// The release whose behaviour the server has, and its own. In the form that clients parse.
@@ -50,7 +49,8 @@ impl Shared {
     async fn text(&self, word: Word, at: usize, rest: impl AsyncRead + Unpin) -> String {
         // As with `readonlymode.enabled`: clients use it to find a server that takes writes.
         let read_only_mode = self.replicas > 1 && word == Word::Isro;
-        if !self.net.words.allow(word) && !read_only_mode {
+        let listed = word == Word::Srvr || self.net.words.contains(&word);
+        if !listed && !read_only_mode {
             return format!("{} is not executed because it is not in the whitelist.\n", word.name());
         }
         match word {
@@ -260,7 +260,7 @@ fn brief(peer: &Peer, stats: &ConnStats) -> String {
 fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> String {
     let mut text = format!(
         ",sid={id},lop={},est={},to={timeout}",
-        stats.last_op.map_or("NA", short_name),
+        stats.last_op.and_then(OpCode::from_code).map_or("NA", OpCode::short_name),
         peer.established.0,
     );
     if let Some(xid) = stats.last_xid {

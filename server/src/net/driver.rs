@@ -68,28 +68,20 @@ impl Turns {
             return None;
         }
         engine.in_turn = true;
-        let broken = StopIfBroken(&self.stop);
+        // A turn that panics stops the server: the state that it leaves can only be read.
+        let broken = self.stop.drop_guard_ref();
         let now = self.now();
         self.span.in_scope(|| {
             work(&mut engine, now);
             engine.end_turn(now);
         });
-        mem::forget(broken);
+        broken.disarm();
         engine.in_turn = false;
         Some(engine)
     }
 
     fn now(&self) -> Millis {
         Millis(self.clock.unix_millis())
-    }
-}
-
-/// Stops the server if a turn panics: the state that it leaves can only be read.
-struct StopIfBroken<'a>(&'a CancellationToken);
-
-impl Drop for StopIfBroken<'_> {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

@@ -6,7 +6,7 @@ use zoolet_proto::{OpCode, Xid, Zxid};
 use zoolet_server_core::{Input, Millis};
 
 /// Counters of the server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ServerStats {
     pub(crate) started: Millis,
     pub(crate) received: AtomicU64,
@@ -26,18 +26,7 @@ const TRACE_MASK: i64 = 306;
 
 impl ServerStats {
     pub(crate) fn new(started: Millis) -> Self {
-        Self {
-            started,
-            received: AtomicU64::new(0),
-            handled: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
-            bytes_received: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-            connects: AtomicU64::new(0),
-            expired: AtomicU64::new(0),
-            latency: Latency::default(),
-            trace_mask: AtomicI64::new(TRACE_MASK),
-        }
+        Self { started, trace_mask: TRACE_MASK.into(), ..Self::default() }
     }
 
     /// Requests that were read and are not answered yet.
@@ -179,9 +168,4 @@ impl LastRequest {
         let xid = before.filter(|_| self.xid.0 < 0).map_or(self.xid, |before| before.xid);
         Self { xid, ..self }
     }
-}
-
-/// The name of an opcode in the output of `cons`.
-pub(crate) fn short_name(op: i32) -> &'static str {
-    OpCode::from_code(op).map_or("NA", OpCode::short_name)
 }

@@ -3,7 +3,7 @@
 use zoolet_proto::WatchKind;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid};
-use zoolet_server_core::{Core, Effects, Millis};
+use zoolet_server_core::{Core, Effects, Millis, StateMachine};
 
 use crate::common::*;
 

@@ -2,6 +2,7 @@
 
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 use zoolet_server_core::ConnId;
+use zoolet_server_core::StateMachine;
 
 use crate::common::*;
 

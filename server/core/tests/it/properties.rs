@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zoolet_proto::Incoming;
-use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, StateMachine};
 
 use crate::common::random::{Script, Step};
 use crate::common::*;

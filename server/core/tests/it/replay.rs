@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zoolet_proto::Zxid;
-use zoolet_server_core::{Core, CoreConfig, Millis};
+use zoolet_server_core::{Core, CoreConfig, Millis, StateMachine};
 
 use crate::common::random::{Script, Step, dump};
 use crate::common::*;

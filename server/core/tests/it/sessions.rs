@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, SaslToken};
 use zoolet_proto::{ErrorCode, Request, SessionId, Zxid};
+use zoolet_server_core::StateMachine;
 
 use crate::common::*;
 

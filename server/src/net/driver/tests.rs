@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::{Core, CoreConfig};
+use zoolet_server_core::{Core, CoreConfig, StateMachine};
 
 use super::*;
 use crate::bus::Bus;
@@ -68,7 +68,7 @@ async fn a_batch_waits_for_the_driver_if_something_before_it_does() {
 async fn a_batch_that_moves_the_deadline_is_pending_until_the_driver_has_set_its_timer() {
     let (driver, inbox) = server();
     tokio::spawn(driver.run());
-    assert_eq!(inbox.ask(Core::next_timeout).await, Some(locked(&inbox.turns.engine).timer));
+    assert_eq!(inbox.ask(StateMachine::next_timeout).await, Some(locked(&inbox.turns.engine).timer));
     let before = locked(&inbox.turns.engine).timer;
     assert!(inbox.send(ConnId(1), &mut open()).await);
     // One that opens no session is closed in time.

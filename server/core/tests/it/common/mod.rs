@@ -1,8 +1,7 @@
-//! A world for a [`Core`], or for another [`Machine`]: its time, its connections, and what each of them received.
+//! A world for a [`Core`], or for another [`StateMachine`]: its time, its connections, and what each of them received.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part of this")]
 
-pub mod machine;
 pub mod random;
 
 use std::collections::BTreeMap;
@@ -11,9 +10,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::BytesMut;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Txn};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, StateMachine, Txn};
 
-pub use machine::Machine;
 pub use zoolet_test_support::*;
 
 /// Wall-clock time at which every world begins: a multiple of the tick, so that deadlines are easy to calculate.
@@ -69,7 +67,7 @@ pub fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
     config
 }
 
-impl<M: Machine> World<M> {
+impl<M: StateMachine> World<M> {
     pub fn around(core: M) -> Self {
         limit();
         let (received, wire) = (BTreeMap::new(), BTreeMap::new());
@@ -231,7 +229,7 @@ impl<M: Machine> World<M> {
     }
 
     pub fn zxid(&self) -> i64 {
-        self.core.leader().tree().last_zxid().0
+        self.core.core().tree().last_zxid().0
     }
 
     pub fn expire(&mut self, session: SessionId) {
@@ -240,7 +238,7 @@ impl<M: Machine> World<M> {
     }
 
     pub fn paths_below(&self, path: &str) -> Vec<String> {
-        let node = self.core.leader().tree().get(path).expect("a znode");
+        let node = self.core.core().tree().get(path).expect("a znode");
         node.children().map(ToString::to_string).collect()
     }
 

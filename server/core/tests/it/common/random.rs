@@ -1,11 +1,13 @@
 //! Random scripts: each step is eight bytes, so that a property test or a fuzzer can remove single steps to find the shortest
 //! script that fails.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Tree};
+use zoolet_server_core::{ConnId, Core, CoreConfig, StateMachine, Tree};
 use zoolet_test_support::*;
 
-use super::{Machine, Received, World};
+use super::{Received, World};
 
 pub type Step = [u8; 8];
 
@@ -59,7 +61,7 @@ pub fn allow_everything(config: &mut CoreConfig) {
     config.max_watches_per_connection = Some(12);
 }
 
-impl<M: Machine> Script<M> {
+impl<M: StateMachine> Script<M> {
     pub fn of(world: World<M>) -> Self {
         Self { world, conns: Vec::new(), sessions: Vec::new() }
     }
@@ -167,12 +169,12 @@ impl<M: Machine> Script<M> {
         for txn in &self.world.txns {
             tree.apply(txn, &mut |_, _| {});
         }
-        assert_eq!(dump(&tree), dump(self.world.core.leader().tree()));
+        assert_eq!(dump(&tree), dump(self.world.core.core().tree()));
     }
 
     /// Asserts what holds after every step.
     pub fn assert_sound(&self) {
-        let tree = self.world.core.leader().tree();
+        let tree = self.world.core.core().tree();
         let (mut seen, mut bytes, mut owned) = (0, 0, 0);
         let mut below = vec!["/".to_owned()];
         while let Some(path) = below.pop() {
@@ -189,7 +191,7 @@ impl<M: Machine> Script<M> {
                 assert_eq!(node.children().len(), 0, "{path} is an ephemeral with children");
                 assert!(tree.ephemerals(session).any(|owned| **owned == *path), "{path} is not in the index");
                 assert!(
-                    self.world.core.leader().sessions().get(session).is_some(),
+                    self.world.core.core().sessions().get(session).is_some(),
                     "{path} outlived its session"
                 );
             }
@@ -204,16 +206,18 @@ impl<M: Machine> Script<M> {
         let zxids = self.world.txns.iter().map(|txn| txn.zxid.0);
         assert!(zxids.eq(1..=tree.last_zxid().0), "zxids are not dense");
 
-        for watches in self.world.core.watches() {
-            let by_path: usize = watches.by_path().values().map(Vec::len).sum();
-            let by_conn: usize = watches.by_conn().values().map(Vec::len).sum();
-            assert_eq!((by_path, by_conn), (watches.len(), watches.len()));
-            for (conn, paths) in watches.by_conn() {
+        for watches in (0..self.world.core.replicas()).map(|at| self.world.core.replica(at).watches()) {
+            let mut by_conn: BTreeMap<ConnId, BTreeSet<&str>> = BTreeMap::new();
+            for watch in watches.iter() {
+                by_conn.entry(watch.conn).or_default().insert(watch.path);
+            }
+            assert_eq!(by_conn.values().map(BTreeSet::len).sum::<usize>(), watches.len());
+            for (conn, paths) in by_conn {
                 assert!(self.world.core.session_of(conn).is_some(), "{conn} is gone but watches {paths:?}");
                 assert!(paths.len() <= 12, "{conn} watches more than it may: {paths:?}");
             }
         }
-        for session in self.world.core.leader().sessions().iter() {
+        for session in self.world.core.core().sessions().iter() {
             assert!(session.deadline.0 > self.world.now(), "{session:?} should have expired");
             if let Some(conn) = session.conn {
                 assert_eq!(self.world.core.session_of(conn), Some(session.id));
