@@ -11,6 +11,7 @@ use zoolet_server_core::{Core, CoreConfig};
 use crate::error::{SettingError, StartError};
 use crate::extension::MakeMachine;
 use crate::server::Server;
+use crate::shared::Shared;
 
 /// Settings of a [`Server`], each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
 ///
@@ -252,7 +253,8 @@ impl ServerBuilder {
     /// [`enable_all`](tokio::runtime::Builder::enable_all).
     pub async fn start(self) -> Result<Server, StartError> {
         self.check()?;
-        Server::start(self).await
+        let (shared, addrs) = Shared::start(self).await?;
+        Ok(Server { shared, addrs })
     }
 
     /// Whether `addr` is an address and a port, as [`bind`](ServerBuilder::bind) needs them. Nothing is resolved.

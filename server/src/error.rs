@@ -1,6 +1,5 @@
 //! Why a server did not start.
 
-use std::fmt;
 use std::io;
 
 /// Why a server did not start. The message is one line with the setting, its value and what to do.
@@ -22,7 +21,8 @@ pub enum StartError {
 }
 
 /// A setting with an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} = {value}: {hint}")]
 pub struct SettingError {
     /// The setting.
     pub setting: &'static str,
@@ -31,11 +31,3 @@ pub struct SettingError {
     /// What is required.
     pub hint: &'static str,
 }
-
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}: {}", self.setting, self.value, self.hint)
-    }
-}
-
-impl std::error::Error for SettingError {}

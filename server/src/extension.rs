@@ -40,7 +40,7 @@ pub trait Interceptor: Send + Sync + 'static {
     /// [`Bus::handle`].
     fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, at: Millis, input: Input);
 
-    /// Does what is due. Nothing is due in the state machine that it does not leave to [`Bus::handle_timeout`].
+    /// Does what is due. The deadlines of the state machine are met only if this calls [`Bus::handle_timeout`].
     fn deadlines(&self, bus: &mut Bus, now: Millis);
 
     /// Ends a turn: delivers what it has led to.
@@ -53,7 +53,8 @@ pub trait Interceptor: Send + Sync + 'static {
 /// Makes the state machine of a server, with so many replicas.
 pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
 
-/// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with so many replicas. Listeners belong to these in turn.
+/// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with so many replicas. Listeners
+/// belong to these in turn.
 pub fn with_state_machine(mut settings: ServerBuilder, replicas: usize, make: MakeMachine) -> ServerBuilder {
     (settings.make_machine, settings.replicas) = (make, replicas);
     settings

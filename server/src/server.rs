@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::config::ServerBuilder;
-use crate::error::StartError;
 use crate::net::in_process::{self, InProcess};
 use crate::shared::Shared;
 
@@ -15,18 +14,13 @@ use crate::shared::Shared;
 #[must_use = "a server stops when its handle is dropped"]
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
-    addrs: Vec<SocketAddr>,
+    pub(crate) addrs: Vec<SocketAddr>,
 }
 
 impl Server {
     /// Settings for a new server.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
-    }
-
-    pub(crate) async fn start(builder: ServerBuilder) -> Result<Self, StartError> {
-        let (shared, addrs) = Shared::start(builder).await?;
-        Ok(Self { shared, addrs })
     }
 
     /// The addresses it listens on, in the order of the `bind` calls, with the actual ports.
@@ -66,7 +60,7 @@ impl Server {
     /// The server stops even if the future is dropped.
     pub async fn shutdown(self) {
         self.shared.halt();
-        self.shared.stopped().await;
+        self.shared.tasks.wait().await;
     }
 }
 

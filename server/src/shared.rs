@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) attached: OnceLock<Attached>,
     /// The port of the first bound address.
     pub(crate) client_port: Option<u16>,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -149,18 +149,8 @@ impl Shared {
         self.registry.abort_all();
     }
 
-    /// Waits until no task of the server is left.
-    pub(crate) async fn stopped(&self) {
-        self.tasks.wait().await;
-    }
-
     pub(crate) fn now(&self) -> Millis {
         Millis(self.clock.unix_millis())
-    }
-
-    /// Milliseconds since the start.
-    pub(crate) fn uptime(&self) -> i64 {
-        self.now().0 - self.stats.started.0
     }
 
     pub(crate) fn packets(&self) -> (u64, u64) {

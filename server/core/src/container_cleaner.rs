@@ -52,19 +52,16 @@ impl Core {
 
     fn expired_znodes(&self, now: Millis) -> VecDeque<Arc<str>> {
         let never_used = self.config.container_max_never_used;
-        let containers = self.tree.containers().filter(|path| {
-            self.tree.get(path).is_some_and(|node| {
-                let unused = never_used.is_some_and(|max| now.0 - node.mtime > max);
-                node.children().len() == 0 && (node.creates > 0 || unused)
+        let is_expired = |path: &&Arc<str>| {
+            self.tree.get(path).filter(|node| node.children().len() == 0).is_some_and(|node| {
+                let age = now.0 - node.mtime;
+                match node.owner().as_ttl() {
+                    Some(ttl) => age > ttl,
+                    None => node.creates > 0 || never_used.is_some_and(|max| age > max),
+                }
             })
-        });
-        let ttls = self.tree.ttls().filter(|path| {
-            self.tree.get(path).is_some_and(|node| {
-                let expired = node.owner().as_ttl().is_some_and(|ttl| now.0 - node.mtime > ttl);
-                node.children().len() == 0 && expired
-            })
-        });
-        containers.chain(ttls).cloned().collect()
+        };
+        self.tree.containers.iter().chain(&self.tree.ttls).filter(is_expired).cloned().collect()
     }
 
     /// Executes an internal request: it is checked again, and takes a zxid.

@@ -65,7 +65,7 @@ impl Core {
     /// Creates a server with an empty tree that starts `now`.
     pub fn new(config: CoreConfig, now: Millis) -> Self {
         Self {
-            tree: Tree::new(),
+            tree: Tree::default(),
             sessions: SessionTable::new(config.tick_time, now),
             watches: WatchTable::default(),
             conns: HashMap::new(),

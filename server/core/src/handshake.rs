@@ -64,8 +64,9 @@ impl Core {
         self.send(conn, Message::Connected(response));
     }
 
-    /// Attaches an open connection to its session. Returns the read-only byte of its connect request.
-    pub(crate) fn bind_session(&mut self, conn: ConnId, id: SessionId) -> Option<Option<bool>> {
+    /// Attaches an open connection to its session, which another table may have with its deadline. Returns the read-only byte
+    /// of its connect request.
+    pub fn bind_session(&mut self, conn: ConnId, id: SessionId) -> Option<Option<bool>> {
         let state = self.conns.get_mut(&conn)?;
         state.session = Some(id);
         self.sessionless.remove(&(state.idle_until, conn));

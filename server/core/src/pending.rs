@@ -26,7 +26,7 @@ pub(crate) struct PendingNode {
 
 /// The view of one write.
 pub(crate) struct Pending<'t> {
-    tree: &'t Tree,
+    pub(crate) tree: &'t Tree,
     overlay: HashMap<Arc<str>, Option<PendingNode>>,
     /// The change of each usage under a quota, by the path of its statistics.
     usage_change: HashMap<String, Usage>,
@@ -36,10 +36,6 @@ impl<'t> Pending<'t> {
     /// The tree as it is.
     pub(crate) fn new(tree: &'t Tree) -> Self {
         Self { tree, overlay: HashMap::new(), usage_change: HashMap::new() }
-    }
-
-    pub(crate) fn tree(&self) -> &'t Tree {
-        self.tree
     }
 
     /// The znode at `path`, if it exists.
@@ -55,7 +51,7 @@ impl<'t> Pending<'t> {
 
     /// The usage and the hard limits of the quota over `path`, if it has one.
     pub(crate) fn quota(&self, path: &str) -> Option<(Usage, HardLimits)> {
-        let top = self.tree.quotas().over(path)?;
+        let top = self.tree.quotas.over(path)?;
         let data = |path: &str| self.tree.get(path).and_then(Znode::data);
         let limits = HardLimits::parse(data(&limits_path(top))?);
         // Without statistics nothing is refused. Ones that do not parse are recounted by the next change.
@@ -114,7 +110,7 @@ impl<'t> Pending<'t> {
     }
 
     fn change_usage(&mut self, path: &str, count: i64, bytes: i64) {
-        if let Some(stats) = self.tree.quotas().over(path).map(stats_path) {
+        if let Some(stats) = self.tree.quotas.over(path).map(stats_path) {
             let change = self.usage_change.entry(stats).or_default();
             *change = change.plus(count, bytes);
         }

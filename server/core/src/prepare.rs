@@ -96,7 +96,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, &node.acl)?;
             expect_version(version, node.aversion)?;
-            let acl = view.tree().share_acl(acl);
+            let acl = view.tree.acls.shared(acl);
             Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
         }
         Write::Check(CheckVersion { path, version }) => {
@@ -135,7 +135,7 @@ fn create(
     within_quota(view, actor.config, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
     let parent_creates = parent.creates + 1;
     let path: Arc<str> = path.into();
-    Ok(TxnOp::Create { path, data, acl: view.tree().share_acl(acl), owner, parent_creates })
+    Ok(TxnOp::Create { path, data, acl: view.tree.acls.shared(acl), owner, parent_creates })
 }
 
 /// The weak check that comes first (`PrepRequestProcessor.validatePathForCreate`).
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn past_the_end_of_a_32_bit_counter_no_two_names_are_equal() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::default();
         let (path, data, acl) = ("/last".into(), None, Acl::open().into());
         let parent_creates = i64::from(i32::MAX);
         apply(&mut tree, TxnOp::Create { path, data, acl, owner: Owner::PERSISTENT, parent_creates });

@@ -15,7 +15,7 @@ const STATS: &str = "/zookeeper_stats";
 pub(crate) struct Quotas {
     tops: BTreeSet<Box<str>>,
     /// Those whose statistics must be recounted after the transaction is applied.
-    recounts: BTreeSet<Box<str>>,
+    pub(crate) recounts: BTreeSet<Box<str>>,
 }
 
 /// The znode with the limits of the subtree below `top`.
@@ -50,7 +50,7 @@ impl Quotas {
             self.tops.insert(top.into());
         }
         if let Some(top) = subtree(path, STATS) {
-            self.request_recount(top.into());
+            self.recounts.insert(top.into());
         }
     }
 
@@ -66,16 +66,6 @@ impl Quotas {
         if let Some(top) = subtree(path, LIMITS) {
             self.tops.remove(top);
         }
-    }
-
-    /// Requests a recount of a subtree.
-    pub(crate) fn request_recount(&mut self, top: Box<str>) {
-        self.recounts.insert(top);
-    }
-
-    /// Takes the next subtree to recount.
-    pub(crate) fn next_recount(&mut self) -> Option<Box<str>> {
-        self.recounts.pop_first()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
-use zoolet_proto::{ErrorCode, NameList, Perms, Reply, SessionId};
+use zoolet_proto::{ErrorCode, NameList, Perms, Reply};
 
 use crate::access::{AclCheckCache, Identity, allows, masked};
 use crate::core::{Core, RequestContext};
@@ -82,7 +82,8 @@ impl Core {
         // As Java's `trim`, which keeps the spaces of other scripts.
         let means_all = |prefix: &str| ["", "/"].contains(&prefix.trim_matches(|c| c <= ' '));
         let prefix = prefix.filter(|prefix| !means_all(prefix)).unwrap_or_default();
-        let paths = ephemerals(self, call.session, prefix);
+        let paths = self.tree.ephemerals(call.session).filter(|path| path.starts_with(prefix));
+        let paths = paths.map(ToString::to_string).collect();
         self.reply(call, self.tree.last_zxid(), Reply::Ephemerals(paths));
     }
 
@@ -98,7 +99,7 @@ impl Core {
         let (ids, mut acl_checks) = (self.ids(call.conn), AclCheckCache::default());
         let mut readable = |path: &str| {
             let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
-            let allowed = self.config.skip_acl || acl_checks.allows(node.shared_acl(), Perms::READ, ids);
+            let allowed = self.config.skip_acl || acl_checks.allows(&node.acl, Perms::READ, ids);
             if allowed { Ok(node) } else { Err(ErrorCode::NoAuth) }
         };
         for op in ops {
@@ -171,8 +172,4 @@ impl Core {
 fn names(node: &Znode) -> NameList {
     let above = node.children().next().and_then(|path| path.rfind('/')).map_or(0, |slash| slash + 1);
     node.children().map(|path| path.get(above..).unwrap_or_default()).collect()
-}
-
-fn ephemerals(core: &Core, session: SessionId, prefix: &str) -> Vec<String> {
-    core.tree.ephemerals(session).filter(|path| path.starts_with(prefix)).map(ToString::to_string).collect()
 }

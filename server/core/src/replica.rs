@@ -12,8 +12,9 @@ impl Core {
     /// Transactions must come in the order of their zxids, without a gap. Nothing is checked and nothing can fail. A
     /// session begins with its creation, with its whole timeout from the time of the transaction, and ends with its end.
     ///
-    /// The next [`Core::take_effects`] returns what follows from it: events for the watches that it triggers, and the
-    /// close of the connection of a session that ends. It does not return the transaction itself: the caller has it.
+    /// The next [`Core::take_effects`](crate::StateMachine::take_effects) returns what follows from it: events for the
+    /// watches that it triggers, and the close of the connection of a session that ends. It does not return the transaction
+    /// itself: the caller has it.
     pub fn replay(&mut self, txn: &Txn) {
         self.apply(txn, |_| {});
         match txn.op {
@@ -47,11 +48,6 @@ impl Core {
             // It may be resumed before its creation is visible here.
             None => self.sessions.insert(session, timeout, Some(conn), now),
         }
-    }
-
-    /// Attaches a connection to a session that another table has, with its deadline.
-    pub fn attach_foreign(&mut self, conn: ConnId, session: SessionId) {
-        let _ = self.bind_session(conn, session);
     }
 
     /// Detaches a connection from a session. Both stay.

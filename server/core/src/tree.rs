@@ -25,10 +25,10 @@ pub(crate) const CONFIG: &str = "/zookeeper/config";
 pub struct Tree {
     nodes: Nodes,
     ephemerals: HashMap<SessionId, BTreeSet<Arc<str>>>,
-    containers: BTreeSet<Arc<str>>,
-    ttls: BTreeSet<Arc<str>>,
-    acls: AclCache,
-    quotas: Quotas,
+    pub(crate) containers: BTreeSet<Arc<str>>,
+    pub(crate) ttls: BTreeSet<Arc<str>>,
+    pub(crate) acls: AclCache,
+    pub(crate) quotas: Quotas,
     data_size: usize,
     last_zxid: Zxid,
 }
@@ -68,14 +68,8 @@ pub enum Change {
 }
 
 impl Default for Tree {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tree {
     /// The tree of an empty database: the root and three system znodes.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let mut tree = Self {
             nodes: Nodes::default(),
             ephemerals: HashMap::new(),
@@ -88,7 +82,7 @@ impl Tree {
         };
         for path in [ROOT, SYSTEM, QUOTA, CONFIG] {
             let acl = if path == CONFIG { Acl::read_only() } else { Acl::open() };
-            let acl = tree.share_acl(acl);
+            let acl = tree.acls.shared(acl);
             tree.insert(Znode::new(path.into(), Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
         }
         // As on a real server, which sets the ACL of this znode before it creates it.
@@ -97,7 +91,9 @@ impl Tree {
         }
         tree
     }
+}
 
+impl Tree {
     /// The znode at `path`. The empty path is an alias of the root, as on a real server.
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
@@ -156,22 +152,6 @@ impl Tree {
         count
     }
 
-    pub(crate) fn containers(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.containers.iter()
-    }
-
-    pub(crate) fn ttls(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.ttls.iter()
-    }
-
-    pub(crate) fn quotas(&self) -> &Quotas {
-        &self.quotas
-    }
-
-    pub(crate) fn share_acl(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
-        self.acls.shared(acl)
-    }
-
     /// Applies a transaction and reports each of its steps to `seen`.
     ///
     /// No check, no clock, no failure: a write is refused when it is decided. A step whose znode does not exist, which is
@@ -180,7 +160,7 @@ impl Tree {
         self.last_zxid = txn.zxid;
         self.step(txn.zxid, txn.time, &txn.op, seen);
         // Once per transaction, even if several steps of a multi require it: a subtree may be large.
-        while let Some(top) = self.quotas.next_recount() {
+        while let Some(top) = self.quotas.recounts.pop_first() {
             self.recount_quota(&top);
         }
     }
@@ -305,7 +285,7 @@ impl Tree {
             // A client has overwritten them with something else, which crashes a real server.
             None => {
                 let top = top.into();
-                self.quotas.request_recount(top);
+                self.quotas.recounts.insert(top);
             }
         }
     }

@@ -32,11 +32,6 @@ impl Owner {
         (1..=Self::MAX_TTL).contains(&ttl).then_some(Self(Self::TTL_MARK | ttl))
     }
 
-    /// The stored form.
-    pub fn raw(self) -> i64 {
-        self.0
-    }
-
     /// The time to live in milliseconds, of a TTL znode.
     pub fn as_ttl(self) -> Option<i64> {
         (self.0 & Self::TTL_MARK == Self::TTL_MARK).then_some(self.0 & Self::MAX_TTL)
@@ -112,11 +107,6 @@ impl Znode {
         &self.acl
     }
 
-    /// The list in the allocation that znodes with an equal one share.
-    pub(crate) fn shared_acl(&self) -> &Arc<[Acl]> {
-        &self.acl
-    }
-
     /// Its owner, which decides when it is deleted.
     pub fn owner(&self) -> Owner {
         self.owner
@@ -158,8 +148,8 @@ mod tests {
 
     #[test]
     fn an_owner_is_stored_as_zookeeper_stores_it() {
-        assert_eq!(Owner::CONTAINER.raw(), i64::MIN);
-        assert_eq!(Owner::ttl(5_000).unwrap().raw(), -0x0100_0000_0000_0000 | 5_000);
+        assert_eq!(Owner::CONTAINER.0, i64::MIN);
+        assert_eq!(Owner::ttl(5_000).unwrap().0, -0x0100_0000_0000_0000 | 5_000);
         assert_eq!(Owner::ttl(Owner::MAX_TTL).unwrap().as_ttl(), Some(Owner::MAX_TTL));
         assert_eq!((Owner::ttl(0), Owner::ttl(Owner::MAX_TTL + 1)), (None, None));
         let session = SessionId(0x0100_0016_3e86_0000);

@@ -225,7 +225,7 @@ impl Shared {
         line("global_sessions", &facts.sessions);
         line("local_sessions", &0);
         line("stale_sessions_expired", &stats.expired.load(Relaxed));
-        line("uptime", &self.uptime());
+        line("uptime", &(self.now().0 - stats.started.0));
         if let Some((open, max)) = descriptors() {
             line("open_file_descriptor_count", &open);
             line("max_file_descriptor_count", &max);

@@ -15,9 +15,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 use zoolet_proto::records::ConnectRequest;
-use zoolet_proto::{FourLetterWord, frame};
-use zoolet_proto::{Incoming, jute};
-use zoolet_server_core::{Input, Millis};
+use zoolet_proto::{FourLetterWord, Incoming, frame, jute};
+use zoolet_server_core::Input;
 
 use crate::net::close::linger;
 use crate::net::driver::Batch;
@@ -73,7 +72,7 @@ impl Connection {
 
     async fn serve(self, stream: impl Transport) {
         let stream = Mutex::new(stream);
-        let (mut reader, mut writer) = Half::both(&stream);
+        let (mut reader, mut writer) = (Half(&stream), Half(&stream));
         let open = Input::Open { peer: self.registration.peer.addr.ip() };
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
@@ -270,8 +269,8 @@ impl Connection {
                 Next::Finish { asked } => return Ok(CloseReason::Flushed { asked }),
                 Next::Abort => return Ok(CloseReason::Close),
             }
-            let stream = writer.again();
-            let progress = || self.registration.peer.note_progress(Millis(self.shared.clock.unix_millis()));
+            let stream = Half(writer.0);
+            let progress = || self.registration.peer.note_progress(self.shared.now());
             if !send_all(writer, &bytes, || self.overdue(&stream), progress).await? {
                 return Ok(CloseReason::Close);
             }

@@ -163,18 +163,12 @@ pub(crate) struct Driver {
     turns: Arc<Turns>,
     inbox: mpsc::Receiver<Item>,
     registry: Arc<Registry>,
-    _stop_on_drop: StopOnDrop,
 }
 
-/// Stops the server when the driver ends, even if it never ran: without it no deadline is met.
-struct StopOnDrop {
-    stop: CancellationToken,
-    registry: Arc<Registry>,
-}
-
-impl Drop for StopOnDrop {
+/// Without a driver no deadline is met: the server stops when it ends, even if it never ran.
+impl Drop for Driver {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.turns.stop.cancel();
         self.registry.abort_all();
     }
 }
@@ -189,9 +183,8 @@ impl Driver {
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        let _stop_on_drop = StopOnDrop { stop: stop.clone(), registry: Arc::clone(&registry) };
         let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
-        (Self { turns: Arc::clone(&turns), inbox, registry, _stop_on_drop }, Inbox { items, turns })
+        (Self { turns: Arc::clone(&turns), inbox, registry }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.

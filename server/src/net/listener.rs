@@ -22,14 +22,11 @@ pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpList
     let fail = |addr: &String, source| StartError::Bind { addr: addr.clone(), source };
     let mut sockets = Vec::with_capacity(addrs.len());
     for addr in addrs {
-        sockets.push(bind_first(addr).await.map_err(|source| fail(addr, source))?);
+        let socket = lookup_host(addr).await.and_then(|found| first_here(in_order(found)));
+        sockets.push(socket.map_err(|source| fail(addr, source))?);
     }
     let listen = |(addr, socket): (_, TcpSocket)| socket.listen(backlog).map_err(|source| fail(addr, source));
     addrs.iter().zip(sockets).map(listen).collect()
-}
-
-async fn bind_first(addr: &str) -> io::Result<TcpSocket> {
-    first_here(in_order(lookup_host(addr).await?))
 }
 
 /// The addresses of a name in the order in which they are tried. IPv4 comes first, as in Java: if `localhost` is both, it

@@ -32,7 +32,7 @@ const KEEP_BUSY: usize = 16 << 10;
 
 /// The send queue of one connection, and its window of requests. Turns fill it and never wait; the connection empties
 /// it. An uncontended request locks the queue three times: to push its reply, to take it, and to find nothing more.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outbox {
     queue: Mutex<SendQueue>,
     /// Bytes in the queue or in flight. Changes under the lock of the queue.
@@ -92,13 +92,7 @@ pub(crate) enum Next {
 
 impl Outbox {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            queue: Mutex::default(),
-            unsent: AtomicUsize::new(0),
-            writer: AtomicU8::new(writer::BUSY),
-            window: Window::default(),
-            limit,
-        }
+        Self { writer: AtomicU8::new(writer::BUSY), limit, ..Self::default() }
     }
 
     /// Queues messages, and returns how many. Those after a [`Message::Close`] are lost, as on a closed connection.

@@ -57,18 +57,9 @@ impl Transport for Box<dyn Transport> {
 impl<S: AsyncRead + AsyncWrite + Send + 'static> Transport for Pin<Box<S>> {}
 
 /// A stream for its reader and its writer. Both are in one task, so that neither ever waits for the lock.
-pub(crate) struct Half<'s, S>(&'s Mutex<S>);
+pub(crate) struct Half<'s, S>(pub(crate) &'s Mutex<S>);
 
 impl<'s, S> Half<'s, S> {
-    pub(crate) fn both(stream: &'s Mutex<S>) -> (Self, Self) {
-        (Self(stream), Self(stream))
-    }
-
-    /// The same stream once more.
-    pub(crate) fn again(&self) -> Self {
-        Self(self.0)
-    }
-
     /// Calls the stream.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&S) -> T) -> T {
         call(&self.lock())

@@ -165,7 +165,7 @@ impl<M: StateMachine> Script<M> {
 
     /// Asserts that the transactions so far, applied to an empty tree, give the present tree.
     pub fn assert_replays(&self) {
-        let mut tree = Tree::new();
+        let mut tree = Tree::default();
         for txn in &self.world.txns {
             tree.apply(txn, &mut |_, _| {});
         }
