@@ -3,7 +3,7 @@
 macro_rules! words {
     ($($(#[$meta:meta])* $row:ident = $name:literal $text:literal,)*) => {
         /// A four-letter word: an operator's command, sent instead of a connect request
-        /// (`FourLetterCommands`). As a length, each is above every limit.
+        /// (Apache's `FourLetterCommands`). Read as a frame length, each is larger than any allowed frame.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum FourLetterWord { $($(#[$meta])* $row,)* }
 

@@ -165,7 +165,7 @@ impl ServerBuilder {
         self
     }
 
-    /// After how long a connection that has not opened a session is closed: between this and twice this.
+    /// A connection without a session is closed after this time, at the latest after twice this time.
     /// Default: 10 s (`nio.sessionlessCnxnTimeout`).
     pub fn sessionless_timeout(mut self, timeout: Duration) -> Self {
         self.core.sessionless_timeout = millis(timeout);

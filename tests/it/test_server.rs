@@ -1,4 +1,4 @@
-//! The server of a test: time that is the test's, a state that is in sight, and nothing of it by chance.
+//! The server of a test: the test controls the time and sees the state, and every run repeats.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -106,7 +106,7 @@ async fn a_change_of_its_data_lets_nobody_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_over_who_waits_is_told() {
+async fn a_waiter_learns_that_its_session_is_over() {
     let world = world().await;
     let (_a, raised) = barrier(&world).await;
     raised.raise().await.unwrap();
@@ -124,7 +124,7 @@ async fn session_over_who_waits_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_auth_who_may_not_is_told() {
+async fn a_member_without_the_right_gets_no_auth() {
     let world = world().await;
     let owner = world.client().await;
     owner.add_auth("digest", "owner:secret").await.unwrap();

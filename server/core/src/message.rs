@@ -48,7 +48,7 @@ pub enum Input {
 }
 
 /// An output for a connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Message {
     /// The response to its connect request.
     Connected(ConnectResponse),

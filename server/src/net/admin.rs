@@ -30,7 +30,7 @@ struct Facts {
     watches: usize,
 }
 
-/// What is shown of a connection: itself, what was counted, and its session with the timeout of that.
+/// What is shown of a connection: itself, what was counted, and its session with that session's timeout.
 type Connection = (Arc<Peer>, ConnStats, Option<(SessionId, i32)>);
 
 impl Shared {
@@ -171,7 +171,7 @@ impl Shared {
         )
     }
 
-    /// Every connection of a replica, with its counters, its session and the timeout of that.
+    /// Every connection of a replica, with its counters, its session and that session's timeout.
     async fn connections(&self, at: usize) -> Option<Vec<Connection>> {
         let peers = self.peers_at(at);
         let question = move |engine: &mut Engine, _| {

@@ -299,7 +299,7 @@ async fn dump_shows_connections_that_are_never_closed_for_their_silence() {
 }
 
 #[tokio::test]
-async fn watches_on_children_only_are_not_told() {
+async fn watches_on_children_only_are_not_listed() {
     let server = open().await;
     assert_eq!(ask(&server, "wchs").await, "0 connections watching 0 paths\nTotal watches:0\n");
     assert_eq!(ask(&server, "wchc").await, "\n");

@@ -25,7 +25,7 @@ pub fn is_clean(zk: &TestServer, case: &str) {
     assert_eq!(zk.watches(), [], "{case}");
 }
 
-/// A round began only when as many members were there, and ended only when all of those had gone. Gives how many.
+/// A round began only when as many members were there, and ended only when all of those had gone. Returns the number of rounds.
 pub fn check_rounds(zk: &TestServer, members: usize, case: &str) -> usize {
     let mut check = Check { inside: None, there: BTreeSet::new(), members, rounds: 0 };
     for txn in zk.transactions() {
