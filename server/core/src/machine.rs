@@ -13,24 +13,67 @@ use crate::watch::WatchTable;
 /// The largest capacity of a list that the next effects reuse: most turns are short.
 const REUSE: usize = 1024;
 
-/// What decides requests. Methods that [`Core`] has under the same name do what they do there.
+/// What decides requests: a [`Core`], or several of them that share a tree.
 ///
 /// A state machine may consist of several replicas: each connection is served by one of them, and sees its state. They
 /// are numbered from 0.
-#[allow(missing_docs, reason = "they are documented at `Core`")]
 pub trait StateMachine: Send + 'static {
+    /// Executes one input. Inputs of connections that were never opened, or are closed, are ignored.
+    ///
+    /// `now` must not decrease between calls.
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
+
+    /// Does everything that is due at `now`: expires sessions, closes connections that did not open one, deletes containers
+    /// and TTL znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
     fn handle_timeout(&mut self, now: Millis);
+
+    /// When [`handle_timeout`](StateMachine::handle_timeout) must be called next.
     fn next_timeout(&self) -> Millis;
+
+    /// Takes the effects of the inputs since the last call.
     fn take_effects(&mut self) -> Effects;
+
+    /// Takes back effects that are done with: the next ones reuse their memory.
     fn reuse(&mut self, _effects: Effects) {}
+
+    /// The last message of the effects not taken yet.
     fn last_message(&self) -> Option<&Message>;
+
+    /// Whether a connection is open.
     fn is_open(&self, conn: ConnId) -> bool;
+
+    /// The session a connection is attached to.
     fn session_of(&self, conn: ConnId) -> Option<SessionId>;
+
+    /// Renews a session for its whole timeout. Returns false if there is no such session.
+    ///
+    /// For a session that the embedding program holds itself, without pings.
     fn renew(&mut self, now: Millis, session: SessionId) -> bool;
+
+    /// Expires a session, whether or not its timeout has elapsed. Returns false if there is no such session.
     fn expire(&mut self, now: Millis, session: SessionId) -> bool;
+
+    /// Simulates that another server of an ensemble has taken the session over: the next request on its present connection
+    /// fails with SessionMoved (−118), and the connection is closed. The session stays and can be resumed. Returns false if
+    /// there is no such session or it has no connection.
+    ///
+    /// This refuses every request for which a leader checks the owner of the session: all but addauth and SASL, which do not
+    /// reach it, and closeSession, which ends a session for any client. A refused write takes a zxid.
+    ///
+    /// A client of Apache ZooKeeper sees less. Since 3.5.4 a server that detects a moved session closes the connection
+    /// without a reply; before, −118 was the reply to a multi. A follower forwards only writes and sync to the leader, so
+    /// reads and pings on the old connection still succeed. A client that handles the error and the close handles both.
     fn move_session(&mut self, session: SessionId) -> bool;
+
+    /// Sets how many children a znode has ever had, which numbers sequential names: the end of a 32-bit counter is out of reach
+    /// otherwise. It is no transaction and is not replayed. Returns false if there is no such znode.
     fn set_counter(&mut self, path: &str, children: i64) -> bool;
+
+    /// Restarts a server that keeps its state.
+    ///
+    /// The tree stays, and zxids and session ids continue. Sessions stay with their whole timeout and without a connection, as
+    /// on a real server that has loaded its snapshot. Connections are dropped with their watches, identities and queued
+    /// messages. No connection gets a close message, since the sockets are gone.
     fn restart(&mut self, now: Millis);
 
     /// Opens a connection at a replica.
@@ -63,14 +106,12 @@ pub trait StateMachine: Send + 'static {
 
     /// For what only one kind of state machine can do.
     fn as_any(&self) -> &dyn Any;
+
     /// For what only one kind of state machine can do.
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl StateMachine for Core {
-    /// Executes one input. Inputs of connections that were never opened, or are closed, are ignored.
-    ///
-    /// `now` must not decrease between calls.
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
         match input {
             Input::Open { peer } => self.accept(now, conn, peer),
@@ -80,8 +121,6 @@ impl StateMachine for Core {
         }
     }
 
-    /// Does everything that is due at `now`: expires sessions, closes connections that did not open one, deletes containers
-    /// and TTL znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
     fn handle_timeout(&mut self, now: Millis) {
         while let Some(id) = self.sessions.expired(now) {
             self.expire(now, id);
@@ -90,39 +129,32 @@ impl StateMachine for Core {
         self.clean_containers(now);
     }
 
-    /// When [`Core::handle_timeout`] must be called next.
     fn next_timeout(&self) -> Millis {
         let due = [self.sessions.next_deadline(), self.next_sessionless()];
         due.into_iter().flatten().fold(self.cleaner.next_timeout(), Millis::min)
     }
 
-    /// Takes the effects of the inputs since the last call.
     fn take_effects(&mut self) -> Effects {
         std::mem::take(&mut self.effects)
     }
 
-    /// The last message of the effects not taken yet.
     fn last_message(&self) -> Option<&Message> {
         self.effects.outbound.last().map(|(_, message)| message)
     }
 
-    /// Takes back effects that are done with: the next ones reuse their memory.
     fn reuse(&mut self, effects: Effects) {
         reuse(&mut self.effects.txns, effects.txns);
         reuse(&mut self.effects.outbound, effects.outbound);
     }
 
-    /// Whether a connection is open.
     fn is_open(&self, conn: ConnId) -> bool {
         self.conns.contains_key(&conn)
     }
 
-    /// The session a connection is attached to.
     fn session_of(&self, conn: ConnId) -> Option<SessionId> {
         self.conns.get(&conn)?.session
     }
 
-    /// Expires a session, whether or not its timeout has elapsed. Returns false if there is no such session.
     fn expire(&mut self, now: Millis, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return false };
         tracing::debug!(session = %id, "session expired");
@@ -133,11 +165,6 @@ impl StateMachine for Core {
         true
     }
 
-    /// Restarts a server that keeps its state.
-    ///
-    /// The tree stays, and zxids and session ids continue. Sessions stay with their whole timeout and without a connection, as
-    /// on a real server that has loaded its snapshot. Connections are dropped with their watches, identities and queued
-    /// messages. No connection gets a close message, since the sockets are gone.
     fn restart(&mut self, now: Millis) {
         self.conns.clear();
         self.sessionless.clear();
@@ -147,31 +174,16 @@ impl StateMachine for Core {
         self.effects.outbound.clear();
     }
 
-    /// Renews a session for its whole timeout. Returns false if there is no such session.
-    ///
-    /// For a session that the embedding program holds itself, without pings.
     fn renew(&mut self, now: Millis, session: SessionId) -> bool {
         self.sessions.touch(session, now);
         self.sessions.get(session).is_some()
     }
 
-    /// Simulates that another server of an ensemble has taken the session over: the next request on its present connection
-    /// fails with SessionMoved (−118), and the connection is closed. The session stays and can be resumed. Returns false if
-    /// there is no such session or it has no connection.
-    ///
-    /// This refuses every request for which a leader checks the owner of the session: all but addauth and SASL, which do not
-    /// reach it, and closeSession, which ends a session for any client. A refused write takes a zxid.
-    ///
-    /// A client of Apache ZooKeeper sees less. Since 3.5.4 a server that detects a moved session closes the connection
-    /// without a reply; before, −118 was the reply to a multi. A follower forwards only writes and sync to the leader, so
-    /// reads and pings on the old connection still succeed. A client that handles the error and the close handles both.
     fn move_session(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
         conn.inspect(|conn| self.move_away(*conn)).is_some()
     }
 
-    /// Sets how many children a znode has ever had, which numbers sequential names: the end of a 32-bit counter is out of reach
-    /// otherwise. It is no transaction and is not replayed. Returns false if there is no such znode.
     fn set_counter(&mut self, path: &str, children: i64) -> bool {
         self.tree.set_counter(path, children)
     }
