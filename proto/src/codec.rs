@@ -101,6 +101,17 @@ pub(crate) fn field(i: &[u8]) -> Parsed<'_, Option<&[u8]>> {
 }
 
 /// A buffer. Its bytes are copied out of the frame, so that a value that is kept does not keep the read buffer.
+/// Bytes that must not be null.
+impl Codec for Bytes {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        Option::<Bytes>::parse.map_opt(|data| data).parse(i)
+    }
+
+    fn put(&self, out: &mut BytesMut) {
+        put_field(self, out);
+    }
+}
+
 impl Codec for Option<Bytes> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
         field.map(|data| data.map(Bytes::copy_from_slice)).parse(i)
@@ -108,7 +119,7 @@ impl Codec for Option<Bytes> {
 
     fn put(&self, out: &mut BytesMut) {
         match self {
-            Some(data) => put_field(data, out),
+            Some(data) => data.put(out),
             None => out.put_i32(-1),
         }
     }

@@ -8,7 +8,7 @@ use nom::Parser;
 use crate::codec::{Codec, Parsed};
 
 macro_rules! id {
-    ($(#[$meta:meta])* $name:ident($kind:ty)) => {
+    ($(#[$meta:meta])* $name:ident($kind:ty) = $show:expr) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $kind);
@@ -23,6 +23,13 @@ macro_rules! id {
             }
         }
 
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let show: fn(&$kind, &mut fmt::Formatter<'_>) -> fmt::Result = $show;
+                show(&self.0, f)
+            }
+        }
+
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Display::fmt(self, f)
@@ -33,17 +40,17 @@ macro_rules! id {
 
 id! {
     /// A transaction id: the position of a change in the total order. Printed in hex, as in ZooKeeper.
-    Zxid(i64)
+    Zxid(i64) = |id, f| write!(f, "{id:#x}")
 }
 
 id! {
     /// A session id. Printed in hex, as in ZooKeeper; 0 requests a new session, or refuses one.
-    SessionId(i64)
+    SessionId(i64) = |id, f| write!(f, "{id:#x}")
 }
 
 id! {
     /// The number that a client gives a request and its reply echoes.
-    Xid(i32)
+    Xid(i32) = fmt::Display::fmt
 }
 
 impl Zxid {
@@ -63,22 +70,4 @@ impl Xid {
     pub const AUTH: Self = Self(-4);
     /// The number that most clients give setWatches; a server echoes any.
     pub const SET_WATCHES: Self = Self(-8);
-}
-
-impl fmt::Display for Zxid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
-
-impl fmt::Display for Xid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
 }

@@ -41,42 +41,59 @@ impl ReplyHeader {
     }
 }
 
-/// The body of a frame of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reply {
+macro_rules! replies {
+    ($($(#[$meta:meta])* $row:ident $(($($field:ident: $kind:ty),+))?,)*) => {
+        /// The body of a frame of a server.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Reply {
+            $($(#[$meta])* $row $(($($kind),+))?,)*
+            /// addWatch, whose reply is an error record with code 0.
+            WatchAdded,
+        }
+
+        impl Reply {
+            fn put(&self, out: &mut BytesMut) {
+                match self {
+                    $(Self::$row $(($($field),+))? => { $($($field.put(out);)+)? })*
+                    Self::WatchAdded => 0i32.put(out),
+                }
+            }
+        }
+    };
+}
+
+replies! {
     /// No body: errors, and the success of delete, ping, setWatches and the like.
     Empty,
     /// create.
-    Created(String),
+    Created(path: String),
     /// create2, createContainer, createTTL.
-    Created2(String, Stat),
+    Created2(path: String, stat: Stat),
     /// exists, setData, setACL.
-    Stat(Stat),
+    Stat(stat: Stat),
     /// getData.
-    Data(Option<Bytes>, Stat),
+    Data(data: Option<Bytes>, stat: Stat),
     /// getACL.
-    Acl(Vec<Acl>, Stat),
+    Acl(acl: Vec<Acl>, stat: Stat),
     /// getChildren.
-    Children(NameList),
+    Children(names: NameList),
     /// getChildren2.
-    Children2(NameList, Stat),
+    Children2(names: NameList, stat: Stat),
     /// getAllChildrenNumber.
-    Count(i32),
+    Count(count: i32),
     /// getEphemerals.
-    Ephemerals(Vec<String>),
+    Ephemerals(paths: Vec<String>),
     /// sync.
-    Synced(Option<String>),
+    Synced(path: Option<String>),
     /// whoAmI.
-    WhoAmI(Vec<ClientInfo>),
+    WhoAmI(ids: Vec<ClientInfo>),
     /// sasl.
-    Sasl(Option<Bytes>),
-    /// addWatch, whose reply is an error record with code 0.
-    WatchAdded,
+    Sasl(token: Option<Bytes>),
     /// multi, multiRead.
-    Multi(Vec<OpResult>),
+    Multi(results: Vec<OpResult>),
     /// A watch event.
-    Event(WatchedEvent),
+    Event(event: WatchedEvent),
 }
 
 impl Reply {
@@ -86,38 +103,5 @@ impl Reply {
             header.put(out);
             self.put(out);
         });
-    }
-
-    fn put(&self, out: &mut BytesMut) {
-        match self {
-            Self::Empty => {}
-            Self::Created(path) => path.put(out),
-            Self::Created2(path, stat) => {
-                path.put(out);
-                stat.put(out);
-            }
-            Self::Stat(stat) => stat.put(out),
-            Self::Data(data, stat) => {
-                data.put(out);
-                stat.put(out);
-            }
-            Self::Acl(acl, stat) => {
-                acl.put(out);
-                stat.put(out);
-            }
-            Self::Children(names) => names.put(out),
-            Self::Children2(names, stat) => {
-                names.put(out);
-                stat.put(out);
-            }
-            Self::Count(count) => count.put(out),
-            Self::Ephemerals(paths) => paths.put(out),
-            Self::Synced(path) => path.put(out),
-            Self::WhoAmI(ids) => ids.put(out),
-            Self::Sasl(token) => token.put(out),
-            Self::WatchAdded => 0i32.put(out),
-            Self::Multi(results) => results.put(out),
-            Self::Event(event) => event.put(out),
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 use nom::Parser;
 
-use crate::codec::{Codec, Parsed, put_field};
+use crate::codec::{Codec, Parsed, fields};
 use crate::frame;
 use crate::id::{SessionId, Zxid};
 
@@ -70,60 +70,17 @@ impl ConnectResponse {
     }
 }
 
-/// The byte that old clients and servers leave out.
-fn read_only(i: &[u8]) -> Parsed<'_, Option<bool>> {
-    if i.is_empty() { Ok((i, None)) } else { bool::parse.map(Some).parse(i) }
-}
+fields!(ConnectRequest { protocol_version, last_zxid_seen, timeout, session, password, read_only });
+fields!(ConnectResponse { protocol_version, timeout, session, password, read_only });
 
-fn put_read_only(value: Option<bool>, out: &mut BytesMut) {
-    value.into_iter().for_each(|value| value.put(out));
-}
-
-impl Codec for ConnectRequest {
+/// The last byte of a record, which old clients and servers leave out.
+impl Codec for Option<bool> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        (i32::parse, Zxid::parse, i32::parse, SessionId::parse, Option::<Bytes>::parse, read_only)
-            .map(|(protocol_version, last_zxid_seen, timeout, session, password, read_only)| Self {
-                protocol_version,
-                last_zxid_seen,
-                timeout,
-                session,
-                password,
-                read_only,
-            })
-            .parse(i)
+        if i.is_empty() { Ok((i, None)) } else { bool::parse.map(Some).parse(i) }
     }
 
     fn put(&self, out: &mut BytesMut) {
-        self.protocol_version.put(out);
-        self.last_zxid_seen.put(out);
-        self.timeout.put(out);
-        self.session.put(out);
-        self.password.put(out);
-        put_read_only(self.read_only, out);
-    }
-}
-
-impl Codec for ConnectResponse {
-    fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        // Without a password it is malformed.
-        let password = Option::<Bytes>::parse.map_opt(|password| password);
-        (i32::parse, i32::parse, SessionId::parse, password, read_only)
-            .map(|(protocol_version, timeout, session, password, read_only)| Self {
-                protocol_version,
-                timeout,
-                session,
-                password,
-                read_only,
-            })
-            .parse(i)
-    }
-
-    fn put(&self, out: &mut BytesMut) {
-        self.protocol_version.put(out);
-        self.timeout.put(out);
-        self.session.put(out);
-        put_field(&self.password, out);
-        put_read_only(self.read_only, out);
+        self.iter().for_each(|value| value.put(out));
     }
 }
 
