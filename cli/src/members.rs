@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::properties::Entry;
 use crate::values;
 
-/// The address if the line has only a port for clients: Java's `0.0.0.0`, which includes IPv6.
-const ANY_ADDRESS: &str = "[::]";
+/// The address if a file has only a port: all addresses, as in ZooKeeper. Without IPv6 these are the IPv4 addresses.
+pub(crate) const ANY_ADDRESS: &str = "[::]";
 
 /// The servers of a file, by their keys. If a key is repeated, the last line wins.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use zoolet_server::{Server, ServerBuilder};
 
 use crate::failure::Failure;
@@ -39,8 +39,11 @@ impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         log::start(&self.log)?;
         let builder = self.builder()?;
+        // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
+        // the price of cross-thread wake-ups.
+        let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
-            runtime().map_err(|source| Failure::System { action: "start the async runtime", source })?;
+            runtime.map_err(|source| Failure::System { action: "start the async runtime", source })?;
         let outcome = runtime.block_on(serve(builder));
         // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
         runtime.shutdown_background();
@@ -68,12 +71,6 @@ impl Serve {
         };
         Ok(settings.builder()?)
     }
-}
-
-/// The only place that decides on threads. Requests are executed one batch at a time under one lock, so a second thread would
-/// only share the socket I/O, at the price of cross-thread wake-ups.
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
 }
 
 fn read_super_digest(file: PathBuf) -> Result<Secret, Failure> {

@@ -105,29 +105,20 @@ pub(crate) struct Settings {
 impl Settings {
     /// These settings, completed by `fallback`.
     pub(crate) fn over(self, fallback: Self) -> Self {
-        Self {
-            binds: if self.binds.is_empty() { fallback.binds } else { self.binds },
-            tick_time: self.tick_time.or(fallback.tick_time),
-            min_session_timeout: self.min_session_timeout.or(fallback.min_session_timeout),
-            max_session_timeout: self.max_session_timeout.or(fallback.max_session_timeout),
-            max_client_cnxns: self.max_client_cnxns.or(fallback.max_client_cnxns),
-            max_cnxns: self.max_cnxns.or(fallback.max_cnxns),
-            max_sessions: self.max_sessions.or(fallback.max_sessions),
-            max_watches_per_connection: self
-                .max_watches_per_connection
-                .or(fallback.max_watches_per_connection),
-            listen_backlog: self.listen_backlog.or(fallback.listen_backlog),
-            sessionless_timeout: self.sessionless_timeout.or(fallback.sessionless_timeout),
-            max_frame: self.max_frame.or(fallback.max_frame),
-            four_letter_words: self.four_letter_words.or(fallback.four_letter_words),
-            extended_types: self.extended_types.or(fallback.extended_types),
-            container_check_interval: self.container_check_interval.or(fallback.container_check_interval),
-            container_max_per_minute: self.container_max_per_minute.or(fallback.container_max_per_minute),
-            container_max_never_used: self.container_max_never_used.or(fallback.container_max_never_used),
-            super_digest: self.super_digest.or(fallback.super_digest),
-            enforce_quota: self.enforce_quota.or(fallback.enforce_quota),
-            skip_acl: self.skip_acl.or(fallback.skip_acl),
-            reconfig_enabled: self.reconfig_enabled.or(fallback.reconfig_enabled),
+        macro_rules! merged {
+            ($($field:ident),*) => {
+                Self {
+                    binds: if self.binds.is_empty() { fallback.binds } else { self.binds },
+                    $($field: self.$field.or(fallback.$field),)*
+                }
+            };
+        }
+        merged! {
+            tick_time, min_session_timeout, max_session_timeout, max_client_cnxns, max_cnxns,
+            max_sessions, max_watches_per_connection, listen_backlog, sessionless_timeout,
+            max_frame, four_letter_words, extended_types, container_check_interval,
+            container_max_per_minute, container_max_never_used, super_digest, enforce_quota,
+            skip_acl, reconfig_enabled
         }
     }
 

@@ -42,10 +42,11 @@ fn decoded_long(value: &str) -> Option<i64> {
     Some(if minus { -number } else { number })
 }
 
-fn within(number: Option<i64>, range: RangeInclusive<i64>, what: &str) -> Result<i64, String> {
+fn within<T: TryFrom<i64>>(number: Option<i64>, range: RangeInclusive<i64>, what: &str) -> Result<T, String> {
     let (low, high) = (*range.start(), *range.end());
     number
         .filter(|number| range.contains(number))
+        .and_then(|number| T::try_from(number).ok())
         .ok_or_else(|| format!("must be {what} from {low} to {high}"))
 }
 
@@ -70,8 +71,7 @@ pub(crate) fn bound(value: &str) -> Result<Option<Duration>, String> {
 }
 
 pub(crate) fn port(value: &str) -> Result<u16, String> {
-    let port = within(int(value), 0..=i64::from(u16::MAX), "a port")?;
-    u16::try_from(port).map_err(|error| error.to_string())
+    within(int(value), 0..=i64::from(u16::MAX), "a port")
 }
 
 pub(crate) fn address(value: &str) -> Result<String, String> {
@@ -80,25 +80,23 @@ pub(crate) fn address(value: &str) -> Result<String, String> {
 
 /// A limit of connections; 0 or a negative number is no limit.
 pub(crate) fn limit(number: Option<i64>) -> Result<usize, String> {
-    let number = within(number, INTS, "a number of connections, where 0 is no limit,")?;
+    let number: i64 = within(number, INTS, "a number of connections, where 0 is no limit,")?;
     Ok(usize::try_from(number).unwrap_or(0))
 }
 
 /// The queue length of a listening socket; anything below 1 is the default.
 pub(crate) fn backlog(value: &str) -> Result<Option<u32>, String> {
-    let number = within(int(value), INTS, "a number of connections, where -1 is the default,")?;
+    let number: i64 = within(int(value), INTS, "a number of connections, where -1 is the default,")?;
     Ok(u32::try_from(number).ok().filter(|backlog| *backlog > 0))
 }
 
 pub(crate) fn max_frame(value: &str) -> Result<usize, String> {
     let least = i64::try_from(MIN_FRAME).unwrap_or(i64::MAX);
-    let bytes = within(decoded(value), least..=i64::from(i32::MAX), "a number of bytes")?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
+    within(decoded(value), least..=i64::from(i32::MAX), "a number of bytes")
 }
 
 pub(crate) fn deletions(value: &str) -> Result<u32, String> {
-    let number = within(decoded(value), POSITIVE, "a number of deletions")?;
-    u32::try_from(number).map_err(|error| error.to_string())
+    within(decoded(value), POSITIVE, "a number of deletions")
 }
 
 /// An age; 0 or a negative number is never.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::members::Members;
+use crate::members::{ANY_ADDRESS, Members};
 use crate::properties::{self, Entry};
 use crate::settings::{Settings, words};
 use crate::text::quoted;
@@ -18,9 +18,6 @@ use crate::values::{
 
 #[cfg(test)]
 mod tests;
-
-/// The address if the file has only a port: all addresses, as in ZooKeeper. Without IPv6 these are the IPv4 addresses.
-const ANY_ADDRESS: &str = "[::]";
 
 /// The content of a file.
 #[derive(Debug)]
@@ -190,66 +187,38 @@ const UNSUPPORTED: &[Key] = &[
     Key { name: "enforce.auth.enabled", apply: |value, _| no_sasl(value) },
 ];
 
-const KEYS: &[Key] = &[
-    Key { name: "tickTime", apply: |value, to| put(&mut to.settings.tick_time, interval(value)) },
-    Key { name: "clientPort", apply: |value, to| put(&mut to.port, port(value)) },
-    Key { name: "clientPortAddress", apply: |value, to| put(&mut to.address, address(value)) },
-    Key {
-        name: "clientPortListenBacklog",
-        apply: |value, to| maybe(&mut to.settings.listen_backlog, backlog(value)),
-    },
-    Key {
-        name: "minSessionTimeout",
-        apply: |value, to| maybe(&mut to.settings.min_session_timeout, bound(value)),
-    },
-    Key {
-        name: "maxSessionTimeout",
-        apply: |value, to| maybe(&mut to.settings.max_session_timeout, bound(value)),
-    },
-    Key {
-        name: "maxClientCnxns",
-        apply: |value, to| put(&mut to.settings.max_client_cnxns, limit(int(value))),
-    },
-    Key { name: "maxCnxns", apply: |value, to| put(&mut to.settings.max_cnxns, limit(decoded(value))) },
-    Key {
-        name: "reconfigEnabled",
-        apply: |value, to| put(&mut to.settings.reconfig_enabled, boolean(value)),
-    },
-    Key {
-        name: "4lw.commands.whitelist",
-        apply: |value, to| put(&mut to.settings.four_letter_words, words(value)),
-    },
-    Key {
-        name: "extendedTypesEnabled",
-        apply: |value, to| put(&mut to.settings.extended_types, boolean(value)),
-    },
-    Key { name: "enforceQuota", apply: |value, to| put(&mut to.settings.enforce_quota, boolean(value)) },
-    Key { name: "skipACL", apply: |value, to| put(&mut to.settings.skip_acl, yes_or_no(value)) },
-    Key { name: SUPER_DIGEST, apply: |value, to| put(&mut to.settings.super_digest, super_digest(value)) },
-    Key { name: "jute.maxbuffer", apply: |value, to| put(&mut to.settings.max_frame, max_frame(value)) },
-    Key {
-        name: "nio.sessionlessCnxnTimeout",
-        apply: |value, to| put(&mut to.settings.sessionless_timeout, decoded_interval(value)),
-    },
-    Key {
-        name: "znode.container.checkIntervalMs",
-        apply: |value, to| put(&mut to.settings.container_check_interval, decoded_interval(value)),
-    },
-    Key {
-        name: "znode.container.maxPerMinute",
-        apply: |value, to| put(&mut to.settings.container_max_per_minute, deletions(value)),
-    },
-    Key {
-        name: "znode.container.maxNeverUsedIntervalMs",
-        apply: |value, to| put(&mut to.settings.container_max_never_used, age(value)),
-    },
-];
-
-fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
-    maybe(place, value.map(Some))
+/// Each key, its place and its value there. A value that is an option may be `None`, which leaves the default.
+macro_rules! keys {
+    ($value:ident; $($name:expr => $($place:ident).+ = $parsed:expr;)*) => {
+        &[$(Key {
+            name: $name,
+            apply: |$value, to| {
+                to.$($place).+ = $parsed?.into();
+                Ok(())
+            },
+        },)*]
+    };
 }
 
-fn maybe<T>(place: &mut Option<T>, value: Result<Option<T>, String>) -> Result<(), String> {
-    *place = value?;
-    Ok(())
-}
+const KEYS: &[Key] = keys! {
+    value;
+    "tickTime" => settings.tick_time = interval(value);
+    "clientPort" => port = port(value);
+    "clientPortAddress" => address = address(value);
+    "clientPortListenBacklog" => settings.listen_backlog = backlog(value);
+    "minSessionTimeout" => settings.min_session_timeout = bound(value);
+    "maxSessionTimeout" => settings.max_session_timeout = bound(value);
+    "maxClientCnxns" => settings.max_client_cnxns = limit(int(value));
+    "maxCnxns" => settings.max_cnxns = limit(decoded(value));
+    "reconfigEnabled" => settings.reconfig_enabled = boolean(value);
+    "4lw.commands.whitelist" => settings.four_letter_words = words(value);
+    "extendedTypesEnabled" => settings.extended_types = boolean(value);
+    "enforceQuota" => settings.enforce_quota = boolean(value);
+    "skipACL" => settings.skip_acl = yes_or_no(value);
+    SUPER_DIGEST => settings.super_digest = super_digest(value);
+    "jute.maxbuffer" => settings.max_frame = max_frame(value);
+    "nio.sessionlessCnxnTimeout" => settings.sessionless_timeout = decoded_interval(value);
+    "znode.container.checkIntervalMs" => settings.container_check_interval = decoded_interval(value);
+    "znode.container.maxPerMinute" => settings.container_max_per_minute = deletions(value);
+    "znode.container.maxNeverUsedIntervalMs" => settings.container_max_never_used = age(value);
+};
