@@ -155,14 +155,7 @@ impl Error {
     pub fn may_have_applied(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::MultiRefused { .. } => false,
-            Self::ConnectionLoss(context)
-            | Self::Timeout(context)
-            | Self::SessionExpired(context)
-            | Self::AuthFailed(context)
-            | Self::Closed(context)
-            | Self::Protocol(context)
-            | Self::ReplyTooLarge { context, .. } => context.may_have_applied(),
-            _ => false,
+            _ => self.context().is_some_and(ErrorContext::may_have_applied),
         }
     }
 

@@ -43,7 +43,8 @@ const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
 ///     .await?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone)]
+// `AuthPacket` keeps credentials out of the `Debug` output.
+#[derive(Debug, Clone)]
 #[must_use = "options do nothing before `connect`"]
 pub struct ConnectOptions {
     session_timeout: Duration,
@@ -232,7 +233,7 @@ impl ConnectOptions {
         let runtime = Handle::current();
         runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
-        let client = Client::new(sender, Arc::clone(&shared), runtime);
+        let client = Client { commands: sender, shared: Arc::clone(&shared), runtime };
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, connected).await {
             Ok(state) if state.is_final() => Err(state.error(ErrorContext::local("connect", ""))),
@@ -257,19 +258,5 @@ impl Future for Connecting {
 impl fmt::Debug for Connecting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connecting")
-    }
-}
-
-// `AuthPacket` keeps credentials out of logs.
-impl fmt::Debug for ConnectOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectOptions")
-            .field("session_timeout", &self.session_timeout)
-            .field("connect_timeout", &self.connect_timeout)
-            .field("request_timeout", &self.request_timeout)
-            .field("chroot", &self.chroot)
-            .field("auths", &self.auths)
-            .field("read_only", &self.read_only)
-            .finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 use zoolet_proto::{OpCode, Request, SessionId, Zxid, path};
 
-use crate::call::{DriverCommand, PendingReply, ReplyFuture, Submission};
+use crate::call::{Call, Decode, DriverCommand, PendingReply, ReplyFuture, Submission};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::{ConnectOptions, Connecting};
@@ -45,20 +45,12 @@ use crate::transport::IntoTransport;
 /// Names such as `NoNode` are codes, which [`Error::code`] returns.
 #[derive(Clone)]
 pub struct Client {
-    commands: mpsc::UnboundedSender<DriverCommand>,
+    pub(crate) commands: mpsc::UnboundedSender<DriverCommand>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) runtime: runtime::Handle,
 }
 
 impl Client {
-    pub(crate) fn new(
-        commands: mpsc::UnboundedSender<DriverCommand>,
-        shared: Arc<SharedState>,
-        runtime: runtime::Handle,
-    ) -> Self {
-        Self { commands, shared, runtime }
-    }
-
     /// Opens a session with default [options](Client::options), to a connect string or through a closure; see
     /// [`IntoTransport`].
     ///
@@ -151,6 +143,17 @@ impl Client {
             Ok(()) => Ok(self.shared.chroot.join(path)),
             Err(reason) => Err(Error::InvalidPath { context: ErrorContext::local(operation, path), reason }),
         }
+    }
+
+    /// A call whose request has one path.
+    pub(crate) fn call_on<T>(
+        &self,
+        operation: &'static str,
+        path: String,
+        request: impl FnOnce(String) -> Request,
+        decode: Decode<T>,
+    ) -> Call<'_, T> {
+        Call::new(self, self.checked_path(operation, path, false).map(request), decode)
     }
 
     pub(crate) fn submit(&self, request: Request, timeout: Option<Duration>) -> PendingReply {

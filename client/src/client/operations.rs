@@ -98,13 +98,8 @@ impl Client {
     /// # Ordering and cancel safety
     /// Shows every write that this client has sent before. Dropping the future has no effect on the server.
     pub fn get_acl(&self, path: impl Into<String>) -> Call<'_, (Vec<Acl>, Stat)> {
-        let path = self.checked_path("getACL", path.into(), false);
-        let request = path.map(|path| Request::GetAcl(records::GetAcl { path }));
-        Call::new(
-            self,
-            request,
-            decode!("getACL", DecodedReply { reply: Body::Acl(acl, stat), .. } => (acl, stat)),
-        )
+        let decode = decode!("getACL", DecodedReply { reply: Body::Acl(acl, stat), .. } => (acl, stat));
+        self.call_on("getACL", path.into(), |path| Request::GetAcl(records::GetAcl { path }), decode)
     }
 
     /// Replaces the ACL of the znode at `path` and returns its new [`Stat`].
@@ -125,9 +120,9 @@ impl Client {
     /// # Ordering and cancel safety
     /// Requests sent later are executed later, so there is no need to await it. Dropping the future does not cancel it.
     pub fn sync(&self, path: impl Into<String>) -> Call<'_, ()> {
-        let path = self.checked_path("sync", path.into(), false);
-        let request = path.map(|path| Request::Sync(records::Sync { path: Some(path) }));
-        Call::new(self, request, decode!("sync", DecodedReply { reply: Body::Synced(_), .. } => ()))
+        let request = |path| Request::Sync(records::Sync { path: Some(path) });
+        let decode = decode!("sync", DecodedReply { reply: Body::Synced(_), .. } => ());
+        self.call_on("sync", path.into(), request, decode)
     }
 
     /// Lists the paths of the ephemerals of this session that begin with `prefix`, in no particular order; `/` for all.
@@ -154,12 +149,11 @@ impl Client {
     /// # Ordering and cancel safety
     /// Shows every write that this client has sent before. Dropping the future has no effect on the server.
     pub fn get_all_children_number(&self, path: impl Into<String>) -> Call<'_, usize> {
-        let path = self.checked_path("getAllChildrenNumber", path.into(), false);
-        let request = path.map(|path| Request::GetAllChildrenNumber(records::GetAllChildrenNumber { path }));
+        let request = |path| Request::GetAllChildrenNumber(records::GetAllChildrenNumber { path });
         let decode = decode!("getAllChildrenNumber", DecodedReply { reply: Body::Count(count), .. } => {
             usize::try_from(count).unwrap_or(0)
         });
-        Call::new(self, request, decode)
+        self.call_on("getAllChildrenNumber", path.into(), request, decode)
     }
 
     /// Starts a list of writes that are executed all or not at all. For errors, ordering and cancel safety see
@@ -209,10 +203,8 @@ impl Client {
     /// # Ordering and cancel safety
     /// Every change after the reply is reported. Dropping the future removes the watch.
     pub fn add_watch(&self, path: impl Into<String>, mode: AddWatchMode) -> Call<'_, WatchStream> {
-        let path = self.checked_path("addWatch", path.into(), false);
-        let request =
-            path.map(|path| Request::AddWatch(records::AddWatch { path: Some(path), mode: mode.code() }));
-        Call::new(self, request, |outcome| match outcome?.watch.map(|handle| *handle) {
+        let request = |path| Request::AddWatch(records::AddWatch { path: Some(path), mode: mode.code() });
+        self.call_on("addWatch", path.into(), request, |outcome| match outcome?.watch.map(|handle| *handle) {
             Some(WatchHandle::Persistent(stream)) => Ok(stream),
             _ => Err(Error::Protocol(ErrorContext::local("addWatch", ""))),
         })
@@ -229,11 +221,10 @@ impl Client {
     /// # Ordering and cancel safety
     /// Executed in the order of sending. Dropping the future does not cancel the request.
     pub fn remove_watches(&self, path: impl Into<String>, kind: WatcherType) -> Call<'_, ()> {
-        let path = self.checked_path("removeWatches", path.into(), false);
-        let request = path.map(|path| {
-            Request::RemoveWatches(records::RemoveWatches { path: Some(path), kind: kind.code() })
-        });
-        Call::new(self, request, decode!("removeWatches", DecodedReply { .. } => ()))
+        let kind = kind.code();
+        let request = |path| Request::RemoveWatches(records::RemoveWatches { path: Some(path), kind });
+        let decode = decode!("removeWatches", DecodedReply { .. } => ());
+        self.call_on("removeWatches", path.into(), request, decode)
     }
 
     /// Returns whether the server has a watch of this kind on `path` for this connection.
@@ -243,10 +234,9 @@ impl Client {
     /// # Ordering and cancel safety
     /// Executed in the order of sending. Dropping the future has no effect on the server.
     pub fn check_watches(&self, path: impl Into<String>, kind: WatcherType) -> Call<'_, bool> {
-        let path = self.checked_path("checkWatches", path.into(), false);
-        let request = path
-            .map(|path| Request::CheckWatches(records::CheckWatches { path: Some(path), kind: kind.code() }));
-        Call::new(self, request, |outcome| match outcome {
+        let kind = kind.code();
+        let request = |path| Request::CheckWatches(records::CheckWatches { path: Some(path), kind });
+        self.call_on("checkWatches", path.into(), request, |outcome| match outcome {
             Ok(_) => Ok(true),
             Err(Error::Refused { code: ErrorCode::NoWatcher, .. }) => Ok(false),
             Err(error) => Err(error),

@@ -41,7 +41,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
     (
-        Client::new(sender, shared, runtime.handle().clone()),
+        Client { commands: sender, shared, runtime: runtime.handle().clone() },
         SessionDriver::new(session, transport, receiver, clock),
     )
 }

@@ -113,25 +113,23 @@ impl<'c> Create<'c> {
 
     fn call(self) -> Call<'c, Created> {
         let (client, timeout) = (self.client, self.timeout);
-        let request = self.into_record().map(|record| match record {
-            CreateRecord::Plain(create) => Request::Create2(create),
-            CreateRecord::Container(create) => Request::CreateContainer(create),
-            CreateRecord::Ttl(create) => Request::CreateTtl(create),
-        });
+        let request = self.build(Request::Create2, Request::CreateContainer, Request::CreateTtl);
         let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), .. } => Created { path, stat });
         Call::new(client, request, decode).with_timeout(timeout)
     }
 
     /// The same, as an operation of a multi.
     pub(crate) fn into_op(self) -> Result<Op, Error> {
-        Ok(match self.into_record()? {
-            CreateRecord::Plain(create) => Op::Create2(create),
-            CreateRecord::Container(create) => Op::CreateContainer(create),
-            CreateRecord::Ttl(create) => Op::CreateTtl(create),
-        })
+        self.build(Op::Create2, Op::CreateContainer, Op::CreateTtl)
     }
 
-    fn into_record(self) -> Result<CreateRecord, Error> {
+    /// The record, in the variant of its opcode.
+    fn build<T>(
+        self,
+        plain: fn(records::Create) -> T,
+        container: fn(records::Create) -> T,
+        with_ttl: fn(records::CreateTtl) -> T,
+    ) -> Result<T, Error> {
         let path = self.client.checked_path("create", self.path, self.sequential)?;
         let (data, acl) = (Some(self.data), Some(self.acl.unwrap_or_else(Acl::open)));
         let mode = match (self.kind, self.sequential) {
@@ -148,22 +146,15 @@ impl<'c> Create<'c> {
         let flags = mode.code();
         Ok(match self.kind {
             CreateKind::Persistent | CreateKind::Ephemeral => {
-                CreateRecord::Plain(records::Create { path, data, acl, flags })
+                plain(records::Create { path, data, acl, flags })
             }
-            CreateKind::Container => CreateRecord::Container(records::Create { path, data, acl, flags }),
+            CreateKind::Container => container(records::Create { path, data, acl, flags }),
             CreateKind::Ttl(ttl) => {
                 let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
-                CreateRecord::Ttl(records::CreateTtl { path, data, acl, flags, ttl })
+                with_ttl(records::CreateTtl { path, data, acl, flags, ttl })
             }
         })
     }
-}
-
-/// A create under one of its three opcodes.
-enum CreateRecord {
-    Plain(records::Create),
-    Container(records::Create),
-    Ttl(records::CreateTtl),
 }
 
 sendable!(Create => Created);

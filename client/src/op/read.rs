@@ -12,29 +12,48 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::watch::{Watch, WatchHandle};
 
-/// An exists that is not sent yet; from [`Client::exists`].
-///
-/// ```no_run
-/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
-/// let (stat, watch) = zk.exists("/leader").watch().await?;
-/// if stat.is_none() {
-///     watch.changed().await?;
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[must_use = "a request is sent by `.await` or `.send()`"]
-pub struct Exists<'c> {
-    client: &'c Client,
-    path: String,
-    timeout: Option<Duration>,
+/// Defines a builder of a read: its operation, its request with the record in it, and its result without a watch.
+macro_rules! read {
+    ($(#[$meta:meta])* $builder:ident = $operation:literal, $request:ident($record:ident) => $output:ty) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        #[must_use = "a request is sent by `.await` or `.send()`"]
+        pub struct $builder<'c> {
+            client: &'c Client,
+            path: String,
+            timeout: Option<Duration>,
+        }
+
+        impl<'c> $builder<'c> {
+            pub(crate) fn new(client: &'c Client, path: String) -> Self {
+                Self { client, path, timeout: None }
+            }
+
+            fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
+                let request = |path| Request::$request(records::$record { path, watch });
+                self.client.call_on($operation, self.path, request, decode).with_timeout(self.timeout)
+            }
+        }
+
+        sendable!($builder => $output);
+    };
+}
+
+read! {
+    /// An exists that is not sent yet; from [`Client::exists`].
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let (stat, watch) = zk.exists("/leader").watch().await?;
+    /// if stat.is_none() {
+    ///     watch.changed().await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    Exists = "exists", Exists(Exists) => Option<Stat>
 }
 
 impl<'c> Exists<'c> {
-    pub(crate) fn new(client: &'c Client, path: String) -> Self {
-        Self { client, path, timeout: None }
-    }
-
     /// Also sets a watch on creation, deletion and changes of data, and returns it. The watch is set whether or not the
     /// znode exists.
     pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
@@ -52,37 +71,21 @@ impl<'c> Exists<'c> {
         );
         self.request(false, decode)
     }
-
-    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
-        let path = self.client.checked_path("exists", self.path, false);
-        let request = path.map(|path| Request::Exists(records::Exists { path, watch }));
-        Call::new(self.client, request, decode).with_timeout(self.timeout)
-    }
 }
 
-sendable!(Exists => Option<Stat>);
-
-/// A getData that is not sent yet; from [`Client::get_data`].
-///
-/// ```no_run
-/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
-/// let (data, stat) = zk.get_data("/config").await?;
-/// let (newer, stat, watch) = zk.get_data("/config").watch().await?;
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[must_use = "a request is sent by `.await` or `.send()`"]
-pub struct GetData<'c> {
-    client: &'c Client,
-    path: String,
-    timeout: Option<Duration>,
+read! {
+    /// A getData that is not sent yet; from [`Client::get_data`].
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let (data, stat) = zk.get_data("/config").await?;
+    /// let (newer, stat, watch) = zk.get_data("/config").watch().await?;
+    /// # Ok(()) }
+    /// ```
+    GetData = "getData", GetData(GetData) => (Bytes, Stat)
 }
 
 impl<'c> GetData<'c> {
-    pub(crate) fn new(client: &'c Client, path: String) -> Self {
-        Self { client, path, timeout: None }
-    }
-
     /// Also sets a watch on changes of data and deletion, and returns it. If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
         let decode = decode!("getData",
@@ -99,38 +102,22 @@ impl<'c> GetData<'c> {
         );
         self.request(false, decode)
     }
-
-    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
-        let path = self.client.checked_path("getData", self.path, false);
-        let request = path.map(|path| Request::GetData(records::GetData { path, watch }));
-        Call::new(self.client, request, decode).with_timeout(self.timeout)
-    }
 }
 
-sendable!(GetData => (Bytes, Stat));
-
-/// A getChildren that is not sent yet; from [`Client::get_children`].
-///
-/// ```no_run
-/// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
-/// let (names, _stat, watch) = zk.get_children("/workers").watch().await?;
-/// println!("{} workers", names.len());
-/// watch.changed().await?;
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-#[must_use = "a request is sent by `.await` or `.send()`"]
-pub struct GetChildren<'c> {
-    client: &'c Client,
-    path: String,
-    timeout: Option<Duration>,
+read! {
+    /// A getChildren that is not sent yet; from [`Client::get_children`].
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let (names, _stat, watch) = zk.get_children("/workers").watch().await?;
+    /// println!("{} workers", names.len());
+    /// watch.changed().await?;
+    /// # Ok(()) }
+    /// ```
+    GetChildren = "getChildren", GetChildren2(GetChildren) => (Vec<String>, Stat)
 }
 
 impl<'c> GetChildren<'c> {
-    pub(crate) fn new(client: &'c Client, path: String) -> Self {
-        Self { client, path, timeout: None }
-    }
-
     /// Also sets a watch on the creation and deletion of children and on the deletion of the znode itself, and returns it.
     /// If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
@@ -148,15 +135,7 @@ impl<'c> GetChildren<'c> {
         );
         self.request(false, decode)
     }
-
-    fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
-        let path = self.client.checked_path("getChildren", self.path, false);
-        let request = path.map(|path| Request::GetChildren2(records::GetChildren { path, watch }));
-        Call::new(self.client, request, decode).with_timeout(self.timeout)
-    }
 }
-
-sendable!(GetChildren => (Vec<String>, Stat));
 
 fn strings(names: &NameList) -> Vec<String> {
     let mut strings = Vec::with_capacity(names.len());

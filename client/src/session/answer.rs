@@ -17,11 +17,7 @@ pub(crate) fn watch_of(request: &Request) -> Option<(WatchKind, &str)> {
         Request::GetChildren(get) | Request::GetChildren2(get) if get.watch => {
             Some((WatchKind::Child, &get.path))
         }
-        Request::AddWatch(add) => {
-            let recursive = add.mode == AddWatchMode::PersistentRecursive.code();
-            let kind = if recursive { WatchKind::Recursive } else { WatchKind::Persistent };
-            Some((kind, add.path.as_deref()?))
-        }
+        Request::AddWatch(add) => Some((AddWatchMode::from_code(add.mode)?.into(), add.path.as_deref()?)),
         _ => None,
     }
 }
