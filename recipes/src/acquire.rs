@@ -26,8 +26,8 @@ use crate::state::LostReason;
 pub(crate) enum Plan {
     /// By the queue of a directory, or of several.
     Queue(QueuePlan),
-    /// By creating a znode; the number is how many contenders may be in the way.
-    SingleNode(Option<usize>),
+    /// By creating a znode.
+    SingleNode,
     /// By a queue whose first member waits for permits.
     Permits(PermitPlan),
 }
@@ -60,6 +60,8 @@ pub struct Acquire<G = Guard> {
     config: Arc<LockConfig>,
     plan: Plan,
     data: Bytes,
+    /// How many contenders may be in the way.
+    limit: Option<usize>,
     timeout: Option<Duration>,
     confirmed: bool,
     on_queued: Option<QueuedCallback>,
@@ -68,8 +70,8 @@ pub struct Acquire<G = Guard> {
 
 impl<G> Acquire<G> {
     pub(crate) fn new(config: &Arc<LockConfig>, plan: Plan, wrap: fn(Guard) -> G) -> Self {
-        let (config, data) = (Arc::clone(config), Bytes::new());
-        Self { config, plan, data, timeout: None, confirmed: false, on_queued: None, wrap }
+        let (config, data, limit) = (Arc::clone(config), Bytes::new(), config.max_queue);
+        Self { config, plan, data, limit, timeout: None, confirmed: false, on_queued: None, wrap }
     }
 
     /// The data of the contender's znode, for others to see. Default: empty.
@@ -97,7 +99,7 @@ impl<G> Acquire<G> {
     }
 
     async fn run(self) -> Result<G, LockError> {
-        let Self { config, plan, data, timeout, confirmed, on_queued, wrap } = self;
+        let Self { config, plan, data, limit, timeout, confirmed, on_queued, wrap } = self;
         let dir = config.label.clone();
         let clock = config.client.clock().clone();
         let deadline = timeout.and_then(|timeout| clock.now().checked_add(timeout));
@@ -119,13 +121,16 @@ impl<G> Acquire<G> {
         let runtime = config.client.runtime().clone();
         match plan {
             Plan::Queue(plan) => {
-                runtime.spawn(life::run(QueueEntry::new(config, plan, data), confirmed, queued, sender))
+                let claim = QueueEntry::new(config, plan, data, limit);
+                runtime.spawn(life::run(claim, confirmed, queued, sender))
             }
-            Plan::SingleNode(limit) => {
-                runtime.spawn(life::run(SingleNodeClaim::new(config, data, limit), confirmed, queued, sender))
+            Plan::SingleNode => {
+                let claim = SingleNodeClaim::new(config, data, limit);
+                runtime.spawn(life::run(claim, confirmed, queued, sender))
             }
             Plan::Permits(plan) => {
-                runtime.spawn(life::run(PermitClaim::new(config, plan, data), confirmed, queued, sender))
+                let claim = PermitClaim::new(config, plan, data, limit);
+                runtime.spawn(life::run(claim, confirmed, queued, sender))
             }
         };
         let outcome = loop {
@@ -173,7 +178,7 @@ impl<G: 'static> IntoFuture for Acquire<G> {
 /// Takes a lock if it is free, without queueing for it; `None` otherwise.
 pub(crate) async fn attempt<G: 'static>(
     config: &Arc<LockConfig>,
-    mut plan: Plan,
+    plan: Plan,
     wrap: fn(Guard) -> G,
 ) -> Result<Option<G>, LockError> {
     if config.client.state() == SessionState::ConnectedReadOnly {
@@ -185,12 +190,7 @@ pub(crate) async fn attempt<G: 'static>(
         return Ok(None);
     }
     // A contender that came meanwhile is in front, so none may be in the way.
-    match &mut plan {
-        Plan::Queue(plan) => plan.limit = Some(0),
-        Plan::SingleNode(limit) => *limit = Some(0),
-        Plan::Permits(plan) => plan.limit = Some(0),
-    }
-    match Acquire::new(config, plan, wrap).await {
+    match (Acquire { limit: Some(0), ..Acquire::new(config, plan, wrap) }).await {
         Ok(guard) => Ok(Some(guard)),
         Err(LockError::QueueFull { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -201,7 +201,7 @@ pub(crate) async fn attempt<G: 'static>(
 async fn looks_free(config: &LockConfig, plan: &Plan) -> Result<bool, LockError> {
     let plan = match plan {
         Plan::Queue(plan) => plan,
-        Plan::SingleNode(_) => return Ok(config.stat(config.dir()).await?.is_none()),
+        Plan::SingleNode => return Ok(config.stat(config.dir()).await?.is_none()),
         Plan::Permits(plan) => return plan.looks_free(config).await,
     };
     let mut seen = "";

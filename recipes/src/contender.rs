@@ -1,7 +1,7 @@
 //! [`Contender`]: one entry in the queue of a lock.
 
 use bytes::Bytes;
-use zoolet_client::{ErrorCode, SessionId, Stat, Zxid};
+use zoolet_client::{SessionId, Zxid, path};
 
 use crate::config::LockConfig;
 use crate::error::LockError;
@@ -39,11 +39,6 @@ impl Contender {
     pub fn token(&self) -> FencingToken {
         FencingToken::new(self.czxid)
     }
-
-    fn new(path: String, data: Bytes, stat: &Stat) -> Self {
-        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        Self { path, name, data, session: stat.ephemeral_owner, czxid: stat.czxid, since: stat.ctime }
-    }
 }
 
 /// The contenders that queue in `dir`.
@@ -57,10 +52,10 @@ pub(crate) async fn read(config: &LockConfig, paths: Vec<String>) -> Result<Vec<
     let reads: Vec<_> = paths.iter().map(|path| config.client.get_data(path).send()).collect();
     let mut contenders = Vec::with_capacity(paths.len());
     for (path, read) in paths.into_iter().zip(reads) {
-        match read.await {
-            Ok((data, stat)) => contenders.push(Contender::new(path, data, &stat)),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-            Err(error) => return Err(config.error(error)),
+        if let Some((data, stat)) = config.if_exists(read.await)? {
+            let name = path::name(&path).to_owned();
+            let (session, czxid, since) = (stat.ephemeral_owner, stat.czxid, stat.ctime);
+            contenders.push(Contender { path, name, data, session, czxid, since });
         }
     }
     Ok(contenders)

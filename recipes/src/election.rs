@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, EventType, SessionId};
+use zoolet_client::{Client, ErrorCode, EventType, SessionId};
 
 use crate::acquire::{Acquire, Plan};
 use crate::claim::names::LATCH;
@@ -74,7 +74,7 @@ impl Election {
     /// Curator takes it for the id of the participant.
     pub fn campaign(&self, data: impl Into<Bytes>) -> Acquire<Leadership> {
         let dirs = vec![(self.config.dir().to_owned(), LATCH)];
-        let plan = QueuePlan::exclusive(&self.config, dirs);
+        let plan = QueuePlan::exclusive(dirs);
         Acquire::new(&self.config, Plan::Queue(plan), Leadership).data(data)
     }
 
@@ -172,17 +172,12 @@ impl Observer<'_> {
     async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
         let config = self.config;
         loop {
-            let (data, stat, watch) = match config.ask(|| config.client.get_data(path).watch().send()).await {
-                Ok(read) => read,
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => return Err(config.error(error)),
-            };
+            let read = config.ask(|| config.client.get_data(path).watch().send()).await;
+            let Some((data, stat, watch)) = config.if_exists(read)? else { return Ok(()) };
             let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
             self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;
-            match watch.changed().await {
-                Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
-                Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                Err(error) => return Err(config.error(error)),
+            if config.changed(watch).await? == Some(EventType::NodeDeleted) {
+                return Ok(());
             }
         }
     }
@@ -205,10 +200,7 @@ impl Observer<'_> {
             }
             Err(error) => return config.retry(error).await,
         };
-        match watch.changed().await {
-            Ok(_) | Err(Error::WatchRemoved(_)) => Ok(()),
-            Err(error) => Err(config.error(error)),
-        }
+        config.changed(watch).await.map(drop)
     }
 
     /// Reports the leader if it is another one than before, or has other data.

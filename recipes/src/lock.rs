@@ -80,9 +80,9 @@ impl Lock {
             Compat::DualKazoo => vec![LOCK, KAZOO_LOCK],
         };
         let dirs = styles.into_iter().map(|style| (self.config.dir().to_owned(), style)).collect();
-        let plan = QueuePlan::exclusive(&self.config, dirs);
+        let plan = QueuePlan::exclusive(dirs);
         match self.config.algorithm {
-            Algorithm::SingleNode => Plan::SingleNode(self.config.max_queue),
+            Algorithm::SingleNode => Plan::SingleNode,
             Algorithm::Predecessor => Plan::Queue(plan),
             Algorithm::ChildrenWatch => Plan::Queue(QueuePlan { watch: WatchTarget::Children, ..plan }),
         }

@@ -73,6 +73,6 @@ impl MultiLock {
 
     fn plan(&self) -> Plan {
         let dirs = self.config.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect();
-        Plan::Queue(QueuePlan::exclusive(&self.config, dirs))
+        Plan::Queue(QueuePlan::exclusive(dirs))
     }
 }

@@ -3,13 +3,45 @@
 use std::future::Future;
 
 use zoolet_client::internal::MissingParents;
-use zoolet_client::{Error, ErrorCode, ReplyFuture, Stat};
+use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
 use crate::config::{LockConfig, ParentMode};
 use crate::error::LockError;
 use crate::retry::RetryPolicy;
 
+/// Waits for the event of a watch. `None` if the watch was removed.
+pub(crate) async fn changed(watch: Watch) -> Result<Option<EventType>, Error> {
+    match watch.changed().await {
+        Ok(event) => Ok(Some(event.kind)),
+        Err(Error::WatchRemoved(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The reply, or `None` if the znode does not exist.
+pub(crate) fn if_exists<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    none_if(ErrorCode::NoNode, reply)
+}
+
+/// The reply, or `None` if it is this error.
+pub(crate) fn none_if<T>(code: ErrorCode, reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    match reply {
+        Err(error) if error.code() == Some(code) => Ok(None),
+        reply => reply.map(Some),
+    }
+}
+
 impl LockConfig {
+    /// As [`changed`].
+    pub(crate) async fn changed(&self, watch: Watch) -> Result<Option<EventType>, LockError> {
+        changed(watch).await.map_err(|error| self.error(error))
+    }
+
+    /// As [`if_exists`].
+    pub(crate) fn if_exists<T>(&self, reply: Result<T, Error>) -> Result<Option<T>, LockError> {
+        if_exists(reply).map_err(|error| self.error(error))
+    }
+
     /// Sends a request until there is a reply that no retry would change.
     pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
         &self,
@@ -40,11 +72,9 @@ impl LockConfig {
         first: ReplyFuture<(Vec<String>, Stat)>,
     ) -> Result<Vec<String>, LockError> {
         let mut first = Some(first);
-        match self.ask(|| first.take().unwrap_or_else(|| self.client.get_children(dir).send())).await {
-            Ok((names, _)) => Ok(names),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(Vec::new()),
-            Err(error) => Err(self.error(error)),
-        }
+        let list = || first.take().unwrap_or_else(|| self.client.get_children(dir).send());
+        let listed = self.if_exists(self.ask(list).await)?;
+        Ok(listed.map_or_else(Vec::new, |(names, _)| names))
     }
 
     /// The names in `dir`; none if there is no such directory.
@@ -66,11 +96,8 @@ impl LockConfig {
     /// be gone. `Ok(false)` if somebody else deleted it.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, LockError> {
         let mut may_have_applied = false;
-        match self.ask_write(&mut may_have_applied, || self.client.delete(path).send()).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(may_have_applied),
-            Err(error) => Err(self.error(error)),
-        }
+        let deleted = self.ask_write(&mut may_have_applied, || self.client.delete(path).send()).await;
+        Ok(self.if_exists(deleted)?.is_some() || may_have_applied)
     }
 
     /// Deletes several of our znodes, in one transaction unless one of them is gone already.
@@ -80,10 +107,9 @@ impl LockConfig {
         }
         let mut deleted = false;
         let multi = || paths.iter().fold(self.client.multi(), |multi, path| multi.delete(*path)).send();
-        match self.ask_write(&mut deleted, multi).await {
-            Ok(_) => return Ok(!paths.is_empty()),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-            Err(error) => return Err(self.error(error)),
+        let all = self.ask_write(&mut deleted, multi).await;
+        if self.if_exists(all)?.is_some() {
+            return Ok(!paths.is_empty());
         }
         for path in paths {
             deleted |= self.delete(path).await?;

@@ -125,7 +125,7 @@ impl RwLock {
             (Markers::Kazoo, LockMode::Exclusive) => KAZOO_LOCK,
         };
         let dirs = vec![(self.config.dir().to_owned(), style)];
-        Plan::Queue(QueuePlan { mode, ..QueuePlan::exclusive(&self.config, dirs) })
+        Plan::Queue(QueuePlan { mode, ..QueuePlan::exclusive(dirs) })
     }
 }
 

@@ -84,8 +84,7 @@ impl Semaphore {
     }
 
     fn plan(&self, wanted: usize) -> Plan {
-        let agreed = Arc::clone(&self.agreed);
-        Plan::Permits(PermitPlan { wanted, limit: self.config.max_queue, agreed })
+        Plan::Permits(PermitPlan { wanted, agreed: Arc::clone(&self.agreed) })
     }
 }
 

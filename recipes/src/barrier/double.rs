@@ -128,7 +128,7 @@ async fn run(mut member: Member, mut guard: oneshot::Sender<Result<BarrierGuard,
         }
         Some(Ok(())) => {
             let (leave, leaving) = oneshot::channel();
-            let (node, path) = (member.node(), member.barrier().path.clone());
+            let (node, path) = (member.node(), member.barrier.path.clone());
             // If nobody receives the guard, it is dropped here and the member leaves below.
             let _ = guard.send(Ok(BarrierGuard { node, path, leave }));
             let Ok(mut sender) = leaving.await else { return member.withdraw().await };

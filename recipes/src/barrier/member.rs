@@ -4,14 +4,13 @@
 //! `ready`. The transactions that created the two show whether `ready` belongs to a member's round. The version of the
 //! barrier's own znode rises with each round, so that nobody deletes the `ready` of a later round than the one it saw.
 
-use std::future::Future;
-
 use bytes::Bytes;
 use zoolet_client::{Client, Error, ErrorCode, EventType, Stat, Zxid};
 
 use super::double::DoubleBarrier;
 use super::error::BarrierError;
 use crate::path::child;
+use crate::requests::{changed, if_exists};
 use crate::retry::RetryPolicy;
 use crate::unique::unique_number;
 
@@ -19,7 +18,7 @@ const READY: &str = "ready";
 
 #[derive(Debug)]
 pub(super) struct Member {
-    barrier: DoubleBarrier,
+    pub(super) barrier: DoubleBarrier,
     name: String,
     /// Whether there may be a znode of ours.
     joined: bool,
@@ -41,10 +40,6 @@ impl Member {
         let number = unique_number(&barrier.client).to_be_bytes();
         let name = uuid::Builder::from_random_bytes(number).into_uuid().to_string();
         Self { barrier, name, joined: false, round: None }
-    }
-
-    pub(super) fn barrier(&self) -> &DoubleBarrier {
-        &self.barrier
     }
 
     pub(super) fn node(&self) -> String {
@@ -69,17 +64,14 @@ impl Member {
         let client = self.client().clone();
         let mut retries = RetryPolicy::limited(&client);
         let ready = self.path_of(READY);
-        if self.ask(&mut retries, || client.exists(&ready).send()).await?.is_none() {
+        let begun = retries.ask(|| client.exists(&ready).send()).await;
+        if begun.map_err(|error| self.error(error))?.is_none() {
             return Ok(());
         }
         loop {
-            let read =
-                self.ask(&mut retries, || client.get_children(&self.barrier.path).watch().send()).await;
-            let (names, stat, watch) = match read {
-                Ok(read) => read,
-                Err(BarrierError::Client(error)) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => return Err(error),
-            };
+            let read = retries.ask(|| client.get_children(&self.barrier.path).watch().send()).await;
+            let read = if_exists(read).map_err(|error| self.error(error))?;
+            let Some((names, stat, watch)) = read else { return Ok(()) };
             if !names.iter().any(|name| name == READY) {
                 return Ok(());
             }
@@ -88,10 +80,8 @@ impl Member {
                 self.end_round(stat.version, false, &mut retries).await?;
                 continue;
             }
-            match watch.changed().await {
-                Ok(_) | Err(Error::WatchRemoved(_)) => retries.reset(),
-                Err(error) => return Err(self.error(error)),
-            }
+            changed(watch).await.map_err(|error| self.error(error))?;
+            retries.reset();
         }
     }
 
@@ -110,7 +100,8 @@ impl Member {
             };
             if error.code() == Some(ErrorCode::NodeExists) {
                 // Ours, by a request whose reply was lost: nobody else has the name.
-                if let Some(stat) = self.ask(&mut retries, || client.exists(&node).send()).await? {
+                let own = retries.ask(|| client.exists(&node).send()).await;
+                if let Some(stat) = own.map_err(|error| self.error(error))? {
                     return Ok(stat.czxid);
                 }
                 retries.or_give_up(error).await.map_err(|error| self.error(error))?;
@@ -153,24 +144,20 @@ impl Member {
                 }
                 continue;
             }
-            let changed = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                changed = watch.changed() => changed,
+                event = changed(watch) => event,
                 // Deleted by somebody, which the next look shows.
-                changed = own.changed() => changed,
+                event = changed(own) => event,
             };
-            match changed {
-                Ok(event) if event.kind == EventType::NodeCreated => {
-                    // It was created while our znode existed. It may be gone again, because a member of another
-                    // implementation deletes it at once.
-                    let (begun, own) = (client.exists(&ready).send(), client.exists(&node).send());
-                    if let (Ok(begun), Ok(Some(_))) = (begun.await, own.await) {
-                        self.round = begun.map(|begun| begun.czxid);
-                        return Ok(true);
-                    }
+            if event.map_err(|error| self.error(error))? == Some(EventType::NodeCreated) {
+                // It was created while our znode existed. It may be gone again, because a member of another
+                // implementation deletes it at once.
+                let (begun, own) = (client.exists(&ready).send(), client.exists(&node).send());
+                if let (Ok(begun), Ok(Some(_))) = (begun.await, own.await) {
+                    self.round = begun.map(|begun| begun.czxid);
+                    return Ok(true);
                 }
-                Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                Err(error) => return Err(self.error(error)),
             }
             retries.reset();
         }
@@ -222,10 +209,10 @@ impl Member {
             };
             // getData and not exists, which would leave a watch if the znode is gone by now.
             match client.get_data(self.path_of(&in_front)).watch().await {
-                Ok((_, _, watch)) => match watch.changed().await {
-                    Ok(_) | Err(Error::WatchRemoved(_)) => retries.reset(),
-                    Err(error) => return Err(self.error(error)),
-                },
+                Ok((_, _, watch)) => {
+                    changed(watch).await.map_err(|error| self.error(error))?;
+                    retries.reset();
+                }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => self.retry(&mut retries, error).await?,
             }
@@ -304,21 +291,10 @@ impl Member {
     /// and is safe after a create that is still in flight.
     async fn delete_own(&mut self, retries: &mut RetryPolicy<'_>) -> Result<(), BarrierError> {
         let node = self.node();
-        match self.ask(retries, || self.client().delete(&node).send()).await {
-            Ok(()) => {}
-            Err(BarrierError::Client(error)) if error.code() == Some(ErrorCode::NoNode) => {}
-            Err(error) => return Err(error),
-        }
+        let deleted = retries.ask(|| self.client().delete(&node).send()).await;
+        if_exists(deleted).map_err(|error| self.error(error))?;
         self.joined = false;
         Ok(())
-    }
-
-    async fn ask<T, F: Future<Output = Result<T, Error>>>(
-        &self,
-        retries: &mut RetryPolicy<'_>,
-        request: impl FnMut() -> F,
-    ) -> Result<T, BarrierError> {
-        retries.ask(request).await.map_err(|error| self.error(error))
     }
 
     async fn retry(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {

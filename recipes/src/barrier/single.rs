@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use zoolet_client::{Acl, Client, Error, ErrorCode, EventType};
 
 use super::error::BarrierError;
+use crate::requests::{changed, if_exists, none_if};
 use crate::retry::RetryPolicy;
 
 /// A barrier that anybody may raise and lower, and that others wait at while it is raised. As Curator's
@@ -50,11 +51,8 @@ impl Barrier {
     /// Dropping the future does not recall the request.
     pub async fn raise(&self) -> Result<(), BarrierError> {
         let create = || self.client.create(&self.path, "").acl(self.acl.clone()).parents().containers();
-        match RetryPolicy::limited(&self.client).ask(|| create().into_future()).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.code() == Some(ErrorCode::NodeExists) => Ok(()),
-            Err(error) => Err(self.error(error)),
-        }
+        let created = RetryPolicy::limited(&self.client).ask(|| create().into_future()).await;
+        none_if(ErrorCode::NodeExists, created).map(drop).map_err(|error| self.error(error))
     }
 
     /// Lowers the barrier: all waiters continue. It may already be lowered. If a reply was lost and the barrier was raised
@@ -73,9 +71,8 @@ impl Barrier {
             let stat = self.client.exists(&self.path).send();
             let error = match (synced.await, stat.await) {
                 (Ok(()), Ok(Some(stat))) if *raised.get_or_insert(stat.czxid) == stat.czxid => {
-                    match self.client.delete(&self.path).await {
-                        Ok(()) => return Ok(()),
-                        Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                    match if_exists(self.client.delete(&self.path).await) {
+                        Ok(_) => return Ok(()),
                         Err(error) => error,
                     }
                 }
@@ -114,11 +111,11 @@ impl Barrier {
                     if *raised.get_or_insert(stat.czxid) != stat.czxid {
                         return Ok(());
                     }
-                    match watch.changed().await {
-                        Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
-                        Ok(_) | Err(Error::WatchRemoved(_)) => retries.reset(),
-                        Err(error) => return Err(self.error(error)),
+                    let event = changed(watch).await.map_err(|error| self.error(error))?;
+                    if event == Some(EventType::NodeDeleted) {
+                        return Ok(());
                     }
+                    retries.reset();
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,

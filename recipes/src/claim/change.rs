@@ -56,9 +56,8 @@ impl QueueEntry {
         let node = &self.nodes[0];
         let writer: NameStyle = if node.prefix == READ.prefix(&self.guid) { WRITE } else { KAZOO_LOCK };
         let dirs = vec![(node.dir.clone(), writer)];
-        let plan = QueuePlan { limit: Some(0), ..QueuePlan::exclusive(&config, dirs) };
         let reader = node.created.as_ref().map(|created| created.path.clone());
-        let mut writer = QueueEntry::new(config, plan, self.data.clone());
+        let mut writer = QueueEntry::new(config, QueuePlan::exclusive(dirs), self.data.clone(), Some(0));
         writer.companion = reader.as_deref().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
         // Stored where `leave` finds it, even if this future is dropped.
         let writer = self.replacement.insert(Box::new(writer));

@@ -29,7 +29,7 @@ pub(crate) mod permits;
 pub(crate) mod queue_entry;
 pub(crate) mod single_node;
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use crate::config::LockConfig;
@@ -58,11 +58,13 @@ pub(crate) trait Claim: Send + Sized + 'static {
     /// Why the znode may still exist. If the session is over, the znode is gone with it.
     fn leave(&mut self) -> impl Future<Output = Result<bool, LockError>> + Send;
 
-    /// Changes what is held.
+    /// Changes what is held. Most kinds of locks cannot.
     ///
     /// # Cancel safety
     /// As of [`win`](Claim::win).
-    fn change(&mut self, change: Change) -> impl Future<Output = Result<Grant, LockError>> + Send;
+    fn change(&mut self, _: Change) -> impl Future<Output = Result<Grant, LockError>> + Send {
+        ready(Err(LockError::NotAlone { dir: self.config().label.clone() }))
+    }
 }
 
 /// How a held lock can be changed.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
-use zoolet_client::{Error, ErrorCode, MultiOutcome, ReplyFuture, Stat};
+use zoolet_client::{ErrorCode, MultiOutcome, ReplyFuture, Stat};
 
 use super::names::{self, LEASE, LOCK};
 use super::queue_entry::{QueueEntry, QueuePlan};
-use super::{Change, Claim, QueuedCallback};
+use super::{Claim, QueuedCallback};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::path::child;
@@ -22,8 +22,6 @@ use crate::state::{FencingToken, Grant};
 #[derive(Debug, Clone)]
 pub(crate) struct PermitPlan {
     pub(crate) wanted: usize,
-    /// How many contenders may be in the way.
-    pub(crate) limit: Option<usize>,
     /// Whether the directory was seen to agree on the number of permits. It may have changed since, because the directory
     /// is removed when nobody is there.
     pub(crate) agreed: Arc<AtomicBool>,
@@ -84,10 +82,9 @@ impl PermitPlan {
 }
 
 impl PermitClaim {
-    pub(crate) fn new(config: Arc<LockConfig>, plan: PermitPlan, data: Bytes) -> Self {
-        let queue = QueuePlan::exclusive(&config, vec![(locks(&config), LOCK)]);
-        let queue = QueuePlan { limit: plan.limit, ..queue };
-        let mut entry = QueueEntry::new(Arc::clone(&config), queue, Bytes::new());
+    pub(crate) fn new(config: Arc<LockConfig>, plan: PermitPlan, data: Bytes, limit: Option<usize>) -> Self {
+        let queue = QueuePlan::exclusive(vec![(locks(&config), LOCK)]);
+        let mut entry = QueueEntry::new(Arc::clone(&config), queue, Bytes::new(), limit);
         entry.root = Some((config.dir().to_owned(), agreement(&config)));
         Self { config, plan, data, entry, leases: Vec::new(), uncertain: false }
     }
@@ -99,20 +96,16 @@ impl PermitClaim {
     /// Checks that the directory does not have another number of permits.
     async fn agree(&self, first: ReplyFuture<(Bytes, Stat)>) -> Result<(), LockError> {
         let (config, mut first) = (&self.config, Some(first));
-        match config.ask(|| first.take().unwrap_or_else(|| self.read_agreement())).await {
-            // Curator leaves the data empty, or stores something else there.
-            Ok((data, _)) => {
-                let theirs = std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok());
-                let differs = theirs.filter(|theirs| *theirs != config.permits);
-                self.plan.agreed.store(differs.is_none(), Relaxed);
-                differs.map_or(Ok(()), |theirs| {
-                    Err(LockError::PermitsDiffer { dir: config.label.clone(), ours: config.permits, theirs })
-                })
-            }
-            // The next contender that enters the queue creates it, with its number.
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(()),
-            Err(error) => Err(config.error(error)),
-        }
+        let read = config.ask(|| first.take().unwrap_or_else(|| self.read_agreement())).await;
+        // If it does not exist, the next contender that enters the queue creates it, with its number.
+        let Some((data, _)) = config.if_exists(read)? else { return Ok(()) };
+        // Curator leaves the data empty, or stores something else there.
+        let theirs = std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok());
+        let differs = theirs.filter(|theirs| *theirs != config.permits);
+        self.plan.agreed.store(differs.is_none(), Relaxed);
+        differs.map_or(Ok(()), |theirs| {
+            Err(LockError::PermitsDiffer { dir: config.label.clone(), ours: config.permits, theirs })
+        })
     }
 
     /// Waits until enough permits are free. Nobody else takes any meanwhile, because we are first in the queue.
@@ -128,7 +121,7 @@ impl PermitClaim {
             if fits(held) {
                 return Ok(());
             }
-            if self.plan.limit == Some(0) {
+            if self.entry.limit == Some(0) {
                 return Err(LockError::QueueFull { dir: config.label.clone(), len: held });
             }
             if let Some(queued) = queued.take() {
@@ -136,10 +129,7 @@ impl PermitClaim {
             }
             match config.client.get_children(&dir).watch().await {
                 Ok((names, ..)) if fits(names.len()) => return Ok(()),
-                Ok((_, _, watch)) => match watch.changed().await {
-                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                    Err(error) => return Err(config.error(error)),
-                },
+                Ok((_, _, watch)) => _ = config.changed(watch).await?,
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => config.retry(error).await?,
             }
@@ -236,9 +226,5 @@ impl Claim for PermitClaim {
         // A place in the queue is not a permit.
         self.entry.leave().await?;
         Ok(held)
-    }
-
-    async fn change(&mut self, _: Change) -> Result<Grant, LockError> {
-        Err(LockError::NotAlone { dir: self.config.label.clone() })
     }
 }

@@ -33,14 +33,12 @@ pub(crate) struct QueuePlan {
     pub(crate) dirs: Vec<(String, NameStyle)>,
     pub(crate) mode: LockMode,
     pub(crate) watch: WatchTarget,
-    /// How many contenders may be in the way.
-    pub(crate) limit: Option<usize>,
 }
 
 impl QueuePlan {
     /// An exclusive contender in these directories that watches the nearest one in the way.
-    pub(crate) fn exclusive(config: &LockConfig, dirs: Vec<(String, NameStyle)>) -> Self {
-        Self { dirs, mode: LockMode::Exclusive, watch: WatchTarget::Nearest, limit: config.max_queue }
+    pub(crate) fn exclusive(dirs: Vec<(String, NameStyle)>) -> Self {
+        Self { dirs, mode: LockMode::Exclusive, watch: WatchTarget::Nearest }
     }
 }
 
@@ -53,7 +51,8 @@ pub(crate) struct QueueEntry {
     pub(super) nodes: Vec<EntryNode>,
     pub(super) mode: LockMode,
     watch: WatchTarget,
-    limit: Option<usize>,
+    /// How many contenders may be in the way.
+    pub(super) limit: Option<usize>,
     /// Whether there may be znodes with our guid that no reply has named.
     pub(super) uncertain: bool,
     /// The name of another contender of ours, which is never in the way. If it is missing, this one counts as evicted.
@@ -77,14 +76,14 @@ pub(crate) struct QueuePosition {
 type Listings = Vec<ReplyFuture<(Vec<String>, Stat)>>;
 
 impl QueueEntry {
-    pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes) -> Self {
+    pub(crate) fn new(config: Arc<LockConfig>, plan: QueuePlan, data: Bytes, limit: Option<usize>) -> Self {
         let guid = config.generate_guid();
         let node = |(dir, style): (String, NameStyle)| EntryNode::new(dir, style.prefix(&guid));
         Self {
             nodes: plan.dirs.into_iter().map(node).collect(),
             mode: plan.mode,
             watch: plan.watch,
-            limit: plan.limit,
+            limit,
             config,
             guid,
             data,
@@ -210,23 +209,14 @@ impl QueueEntry {
         Ok((found.ahead, found.nearest.map(|nearest| child(&dir, &nearest))))
     }
 
-    /// Waits until nobody is in the way. After a lost connection the client sets the watch again.
-    async fn wait(&mut self, position: QueuePosition) -> Result<(), LockError> {
-        match self.watch {
-            WatchTarget::Nearest => self.wait_for_nearest(position).await,
-            WatchTarget::Children => self.wait_for_children(position).await,
-        }
-    }
-
     async fn wait_for_nearest(&mut self, mut position: QueuePosition) -> Result<(), LockError> {
         while let Some(nearest) = &position.nearest {
             // getData and not exists, which would leave a watch if the znode is gone by now.
             match self.config.client.get_data(nearest).watch().await {
-                Ok((_, _, watch)) => match watch.changed().await {
+                Ok((_, _, watch)) => match self.config.changed(watch).await? {
+                    None | Some(EventType::NodeDeleted) => {}
                     // Its data has changed, for example by a revocation. It is still in front.
-                    Ok(event) if event.kind != EventType::NodeDeleted => continue,
-                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                    Err(error) => return Err(self.config.error(error)),
+                    Some(_) => continue,
                 },
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => {
@@ -244,10 +234,7 @@ impl QueueEntry {
             let watch = self.watch_children().await?;
             position = self.position().await?;
             if position.nearest.is_some() {
-                match watch.changed().await {
-                    Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                    Err(error) => return Err(self.config.error(error)),
-                }
+                self.config.changed(watch).await?;
             }
         }
         Ok(())
@@ -255,12 +242,10 @@ impl QueueEntry {
 
     async fn watch_children(&self) -> Result<Watch, LockError> {
         let (config, dir) = (&self.config, &self.nodes[0].dir);
-        match config.ask(|| config.client.get_children(dir).watch().send()).await {
-            Ok((_, _, watch)) => Ok(watch),
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                Err(LockError::NodeDeleted { dir: dir.clone() })
-            }
-            Err(error) => Err(config.error(error)),
+        let listed = config.ask(|| config.client.get_children(dir).watch().send()).await;
+        match config.if_exists(listed)? {
+            Some((_, _, watch)) => Ok(watch),
+            None => Err(LockError::NodeDeleted { dir: dir.clone() }),
         }
     }
 
@@ -351,7 +336,11 @@ impl Claim for QueueEntry {
                 queued(position.ahead);
             }
         }
-        self.wait(position).await?;
+        // After a lost connection the client sets the watch again.
+        match self.watch {
+            WatchTarget::Nearest => self.wait_for_nearest(position).await?,
+            WatchTarget::Children => self.wait_for_children(position).await?,
+        }
         self.grant()
     }
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_client::internal::MissingParents;
-use zoolet_client::{Error, ErrorCode, EventType, MultiOutcome, Stat, path};
+use zoolet_client::{ErrorCode, EventType, MultiOutcome, Stat, path};
 
-use super::{Change, Claim, QueuedCallback};
+use super::{Claim, QueuedCallback};
 use crate::config::{ForeignPolicy, LockConfig};
 use crate::error::LockError;
 use crate::state::{FencingToken, Grant};
@@ -132,16 +132,14 @@ impl SingleNodeClaim {
             match config.client.get_data(path).watch().await {
                 Ok((_, stat, watch)) => {
                     if stat.ephemeral_owner.0 == 0 && config.foreign == ForeignPolicy::Reject {
-                        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+                        let name = path::name(path).to_owned();
                         return Err(LockError::Foreign { dir: path.to_owned(), name });
                     }
                     if let Some(queued) = queued.take() {
                         queued(1);
                     }
-                    match watch.changed().await {
-                        Ok(event) if event.kind != EventType::NodeDeleted => {}
-                        Ok(_) | Err(Error::WatchRemoved(_)) => return Ok(()),
-                        Err(error) => return Err(config.error(error)),
+                    if let None | Some(EventType::NodeDeleted) = config.changed(watch).await? {
+                        return Ok(());
                     }
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
@@ -201,9 +199,5 @@ impl Claim for SingleNodeClaim {
         };
         self.held = None;
         Ok(deleted)
-    }
-
-    async fn change(&mut self, _: Change) -> Result<Grant, LockError> {
-        Err(LockError::NotAlone { dir: self.config.label.clone() })
     }
 }

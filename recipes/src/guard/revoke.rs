@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, path};
+use zoolet_client::{Client, ErrorCode, path};
 
 use crate::contender::Contender;
 use crate::error::LockError;
+use crate::requests::changed;
 use crate::retry::PAUSE;
 use crate::state::Grant;
 
@@ -44,6 +45,7 @@ pub async fn revoke(client: &Client, contender: &Contender) -> Result<(), LockEr
 #[derive(Debug)]
 pub(crate) struct CurrentGrant {
     grant: Mutex<Grant>,
+    /// Not a `watch` channel, which would wake waiters in a random order.
     changed: Notify,
 }
 
@@ -83,10 +85,11 @@ async fn requested_of(client: &Client, grant: &Grant) {
         match client.get_data(node).watch().await {
             Ok((_, stat, _)) if !grant.is_of(&stat) => break,
             Ok((data, ..)) if requests(&data) => return,
-            Ok((_, _, watch)) => match watch.changed().await {
-                Ok(_) | Err(Error::WatchRemoved(_)) => {}
-                Err(_) => break,
-            },
+            Ok((_, _, watch)) => {
+                if changed(watch).await.is_err() {
+                    break;
+                }
+            }
             Err(error) if error.is_retryable() => client.clock().sleep(PAUSE).await,
             Err(_) => break,
         }

@@ -58,7 +58,7 @@ impl<'t> TicketCall<'t> {
     }
 
     pub(super) fn record(&self, state: RecordState) -> Record {
-        Record { state, hash: self.hash, token: self.token, attempt: self.attempt }
+        Record { state, hash: self.hash.clone(), token: self.token, attempt: self.attempt }
     }
 
     /// The record and its version, if there is one. If there is none, the ticket is not below the watermark.

@@ -105,24 +105,18 @@ impl Tickets {
         let mut retries = RetryPolicy::limited(&self.client);
         let mut deleted = 0;
         loop {
-            let names = match retries.ask(|| self.client.get_children(&path).send()).await {
-                Ok((names, _)) => names,
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(deleted),
-                Err(error) => return Err(self.error(error)),
-            };
+            let listed = retries.ask(|| self.client.get_children(&path).send()).await;
+            let Some((names, _)) = self.if_exists(listed)? else { return Ok(deleted) };
             let old: Vec<_> = names.iter().filter(|name| !kept.contains(*name)).collect();
             let outcome = match old.is_empty() {
                 true if !names.is_empty() => return Ok(deleted),
                 true => self.client.delete(&path).await,
                 false => self.delete_all(&path, &old, &mut deleted, &mut retries).await,
             };
-            match outcome {
-                Ok(()) => {}
+            if let Err(error) = outcome {
                 // NoNode and NotEmpty: another collection is deleting too.
-                Err(error) => {
-                    let retried = retries.retry_also(error, &[ErrorCode::NoNode, ErrorCode::NotEmpty]).await;
-                    retried.map_err(|error| self.error(error))?;
-                }
+                let retried = retries.retry_also(error, &[ErrorCode::NoNode, ErrorCode::NotEmpty]).await;
+                retried.map_err(|error| self.error(error))?;
             }
         }
     }

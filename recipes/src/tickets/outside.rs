@@ -168,12 +168,9 @@ impl Tickets {
         let mut pending = Vec::new();
         for ticket in self.pending_tickets(&mut retries).await? {
             let path = self.index_path(&ticket);
-            let params = match retries.ask(|| self.client.get_data(&path).send()).await {
-                Ok((params, _)) => params,
-                // Finished meanwhile.
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
-                Err(error) => return Err(self.error(error)),
-            };
+            let read = retries.ask(|| self.client.get_data(&path).send()).await;
+            // If it does not exist, it was finished meanwhile.
+            let Some((params, _)) = self.if_exists(read)? else { continue };
             let record = self.read(&ticket, &mut retries).await?;
             if let Some((Record { state: RecordState::Pending, token, .. }, _)) = record {
                 pending.push(PendingTicket { ticket, params, token });
@@ -187,15 +184,11 @@ impl Tickets {
         &self,
         retries: &mut RetryPolicy<'_>,
     ) -> Result<Vec<Ticket>, TicketError> {
-        match retries.ask(|| self.client.get_children(self.pending_path()).send()).await {
-            Ok((names, _)) => {
-                let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
-                tickets.sort_unstable();
-                Ok(tickets)
-            }
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(Vec::new()),
-            Err(error) => Err(self.error(error)),
-        }
+        let listed = retries.ask(|| self.client.get_children(self.pending_path()).send()).await;
+        let Some((names, _)) = self.if_exists(listed)? else { return Ok(Vec::new()) };
+        let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        tickets.sort_unstable();
+        Ok(tickets)
     }
 
     fn index_path(&self, ticket: &Ticket) -> String {

@@ -60,36 +60,18 @@ pub(crate) fn read_scope(data: &[u8]) -> Option<Partition> {
     Partition::of_name(text.strip_prefix(SCOPE)?.strip_prefix(' ')?)
 }
 
-/// The SHA-256 of the parameters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ParamsHash([u8; 32]);
+/// The SHA-256 of the parameters, in hex.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ParamsHash(String);
 
 impl ParamsHash {
     pub(crate) fn of(params: &[u8]) -> Self {
-        Self(Sha256::digest(params).into())
+        Self(format!("{:x}", Sha256::digest(params)))
     }
 
     fn read(hex: &str) -> Option<Self> {
-        if hex.len() != 64 || !hex.is_ascii() {
-            return None;
-        }
-        let mut hash = [0; 32];
-        for (at, byte) in hash.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).ok()?;
-        }
-        Some(Self(hash))
-    }
-}
-
-impl fmt::Display for ParamsHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ParamsHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        let valid = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        valid.then(|| Self(hex.to_ascii_lowercase()))
     }
 }
 
@@ -120,7 +102,7 @@ impl Record {
             RecordState::Settled(Ok(value)) => ("done", &value[..]),
             RecordState::Settled(Err(reason)) => ("refused", &reason[..]),
         };
-        let Self { hash, token, attempt, .. } = self;
+        let Self { hash: ParamsHash(hash), token, attempt, .. } = self;
         let mut data = format!("{TICKET} {state} {hash} {token} {attempt:032x}\n").into_bytes();
         data.extend_from_slice(outcome);
         data.into()

@@ -64,11 +64,11 @@ impl Tickets {
         self.execute(TicketCall::new(self, *ticket, params.as_ref(), Some(guard)), work).await
     }
 
-    async fn execute<W, F>(&self, call: TicketCall<'_>, mut work: W) -> Result<TicketOutcome, TicketError>
-    where
-        W: FnMut(TicketTxn) -> F,
-        F: Future<Output = Result<Decision, WorkError>>,
-    {
+    async fn execute<F: Future<Output = Result<Decision, WorkError>>>(
+        &self,
+        call: TicketCall<'_>,
+        mut work: impl FnMut(TicketTxn) -> F,
+    ) -> Result<TicketOutcome, TicketError> {
         let ticket = call.ticket;
         let mut retries = RetryPolicy::limited(&self.client);
         // Why it is unknown whether the ticket was executed, as long as nothing shows it.

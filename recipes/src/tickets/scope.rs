@@ -11,6 +11,7 @@ use super::record::{self, Partition, Record};
 use super::ticket::Ticket;
 use super::txn::TicketOutcome;
 use crate::path::child;
+use crate::requests::{if_exists, none_if};
 use crate::retry::RetryPolicy;
 
 /// Idempotency keys: executes things once, however often they are tried. Each has a [`Ticket`], which is generated before
@@ -133,6 +134,11 @@ impl Tickets {
         TicketError::of(&self.scope, error)
     }
 
+    /// As [`if_exists`].
+    pub(super) fn if_exists<T>(&self, reply: Result<T, Error>) -> Result<Option<T>, TicketError> {
+        if_exists(reply).map_err(|error| self.error(error))
+    }
+
     /// Brings this client's server up to date.
     pub(super) async fn sync(&self, retries: &mut RetryPolicy<'_>) -> Result<(), TicketError> {
         retries.ask(|| self.client.sync(&self.scope).send()).await.map_err(|error| self.error(error))
@@ -145,14 +151,10 @@ impl Tickets {
         retries: &mut RetryPolicy<'_>,
     ) -> Result<Option<(Record, i32)>, TicketError> {
         let path = self.record_path(ticket);
-        match retries.ask(|| self.client.get_data(&path).send()).await {
-            Ok((data, stat)) => match Record::decode(&data) {
-                Some(record) => Ok(Some((record, stat.version))),
-                None => Err(TicketError::Foreign { path }),
-            },
-            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
-            Err(error) => Err(self.error(error)),
-        }
+        let read = retries.ask(|| self.client.get_data(&path).send()).await;
+        let Some((data, stat)) = self.if_exists(read)? else { return Ok(None) };
+        let record = Record::decode(&data).ok_or(TicketError::Foreign { path })?;
+        Ok(Some((record, stat.version)))
     }
 
     /// The scope as it was last read, or as it is.
@@ -201,10 +203,7 @@ impl Tickets {
         let create = |path: &str, data: Bytes| client.create(path, data).acl(self.acl.clone());
         let parent = path::parent(&self.scope);
         if parent != "/" {
-            match create(parent, Bytes::new()).parents().await {
-                Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),
-                _ => {}
-            }
+            none_if(ErrorCode::NodeExists, create(parent, Bytes::new()).parents().await)?;
         }
         let scope = create(&self.scope, record::scope(watermark));
         client.multi().add(scope).add(create(&self.pending_path(), Bytes::new())).commit().await?;
@@ -215,10 +214,8 @@ impl Tickets {
     async fn init_scope(&self, version: i32) -> Result<Scope, Error> {
         let (client, watermark) = (&self.client, Partition(0));
         // First, because a scope with a watermark counts as complete. It may have been created in advance too.
-        match client.create(self.pending_path(), Bytes::new()).acl(self.acl.clone()).await {
-            Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),
-            _ => {}
-        }
+        let created = client.create(self.pending_path(), Bytes::new()).acl(self.acl.clone()).await;
+        none_if(ErrorCode::NodeExists, created)?;
         let stat = client.set_data(&self.scope, record::scope(watermark)).version(version).await?;
         Ok(Scope { watermark, version: stat.version })
     }
