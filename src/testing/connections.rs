@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use zoolet_client::{IntoTransport, Transport};
 use zoolet_fixture::Fixture;
-use zoolet_server::{ConnId, InProcess, Server};
+use zoolet_server::{ConnId, InProcess};
 
 use super::{History, Tap, TapCounts};
 
@@ -24,31 +24,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 /// first connection goes to the given endpoint, each later one to the next. Clones share this order.
 #[derive(Clone)]
 pub struct TestConnector {
-    addrs: Vec<SocketAddr>,
-    in_process: Vec<InProcess>,
-    next: Arc<AtomicUsize>,
-    connections: Arc<Connections>,
-    history: Option<History>,
+    pub(super) addrs: Vec<SocketAddr>,
+    pub(super) in_process: Vec<InProcess>,
+    pub(super) next: Arc<AtomicUsize>,
+    pub(super) connections: Arc<Connections>,
+    pub(super) history: Option<History>,
 }
 
 impl TestConnector {
-    pub(super) fn new(
-        server: &Server,
-        fixture: &Fixture,
-        first: usize,
-        endpoints: usize,
-        connections: &Arc<Connections>,
-        history: Option<&History>,
-    ) -> Self {
-        Self {
-            addrs: server.addrs().to_vec(),
-            in_process: (0..endpoints).map(|endpoint| fixture.in_process_at(endpoint)).collect(),
-            next: Arc::new(AtomicUsize::new(first)),
-            connections: Arc::clone(connections),
-            history: history.cloned(),
-        }
-    }
-
     /// Opens a connection and returns the client's end.
     pub fn connect(&self) -> impl Future<Output = io::Result<Box<dyn ByteStream>>> + Send + use<> {
         let endpoint = self.next.fetch_add(1, Relaxed) % self.in_process.len();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -86,10 +86,7 @@ impl TestServer {
     /// # Panics
     /// If called outside of a tokio runtime, or if `ZOOLET_SEED` is not a number.
     pub async fn start() -> Self {
-        match Self::builder().start().await {
-            Ok(server) => server,
-            Err(error) => panic!("{error}"),
-        }
+        Self::builder().start().await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Configures the clock, a port, an initial tree, faults or the server.
@@ -102,10 +99,8 @@ impl TestServer {
     /// # Panics
     /// If it gets no session. To test that, use [`connect`](TestServer::connect).
     pub async fn client(&self) -> Client {
-        match self.connect(self.options()).await {
-            Ok(client) => client,
-            Err(error) => panic!("no session for a client of the test: {error}"),
-        }
+        let connected = self.connect(self.options()).await;
+        connected.unwrap_or_else(|error| panic!("no session for a client of the test: {error}"))
     }
 
     /// Connects a client to one endpoint of a simulated ensemble, counted from 0. Each later connection goes to the next
@@ -114,10 +109,8 @@ impl TestServer {
     /// # Panics
     /// Like [`client`](TestServer::client), and if the endpoint does not exist.
     pub async fn client_at(&self, endpoint: usize) -> Client {
-        match self.connect_at(endpoint, self.options()).await {
-            Ok(client) => client,
-            Err(error) => panic!("no session for a client at endpoint {endpoint}: {error}"),
-        }
+        let connected = self.connect_at(endpoint, self.options()).await;
+        connected.unwrap_or_else(|error| panic!("no session for a client at endpoint {endpoint}: {error}"))
     }
 
     /// The options of [`client`](TestServer::client), to modify for [`connect`](TestServer::connect): the server's clock, and
@@ -167,10 +160,7 @@ impl TestServer {
         if !self.clock().is_manual() {
             return future.await;
         }
-        match self.pass_time_until(future).await {
-            Ok(output) => output,
-            Err(error) => panic!("{error}"),
-        }
+        self.pass_time_until(future).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// A connector whose connections the test server tracks: [`wait_until_idle`](TestServer::wait_until_idle) waits until all
@@ -182,14 +172,13 @@ impl TestServer {
 
     /// Like [`connector`](TestServer::connector), beginning at one endpoint of a simulated ensemble.
     pub fn connector_at(&self, endpoint: usize) -> TestConnector {
-        TestConnector::new(
-            &self.server,
-            &self.fixture,
-            endpoint,
-            self.endpoints,
-            &self.connections,
-            self.history.as_ref(),
-        )
+        TestConnector {
+            addrs: self.server.addrs().to_vec(),
+            in_process: (0..self.endpoints).map(|at| self.fixture.in_process_at(at)).collect(),
+            next: Arc::new(AtomicUsize::new(endpoint)),
+            connections: Arc::clone(&self.connections),
+            history: self.history.clone(),
+        }
     }
 
     /// Runs a test that uses `?`: if it returns an error, the report is printed, as after a panic.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use zoolet_proto::records::{SetWatches2, WatchedEvent};
-use zoolet_proto::{AddWatchMode, ErrorCode, EventType, KeeperState, Reply, Request, WatcherType, Zxid};
+use zoolet_proto::{
+    AddWatchMode, ErrorCode, EventType, KeeperState, Reply, Request, WatchKind, WatcherType, Zxid,
+};
 
 use super::operations::{CheckedOp, Connection, ReceivedEvent, broken};
 use super::replay::Replay;
 use super::violation::{CheckError, Rule};
-use super::watches::{ExpectedEvent, Presence, WatchMode};
+use super::watches::{ExpectedEvent, Presence};
 
 impl Replay<'_, '_> {
     /// Compares the received events with those of the latest transaction.
@@ -92,11 +94,11 @@ impl Replay<'_, '_> {
         let (Some(request), Some(answer)) = (request, answer) else { return Ok(false) };
         match request {
             Request::AddWatch(add) => {
-                let kind = add_watch(add.mode);
+                let kind = AddWatchMode::from_code(add.mode);
                 let model = kind.map(|_| Reply::WatchAdded).ok_or(ErrorCode::MarshallingError);
                 self.compare(Rule::WatchResult, op, model, answer.outcome)?;
                 if let Some(kind) = kind {
-                    self.watches.add(*conn, add.path.as_deref().unwrap_or_default(), kind, op, false);
+                    self.watches.add(*conn, add.path.as_deref().unwrap_or_default(), kind.into(), op, false);
                 }
             }
             Request::CheckWatches(check) => {
@@ -147,11 +149,11 @@ impl Replay<'_, '_> {
         let (path, kind) = match request {
             // The only read that sets a watch if the znode does not exist.
             Request::Exists(get) if get.watch && (done || outcome == Some(Err(ErrorCode::NoNode))) => {
-                (&get.path, WatchMode::Data)
+                (&get.path, WatchKind::Data)
             }
-            Request::GetData(get) if get.watch && done => (&get.path, WatchMode::Data),
+            Request::GetData(get) if get.watch && done => (&get.path, WatchKind::Data),
             Request::GetChildren(get) | Request::GetChildren2(get) if get.watch && done => {
-                (&get.path, WatchMode::Child)
+                (&get.path, WatchKind::Child)
             }
             _ => return,
         };
@@ -164,8 +166,8 @@ impl Replay<'_, '_> {
         let CheckedOp { conn, request: Some(request), .. } = &self.all.ops[op] else { return };
         match request {
             Request::AddWatch(add) => {
-                if let (Some(kind), Some(path)) = (add_watch(add.mode), &add.path) {
-                    self.watches.add(*conn, path, kind, op, true);
+                if let (Some(kind), Some(path)) = (AddWatchMode::from_code(add.mode), &add.path) {
+                    self.watches.add(*conn, path, kind.into(), op, true);
                 }
             }
             Request::RemoveWatches(remove) => {
@@ -175,16 +177,13 @@ impl Replay<'_, '_> {
             }
             Request::SetWatches(_) | Request::SetWatches2(_) => {
                 let Some(set) = as_set_watches2(request) else { return };
-                let kinds = [
-                    WatchMode::Data,
-                    WatchMode::Data,
-                    WatchMode::Child,
-                    WatchMode::Persistent,
-                    WatchMode::Recursive,
-                ];
-                for (paths, kind) in
-                    [set.data, set.exist, set.child, set.persistent, set.recursive].iter().zip(kinds)
-                {
+                for (paths, kind) in [
+                    (set.data, WatchKind::Data),
+                    (set.exist, WatchKind::Data),
+                    (set.child, WatchKind::Child),
+                    (set.persistent, WatchKind::Persistent),
+                    (set.recursive, WatchKind::Recursive),
+                ] {
                     paths.iter().for_each(|path| self.watches.add(*conn, path, kind, op, true));
                 }
             }
@@ -205,12 +204,12 @@ impl Replay<'_, '_> {
             match self.model.last_changed(path) {
                 None => expected.push((EventType::NodeDeleted, path)),
                 Some((mzxid, _)) if mzxid > since => expected.push((EventType::NodeDataChanged, path)),
-                Some(_) => watch(path, WatchMode::Data),
+                Some(_) => watch(path, WatchKind::Data),
             }
         }
         for path in &set.exist {
             match self.model.last_changed(path) {
-                None => watch(path, WatchMode::Data),
+                None => watch(path, WatchKind::Data),
                 Some(_) => expected.push((EventType::NodeCreated, path)),
             }
         }
@@ -218,11 +217,11 @@ impl Replay<'_, '_> {
             match self.model.last_changed(path) {
                 None => expected.push((EventType::NodeDeleted, path)),
                 Some((_, pzxid)) if pzxid > since => expected.push((EventType::NodeChildrenChanged, path)),
-                Some(_) => watch(path, WatchMode::Child),
+                Some(_) => watch(path, WatchKind::Child),
             }
         }
-        set.persistent.iter().for_each(|path| watch(path, WatchMode::Persistent));
-        set.recursive.iter().for_each(|path| watch(path, WatchMode::Recursive));
+        set.persistent.iter().for_each(|path| watch(path, WatchKind::Persistent));
+        set.recursive.iter().for_each(|path| watch(path, WatchKind::Recursive));
         let received: Vec<_> = catch_up.iter().map(|event| (event.kind, event.path.as_str())).collect();
         if received == expected {
             return Ok(());
@@ -234,13 +233,6 @@ impl Replay<'_, '_> {
 
 fn matches_event(expected: &ExpectedEvent, event: &WatchedEvent) -> bool {
     (expected.kind, KeeperState::SyncConnected, &expected.path) == (event.kind, event.state, &event.path)
-}
-
-fn add_watch(mode: i32) -> Option<WatchMode> {
-    AddWatchMode::from_code(mode).map(|mode| match mode {
-        AddWatchMode::Persistent => WatchMode::Persistent,
-        AddWatchMode::PersistentRecursive => WatchMode::Recursive,
-    })
 }
 
 /// Either kind of setWatches as setWatches2.

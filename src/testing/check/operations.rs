@@ -100,10 +100,7 @@ impl CheckedOp<'_> {
 
     /// Whether its reply may be out of order and without a zxid.
     fn is_out_of_band(&self) -> bool {
-        match OpCode::from_code(self.opcode) {
-            Some(op) => matches!(op, OpCode::Auth | OpCode::Sasl | OpCode::Check),
-            None => true,
-        }
+        matches!(OpCode::from_code(self.opcode), None | Some(OpCode::Auth | OpCode::Sasl | OpCode::Check))
     }
 
     fn is_answered_by(&self, xid: Xid) -> bool {
@@ -149,20 +146,14 @@ impl<'h> Operations<'h> {
             Some(request) => format!("{request:?}"),
             None => format!("opcode {opcode}, undecodable"),
         };
-        Operation {
-            conn: Some(Conn(*conn)),
-            session: self.conns[*conn].session,
-            xid: Some(*xid),
-            zxid: answer.as_ref().map(|answer| answer.zxid).or(*zxid),
-            description,
-        }
+        let zxid = answer.as_ref().map(|answer| answer.zxid).or(*zxid);
+        Operation { xid: Some(*xid), zxid, ..self.name_conn(*conn, &description) }
     }
 
     /// An event as a violation names it.
     pub(super) fn name_event(&self, conn: usize, zxid: Zxid, event: &WatchedEvent) -> Operation {
         let description = format!("event {:?} {}", event.kind, event.path);
-        let session = self.conns[conn].session;
-        Operation { conn: Some(Conn(conn)), session, xid: None, zxid: Some(zxid), description }
+        Operation { zxid: Some(zxid), ..self.name_conn(conn, &description) }
     }
 
     pub(super) fn name_observed(&self, observed: ObservedZxid) -> Operation {
@@ -202,13 +193,7 @@ impl<'h> Operations<'h> {
 
     fn name_conn(&self, conn: usize, description: &str) -> Operation {
         let session = self.conns[conn].session;
-        Operation {
-            conn: Some(Conn(conn)),
-            session,
-            xid: None,
-            zxid: None,
-            description: description.to_owned(),
-        }
+        Operation { conn: Some(Conn(conn)), session, ..Operation::unidentified(description) }
     }
 
     fn connect_response(&mut self, conn: usize, session: SessionId) -> Result<(), CheckError> {

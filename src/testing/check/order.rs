@@ -190,11 +190,6 @@ pub(super) fn name(txn: &Txn) -> Operation {
         TxnOp::Error(code) => format!("transaction: {code:?}"),
         op => format!("transaction {op:?}"),
     };
-    Operation {
-        conn: None,
-        session: Some(txn.session),
-        xid: Some(txn.xid),
-        zxid: Some(txn.zxid),
-        description,
-    }
+    let (session, xid, zxid) = (Some(txn.session), Some(txn.xid), Some(txn.zxid));
+    Operation { session, xid, zxid, ..Operation::unidentified(&description) }
 }

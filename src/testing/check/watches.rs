@@ -2,22 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use zoolet_proto::{EventType, WatcherType};
+use zoolet_proto::{EventType, WatchKind, WatcherType};
 
 use crate::testing::model::TreeChange;
-
-/// What a watch reports, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WatchMode {
-    /// One change of the znode: from getData and exists.
-    Data,
-    /// One change of the list of children: from getChildren.
-    Child,
-    /// All changes of both, until it is removed.
-    Persistent,
-    /// All changes of the znode and its descendants, until it is removed.
-    Recursive,
-}
 
 /// The watches of all connections.
 #[derive(Default)]
@@ -29,7 +16,7 @@ pub(super) struct Watches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Watcher {
     conn: usize,
-    kind: WatchMode,
+    kind: WatchKind,
     /// Whether it may not exist, as the reply was lost. Such a watch is never used up.
     uncertain: bool,
 }
@@ -56,7 +43,7 @@ pub(super) enum Presence {
 
 impl Watches {
     /// Sets a watch. Setting it again changes nothing.
-    pub(super) fn add(&mut self, conn: usize, path: &str, kind: WatchMode, by: usize, uncertain: bool) {
+    pub(super) fn add(&mut self, conn: usize, path: &str, kind: WatchKind, by: usize, uncertain: bool) {
         let watchers = self.by_path.entry(path.to_owned()).or_default();
         watchers.entry(Watcher { conn, kind, uncertain }).or_insert(by);
     }
@@ -65,10 +52,8 @@ impl Watches {
     pub(super) fn find(&self, conn: usize, path: &str, wanted: WatcherType) -> Presence {
         let has = |uncertain| {
             let watchers = self.by_path.get(path);
-            let mut wanted = kinds(wanted).iter();
-            wanted.any(|kind| {
-                watchers.is_some_and(|set| set.contains_key(&Watcher { conn, kind: *kind, uncertain }))
-            })
+            let has = |kind| watchers.is_some_and(|set| set.contains_key(&Watcher { conn, kind, uncertain }));
+            kinds(wanted).any(has)
         };
         match (has(false), has(true)) {
             (true, _) => Presence::Present,
@@ -81,11 +66,11 @@ impl Watches {
     pub(super) fn remove(&mut self, conn: usize, path: &str, wanted: WatcherType, uncertain: bool) {
         let Some(watchers) = self.by_path.get_mut(path) else { return };
         for kind in kinds(wanted) {
-            let by = watchers.remove(&Watcher { conn, kind: *kind, uncertain: false });
+            let by = watchers.remove(&Watcher { conn, kind, uncertain: false });
             if uncertain {
-                by.map(|by| watchers.insert(Watcher { conn, kind: *kind, uncertain: true }, by));
+                by.map(|by| watchers.insert(Watcher { conn, kind, uncertain: true }, by));
             } else {
-                watchers.remove(&Watcher { conn, kind: *kind, uncertain: true });
+                watchers.remove(&Watcher { conn, kind, uncertain: true });
             }
         }
     }
@@ -110,9 +95,9 @@ impl Watches {
                 uncertain,
             }));
         };
-        let fired = self.fire(path, &[WatchMode::Data, WatchMode::Persistent, WatchMode::Recursive], alive);
+        let fired = self.fire(path, &[WatchKind::Data, WatchKind::Persistent, WatchKind::Recursive], alive);
         let mut children = match kind {
-            EventType::NodeDeleted => self.fire(path, &[WatchMode::Child, WatchMode::Persistent], alive),
+            EventType::NodeDeleted => self.fire(path, &[WatchKind::Child, WatchKind::Persistent], alive),
             _ => BTreeMap::new(),
         };
         // A connection gets one event, however many of its watches match. If one is uncertain, the other still counts.
@@ -120,7 +105,7 @@ impl Watches {
         add(fired, *kind, path, *readable);
         add(children, *kind, path, *readable);
         if *kind != EventType::NodeDataChanged {
-            let fired = self.fire(parent, &[WatchMode::Child, WatchMode::Persistent], alive);
+            let fired = self.fire(parent, &[WatchKind::Child, WatchKind::Persistent], alive);
             add(fired, EventType::NodeChildrenChanged, parent, *parent_readable);
         }
         expected
@@ -131,7 +116,7 @@ impl Watches {
     fn fire(
         &mut self,
         path: &str,
-        kinds: &[WatchMode],
+        kinds: &[WatchKind],
         alive: &impl Fn(usize) -> bool,
     ) -> BTreeMap<usize, (usize, bool)> {
         let mut fired = BTreeMap::new();
@@ -143,18 +128,18 @@ impl Watches {
                 }
                 let used_up = matches
                     && !watcher.uncertain
-                    && matches!(watcher.kind, WatchMode::Data | WatchMode::Child);
+                    && matches!(watcher.kind, WatchKind::Data | WatchKind::Child);
                 alive(watcher.conn) && !used_up
             });
         }
         let mut above = path;
         while let Some(at) =
-            above.rfind('/').filter(|_| kinds.contains(&WatchMode::Recursive) && above != "/")
+            above.rfind('/').filter(|_| kinds.contains(&WatchKind::Recursive) && above != "/")
         {
             above = if at == 0 { "/" } else { &above[..at] };
             let Some(watchers) = self.by_path.get_mut(above) else { continue };
             watchers.retain(|watcher, _| alive(watcher.conn));
-            let recursive = watchers.iter().filter(|(watcher, _)| watcher.kind == WatchMode::Recursive);
+            let recursive = watchers.iter().filter(|(watcher, _)| watcher.kind == WatchKind::Recursive);
             recursive.for_each(|(watcher, by)| add_watcher(&mut fired, watcher, *by));
         }
         fired
@@ -168,12 +153,7 @@ fn add_watcher(watchers: &mut BTreeMap<usize, (usize, bool)>, watcher: &Watcher,
     }
 }
 
-fn kinds(wanted: WatcherType) -> &'static [WatchMode] {
-    match wanted {
-        WatcherType::Children => &[WatchMode::Child],
-        WatcherType::Data => &[WatchMode::Data],
-        WatcherType::Any => &[WatchMode::Data, WatchMode::Child, WatchMode::Persistent, WatchMode::Recursive],
-        WatcherType::Persistent => &[WatchMode::Persistent],
-        WatcherType::PersistentRecursive => &[WatchMode::Recursive],
-    }
+fn kinds(wanted: WatcherType) -> impl Iterator<Item = WatchKind> {
+    let is_wanted = move |kind: &WatchKind| wanted == WatcherType::Any || wanted == kind.watcher_type();
+    WatchKind::ALL.into_iter().filter(is_wanted)
 }
