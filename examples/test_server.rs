@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The create of the lock's znode is executed, but its reply is lost with the connection.
     zk.faults().on(create().path("/lock/**").nth(1)).lose_reply()?;
     let guard = Lock::new(&a, "/lock").acquire().await?;
-    println!("held with token {} in spite of {}", guard.token(), zk.faults().fired()[0].what);
+    println!("held with token {} in spite of {}", guard.token(), zk.faults().fired()[0].event);
     println!("znodes:\n{}", zk.tree());
 
     let waiting = tokio::spawn({

@@ -100,8 +100,7 @@ pub(crate) fn field(i: &[u8]) -> Parsed<'_, Option<&[u8]>> {
     }
 }
 
-/// A buffer. Its bytes are copied out of the frame, so that a value that is kept does not keep the read buffer.
-/// Bytes that must not be null.
+/// A buffer that must not be null.
 impl Codec for Bytes {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
         Option::<Bytes>::parse.map_opt(|data| data).parse(i)
@@ -112,6 +111,7 @@ impl Codec for Bytes {
     }
 }
 
+/// A buffer. Its bytes are copied out of the frame, so that a value that is kept does not keep the read buffer.
 impl Codec for Option<Bytes> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
         field.map(|data| data.map(Bytes::copy_from_slice)).parse(i)

@@ -48,7 +48,7 @@ impl Bus {
         &*self.machine
     }
 
-    /// The state machine, to change it. What follows from that is delivered by whoever takes its effects.
+    /// The state machine, to change it. The caller delivers the effects of that.
     pub fn machine_mut(&mut self) -> &mut dyn StateMachine {
         &mut *self.machine
     }

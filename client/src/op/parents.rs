@@ -1,4 +1,4 @@
-//! create together with the ancestors that are missing.
+//! [`CreateWithParents`]: a create that also creates missing ancestors.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -26,7 +26,8 @@ const ATTEMPTS: u32 = 8;
 /// sent again in one flight, so this takes one round trip if the parent exists and two otherwise.
 ///
 /// # Errors
-/// The errors of [`Client::create`](crate::Client::create). `NoNode` only if the parents vanish again and again. `NoAuth`
+/// The errors of [`Client::create`](crate::Client::create). `NoNode` only if the parents vanish again and again, or if
+/// the [chroot](crate::ConnectOptions::chroot) is missing, which is not created. `NoAuth`
 /// names the parent if it is missing and may not be created. After an error some of the parents may exist. A lost
 /// connection is not retried, because the znode may have been created.
 /// # Ordering and cancel safety
@@ -64,7 +65,10 @@ impl<'c> CreateWithParents<'c> {
         let mut parents = MissingParents::new(parent);
         loop {
             match reply.await {
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => parents.retry(error)?,
+                // The parent of a top-level znode is the root, or the chroot.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) && path != "/" => {
+                    parents.retry(error)?;
+                }
                 outcome => return outcome,
             }
             let created = parents.send(&path, Bytes::new());

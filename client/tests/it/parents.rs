@@ -7,7 +7,7 @@ use zoolet_client::{Acl, Client, Created, Error, ErrorCode, Perms};
 use zoolet_proto::records::Create;
 use zoolet_proto::{CreateMode, Reply, Request, Stat};
 
-use crate::common::{Peer, connected};
+use crate::common::{Peer, connected, connected_with};
 
 fn record(path: &str, data: &'static str, acl: Vec<Acl>, mode: CreateMode) -> Create {
     let (path, data) = (path.into(), Some(Bytes::from_static(data.as_bytes())));
@@ -164,4 +164,17 @@ async fn a_dropped_future_sends_nothing_more() {
     let xid = peer.expect(plain("/a/b/c", "data")).await;
     peer.error(xid, ErrorCode::NoNode).await;
     peer.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_chroot_is_not_created_and_is_reported_at_once() {
+    let (client, mut peer, _listener) = connected_with(Client::options().chroot("/app")).await;
+    let server = async {
+        let xid = peer.expect(plain("/app/a", "data")).await;
+        peer.error(xid, ErrorCode::NoNode).await;
+        peer.expect_silence().await;
+    };
+    let create = async { client.create("/a", "data").parents().await };
+    let (outcome, ()) = tokio::join!(create, server);
+    assert_eq!(outcome.unwrap_err().code(), Some(ErrorCode::NoNode));
 }

@@ -326,7 +326,7 @@ async fn the_first_member_sends_five_requests_to_enter_and_is_notified_of_the_re
     let clients = [zk.client().await, zk.client().await, zk.client().await];
     let asked = |client: &Client| {
         let requests = zk.requests(client.session_id());
-        requests.iter().map(|entry| entry.what.to_string()).collect::<Vec<_>>()
+        requests.iter().map(|entry| entry.event.to_string()).collect::<Vec<_>>()
     };
     let mut entering = Vec::new();
     for client in &clients {

@@ -91,5 +91,5 @@ pub async fn ours_by_tcp(zk: &Zk) -> Client {
 /// The faults and control actions so far, from the record.
 pub fn fired(zk: &Zk) -> Vec<String> {
     let name = |what: RecordedEvent| what.to_string().trim_start_matches("!! ").to_owned();
-    zk.fixture().faults().fired().into_iter().map(|entry| name(entry.what)).collect()
+    zk.fixture().faults().fired().into_iter().map(|entry| name(entry.event)).collect()
 }

@@ -26,7 +26,7 @@ async fn test_server(dirs: &[&str]) -> TestServer {
 
 /// What a session has asked for so far, pings left out.
 fn asked(zk: &TestServer, client: &Client) -> Vec<OpCode> {
-    zk.requests(client.session_id()).into_iter().filter_map(|entry| opcode(entry.what)).collect()
+    zk.requests(client.session_id()).into_iter().filter_map(|entry| opcode(entry.event)).collect()
 }
 
 fn opcode(event: RecordedEvent) -> Option<OpCode> {
@@ -40,7 +40,7 @@ fn opcode(event: RecordedEvent) -> Option<OpCode> {
 fn asked_by_all(zk: &TestServer) -> HashMap<SessionId, Vec<OpCode>> {
     let mut asked: HashMap<_, Vec<_>> = HashMap::new();
     for entry in zk.record() {
-        if let (Some(session), Some(op)) = (entry.session, opcode(entry.what)) {
+        if let (Some(session), Some(op)) = (entry.session, opcode(entry.event)) {
             asked.entry(session).or_default().push(op);
         }
     }

@@ -30,7 +30,7 @@ impl Tally {
         let mut tally = Self { schedules: 1, ..Self::default() };
         tally.recipes.insert(format!("{:?}", stage.recipe), 1);
         for entry in stage.zk.faults().fired() {
-            let name = match entry.what {
+            let name = match entry.event {
                 RecordedEvent::Fault { action, .. } => format!("{action:?}"),
                 RecordedEvent::ControlAction(action) => format!("{action:?}"),
                 _ => "Refused".to_owned(),
