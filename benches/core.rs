@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use bytes::Bytes;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use zoolet_proto::records::{ConnectRequest, Create, Delete, GetChildren, GetData, SetData};
-use zoolet_proto::{Acl, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Delete, GetChildren, GetData, Op, SetData};
+use zoolet_proto::{Acl, AddWatchMode, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, StateMachine};
 
 const NOW: Millis = Millis(1_000);
@@ -169,6 +169,33 @@ fn watches(c: &mut Criterion) {
     group.finish();
 }
 
+/// One request, but a change and an event for each of its operations.
+fn fan_out(c: &mut Criterion) {
+    const WATCHERS: u64 = 2000;
+    const SETS: usize = 40_000;
+    let mut machine = Machine::with_sessions(1 + WATCHERS);
+    machine.request(0, create("/a", CreateMode::Persistent));
+    for conn in 1..=WATCHERS {
+        let mode = AddWatchMode::PersistentRecursive.code();
+        machine.request(conn, Request::AddWatch(AddWatch { path: Some("/".into()), mode }));
+    }
+    machine.turn();
+    let set = Op::SetData(SetData { path: "/a".into(), data: None, version: -1 });
+    let mut group = c.benchmark_group("fan-out");
+    group.sample_size(10);
+    group.bench_function("multi of 40,000 setData, 2,000 recursive watchers", |b| {
+        b.iter_batched(
+            || Request::Multi(vec![set.clone(); SETS]),
+            |multi| {
+                machine.request(0, multi);
+                machine.turn()
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
 /// The requests of a lock: a queue of eight znodes, of which the first is deleted and created again as the last.
 fn lock(c: &mut Criterion) {
     const CONTENDERS: u64 = 8;
@@ -192,5 +219,5 @@ fn lock(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, one_at_a_time, many_at_a_time, large, watches, lock);
+criterion_group!(benches, one_at_a_time, many_at_a_time, large, watches, fan_out, lock);
 criterion_main!(benches);

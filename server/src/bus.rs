@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashMap;
-use zoolet_server_core::{ConnId, Core, Input, Message, Millis};
+use zoolet_server_core::{ConnId, Core, Input, Message, Millis, Output};
 
 use crate::extension::StateMachine;
 use crate::net::registry::{Peer, Registry};
@@ -182,8 +182,15 @@ impl Bus {
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let effects = self.machine.take_effects();
-        for run in effects.outbound.chunk_by(|(one, _), (next, _)| one == next) {
-            self.push(run[0].0, run.iter().map(|(_, message)| message), false);
+        let same = |one: &Output, next: &Output| matches!((one, next), (Output::To(one, _), Output::To(next, _)) if one == next);
+        for run in effects.outbound.chunk_by(same) {
+            match &run[0] {
+                Output::To(to, _) => self.push(*to, run.iter().filter_map(message_of), false),
+                Output::Event(event) => {
+                    let message = event.message();
+                    event.to.iter().for_each(|to| self.push(*to, std::iter::once(&message), false));
+                }
+            }
         }
         self.machine.reuse(effects);
     }
@@ -265,5 +272,12 @@ impl Bus {
                 conn.peer.outbox.finish_requests(requests);
             }
         }
+    }
+}
+
+fn message_of(output: &Output) -> Option<&Message> {
+    match output {
+        Output::To(_, message) => Some(message),
+        Output::Event(_) => None,
     }
 }

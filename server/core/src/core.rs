@@ -12,7 +12,7 @@ use zoolet_proto::{
 use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
-use crate::message::{ConnId, Effects, Message, Millis};
+use crate::message::{ConnId, Effects, Message, Millis, Output};
 use crate::prepare::Write;
 use crate::session::SessionTable;
 use crate::tree::Tree;
@@ -271,7 +271,7 @@ impl Core {
 
     /// Queues a message for a connection, as if an input had led to it.
     pub fn send(&mut self, conn: ConnId, message: Message) {
-        self.effects.outbound.push((conn, message));
+        self.effects.outbound.push(Output::To(conn, message));
     }
 
     /// Closes a connection after what is queued for it. Its session stays.

@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use std::net::Ipv4Addr;
-//! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, StateMachine};
+//! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, Output, StateMachine};
 //! use zoolet_proto::{SessionId, Zxid, records::ConnectRequest};
 //!
 //! let mut core = Core::new(CoreConfig::default(), Millis(1_000));
@@ -30,7 +30,7 @@
 //! };
 //! core.handle(Millis(1_000), conn, Input::Connect(request));
 //! let effects = core.take_effects();
-//! assert!(matches!(&effects.outbound[..], [(_, Message::Connected(response))] if response.timeout == 10_000));
+//! assert!(matches!(&effects.outbound[..], [Output::To(_, Message::Connected(response))] if response.timeout == 10_000));
 //! ```
 
 mod access;
@@ -47,12 +47,14 @@ mod pending;
 mod prepare;
 mod quota;
 mod read;
+mod recursive_watches;
 mod replica;
 mod session;
 mod tree;
 mod txn;
 mod watch;
 mod watch_events;
+mod watchers;
 mod write;
 mod znode;
 
@@ -60,7 +62,7 @@ pub use config::CoreConfig;
 pub use core::Core;
 pub use handshake::connect_response;
 pub use machine::StateMachine;
-pub use message::{ConnId, Effects, Input, Message, Millis};
+pub use message::{ConnId, Effects, Input, Message, Millis, Output, SharedEvent};
 pub use session::{SessionTable, SessionView, password_matches};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};

@@ -7,7 +7,7 @@ use zoolet_proto::{SessionId, Xid};
 
 use crate::container_cleaner::ContainerCleaner;
 use crate::core::Core;
-use crate::message::{ConnId, Effects, Input, Message, Millis};
+use crate::message::{ConnId, Effects, Input, Message, Millis, Output};
 use crate::watch::WatchTable;
 
 /// The largest capacity of a list that the next effects reuse: most turns are short.
@@ -36,7 +36,8 @@ pub trait StateMachine: Send + 'static {
     /// Takes back effects that are done with: the next ones reuse their memory.
     fn reuse(&mut self, _effects: Effects) {}
 
-    /// The last message of the effects not taken yet.
+    /// The last output of the effects not taken yet, if it is a message for one connection. After an input it is the
+    /// reply, if there is one.
     fn last_message(&self) -> Option<&Message>;
 
     /// Whether a connection is open.
@@ -139,7 +140,10 @@ impl StateMachine for Core {
     }
 
     fn last_message(&self) -> Option<&Message> {
-        self.effects.outbound.last().map(|(_, message)| message)
+        match self.effects.outbound.last()? {
+            Output::To(_, message) => Some(message),
+            Output::Event(_) => None,
+        }
     }
 
     fn reuse(&mut self, effects: Effects) {

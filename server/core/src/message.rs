@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use zoolet_proto::records::{ConnectRequest, ConnectResponse};
-use zoolet_proto::{Incoming, Reply, ReplyHeader};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
+use zoolet_proto::{EventType, Incoming, KeeperState, Reply, ReplyHeader, Xid, Zxid};
 
 use crate::txn::Txn;
 
@@ -47,7 +48,7 @@ pub enum Input {
     Closed,
 }
 
-/// An output for a connection.
+/// A message for a connection.
 #[derive(Debug, Clone)]
 pub enum Message {
     /// The response to its connect request.
@@ -68,14 +69,64 @@ impl Message {
     }
 }
 
+/// Something to send.
+#[derive(Debug, Clone)]
+pub enum Output {
+    /// A message for one connection.
+    To(ConnId, Message),
+    /// A watch event, the same for several connections.
+    Event(SharedEvent),
+}
+
+impl Output {
+    /// Passes each connection its message.
+    pub fn for_each(self, mut pass: impl FnMut(ConnId, Message)) {
+        match self {
+            Self::To(conn, message) => pass(conn, message),
+            Self::Event(event) => {
+                let message = event.message();
+                event.to.iter().for_each(|conn| pass(*conn, message.clone()));
+            }
+        }
+    }
+}
+
+/// A watch event for several connections.
+///
+/// Consecutive events for the same connections share one list, so that a multi of many changes under many watches takes
+/// memory for the changes only.
+#[derive(Debug, Clone)]
+pub struct SharedEvent {
+    /// The connections, each once, lowest first. Never empty.
+    pub to: Arc<[ConnId]>,
+    /// The transaction that caused it.
+    pub zxid: Zxid,
+    /// What happened.
+    pub kind: EventType,
+    /// The path of the znode.
+    pub path: Arc<str>,
+}
+
+impl SharedEvent {
+    /// The message that each of the connections gets.
+    pub fn message(&self) -> Message {
+        event_message(self.zxid, self.kind, (*self.path).to_owned())
+    }
+}
+
+pub(crate) fn event_message(zxid: Zxid, kind: EventType, path: String) -> Message {
+    let event = WatchedEvent { kind, state: KeeperState::SyncConnected, path };
+    Message::Reply(ReplyHeader::ok(Xid::EVENT, zxid), Reply::Event(event))
+}
+
 /// The effects of a turn of inputs.
 #[derive(Default)]
 pub struct Effects {
     /// The transactions, already applied, in zxid order. A message must not be sent before the transactions that it reflects
     /// are durable.
     pub txns: Vec<Txn>,
-    /// The messages to send, in order for each connection.
-    pub outbound: Vec<(ConnId, Message)>,
+    /// What to send, in order for each connection.
+    pub outbound: Vec<Output>,
 }
 
 impl fmt::Display for ConnId {

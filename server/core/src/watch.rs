@@ -1,18 +1,24 @@
 //! The watch table, by path and by connection. A watch belongs to a connection and is dropped with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use zoolet_proto::{WatchKind, WatcherType, path};
+use zoolet_proto::{WatchKind, WatcherType};
 
 use crate::message::ConnId;
+use crate::recursive_watches::RecursiveWatches;
+use crate::watchers::Watchers;
+
+#[cfg(test)]
+mod tests;
 
 /// A set of watch modes: the watches of one connection on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Modes(u8);
 
 impl Modes {
+    pub(crate) const NONE: Self = Self(0);
     /// One-shot, set by getData and exists.
     pub(crate) const DATA: Self = Self(1);
     /// One-shot, set by getChildren.
@@ -27,7 +33,8 @@ impl Modes {
     const IN_DATA_TABLE: Self = Self(Self::DATA.0 | Self::PERSISTENT.0 | Self::RECURSIVE.0);
     const IN_CHILD_TABLE: Self = Self(Self::CHILD.0 | Self::PERSISTENT.0);
 
-    fn has(self, other: Self) -> bool {
+    /// Whether the sets share a mode.
+    pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -64,18 +71,33 @@ pub struct WatchView<'t> {
 /// What changes at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aspect {
-    /// The znode itself: created, deleted, data set.
+    /// The znode itself: created, data set.
     Data,
     /// Its list of children.
     Children,
+    /// Both, at the end of the znode.
+    Deleted,
+}
+
+impl Aspect {
+    /// The one-shot watches that fire for it.
+    pub(crate) fn one_shot(self) -> Modes {
+        match self {
+            Self::Data => Modes::DATA,
+            Self::Children => Modes::CHILD,
+            Self::Deleted => Modes(Modes::DATA.0 | Modes::CHILD.0),
+        }
+    }
 }
 
 /// Every watch of every connection.
 #[derive(Debug, Default)]
 pub struct WatchTable {
-    by_path: HashMap<Arc<str>, BTreeMap<ConnId, Modes>>,
+    by_path: HashMap<Arc<str>, Watchers>,
     by_conn: HashMap<ConnId, BTreeSet<Arc<str>>>,
-    recursive: usize,
+    recursive: RecursiveWatches,
+    /// Changes with every persistent watch that comes or goes. Snapshots of an earlier generation are outdated.
+    generation: u64,
     /// Pairs that a real server has in both of its tables.
     double: usize,
 }
@@ -102,7 +124,7 @@ impl WatchTable {
     pub fn data_watches(&self) -> impl Iterator<Item = (&str, ConnId)> {
         self.by_path.iter().flat_map(|(path, watchers)| {
             let on_data = watchers.iter().filter(|(_, modes)| modes.has(Modes::IN_DATA_TABLE));
-            on_data.map(move |(conn, _)| (&**path, *conn))
+            on_data.map(move |(conn, _)| (&**path, conn))
         })
     }
 
@@ -114,8 +136,8 @@ impl WatchTable {
             .flat_map(|(path, watchers)| watchers.iter().map(move |(conn, modes)| (path, conn, modes)))
             .flat_map(|(path, conn, modes)| {
                 let kinds =
-                    WatchKind::ALL.into_iter().filter(|kind| modes.has(Modes::of(kind.watcher_type())));
-                kinds.map(move |kind| WatchView { path, conn: *conn, kind })
+                    WatchKind::ALL.into_iter().filter(move |kind| modes.has(Modes::of(kind.watcher_type())));
+                kinds.map(move |kind| WatchView { path, conn, kind })
             })
             .collect();
         watches.sort_unstable();
@@ -129,7 +151,7 @@ impl WatchTable {
 
     /// Whether `conn` has a watch of any kind on exactly that path.
     pub(crate) fn watches(&self, conn: ConnId, path: &str) -> bool {
-        self.by_path.get(path).is_some_and(|watchers| watchers.contains_key(&conn))
+        self.by_path.get(path).is_some_and(|watchers| watchers.get(conn).is_some())
     }
 
     /// Sets a watch. Idempotent.
@@ -138,19 +160,24 @@ impl WatchTable {
             Some((path, _)) => Arc::clone(path),
             None => Arc::from(path),
         };
-        let modes = self.by_path.entry(Arc::clone(&path)).or_default().entry(conn).or_insert(Modes(0));
-        if mode.has(Modes::RECURSIVE) && !modes.has(Modes::RECURSIVE) {
-            self.recursive += 1;
+        let watchers =
+            self.by_path.entry(Arc::clone(&path)).or_insert_with(|| Watchers::One(conn, Modes::NONE));
+        let old = watchers.get(conn).unwrap_or(Modes::NONE);
+        let new = Modes(old.0 | mode.0);
+        if new == old {
+            return;
         }
-        let double = modes.in_both_tables();
-        modes.0 |= mode.0;
-        self.double += usize::from(modes.in_both_tables() && !double);
+        watchers.set(conn, new);
+        if new.has(Modes::RECURSIVE) && !old.has(Modes::RECURSIVE) {
+            self.recursive.add(&path);
+        }
+        self.note(old, new);
         self.by_conn.entry(conn).or_default().insert(path);
     }
 
     /// Whether `conn` has a watch of that kind on exactly that path.
     pub(crate) fn contains(&self, conn: ConnId, path: &str, kind: WatcherType) -> bool {
-        let modes = self.by_path.get(path).and_then(|watchers| watchers.get(&conn));
+        let modes = self.by_path.get(path).and_then(|watchers| watchers.get(conn));
         modes.is_some_and(|modes| modes.has(Modes::of(kind)))
     }
 
@@ -171,57 +198,40 @@ impl WatchTable {
         self.by_conn.remove(&conn);
     }
 
-    /// The connections to notify of a change, each once, lowest first. Removes the one-shot watches among them.
+    /// The connections to notify of a change, each in one of the lists. Removes the one-shot watches among them.
     ///
     /// Persistent recursive watches are found on the ancestors. They do not fire for a change of children, as they do for the
-    /// child itself.
-    pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<ConnId> {
-        let (wanted, used_up) = match aspect {
-            Aspect::Data => (Modes::IN_DATA_TABLE, Modes::DATA),
-            Aspect::Children => (Modes::IN_CHILD_TABLE, Modes::CHILD),
-        };
-        let mut notified = Vec::new();
+    /// child itself. Lists of persistent watches are the same ones until such a watch comes or goes.
+    pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<Arc<[ConnId]>> {
+        let Self { by_path, recursive, generation, .. } = self;
+        let mut lists = Vec::new();
         let mut spent = Vec::new();
-        if let Some(watchers) = self.by_path.get(path) {
-            for (conn, modes) in watchers.iter().filter(|(_, modes)| modes.has(wanted)) {
-                notified.push(*conn);
-                if modes.has(used_up) {
-                    spent.push(*conn);
-                }
-            }
+        if aspect != Aspect::Children {
+            recursive.collect(path, *generation, by_path, &mut lists);
+        }
+        if let Some(watchers) = by_path.get_mut(path) {
+            watchers.collect(aspect, *generation, &mut lists, &mut spent);
         }
         for conn in spent {
-            self.clear(conn, path, used_up);
+            self.clear(conn, path, aspect.one_shot());
         }
-        if aspect == Aspect::Data && self.recursive > 0 {
-            let mut above = path;
-            while above.len() > 1 {
-                above = path::parent(above);
-                let watchers = self.by_path.get(above).into_iter().flatten();
-                notified
-                    .extend(watchers.filter(|(_, modes)| modes.has(Modes::RECURSIVE)).map(|(conn, _)| *conn));
-            }
-            notified.sort_unstable();
-            notified.dedup();
-        }
-        notified
+        lists
     }
 
     fn clear(&mut self, conn: ConnId, path: &str, gone: Modes) {
         let Some(watchers) = self.by_path.get_mut(path) else { return };
-        let Some(modes) = watchers.get_mut(&conn) else { return };
-        if modes.has(Modes::RECURSIVE) && gone.has(Modes::RECURSIVE) {
-            self.recursive -= 1;
-        }
-        let double = modes.in_both_tables();
-        *modes = modes.without(gone);
-        self.double -= usize::from(double && !modes.in_both_tables());
-        if *modes != Modes(0) {
-            return;
-        }
-        watchers.remove(&conn);
+        let Some(old) = watchers.get(conn) else { return };
+        let new = old.without(gone);
+        watchers.set(conn, new);
         if watchers.is_empty() {
             self.by_path.remove(path);
+        }
+        if old.has(Modes::RECURSIVE) && !new.has(Modes::RECURSIVE) {
+            self.recursive.remove(path);
+        }
+        self.note(old, new);
+        if new != Modes::NONE {
+            return;
         }
         if let Some(paths) = self.by_conn.get_mut(&conn) {
             paths.remove(path);
@@ -230,95 +240,12 @@ impl WatchTable {
             }
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: ConnId = ConnId(1);
-    const B: ConnId = ConnId(2);
-
-    #[test]
-    fn a_one_shot_watch_is_used_up_and_a_persistent_one_stays() {
-        let mut table = WatchTable::default();
-        table.add(A, "/a", Modes::DATA);
-        table.add(B, "/a", Modes::PERSISTENT);
-        assert_eq!(table.trigger("/a", Aspect::Data), [A, B]);
-        assert_eq!(table.trigger("/a", Aspect::Data), [B]);
-        assert_eq!(table.len(), 1);
-    }
-
-    #[test]
-    fn several_modes_on_one_path_notify_once() {
-        let mut table = WatchTable::default();
-        for mode in [Modes::DATA, Modes::PERSISTENT, Modes::RECURSIVE] {
-            table.add(A, "/a", mode);
-        }
-        table.add(A, "/", Modes::RECURSIVE);
-        assert_eq!(table.trigger("/a", Aspect::Data), [A]);
-        assert!(table.contains(A, "/a", WatcherType::Persistent));
-        assert!(table.remove(A, "/a", WatcherType::PersistentRecursive));
-        assert!(!table.remove(A, "/a", WatcherType::Data));
-        assert_eq!(table.trigger("/a", Aspect::Children), [A]);
-    }
-
-    #[test]
-    fn a_recursive_watch_fires_for_every_descendant_but_never_for_lists_of_children() {
-        let mut table = WatchTable::default();
-        table.add(A, "/r", Modes::RECURSIVE);
-        assert_eq!(table.trigger("/r/x/y", Aspect::Data), [A]);
-        assert_eq!(table.trigger("/r", Aspect::Data), [A]);
-        assert_eq!(table.trigger("/rx", Aspect::Data), []);
-        assert_eq!(table.trigger("/r", Aspect::Children), []);
-    }
-
-    #[test]
-    fn watches_are_dropped_with_their_connection() {
-        let mut table = WatchTable::default();
-        table.add(A, "/a", Modes::CHILD);
-        table.add(A, "/b", Modes::RECURSIVE);
-        table.add(B, "/a", Modes::CHILD);
-        table.drop_connection(A);
-        assert_eq!((table.len(), table.recursive), (1, 0));
-        assert_eq!(table.trigger("/a", Aspect::Children), [B]);
-    }
-
-    #[test]
-    fn every_watch_is_listed_once_for_each_kind_sorted_by_path_connection_and_kind() {
-        let mut table = WatchTable::default();
-        table.add(B, "/b", Modes::RECURSIVE);
-        table.add(B, "/a", Modes::PERSISTENT);
-        table.add(A, "/a/x", Modes::CHILD);
-        table.add(A, "/a", Modes::CHILD);
-        table.add(A, "/a", Modes::DATA);
-        let listed = |table: &WatchTable| -> Vec<String> {
-            table.iter().map(|watch| format!("{} {} {}", watch.path, watch.conn, watch.kind)).collect()
-        };
-        let all = ["/a 1 data", "/a 1 child", "/a 2 persistent", "/a/x 1 child", "/b 2 recursive"];
-        assert_eq!(listed(&table), all);
-        table.trigger("/a", Aspect::Data);
-        assert_eq!(listed(&table), all[1..]);
-    }
-
-    #[test]
-    fn watches_are_counted_by_table_as_a_real_server_does() {
-        let mut table = WatchTable::default();
-        table.add(A, "/a", Modes::DATA);
-        table.add(A, "/b", Modes::CHILD);
-        table.add(A, "/c", Modes::PERSISTENT);
-        table.add(B, "/a", Modes::RECURSIVE);
-        assert_eq!((table.len(), table.count_by_table()), (4, 5));
-        let mut on_data: Vec<_> = table.data_watches().collect();
-        on_data.sort_unstable();
-        assert_eq!(on_data, [("/a", A), ("/a", B), ("/c", A)]);
-
-        table.add(A, "/a", Modes::CHILD);
-        assert_eq!((table.len(), table.count_by_table()), (4, 6));
-        table.trigger("/a", Aspect::Data);
-        assert_eq!((table.len(), table.count_by_table()), (4, 5));
-        table.drop_connection(A);
-        table.drop_connection(B);
-        assert_eq!((table.len(), table.count_by_table()), (0, 0));
+    /// Counts a change of the modes of a connection on a path.
+    fn note(&mut self, old: Modes, new: Modes) {
+        const PERSISTENT: Modes = Modes(Modes::PERSISTENT.0 | Modes::RECURSIVE.0);
+        self.double += usize::from(new.in_both_tables());
+        self.double -= usize::from(old.in_both_tables());
+        self.generation += u64::from((old.0 ^ new.0) & PERSISTENT.0 != 0);
     }
 }

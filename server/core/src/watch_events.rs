@@ -1,18 +1,16 @@
 //! The requests about watches, and the events of changes.
 
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
-use zoolet_proto::records::{AddWatch, SetWatches2, WatchedEvent};
-use zoolet_proto::{
-    Acl, AddWatchMode, ErrorCode, EventType, KeeperState, Perms, Reply, ReplyHeader, WatcherType, Xid, Zxid,
-    path,
-};
+use zoolet_proto::records::{AddWatch, SetWatches2};
+use zoolet_proto::{Acl, AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
 
 use crate::access::allows;
 use crate::core::{ConnState, Core, RequestContext};
-use crate::message::{ConnId, Message};
+use crate::message::{ConnId, Output, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
 use crate::watch::{Aspect, Modes, WatchTable};
-use crate::znode::Znode;
 
 impl Core {
     pub(crate) fn add_watch(&mut self, call: RequestContext, record: &AddWatch) {
@@ -93,30 +91,86 @@ impl Core {
     }
 
     fn catch_up(&mut self, conn: ConnId, kind: EventType, path: String) {
-        self.effects.outbound.push((conn, event(Zxid(-1), kind, path)));
+        self.send(conn, event_message(Zxid(-1), kind, path));
     }
 }
 
-/// Queues events for connections.
+/// Queues the events of one transaction.
 pub(crate) struct EventSender<'c> {
-    pub(crate) conns: &'c HashMap<ConnId, ConnState>,
-    pub(crate) skip_acl: bool,
-    /// The transaction that causes the events.
-    pub(crate) zxid: Zxid,
-    pub(crate) outbound: &'c mut Vec<(ConnId, Message)>,
+    conns: &'c HashMap<ConnId, ConnState>,
+    skip_acl: bool,
+    zxid: Zxid,
+    outbound: &'c mut Vec<Output>,
+    /// The readers among the connections of a list, by the addresses of the list and of an ACL.
+    readers: Option<HashMap<(usize, usize), Readers>>,
 }
 
-impl EventSender<'_> {
-    /// Queues an event for those `watchers` that may read the znode. One that may not learns nothing, although its one-shot
+/// The result for a list of connections and an ACL. It holds both, so that no others get their addresses.
+struct Readers {
+    _of: (Arc<[ConnId]>, Arc<[Acl]>),
+    readers: Arc<[ConnId]>,
+}
+
+impl<'c> EventSender<'c> {
+    pub(crate) fn new(
+        conns: &'c HashMap<ConnId, ConnState>,
+        skip_acl: bool,
+        zxid: Zxid,
+        outbound: &'c mut Vec<Output>,
+    ) -> Self {
+        Self { conns, skip_acl, zxid, outbound, readers: None }
+    }
+
+    /// Queues an event for those watchers that may read the znode. One that may not learns nothing, although its one-shot
     /// watch is used up.
-    fn send(&mut self, watchers: &[ConnId], kind: EventType, path: &str, acl: Option<&[Acl]>) {
-        for conn in watchers {
-            let Some(state) = self.conns.get(conn) else { continue };
-            if self.skip_acl || acl.is_some_and(|acl| allows(acl, Perms::READ, &state.ids)) {
-                self.outbound.push((*conn, event(self.zxid, kind, path.to_owned())));
+    fn send(
+        &mut self,
+        watchers: Vec<Arc<[ConnId]>>,
+        kind: EventType,
+        path: &Arc<str>,
+        acl: Option<&Arc<[Acl]>>,
+    ) {
+        for list in watchers {
+            if let Some(to) = self.readers(list, acl) {
+                let event = SharedEvent { to, zxid: self.zxid, kind, path: Arc::clone(path) };
+                self.outbound.push(Output::Event(event));
             }
         }
     }
+
+    /// The connections of a list that may read a znode with this ACL, if there are any. A znode that does not exist has none.
+    fn readers(&mut self, list: Arc<[ConnId]>, acl: Option<&Arc<[Acl]>>) -> Option<Arc<[ConnId]>> {
+        /// The results of more checks than this are kept: the changes of one multi may need the same ones.
+        const FEW: usize = 16;
+        if self.skip_acl {
+            return Some(list);
+        }
+        let acl = acl?;
+        let Self { conns, readers, .. } = self;
+        let may_read =
+            |conn: &ConnId| conns.get(conn).is_some_and(|state| allows(acl, Perms::READ, &state.ids));
+        let all = || list.iter().copied().filter(may_read).collect::<Vec<_>>();
+        let is_open = || allows(acl, Perms::READ, &[]);
+        if acl.len() <= FEW && is_open() {
+            return Some(list);
+        }
+        let found = if list.len() * acl.len() <= FEW {
+            share(all(), &list)
+        } else {
+            let key = (list.as_ptr().addr(), acl.as_ptr().addr());
+            let kept = readers.get_or_insert_default().entry(key).or_insert_with(|| {
+                let readers = if is_open() { Arc::clone(&list) } else { share(all(), &list) };
+                Readers { _of: (Arc::clone(&list), Arc::clone(acl)), readers }
+            });
+            Arc::clone(&kept.readers)
+        };
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+/// The list `some`, or `all` if it is that.
+fn share(some: Vec<ConnId>, all: &Arc<[ConnId]>) -> Arc<[ConnId]> {
+    if some.len() == all.len() { Arc::clone(all) } else { some.into() }
 }
 
 /// Queues the events of one change, in the order of `DataTree`: the znode's own watchers, then its parent's.
@@ -129,32 +183,24 @@ pub(crate) fn notify_watchers(
     if watches.is_empty() {
         return;
     }
-    let acl_of = |path: &str| tree.get(path).map(Znode::acl);
+    let acl_of = |path: &str| tree.get(path).map(|node| &node.acl);
     let path = match change {
         Change::Created { path, .. } => {
-            events.send(&watches.trigger(path, Aspect::Data), EventType::NodeCreated, path, acl_of(path));
+            events.send(watches.trigger(path, Aspect::Data), EventType::NodeCreated, path, acl_of(path));
             path
         }
         Change::Deleted { path, acl } => {
-            let notified = watches.trigger(path, Aspect::Data);
-            events.send(&notified, EventType::NodeDeleted, path, Some(acl));
-            let mut others = watches.trigger(path, Aspect::Children);
-            others.retain(|conn| !notified.contains(conn));
-            events.send(&others, EventType::NodeDeleted, path, Some(acl));
+            events.send(watches.trigger(path, Aspect::Deleted), EventType::NodeDeleted, path, Some(acl));
             path
         }
         Change::DataSet { path, .. } => {
-            events.send(&watches.trigger(path, Aspect::Data), EventType::NodeDataChanged, path, acl_of(path));
+            events.send(watches.trigger(path, Aspect::Data), EventType::NodeDataChanged, path, acl_of(path));
             return;
         }
         Change::AclSet { .. } | Change::Checked => return,
     };
-    let parent = path::parent(path);
-    let watchers = watches.trigger(parent, Aspect::Children);
-    events.send(&watchers, EventType::NodeChildrenChanged, parent, acl_of(parent));
-}
-
-fn event(zxid: Zxid, kind: EventType, path: String) -> Message {
-    let event = WatchedEvent { kind, state: KeeperState::SyncConnected, path };
-    Message::Reply(ReplyHeader::ok(Xid::EVENT, zxid), Reply::Event(event))
+    let watchers = watches.trigger(path::parent(path), Aspect::Children);
+    if let Some(parent) = tree.get(path::parent(path)).filter(|_| !watchers.is_empty()) {
+        events.send(watchers, EventType::NodeChildrenChanged, &parent.path, Some(&parent.acl));
+    }
 }

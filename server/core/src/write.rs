@@ -213,8 +213,7 @@ impl Core {
     /// Applies a transaction. For each change, calls `seen` and notifies the watchers.
     pub(crate) fn apply(&mut self, txn: &Txn, mut seen: impl FnMut(&Change)) {
         let Self { tree, watches, conns, effects, config, .. } = self;
-        let (zxid, skip_acl, outbound) = (txn.zxid, config.skip_acl, &mut effects.outbound);
-        let mut events = EventSender { conns, skip_acl, zxid, outbound };
+        let mut events = EventSender::new(conns, config.skip_acl, txn.zxid, &mut effects.outbound);
         tree.apply(txn, &mut |tree, change| {
             seen(&change);
             notify_watchers(tree, watches, &change, &mut events);

@@ -11,9 +11,11 @@ use crate::common::*;
 
 fn encoded(effects: &Effects) -> Vec<u8> {
     let mut out = BytesMut::new();
-    for (conn, message) in &effects.outbound {
-        out.extend_from_slice(&conn.0.to_be_bytes());
-        encode(message, &mut out);
+    for output in &effects.outbound {
+        output.clone().for_each(|conn, message| {
+            out.extend_from_slice(&conn.0.to_be_bytes());
+            encode(&message, &mut out);
+        });
     }
     out.extend_from_slice(format!("{:?}", effects.txns).as_bytes());
     out.to_vec()

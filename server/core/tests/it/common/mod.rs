@@ -250,9 +250,11 @@ impl<M: StateMachine> World<M> {
     fn collect(&mut self) {
         let Effects { txns, outbound } = self.core.take_effects();
         self.txns.extend(txns);
-        for (conn, message) in outbound {
-            encode(&message, self.wire.entry(conn).or_default());
-            self.received.entry(conn).or_default().push(Received::from(message));
+        for output in outbound {
+            output.for_each(|conn, message| {
+                encode(&message, self.wire.entry(conn).or_default());
+                self.received.entry(conn).or_default().push(Received::from(message));
+            });
         }
     }
 

@@ -1,0 +1,99 @@
+//! What a turn of many events for many connections takes: lists of connections are shared.
+
+use std::sync::Arc;
+
+use zoolet_proto::{Acl, Incoming, Perms, Request, Xid};
+use zoolet_server_core::{ConnId, Effects, Input, Millis, Output, SharedEvent, StateMachine};
+
+use crate::common::*;
+
+const WATCHERS: usize = 50;
+const RECURSIVE: i32 = 1;
+
+/// A world in which so many clients have a recursive watch on `/`, and a client that writes.
+fn world(znodes: &[&str]) -> (World, Vec<ConnId>, ConnId) {
+    let mut world = World::new();
+    let writer = world.connect();
+    world.znodes(writer, znodes);
+    let watchers: Vec<_> = (0..WATCHERS).map(|_| world.connect()).collect();
+    for watcher in &watchers {
+        world.ok(*watcher, add_watch("/", RECURSIVE));
+    }
+    (world, watchers, writer)
+}
+
+/// The effects of one request.
+fn effects(world: &mut World, conn: ConnId, request: Request) -> Effects {
+    let incoming = Incoming { xid: Xid(1), op: request.op().code(), body: Ok(request) };
+    world.core.handle(Millis(START), conn, Input::Request(incoming));
+    world.core.take_effects()
+}
+
+fn events(effects: &Effects) -> Vec<&SharedEvent> {
+    let mut events = Vec::new();
+    for output in &effects.outbound {
+        if let Output::Event(event) = output {
+            events.push(event);
+        }
+    }
+    events
+}
+
+fn lists<'e>(events: &[&'e SharedEvent]) -> Vec<&'e Arc<[ConnId]>> {
+    let mut lists: Vec<_> = events.iter().map(|event| &event.to).collect();
+    lists.dedup_by(|one, next| Arc::ptr_eq(one, next));
+    lists
+}
+
+#[test]
+fn a_multi_under_many_watches_has_one_output_a_change_and_one_list_of_connections() {
+    let (mut world, watchers, writer) = world(&["/a", "/b"]);
+    world.ok(watchers[0], add_watch("/a", RECURSIVE));
+    let sets = (0..1_000).map(|n| set_data(if n % 2 == 0 { "/a" } else { "/b" }, "x"));
+    let effects = effects(&mut world, writer, multi(sets));
+    let events = events(&effects);
+    assert_eq!((events.len(), effects.outbound.len()), (1_000, 1_001));
+    let lists = lists(&events);
+    assert_eq!((lists.len(), lists[0].to_vec()), (1, watchers));
+}
+
+#[test]
+fn a_closed_znode_costs_one_check_of_its_readers_for_all_changes_of_a_multi() {
+    let (mut world, watchers, writer) = world(&["/a"]);
+    for watcher in &watchers[..WATCHERS / 2] {
+        world.ok(*watcher, auth("digest", "reader:pw"));
+    }
+    world.ok(writer, auth("digest", "reader:pw"));
+    world.ok(writer, set_acl("/a", vec![Acl::digest(Perms::ALL, "reader", "pw")]));
+    let effects = effects(&mut world, writer, multi((0..1_000).map(|_| set_data("/a", "x"))));
+    let events = events(&effects);
+    assert_eq!(events.len(), 1_000);
+    let lists = lists(&events);
+    assert_eq!((lists.len(), &lists[0][..]), (1, &watchers[..WATCHERS / 2]));
+}
+
+#[test]
+fn a_one_shot_watch_beside_many_persistent_ones_is_a_list_of_its_own() {
+    let (mut world, watchers, writer) = world(&["/a"]);
+    let other = world.connect();
+    world.ok(other, get_data("/a").watch());
+    let effects = effects(&mut world, writer, set_data("/a", "x"));
+    let notified: Vec<_> = events(&effects).iter().map(|event| event.to.to_vec()).collect();
+    assert_eq!(notified, [watchers, vec![other]]);
+}
+
+#[test]
+fn a_deletion_notifies_each_of_many_watchers_once() {
+    let mut world = World::new();
+    let writer = world.connect();
+    world.znodes(writer, &["/a"]);
+    let watchers: Vec<_> = (0..WATCHERS).map(|_| world.connect()).collect();
+    for watcher in &watchers {
+        world.ok(*watcher, get_data("/a").watch());
+        world.ok(*watcher, get_children("/a").watch());
+    }
+    world.ok(writer, delete("/a"));
+    for watcher in watchers {
+        assert_eq!(world.events(watcher), ["deleted /a"]);
+    }
+}
