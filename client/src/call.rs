@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use zoolet_clock::ActivityGuard;
 use zoolet_proto::{OpCode, Request};
 
+use crate::chroot::Chroot;
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -32,6 +33,8 @@ pub(crate) enum DriverCommand {
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) request: Request,
+    /// The caller sees its paths below this.
+    pub(crate) chroot: Chroot,
     pub(crate) reply_to: ReplyTo,
     pub(crate) deadline: Option<Instant>,
     /// The number of connections that were lost while it was in flight.
@@ -45,6 +48,7 @@ impl Submission {
     pub(crate) fn internal(request: Request) -> Self {
         Self {
             request,
+            chroot: Chroot::default(),
             reply_to: ReplyTo::nobody(),
             deadline: None,
             losses: 0,

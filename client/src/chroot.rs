@@ -1,10 +1,12 @@
 //! The prefix of every path that the caller does not see.
 
+use std::sync::Arc;
+
 use zoolet_proto::{PathError, path};
 
-/// A prefix that is added to every outgoing path and stripped from every incoming one. Empty for none.
+/// A prefix that is added to every outgoing path and stripped from every incoming one. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Chroot(String);
+pub(crate) struct Chroot(Option<Arc<str>>);
 
 impl Chroot {
     /// `/` and the empty string mean none.
@@ -13,12 +15,26 @@ impl Chroot {
             return Ok(Self::default());
         }
         path::validate(path)?;
-        Ok(Self(path.to_owned()))
+        Ok(Self(Some(path.into())))
+    }
+
+    /// The chroot at the caller's `path` in this one.
+    pub(crate) fn nested(&self, path: &str) -> Result<Self, PathError> {
+        let inner = Self::new(path)?;
+        Ok(match (self.as_str(), inner.as_str()) {
+            (_, "") => self.clone(),
+            (outer, inner) => Self(Some([outer, inner].concat().into())),
+        })
+    }
+
+    /// The path as the server sees it; empty for none.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
     }
 
     /// The caller's `path`, which must be valid, as the server sees it.
     pub(crate) fn join(&self, path: String) -> String {
-        match (self.0.as_str(), path.as_str()) {
+        match (self.as_str(), path.as_str()) {
             ("", _) => path,
             (root, "/") => root.to_owned(),
             (root, path) => [root, path].concat(),
@@ -27,7 +43,7 @@ impl Chroot {
 
     /// As [`Chroot::join`], for a prefix of a path: a trailing slash is kept.
     pub(crate) fn join_prefix(&self, prefix: String) -> String {
-        if self.0.is_empty() { prefix } else { [&self.0, prefix.as_str()].concat() }
+        if self.0.is_none() { prefix } else { [self.as_str(), &prefix].concat() }
     }
 
     /// The server's `path` as the caller sees it. A path outside the chroot is returned unchanged.
@@ -37,7 +53,7 @@ impl Chroot {
 
     /// The server's `path` as the caller sees it; `None` if it is outside the chroot.
     pub(crate) fn inside<'p>(&self, path: &'p str) -> Option<&'p str> {
-        match path.strip_prefix(&self.0)? {
+        match path.strip_prefix(self.as_str())? {
             "" => Some("/"),
             inner if inner.starts_with('/') => Some(inner),
             _ => None,
@@ -46,7 +62,7 @@ impl Chroot {
 
     /// As [`Chroot::strip`], for an owned path.
     pub(crate) fn strip_owned(&self, path: String) -> String {
-        if self.0.is_empty() { path } else { self.strip(&path).to_owned() }
+        if self.0.is_none() { path } else { self.strip(&path).to_owned() }
     }
 }
 

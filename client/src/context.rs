@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use std::sync::Arc;
+
 use zoolet_proto::{OpCode, OpKind, Request, records::Op};
 
 use crate::chroot::Chroot;
+use crate::connection_error::ConnectionError;
 
 /// The call that an [`Error`](crate::Error) belongs to, displayed as `setData /a`.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,6 +15,16 @@ pub struct ErrorContext {
     operation: &'static str,
     path: String,
     may_have_applied: bool,
+    detail: Option<Detail>,
+}
+
+/// What else is known about an error. Displayed after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Why there was no connection.
+    Connection(ConnectionError),
+    /// What the server did not say, such as the version that the call expected.
+    Hint(Arc<str>),
 }
 
 impl ErrorContext {
@@ -19,12 +32,22 @@ impl ErrorContext {
     pub(crate) fn of(request: &Request, sent: bool, chroot: &Chroot) -> Self {
         let path = request.path().filter(|path| !path.is_empty()).map_or("", |path| chroot.strip(path));
         let op = request.op();
-        Self { operation: name(op), path: path.to_owned(), may_have_applied: sent && has_side_effects(op) }
+        Self {
+            operation: name(op),
+            path: path.to_owned(),
+            may_have_applied: sent && has_side_effects(op),
+            detail: None,
+        }
     }
 
     /// For a request that may or may not have been sent.
     pub(crate) fn unanswered(op: OpCode) -> Self {
-        Self { operation: name(op), path: String::new(), may_have_applied: has_side_effects(op) }
+        Self {
+            operation: name(op),
+            path: String::new(),
+            may_have_applied: has_side_effects(op),
+            detail: None,
+        }
     }
 
     /// For one operation of a multi that was refused as a whole.
@@ -34,7 +57,22 @@ impl ErrorContext {
 
     /// For something that is never sent.
     pub(crate) fn local(operation: &'static str, path: impl Into<String>) -> Self {
-        Self { operation, path: path.into(), may_have_applied: false }
+        Self { operation, path: path.into(), may_have_applied: false, detail: None }
+    }
+
+    /// With what else is known.
+    pub(crate) fn with(self, detail: impl Into<Option<Detail>>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    /// With the reason why there was no connection, if that is known.
+    pub(crate) fn without_connection(self, last: Option<ConnectionError>) -> Self {
+        self.with(last.map(Detail::Connection))
+    }
+
+    /// With a hint.
+    pub(crate) fn hint(self, hint: impl Into<Arc<str>>) -> Self {
+        self.with(Detail::Hint(hint.into()))
     }
 
     /// The name of the operation as ZooKeeper spells it, such as `setData`; `watch` for a watch.
@@ -47,16 +85,42 @@ impl ErrorContext {
         &self.path
     }
 
+    /// Why there was no connection.
+    pub(crate) fn connection_error(&self) -> Option<&ConnectionError> {
+        match &self.detail {
+            Some(Detail::Connection(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// What else is known, as the end of a message.
+    pub(crate) fn detail(&self) -> DisplayDetail<'_> {
+        DisplayDetail(self.detail.as_ref())
+    }
+
     /// Whether it is a write that a server may have received.
     pub(crate) fn may_have_applied(&self) -> bool {
         self.may_have_applied
     }
 }
 
-// The same as `Display`, because an error that `main` returns is printed by `Debug`.
+/// See [`ErrorContext::detail`].
+pub(crate) struct DisplayDetail<'d>(Option<&'d Detail>);
+
+impl fmt::Display for DisplayDetail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Detail::Connection(error)) => write!(f, "; last connection error: {error}"),
+            Some(Detail::Hint(hint)) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+// All that is known, because an error that `main` returns is printed by `Debug`.
 impl fmt::Debug for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        write!(f, "{self}{}", self.detail())
     }
 }
 

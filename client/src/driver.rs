@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 
@@ -40,6 +41,8 @@ pub(crate) struct SessionDriver {
     /// A second connection, to probe for a server that takes writes, and what is still to be written to it.
     probe: ConnectionState,
     probe_out: BytesMut,
+    /// The host of the second connection.
+    probe_host: Option<Arc<str>>,
     /// Callers that got a reply and have not submitted a request since.
     woken_callers: usize,
     /// Whether those callers were given a chance to run before the next write.
@@ -79,6 +82,7 @@ impl SessionDriver {
             connection: ConnectionState::Down,
             probe: ConnectionState::Down,
             probe_out: BytesMut::new(),
+            probe_host: None,
             woken_callers: 0,
             yielded: false,
             timer: clock.sleep_until(now),
@@ -169,7 +173,9 @@ impl SessionDriver {
         }
         let again = match (&mut self.connection, self.session.wanted_link()) {
             (ConnectionState::Down, WantedLink::Dialing) => {
-                self.connection = ConnectionState::Dialing(self.transport.dial());
+                let (host, dialing) = self.transport.dial();
+                self.session.handle_dialing(host);
+                self.connection = ConnectionState::Dialing(dialing);
                 Ok(true)
             }
             (ConnectionState::Dialing(dialing), WantedLink::Dialing) => match dialing.as_mut().poll(cx) {
@@ -199,7 +205,9 @@ impl SessionDriver {
         while self.session.is_probing() {
             let polled = match &mut self.probe {
                 ConnectionState::Down => {
-                    self.probe = ConnectionState::Dialing(self.transport.dial());
+                    let (host, dialing) = self.transport.dial();
+                    self.probe_host = host;
+                    self.probe = ConnectionState::Dialing(dialing);
                     continue;
                 }
                 ConnectionState::Dialing(dialing) => dialing.as_mut().poll(cx).map_ok(Some),
@@ -222,7 +230,8 @@ impl SessionDriver {
                     }
                 }
                 Poll::Ready(Err(error)) => {
-                    tracing::debug!(%error, "the probe for a server that takes writes failed");
+                    let host = self.probe_host.as_deref();
+                    tracing::debug!(host, %error, "the probe for a server that takes writes failed");
                     self.session.handle_probe_failed(now);
                 }
             }
@@ -234,6 +243,7 @@ impl SessionDriver {
     /// Continues with a connection whose first frame is in its read buffer.
     fn switch_to(&mut self, mut stream: FramedStream, now: Instant) {
         self.epoch = self.session.epoch();
+        self.session.handle_dialing(self.probe_host.take());
         let handled = stream.handle_frames(&mut self.session, now);
         self.connection = ConnectionState::Up(stream);
         if let Err(error) = handled {

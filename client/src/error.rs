@@ -1,10 +1,11 @@
 //! The error of every call.
 
-use std::io;
-use std::sync::Arc;
+use std::fmt;
+use std::time::Duration;
 
 use zoolet_proto::{ErrorCode, PathError};
 
+use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 
 /// Why a call failed, or why a watch or the whole session ended.
@@ -29,7 +30,7 @@ use crate::context::ErrorContext;
 #[non_exhaustive]
 pub enum Error {
     /// The server refused the request. [`ErrorCode::BadVersion`] also for an expected version of −1, which is not sent.
-    #[error("{context}: {code}")]
+    #[error("{context}: {code}{}", .context.detail())]
     Refused {
         /// The call.
         context: ErrorContext,
@@ -37,7 +38,7 @@ pub enum Error {
         code: ErrorCode,
     },
     /// The server refused one operation of a multi; none of them was executed.
-    #[error("multi, operation {index}, {context}: {code}")]
+    #[error("multi, operation {index}, {context}: {code}{}", .context.detail())]
     MultiRefused {
         /// The index of the operation, from 0.
         index: usize,
@@ -47,16 +48,16 @@ pub enum Error {
         code: ErrorCode,
     },
     /// There was no connection in time, or it was lost before the reply arrived. The session may continue.
-    #[error("{0}: connection lost")]
+    #[error("{}: connection lost{}", .0, .0.detail())]
     ConnectionLoss(ErrorContext),
     /// The timeout of the call has elapsed.
-    #[error("{0}: timed out")]
+    #[error("{}: timed out{}", .0, .0.detail())]
     Timeout(ErrorContext),
     /// The session is over: the server has expired it.
-    #[error("{0}: session expired")]
+    #[error("{}: session expired{}", .0, .0.detail())]
     SessionExpired(ErrorContext),
     /// The session is over: the server has refused its credentials.
-    #[error("{0}: authentication failed")]
+    #[error("{}: authentication failed{}", .0, .0.detail())]
     AuthFailed(ErrorContext),
     /// The session is over: it was closed, or the runtime that drove it is gone.
     #[error("{0}: the client is closed")]
@@ -67,7 +68,7 @@ pub enum Error {
     #[error("{0}: the watch was removed")]
     WatchRemoved(ErrorContext),
     /// The path is invalid by ZooKeeper's rules; nothing was sent.
-    #[error("{context}: {reason}")]
+    #[error("{context}: {reason}{}", .context.detail())]
     InvalidPath {
         /// The call.
         context: ErrorContext,
@@ -102,12 +103,32 @@ pub enum Error {
     #[error("connect: {0}")]
     InvalidTarget(String),
     /// No session could be opened within [`connect_timeout`](crate::ConnectOptions::connect_timeout).
-    #[error("connect: no session within the connect timeout{}", last_failure(.0))]
-    Unreachable(#[source] Option<Arc<io::Error>>),
+    #[error("connect: no session within {timeout:?}{}", Hosts(.hosts))]
+    Unreachable {
+        /// The connect timeout.
+        timeout: Duration,
+        /// Why, for each host that was tried; the latest attempt last.
+        hosts: Vec<ConnectionError>,
+    },
 }
 
-fn last_failure(last: &Option<Arc<io::Error>>) -> String {
-    last.as_ref().map(|error| format!("; the last attempt failed: {error}")).unwrap_or_default()
+/// Most hosts that a message names.
+const MAX_HOSTS: usize = 5;
+
+/// The end of a message: what is wrong with each host.
+struct Hosts<'h>(&'h [ConnectionError]);
+
+impl fmt::Display for Hosts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, more) = self.0.split_at(self.0.len().min(MAX_HOSTS));
+        for host in shown {
+            write!(f, "; {host}")?;
+        }
+        match more.len() {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
 }
 
 impl Error {
@@ -115,7 +136,7 @@ impl Error {
     pub fn code(&self) -> Option<ErrorCode> {
         Some(match self {
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => *code,
-            Self::ConnectionLoss(_) | Self::Unreachable(_) => ErrorCode::ConnectionLoss,
+            Self::ConnectionLoss(_) | Self::Unreachable { .. } => ErrorCode::ConnectionLoss,
             Self::Timeout(_) => ErrorCode::OperationTimeout,
             Self::SessionExpired(_) => ErrorCode::SessionExpired,
             Self::AuthFailed(_) => ErrorCode::AuthFailed,
@@ -135,7 +156,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         use ErrorCode::*;
         match self {
-            Self::ConnectionLoss(_) | Self::Timeout(_) | Self::Unreachable(_) => true,
+            Self::ConnectionLoss(_) | Self::Timeout(_) | Self::Unreachable { .. } => true,
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => matches!(
                 code,
                 ConnectionLoss
@@ -172,6 +193,23 @@ impl Error {
         }
     }
 
+    /// Why there was no connection, if the call failed for want of one: on `ConnectionLoss`, on `Timeout` and
+    /// `SessionExpired` without a connection, and the latest of [`Error::Unreachable`].
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) {
+    /// if let Err(error) = zk.get_data("/config").await {
+    ///     eprintln!("host: {:?}", error.connection_error().and_then(|cause| cause.host()));
+    /// }
+    /// # }
+    /// ```
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Unreachable { hosts, .. } => hosts.last(),
+            _ => self.context()?.connection_error(),
+        }
+    }
+
     /// The call that this error belongs to, if it belongs to one.
     pub fn context(&self) -> Option<&ErrorContext> {
         match self {
@@ -187,7 +225,7 @@ impl Error {
             | Self::Closed(context)
             | Self::WatchRemoved(context)
             | Self::Protocol(context) => Some(context),
-            Self::InvalidTarget(_) | Self::Unreachable(_) => None,
+            Self::InvalidTarget(_) | Self::Unreachable { .. } => None,
         }
     }
 }

@@ -112,7 +112,7 @@ impl FramedStream {
         for _ in 0..MAX_READS {
             self.read_buf.reserve(READ);
             match pin!(self.stream.read_buf(&mut self.read_buf)).poll(cx) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(Ok(0)) => return Err(closed(session)),
                 Poll::Ready(read) => read?,
                 Poll::Pending => return Ok(false),
             };
@@ -135,13 +135,16 @@ impl FramedStream {
             let skipped = self.skip.min(self.read_buf.len());
             self.read_buf.advance(skipped);
             self.skip -= skipped;
-            match frame::split(&self.read_buf, session.max_reply()) {
+            let handshaking = session.is_handshaking();
+            let max = if handshaking { MAX_CONNECT_RESPONSE } else { session.max_reply() };
+            match frame::split(&self.read_buf, max) {
                 Ok(Some(frame)) => {
                     let length = frame::PREFIX + frame.len();
                     session.handle_frame(now, frame).map_err(|reason| violation(reason.0))?;
                     self.read_buf.advance(length);
                 }
                 Ok(None) => return Ok(()),
+                Err(_) if handshaking => return Err(not_zookeeper(&self.read_buf)),
                 Err(BadLength { length, .. }) => {
                     let size = usize::try_from(length).ok().filter(|size| *size > HEADER);
                     let size = size.ok_or_else(|| violation("invalid frame length"))?;
@@ -155,4 +158,33 @@ impl FramedStream {
         }
         Ok(())
     }
+}
+
+/// The peer has closed the connection.
+fn closed(session: &Session) -> io::Error {
+    let reason = match session.is_handshaking() {
+        // So does a server that has no place for another connection of this address.
+        true => "the server closed the connection before it opened a session",
+        false => "the server closed the connection",
+    };
+    io::Error::new(io::ErrorKind::UnexpectedEof, reason)
+}
+
+/// Most bytes of a peer's greeting that are shown.
+const MAX_SHOWN: usize = 40;
+
+/// The peer answers the connect request with something else.
+fn not_zookeeper(reply: &[u8]) -> io::Error {
+    let line = reply.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let begin = &line[..line.len().min(MAX_SHOWN)];
+    // A TLS record of alerts or of a handshake.
+    let hint = match begin {
+        [0x15 | 0x16, 3, ..] => "; the port may expect TLS",
+        _ => "",
+    };
+    let begin = begin.escape_ascii();
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("not a ZooKeeper server: the reply begins with \"{begin}\"{hint}"),
+    )
 }

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 
 use crate::client::Client;
+use crate::error::Error;
 pub use crate::op::MissingParents;
 
 /// The clock, runtime, random numbers and lease of a session.
@@ -30,6 +31,12 @@ pub trait ClientExt {
     /// clocks run equally fast: the local lease that a lock may rely on.
     fn last_contact(&self) -> Instant;
 
+    /// Whether `path` is valid, for operations that only send paths made of it.
+    ///
+    /// # Errors
+    /// `InvalidPath`, as an error of `operation`.
+    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error>;
+
     /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.
     fn hosts(&self) -> usize;
 }
@@ -49,6 +56,10 @@ impl ClientExt for Client {
 
     fn last_contact(&self) -> Instant {
         self.shared.last_contact()
+    }
+
+    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error> {
+        self.checked_path(operation, path.to_owned(), false).map(drop)
     }
 
     fn hosts(&self) -> usize {

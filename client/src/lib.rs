@@ -25,10 +25,12 @@
 mod call;
 mod chroot;
 mod client;
+mod connection_error;
 mod context;
 mod driver;
 mod error;
 mod framed_stream;
+mod hint;
 #[doc(hidden)]
 pub mod internal;
 mod multi;
@@ -41,6 +43,7 @@ mod watch;
 
 pub use call::{Call, ReplyFuture};
 pub use client::Client;
+pub use connection_error::ConnectionError;
 pub use context::ErrorContext;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};

@@ -218,14 +218,8 @@ impl ConnectOptions {
             seed: rng.random(),
         };
         let clock = self.clock;
-        let shared = SharedState::new(
-            chroot,
-            self.request_timeout,
-            session_timeout,
-            clock.clone(),
-            transport.hosts(),
-            rng,
-        );
+        let shared =
+            SharedState::new(self.request_timeout, session_timeout, clock.clone(), transport.hosts(), rng);
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
@@ -233,12 +227,15 @@ impl ConnectOptions {
         let runtime = Handle::current();
         runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
-        let client = Client { commands: sender, shared: Arc::clone(&shared), runtime };
+        let client = Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime };
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, connected).await {
-            Ok(state) if state.is_final() => Err(state.error(ErrorContext::local("connect", ""))),
+            Ok(state) if state.is_final() => Err(shared.end_error(ErrorContext::local("connect", ""))),
             Ok(_) => Ok(client),
-            Err(_) => Err(Error::Unreachable(shared.last_failure())),
+            Err(_) => {
+                let (timeout, hosts) = (self.connect_timeout, shared.unreachable_hosts());
+                Err(Error::Unreachable { timeout, hosts })
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
 
-use crate::chroot::Chroot;
-use crate::context::ErrorContext;
+use crate::connection_error::ConnectionError;
+use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 
 /// The state of a session.
@@ -71,14 +71,13 @@ impl SessionState {
 /// What the driver of a session and its handles share.
 #[derive(Debug)]
 pub(crate) struct SharedState {
-    pub(crate) chroot: Chroot,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) clock: Clock,
     pub(crate) hosts: usize,
     /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
     progress: Mutex<Progress>,
-    last_failure: Mutex<Option<Arc<io::Error>>>,
+    failures: Mutex<Failures>,
     id: AtomicI64,
     timeout: AtomicU64,
     zxid: AtomicI64,
@@ -91,12 +90,21 @@ pub(crate) struct SharedState {
 #[derive(Debug)]
 struct Progress {
     state: SessionState,
+    end_detail: Option<Detail>,
     listeners: Vec<mpsc::UnboundedSender<SessionState>>,
+}
+
+/// Bounded by the number of hosts.
+#[derive(Debug, Default)]
+struct Failures {
+    /// The host of the latest attempt.
+    dialing: Option<Arc<str>>,
+    /// The latest failure of each host; the latest of all is the last.
+    of_hosts: Vec<ConnectionError>,
 }
 
 impl SharedState {
     pub(crate) fn new(
-        chroot: Chroot,
         request_timeout: Option<Duration>,
         session_timeout: Duration,
         clock: Clock,
@@ -105,13 +113,16 @@ impl SharedState {
     ) -> Self {
         let now = clock.now();
         Self {
-            chroot,
             request_timeout,
             clock,
             hosts,
             rng: Mutex::new(rng),
-            progress: Mutex::new(Progress { state: SessionState::Connecting, listeners: Vec::new() }),
-            last_failure: Mutex::default(),
+            progress: Mutex::new(Progress {
+                state: SessionState::Connecting,
+                end_detail: None,
+                listeners: Vec::new(),
+            }),
+            failures: Mutex::default(),
             id: AtomicI64::new(0),
             timeout: AtomicU64::new(session_timeout.as_millis() as u64),
             zxid: AtomicI64::new(0),
@@ -140,8 +151,29 @@ impl SharedState {
         self.origin + Duration::from_nanos(self.contact.load(Relaxed))
     }
 
-    pub(crate) fn last_failure(&self) -> Option<Arc<io::Error>> {
-        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Why the latest connection, or attempt at one, failed.
+    pub(crate) fn last_failure(&self) -> Option<ConnectionError> {
+        self.failures().of_hosts.last().cloned()
+    }
+
+    /// Why no host could be reached: the latest failure of each, and the attempt in progress.
+    pub(crate) fn unreachable_hosts(&self) -> Vec<ConnectionError> {
+        let failures = self.failures();
+        let mut hosts = failures.of_hosts.clone();
+        if let Some(host) = &failures.dialing {
+            if hosts.iter().all(|failure| failure.host() != Some(host)) {
+                let silent = io::Error::new(io::ErrorKind::TimedOut, "no answer yet");
+                hosts.push(ConnectionError::new(Some(Arc::clone(host)), &silent));
+            }
+        }
+        hosts
+    }
+
+    /// Why the session ended in its final state, as far as that is known.
+    pub(crate) fn end_error(&self, context: ErrorContext) -> Error {
+        let progress = self.progress();
+        let detail = progress.end_detail.clone();
+        progress.state.error(context.with(detail))
     }
 
     pub(crate) fn random_u128(&self) -> u128 {
@@ -167,6 +199,11 @@ impl SharedState {
     }
 
     pub(crate) fn set_state(&self, state: SessionState) {
+        self.set_state_because(state, None);
+    }
+
+    /// Sets the state, with the reason if that is a final one.
+    pub(crate) fn set_state_because(&self, state: SessionState, detail: Option<Detail>) {
         let mut progress = self.progress();
         let old = progress.state;
         // A session that is closing remains so, whatever happens to its connection.
@@ -174,6 +211,7 @@ impl SharedState {
             return;
         }
         progress.state = state;
+        progress.end_detail = detail;
         // Dropping the listeners ends their streams.
         let listeners =
             if state.is_final() { mem::take(&mut progress.listeners) } else { progress.listeners.clone() };
@@ -196,8 +234,22 @@ impl SharedState {
         self.contact.store(sent.duration_since(self.origin).as_nanos() as u64, Relaxed);
     }
 
-    pub(crate) fn set_failure(&self, error: io::Error) {
-        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(error));
+    /// An attempt at this host begins.
+    pub(crate) fn set_dialing(&self, host: Option<Arc<str>>) {
+        self.failures().dialing = host;
+    }
+
+    /// A connection, or an attempt at one, has failed. Returns whether that is news: the host did not fail so before.
+    pub(crate) fn set_failure(&self, error: ConnectionError) -> bool {
+        let failures = &mut self.failures().of_hosts;
+        let before = failures.iter().position(|failure| failure.host() == error.host());
+        let is_news = before.map(|at| failures.remove(at)).is_none_or(|before| before != error);
+        failures.push(error);
+        is_news
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

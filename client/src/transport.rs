@@ -3,7 +3,9 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -37,6 +39,8 @@ enum Dial {
 struct Host {
     name: String,
     port: u16,
+    /// Both, for messages.
+    label: Arc<str>,
 }
 
 impl Transport {
@@ -55,16 +59,16 @@ impl Transport {
         }
     }
 
-    /// Starts an attempt at the next host.
-    pub(crate) fn dial(&mut self) -> Dialing {
+    /// Starts an attempt at the next host. Returns also its name, if it has one.
+    pub(crate) fn dial(&mut self) -> (Option<Arc<str>>, Dialing) {
         match &mut self.dial {
             Dial::Tcp { hosts, attempts } => {
                 let host = hosts[*attempts % hosts.len()].clone();
                 let round = *attempts / hosts.len();
                 *attempts += 1;
-                Box::pin(async move { host.connect(round).await.map_err(|error| host.explain(error)) })
+                (Some(Arc::clone(&host.label)), Box::pin(async move { host.connect(round).await }))
             }
-            Dial::Custom(dial) => dial(),
+            Dial::Custom(dial) => (None, dial()),
         }
     }
 }
@@ -84,13 +88,17 @@ impl Host {
         let addresses: Vec<_> = lookup_host((self.name.as_str(), self.port)).await?.collect();
         let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let address = addresses.get(round % addresses.len().max(1)).ok_or_else(nowhere)?;
-        let stream = TcpStream::connect(address).await?;
+        let stream = TcpStream::connect(address).await.map_err(|error| self.explain(error, address))?;
         stream.set_nodelay(true)?;
         Ok(Box::new(stream))
     }
 
-    fn explain(&self, error: io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("{}:{}: {error}", self.name, self.port))
+    /// Names the address if the host is a name.
+    fn explain(&self, error: io::Error, address: &SocketAddr) -> io::Error {
+        match address.to_string() {
+            address if *address == *self.label => error,
+            address => io::Error::new(error.kind(), format!("{address}: {error}")),
+        }
     }
 }
 
@@ -154,6 +162,11 @@ where
 }
 
 fn parse(text: &str) -> Result<Transport, Error> {
+    if let Some((scheme, hosts)) = text.split_once("://") {
+        let hint =
+            format!("{text:?}: a connect string has no scheme: leave out \"{scheme}://\", as in {hosts:?}");
+        return Err(Error::InvalidTarget(hint));
+    }
     let (hosts, chroot) = match text.find('/') {
         Some(at) => text.split_at(at),
         None => (text, ""),
@@ -182,7 +195,8 @@ fn parse_host(text: &str) -> Result<Host, String> {
         None if port.is_empty() => DEFAULT_PORT,
         None => return Err(format!("{text:?} is not a host and port")),
     };
-    Ok(Host { name: name.to_owned(), port })
+    let label = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
+    Ok(Host { name: name.to_owned(), port, label: label.into() })
 }
 
 #[cfg(test)]

@@ -83,7 +83,9 @@ impl Acl {
         Self { perms, scheme: scheme.into(), id: id.into() }
     }
 
-    /// Creates an entry for a user who authenticates by the scheme `digest` with this name and password.
+    /// Creates an entry for a user who authenticates by the scheme `digest` with this name and password. The arguments are in
+    /// the order of [`Acl::new`]: permissions, then who has them. The password is given in the clear, as to `add_auth`, and
+    /// hashed here; for a hash that you have already, use `Acl::new(perms, "digest", "user:hash")`.
     ///
     /// ```
     /// # use zoolet_proto::{Acl, Perms};

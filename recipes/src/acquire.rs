@@ -101,6 +101,9 @@ impl<G> Acquire<G> {
     async fn run(self) -> Result<G, LockError> {
         let Self { config, plan, data, limit, timeout, confirmed, on_queued, wrap } = self;
         let dir = config.label.clone();
+        for dir in &config.dirs {
+            config.client.check_path("lock", dir)?;
+        }
         let clock = config.client.clock().clone();
         let deadline = timeout.and_then(|timeout| clock.now().checked_add(timeout));
         let mut deadline = pin!(async {

@@ -20,7 +20,8 @@ pub enum ParentMode {
     Container,
     /// It is created persistent, as are its missing parents.
     Persistent,
-    /// Acquiring fails with [`LockError::NoParent`].
+    /// It must exist: acquiring creates no directory, and fails with [`LockError::NoParent`] if there is none. For
+    /// directories with an ACL or a quota of their own, and against mistyped paths.
     MustExist,
 }
 
@@ -205,7 +206,8 @@ impl<L> LockBuilder<L> {
         self
     }
 
-    /// How a missing directory is handled. Default: [`ParentMode::Container`].
+    /// How a missing directory is handled: created as a container or persistent, or refused with
+    /// [`ParentMode::MustExist`]. Default: [`ParentMode::Container`].
     pub fn parent(mut self, mode: ParentMode) -> Self {
         self.config.parent = mode;
         self

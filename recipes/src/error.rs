@@ -62,12 +62,14 @@ pub enum LockError {
     },
     /// The directory, or one above it, does not exist and must not be created, or its parent cannot have children. Create
     /// it, or choose another [`ParentMode`](crate::ParentMode).
-    #[error("lock {dir}: the directory does not exist: {code}")]
+    #[error("lock {dir}: the directory does not exist: {cause}")]
     NoParent {
         /// The directory of the lock.
         dir: String,
         /// The error of the server.
         code: ErrorCode,
+        /// The request that was refused. It names the chroot if that is what does not exist.
+        cause: Box<Error>,
     },
     /// A child of the directory is not a known contender, and [`ForeignPolicy::Reject`](crate::ForeignPolicy::Reject) is
     /// set. Remove it, or choose another policy.

@@ -136,7 +136,7 @@ impl LockConfig {
         let retried = if may_help { parents.retry(error) } else { Err(error) };
         retried.map_err(|error| match error.code() {
             Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)) => {
-                LockError::NoParent { dir: self.label.clone(), code }
+                LockError::NoParent { dir: self.label.clone(), code, cause: Box::new(error) }
             }
             _ => self.error(error),
         })

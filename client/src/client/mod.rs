@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tokio::runtime;
 use tokio::sync::mpsc;
-use zoolet_proto::{OpCode, Request, SessionId, Zxid, path};
+use zoolet_proto::{OpCode, PathError, Request, SessionId, Zxid, path};
 
 use crate::call::{Call, Decode, DriverCommand, PendingReply, ReplyFuture, Submission};
+use crate::chroot::Chroot;
+use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::{ConnectOptions, Connecting};
@@ -47,6 +49,8 @@ use crate::transport::IntoTransport;
 pub struct Client {
     pub(crate) commands: mpsc::UnboundedSender<DriverCommand>,
     pub(crate) shared: Arc<SharedState>,
+    /// The znode that this handle sees as `/`.
+    pub(crate) chroot: Chroot,
     pub(crate) runtime: runtime::Handle,
 }
 
@@ -75,6 +79,30 @@ impl Client {
         ConnectOptions::default()
     }
 
+    /// Another handle on this session that sees the znode at `path` as `/`. Everything else is shared: connection, identities,
+    /// order of requests. Watches, events, errors and results of either handle have the paths that it sees. It need not
+    /// exist, but must before anything is created below it.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let app = zk.chroot("/app")?;
+    /// app.create("/config", "v1").await?;            // /app/config
+    /// let tests = app.chroot("/tests")?;             // /app/tests
+    /// assert_eq!(tests.session_id(), zk.session_id());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidPath`.
+    pub fn chroot(&self, path: impl AsRef<str>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let chroot = self.chroot.nested(path).map_err(|reason| {
+            let context = ErrorContext::local("chroot", path);
+            Error::InvalidPath { context, reason }
+        })?;
+        Ok(Self { chroot, ..self.clone() })
+    }
+
     /// Closes the session after everything sent so far. Its ephemerals are deleted, and later calls fail with `Closed`.
     ///
     /// # Errors
@@ -96,6 +124,22 @@ impl Client {
     /// The present state of the session.
     pub fn state(&self) -> SessionState {
         self.shared.state()
+    }
+
+    /// Why the latest connection was lost, or the latest attempt at one failed; kept after the client has reconnected.
+    /// `None` if no connection has failed yet.
+    ///
+    /// The error of a call that fails for want of a connection names it as well.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) {
+    /// if !zk.state().is_connected() {
+    ///     eprintln!("{:?}: {:?}", zk.state(), zk.last_connection_error());
+    /// }
+    /// # }
+    /// ```
+    pub fn last_connection_error(&self) -> Option<ConnectionError> {
+        self.shared.last_failure()
     }
 
     /// The states of the session from now on, without gaps; the first is the present one.
@@ -139,9 +183,17 @@ impl Client {
             false => path::validate(&path),
         };
         match check {
-            Ok(()) if sequential => Ok(self.shared.chroot.join_prefix(path)),
-            Ok(()) => Ok(self.shared.chroot.join(path)),
-            Err(reason) => Err(Error::InvalidPath { context: ErrorContext::local(operation, path), reason }),
+            Ok(()) if sequential => Ok(self.chroot.join_prefix(path)),
+            Ok(()) => Ok(self.chroot.join(path)),
+            Err(reason) => {
+                let hint = (reason == PathError::NotAbsolute).then(|| format!("did you mean /{path}?"));
+                let context = ErrorContext::local(operation, path);
+                let context = match hint {
+                    Some(hint) => context.hint(hint),
+                    None => context,
+                };
+                Err(Error::InvalidPath { context, reason })
+            }
         }
     }
 
@@ -166,13 +218,14 @@ impl Client {
             self.shared.clock.now().checked_add(timeout)
         });
         let activity = self.shared.clock.begin_activity();
-        let call = Submission { request, reply_to, deadline, losses: 0, activity };
+        let call =
+            Submission { request, chroot: self.chroot.clone(), reply_to, deadline, losses: 0, activity };
         match self.commands.send(DriverCommand::Submit(call)) {
             Ok(()) => pending,
             Err(mpsc::error::SendError(command)) => {
                 let DriverCommand::Submit(call) = command else { return pending };
-                let context = ErrorContext::of(&call.request, false, &self.shared.chroot);
-                PendingReply::Failed(Some(self.state().error(context)))
+                let context = ErrorContext::of(&call.request, false, &self.chroot);
+                PendingReply::Failed(Some(self.shared.end_error(context)))
             }
         }
     }

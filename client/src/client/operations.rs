@@ -134,8 +134,8 @@ impl Client {
     pub fn get_ephemerals(&self, prefix: impl Into<String>) -> Call<'_, Vec<String>> {
         let prefix = Some(match prefix.into() {
             // The znode at the chroot itself may be one.
-            all if all == "/" => self.shared.chroot.join(all),
-            prefix => self.shared.chroot.join_prefix(prefix),
+            all if all == "/" => self.chroot.join(all),
+            prefix => self.chroot.join_prefix(prefix),
         });
         let request = Request::GetEphemerals(records::GetEphemerals { prefix });
         let decode = decode!("getEphemerals", DecodedReply { reply: Body::Ephemerals(paths), .. } => paths);

@@ -25,7 +25,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
-    let shared = Arc::new(SharedState::new(chroot, None, timeout, clock.clone(), 1, rng));
+    let shared = Arc::new(SharedState::new(None, timeout, clock.clone(), 1, rng));
     let settings = SessionSettings {
         connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,
@@ -41,7 +41,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
     (
-        Client { commands: sender, shared, runtime: runtime.handle().clone() },
+        Client { commands: sender, shared, chroot, runtime: runtime.handle().clone() },
         SessionDriver::new(session, transport, receiver, clock),
     )
 }

@@ -137,9 +137,11 @@ impl<'c> MissingParents<'c> {
 
     /// Receives the replies. Most outcomes do not matter: the request that needs the parents decides.
     pub async fn receive(&mut self, sent: Vec<ReplyFuture<Created>>) {
-        for reply in sent {
+        for (depth, reply) in sent.into_iter().enumerate() {
             let Err(error) = reply.await else { continue };
             match error.code() {
+                // The parent of the topmost is the root or the chroot, which is not created.
+                Some(ErrorCode::NoNode) if depth == 0 => self.denied = Some(error),
                 Some(ErrorCode::Unimplemented) => self.template = self.template.clone().into_plain(),
                 Some(ErrorCode::NoAuth) => self.denied = Some(error),
                 _ => {}

@@ -21,7 +21,8 @@ pub(crate) fn version_field(
 ) -> Result<i32, Error> {
     match expected {
         Some(-1) => {
-            Err(Error::Refused { context: ErrorContext::local(operation, path), code: ErrorCode::BadVersion })
+            let context = ErrorContext::local(operation, path).hint("no znode has version -1");
+            Err(Error::Refused { context, code: ErrorCode::BadVersion })
         }
         expected => Ok(expected.unwrap_or(-1)),
     }

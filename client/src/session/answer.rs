@@ -7,6 +7,7 @@ use crate::call::{CallOutcome, DecodedReply};
 use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
+use crate::hint;
 use crate::watch::{WatchKind, WatchReply};
 
 /// The watch that a request sets if it succeeds, with the server's path.
@@ -36,19 +37,21 @@ pub(crate) fn empty() -> DecodedReply {
     DecodedReply { reply: Reply::Empty, watch: None }
 }
 
-/// The outcome for the caller, with the caller's paths.
+/// The outcome for the caller, with the caller's paths. `has_identity` is whether the session has added an identity.
 pub(crate) fn outcome(
     request: &Request,
     error: Option<ErrorCode>,
     reply: Reply,
     chroot: &Chroot,
+    has_identity: bool,
 ) -> CallOutcome {
     match (request, error) {
         (_, None) => {}
         // To exists, an absent znode is a result.
         (Request::Exists(_), Some(ErrorCode::NoNode)) => return Ok(empty()),
         (_, Some(code)) => {
-            return Err(Error::Refused { context: ErrorContext::of(request, true, chroot), code });
+            let hint = hint::of_request(request, code, chroot, has_identity);
+            return Err(Error::Refused { context: ErrorContext::of(request, true, chroot).with(hint), code });
         }
     }
     let reply = match (request, reply) {
@@ -62,7 +65,12 @@ pub(crate) fn outcome(
                 results.iter().enumerate().find_map(|(index, result)| Some((index, refused(result)?)))
             {
                 let context = match ops.get(index) {
-                    Some(op) => ErrorContext::of_multi_op(op, chroot),
+                    Some(op) => ErrorContext::of_multi_op(op, chroot).with(hint::of_multi_op(
+                        op,
+                        code,
+                        chroot,
+                        has_identity,
+                    )),
                     None => ErrorContext::of(request, false, chroot),
                 };
                 return Err(Error::MultiRefused { index, context, code });

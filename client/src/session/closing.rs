@@ -5,7 +5,7 @@ use zoolet_proto::{Request, SessionId};
 
 use super::{Phase, Session, answer};
 use crate::call::{ReplyTo, Submission};
-use crate::context::ErrorContext;
+use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::state::SessionState;
 
@@ -39,7 +39,8 @@ impl Session {
 
     /// Ends the session without the server's confirmation, unless it is over.
     pub(crate) fn give_up(&mut self) {
-        self.end_unclosed(&Error::ConnectionLoss(ErrorContext::local("closeSession", "")));
+        let context = ErrorContext::local("closeSession", "").without_connection(self.connection_error());
+        self.end_unclosed(&Error::ConnectionLoss(context));
     }
 
     /// Ends although the server may keep the session. Callers of close get `error`.
@@ -53,27 +54,36 @@ impl Session {
 
     /// The session is over. Everything that waits for it fails.
     pub(super) fn end(&mut self, end: SessionState) {
+        self.end_because(end, None);
+    }
+
+    /// As [`Session::end`], with what is known about the reason.
+    pub(super) fn end_because(&mut self, end: SessionState, detail: Option<Detail>) {
         if self.phase == Phase::Over {
             return;
         }
-        tracing::debug!(session = %self.id, ?end, "session over");
+        match end {
+            SessionState::Closed => tracing::info!(session = %self.id, ?end, "session over"),
+            _ => tracing::warn!(session = %self.id, ?end, "session over"),
+        }
         self.phase = Phase::Over;
         self.epoch += 1;
         self.out.clear();
-        self.shared.set_state(end);
-        let chroot = &self.shared.chroot;
-        self.watches.end(end, |path| chroot.strip(path).to_owned());
+        self.shared.set_state_because(end, detail);
+        self.watches.end(|context| self.shared.end_error(context));
         let (sent, waiting) = self.calls.end();
         for call in sent {
-            self.fail(call, true, |context| end.error(context));
+            self.fail(call, true, |context| self.shared.end_error(context));
         }
         for call in waiting {
-            self.fail(call, false, |context| end.error(context));
+            self.fail(call, false, |context| self.shared.end_error(context));
         }
         if let Some(closing) = self.closing.take() {
             let closed = || match end {
                 // The server keeps it until it times out.
-                SessionState::AuthFailed => Err(end.error(ErrorContext::local("closeSession", ""))),
+                SessionState::AuthFailed => {
+                    Err(self.shared.end_error(ErrorContext::local("closeSession", "")))
+                }
                 _ => Ok(answer::empty()),
             };
             closing.reply_to.into_iter().for_each(|mut reply_to| reply_to.send(closed()));

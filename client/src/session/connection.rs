@@ -2,6 +2,7 @@
 //! one, and when to retry.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng;
@@ -13,11 +14,18 @@ use super::pings::Pings;
 use super::probe::ReadWriteProbe;
 use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
 use crate::call::Submission;
+use crate::connection_error::ConnectionError;
 use crate::error::Error;
 use crate::state::SessionState;
 use crate::watch;
 
 impl Session {
+    /// The driver dials this host, or continues with a connection to it.
+    pub(crate) fn handle_dialing(&mut self, host: Option<Arc<str>>) {
+        self.shared.set_dialing(host.clone());
+        self.host = host;
+    }
+
     /// The driver is connected; the handshake begins.
     pub(crate) fn handle_connected(&mut self, now: Instant) {
         let Phase::Dialing { until } = self.phase else { return };
@@ -79,7 +87,8 @@ impl Session {
         self.read_only = read_only;
         self.probe = ReadWriteProbe::for_connection(now, read_only);
         self.contacted(sent);
-        tracing::debug!(session = %self.id, timeout = ?self.timeout, read_only, "connected");
+        let host = self.host.as_deref();
+        tracing::info!(session = %self.id, host, timeout = ?self.timeout, read_only, "connected");
         self.resume(now);
         let state = if read_only { SessionState::ConnectedReadOnly } else { SessionState::Connected };
         self.shared.set_state(state);
@@ -97,7 +106,7 @@ impl Session {
         self.watches.restored();
         // A read-only server refuses it; it is sent on a later connection.
         if self.calls.owes_sync() && !self.read_only {
-            let path = Some(self.shared.chroot.join("/".to_owned()));
+            let path = Some("/".to_owned());
             self.transmit(now, Submission::internal(Request::Sync(Sync { path })));
         }
         for call in self.calls.take_waiting() {
@@ -113,13 +122,19 @@ impl Session {
         if self.phase == Phase::Over {
             return;
         }
-        tracing::debug!(%error, handshaking = matches!(self.phase, Phase::Handshaking { .. }), "connection lost");
-        self.shared.set_failure(error);
+        let error = ConnectionError::new(self.host.clone(), &error);
+        let is_news = self.shared.set_failure(error.clone());
         if self.phase == Phase::Serving {
+            tracing::warn!(session = %self.id, %error, "connection lost");
             self.shared.set_state(SessionState::Disconnected);
+        } else if is_news {
+            tracing::warn!(session = %self.id, %error, "no connection");
+        } else {
+            // Attempts go on for ever, so what has been reported already is not repeated.
+            tracing::debug!(session = %self.id, %error, "no connection");
         }
         self.failures += 1;
-        self.leave_connection(now);
+        self.leave_connection(now, Some(&error));
         self.phase = Phase::Backoff { until: now + self.backoff() };
         if self.closing.is_some() && !self.established {
             self.end(SessionState::Closed);
@@ -127,13 +142,14 @@ impl Session {
     }
 
     /// Handles the loss of everything in flight on this connection.
-    pub(super) fn leave_connection(&mut self, now: Instant) {
+    pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
         self.epoch += 1;
         self.out.clear();
         self.pings = Pings::default();
         self.watches.lose_connection();
         for call in self.calls.lose_connection(now + self.timeout) {
-            self.fail(call, true, Error::ConnectionLoss);
+            let cause = cause.cloned();
+            self.fail(call, true, |context| Error::ConnectionLoss(context.without_connection(cause)));
         }
     }
 

@@ -17,9 +17,10 @@ use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
 use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::call::{DriverCommand, Submission};
+use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::state::{SessionState, SharedState};
+use crate::state::SharedState;
 use crate::watch::{WatchKind, WatchTable};
 
 mod answer;
@@ -103,6 +104,8 @@ pub(crate) struct Session {
     phase: Phase,
     /// Counts connections, so that the driver notices when its own is outdated.
     epoch: u64,
+    /// The host of the connection, or of the attempt at one; `None` for a closure.
+    host: Option<Arc<str>>,
     /// Connections and attempts that failed since a server last answered a request.
     failures: usize,
     rng: StdRng,
@@ -142,6 +145,7 @@ impl Session {
             commands,
             phase: Phase::Backoff { until: now },
             epoch: 0,
+            host: None,
             failures: 0,
             id: SessionId(0),
             password: Bytes::from_static(&[0; PASSWORD_LEN]),
@@ -184,6 +188,11 @@ impl Session {
     /// The number of callers that got a reply since the last call of this.
     pub(crate) fn take_answered(&mut self) -> usize {
         std::mem::take(&mut self.answered)
+    }
+
+    /// Whether the server has not yet answered the connect request.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self.phase, Phase::Handshaking { .. })
     }
 
     /// The longest reply that is read.
@@ -251,11 +260,10 @@ impl Session {
     fn submit(&mut self, now: Instant, mut call: Submission) {
         call.activity = ActivityGuard::default();
         if self.closing.is_some() || self.phase == Phase::Over {
-            let end = match self.shared.state() {
-                state if state.is_final() => state,
-                _ => SessionState::Closed,
-            };
-            return self.fail(call, false, |context| end.error(context));
+            return self.fail(call, false, |context| match self.shared.state().is_final() {
+                true => self.shared.end_error(context),
+                false => Error::Closed(context),
+            });
         }
         if self.phase == Phase::Serving {
             self.transmit(now, call);
@@ -302,16 +310,22 @@ impl Session {
 
     fn fail(&self, mut call: Submission, sent: bool, error: impl FnOnce(ErrorContext) -> Error) {
         if call.reply_to.is_awaited() {
-            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, &self.shared.chroot))));
+            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, &call.chroot))));
         }
+    }
+
+    /// Why there is no connection, while there is none.
+    fn connection_error(&self) -> Option<ConnectionError> {
+        if self.phase == Phase::Serving { None } else { self.shared.last_failure() }
     }
 
     // Time.
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let chroot = &self.shared.chroot;
+        let cause = self.connection_error();
         self.calls.handle_timeout(now, |call, sent, error| {
-            call.reply_to.send(Err(error(ErrorContext::of(&call.request, sent, chroot))));
+            let context = ErrorContext::of(&call.request, sent, &call.chroot);
+            call.reply_to.send(Err(error(context.without_connection(cause.clone()))));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up();
@@ -324,10 +338,11 @@ impl Session {
                 self.phase = Phase::Dialing { until: now + self.attempt_timeout() };
             }
             Phase::Dialing { until } | Phase::Handshaking { until, .. } if until <= now => {
-                self.handle_loss(
-                    now,
-                    io::Error::new(io::ErrorKind::TimedOut, "connection attempt timed out"),
-                );
+                let reason = match self.is_handshaking() {
+                    true => "connected, but the server does not answer",
+                    false => "no connection within the time for one attempt",
+                };
+                self.handle_loss(now, io::Error::new(io::ErrorKind::TimedOut, reason));
             }
             Phase::Serving if self.silence_ends() <= now => {
                 self.handle_loss(

@@ -97,7 +97,7 @@ impl Session {
         }
         tracing::debug!("switching from a read-only server to one that answered the probe");
         self.shared.set_state(SessionState::Disconnected);
-        self.leave_connection(now);
+        self.leave_connection(now, None);
         self.phase = Phase::Handshaking { until, sent };
         self.last_heard = now;
         true

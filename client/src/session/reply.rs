@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer};
-use crate::context::ErrorContext;
+use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::state::SessionState;
 use crate::watch::WatchEvent;
@@ -66,9 +66,11 @@ impl Session {
         body: &[u8],
     ) -> Result<(), ProtocolViolation> {
         match &call.request {
-            Request::Auth(_) if error.is_some() => {
-                self.end(SessionState::AuthFailed);
-                self.fail(call, true, Error::AuthFailed);
+            Request::Auth(auth) if error.is_some() => {
+                let scheme = auth.scheme.as_deref().unwrap_or_default();
+                let hint = format!("the server refused the identity of scheme {scheme:?}");
+                self.end_because(SessionState::AuthFailed, Some(Detail::Hint(hint.into())));
+                self.fail(call, true, |context| self.shared.end_error(context));
                 return Ok(());
             }
             Request::CloseSession => match error {
@@ -79,7 +81,7 @@ impl Session {
                 // Another server has it; the close is sent again on the next connection.
                 Some(ErrorCode::SessionMoved) => return Err(LOST),
                 Some(code) => {
-                    let context = ErrorContext::of(&call.request, true, &self.shared.chroot);
+                    let context = ErrorContext::of(&call.request, true, &call.chroot);
                     self.end_unclosed(&Error::Refused { context, code });
                     return Ok(());
                 }
@@ -108,9 +110,10 @@ impl Session {
             _ => {}
         }
         if call.reply_to.is_awaited() {
-            let mut outcome = answer::outcome(&call.request, error, reply, &self.shared.chroot);
+            let has_identity = !self.auths.is_empty();
+            let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
-                answer.watch = Some(Box::new(self.watches.open(kind, path, &self.commands)));
+                answer.watch = Some(Box::new(self.watches.open(kind, path, &call.chroot, &self.commands)));
             }
             call.reply_to.send(outcome);
             self.answered += 1;
@@ -130,7 +133,7 @@ impl Session {
     /// A removeWatches has removed these watches from the server.
     fn forget(&mut self, remove: &RemoveWatches) {
         if let (Some(path), Some(kind)) = (&remove.path, WatcherType::from_code(remove.kind)) {
-            self.watches.removed(path, kind, self.shared.chroot.strip(path));
+            self.watches.removed(path, kind);
         }
     }
 
@@ -149,15 +152,13 @@ impl Session {
             (WatcherType::Persistent, lost.persistent),
             (WatcherType::PersistentRecursive, lost.recursive),
         ] {
-            paths.iter().for_each(|path| self.watches.removed(path, kind, self.shared.chroot.strip(path)));
+            paths.iter().for_each(|path| self.watches.removed(path, kind));
         }
     }
 
     fn handle_event(&mut self, zxid: Zxid, body: &[u8]) -> Result<(), ProtocolViolation> {
         let WatchedEvent { kind, path, .. } = jute::parse(body)?;
-        let shown = self.shared.chroot.strip(&path).to_owned();
-        let event = WatchEvent { kind, path: shown, zxid: (zxid.0 > 0).then_some(zxid) };
-        self.watches.fire(kind, &path, &event);
+        self.watches.fire(&WatchEvent { kind, path, zxid: (zxid.0 > 0).then_some(zxid) });
         Ok(())
     }
 

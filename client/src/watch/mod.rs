@@ -18,6 +18,7 @@ pub(crate) use zoolet_proto::WatchKind;
 use zoolet_proto::{EventType, Zxid};
 
 use crate::call::DriverCommand;
+use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
 
@@ -44,6 +45,8 @@ pub(crate) struct WatchRegistration {
     pub(crate) kind: WatchKind,
     /// The path as the server sees it.
     pub(crate) path: String,
+    /// The user sees its paths below this.
+    pub(crate) chroot: Chroot,
     pub(crate) id: u64,
     /// Weak, so that a watch alone does not keep the session open. `None` once the driver has forgotten this user.
     pub(crate) commands: Option<mpsc::WeakUnboundedSender<DriverCommand>>,
@@ -115,7 +118,8 @@ impl Future for Watch {
         self.registration.commands = None;
         Poll::Ready(outcome.unwrap_or_else(|_| {
             // The driver was dropped with its runtime.
-            Err(Error::Closed(ErrorContext::local("watch", self.registration.path.clone())))
+            let WatchRegistration { path, chroot, .. } = &self.registration;
+            Err(Error::Closed(ErrorContext::local("watch", chroot.strip(path))))
         }))
     }
 }

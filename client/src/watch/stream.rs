@@ -92,9 +92,9 @@ impl UpdateQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push_event(&self, event: &WatchEvent) {
+    pub(super) fn push_event(&self, event: WatchEvent) {
         self.update(|state| match state.updates.len() {
-            len if len < STREAM_CAPACITY => state.updates.push_back(WatchUpdate::Event(event.clone())),
+            len if len < STREAM_CAPACITY => state.updates.push_back(WatchUpdate::Event(event)),
             _ => state.push_missed(),
         });
     }

@@ -17,21 +17,36 @@ use zoolet_proto::{EventType, WatcherType, path};
 use super::stream::UpdateQueue;
 use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
 use crate::call::DriverCommand;
+use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::state::SessionState;
 
 #[derive(Debug)]
-enum WatchUser {
+struct WatchUser {
+    id: u64,
+    /// The user sees its paths below this.
+    chroot: Chroot,
+    sink: Sink,
+}
+
+#[derive(Debug)]
+enum Sink {
     OneShot(oneshot::Sender<Result<WatchEvent, Error>>),
     Stream(Arc<UpdateQueue>),
 }
 
 impl WatchUser {
-    fn end(self, error: Error) {
-        match self {
-            Self::OneShot(user) => drop(user.send(Err(error))),
-            Self::Stream(user) => user.end(error),
+    /// The event as this user sees it.
+    fn seen(&self, event: &WatchEvent) -> WatchEvent {
+        WatchEvent { path: self.chroot.strip(&event.path).to_owned(), ..*event }
+    }
+
+    /// Ends the watch on the server's `path`.
+    fn end(self, path: &str, error: impl FnOnce(ErrorContext) -> Error) {
+        let error = error(ErrorContext::local("watch", self.chroot.strip(path)));
+        match self.sink {
+            Sink::OneShot(user) => drop(user.send(Err(error))),
+            Sink::Stream(user) => user.end(error),
         }
     }
 }
@@ -40,7 +55,7 @@ impl WatchUser {
 #[derive(Debug, Default)]
 pub(super) struct WatchEntry {
     /// Sorted by id.
-    users: Vec<(u64, WatchUser)>,
+    users: Vec<WatchUser>,
     registering: usize,
     registered: bool,
     /// The znode was absent when the watch was set, which only exists allows.
@@ -99,40 +114,47 @@ impl WatchTable {
         &mut self,
         kind: WatchKind,
         path: &str,
+        chroot: &Chroot,
         commands: &mpsc::WeakUnboundedSender<DriverCommand>,
     ) -> WatchHandle {
         self.next_id += 1;
-        let (id, path) = (self.next_id, path.to_owned());
-        let registration =
-            WatchRegistration { kind, path: path.clone(), id, commands: Some(commands.clone()) };
-        let (user, handle) = match kind {
+        let (id, path, chroot) = (self.next_id, path.to_owned(), chroot.clone());
+        let registration = WatchRegistration {
+            kind,
+            path: path.clone(),
+            chroot: chroot.clone(),
+            id,
+            commands: Some(commands.clone()),
+        };
+        let (sink, handle) = match kind {
             WatchKind::Data | WatchKind::Child => {
                 let (user, changed) = oneshot::channel();
-                (WatchUser::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
+                (Sink::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
             }
             WatchKind::Persistent | WatchKind::Recursive => {
                 let queue = Arc::<UpdateQueue>::default();
-                let user = WatchUser::Stream(Arc::clone(&queue));
-                (user, WatchHandle::Persistent(WatchStream { queue, _registration: registration }))
+                let sink = Sink::Stream(Arc::clone(&queue));
+                (sink, WatchHandle::Persistent(WatchStream { queue, _registration: registration }))
             }
         };
-        self.entries_mut(kind).entry(path).or_default().users.push((id, user));
+        self.entries_mut(kind).entry(path).or_default().users.push(WatchUser { id, chroot, sink });
         handle
     }
 
     /// A user is gone. Returns whether to remove the watch from the server.
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &str, id: u64) -> bool {
         if let Some(entry) = self.entries_mut(kind).get_mut(path) {
-            if let Ok(at) = entry.users.binary_search_by_key(&id, |user| user.0) {
+            if let Ok(at) = entry.users.binary_search_by_key(&id, |user| user.id) {
                 entry.users.remove(at);
             }
         }
         self.settle(kind, path)
     }
 
-    /// Notifies the users of every watch that a change concerns. `event` has the path as they see it.
-    pub(crate) fn fire(&mut self, kind: EventType, path: &str, event: &WatchEvent) {
+    /// Notifies the users of every watch that a change concerns. `event` has the path as the server sees it.
+    pub(crate) fn fire(&mut self, event: &WatchEvent) {
         use EventType::*;
+        let (kind, path) = (event.kind, event.path.as_str());
         // The one-shot watches that a change removes at the server. A deletion removes both, but is reported once.
         if matches!(kind, NodeCreated | NodeDeleted | NodeDataChanged) {
             self.fire_once(WatchKind::Data, path, event);
@@ -156,18 +178,19 @@ impl WatchTable {
     fn fire_once(&mut self, kind: WatchKind, path: &str, event: &WatchEvent) {
         let Some(entry) = self.entries_mut(kind).get_mut(path) else { return };
         entry.registered = false;
-        for (_, user) in entry.users.drain(..) {
-            if let WatchUser::OneShot(user) = user {
-                let _ = user.send(Ok(event.clone()));
+        for user in entry.users.drain(..) {
+            let event = user.seen(event);
+            if let Sink::OneShot(user) = user.sink {
+                let _ = user.send(Ok(event));
             }
         }
         self.settle(kind, path);
     }
 
     fn push_event(&self, kind: WatchKind, path: &str, event: &WatchEvent) {
-        for (_, user) in self.entries(kind).get(path).into_iter().flat_map(|entry| &entry.users) {
-            if let WatchUser::Stream(queue) = user {
-                queue.push_event(event);
+        for user in self.entries(kind).get(path).into_iter().flat_map(|entry| &entry.users) {
+            if let Sink::Stream(queue) = &user.sink {
+                queue.push_event(user.seen(event));
             }
         }
     }
@@ -187,33 +210,29 @@ impl WatchTable {
     pub(crate) fn restored(&mut self) {
         for entry in self.entries.iter_mut().flat_map(BTreeMap::values_mut) {
             entry.registered = true;
-            for (_, user) in &entry.users {
-                if let WatchUser::Stream(queue) = user {
+            for user in &entry.users {
+                if let Sink::Stream(queue) = &user.sink {
                     queue.push_missed();
                 }
             }
         }
     }
 
-    /// The server has removed watches; their users get an error with the path `shown`.
-    pub(crate) fn removed(&mut self, path: &str, kind: WatcherType, shown: &str) {
+    /// The server has removed watches; their users get an error.
+    pub(crate) fn removed(&mut self, path: &str, kind: WatcherType) {
         let is_removed = |watch: &WatchKind| kind == WatcherType::Any || kind == watch.watcher_type();
         for watch in WatchKind::ALL.into_iter().filter(is_removed) {
             let Some(entry) = self.entries_mut(watch).get_mut(path) else { continue };
             entry.registered = false;
-            for (_, user) in entry.users.drain(..) {
-                user.end(Error::WatchRemoved(ErrorContext::local("watch", shown)));
-            }
+            entry.users.drain(..).for_each(|user| user.end(path, Error::WatchRemoved));
             self.settle(watch, path);
         }
     }
 
-    /// The session is over: every user gets an error, with the path that `shown` returns.
-    pub(crate) fn end(&mut self, end: SessionState, shown: impl Fn(&str) -> String) {
+    /// The session is over: every user gets the error that `end` makes.
+    pub(crate) fn end(&mut self, end: impl Fn(ErrorContext) -> Error) {
         for (path, entry) in mem::take(&mut self.entries).into_iter().flatten() {
-            for (_, user) in entry.users {
-                user.end(end.error(ErrorContext::local("watch", shown(&path))));
-            }
+            entry.users.into_iter().for_each(|user| user.end(&path, &end));
         }
     }
 

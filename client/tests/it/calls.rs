@@ -78,7 +78,7 @@ async fn refusals_name_operation_path_and_reason() {
     let (xid, _) = peer.next().await.expect("a request");
     peer.error(xid, ErrorCode::BadVersion).await;
     let error = call.await.expect_err("refused");
-    assert_eq!(error.to_string(), "setData /a: version mismatch");
+    assert_eq!(error.to_string(), "setData /a: version mismatch; version 3 was expected");
     assert_eq!(error.code(), Some(ErrorCode::BadVersion));
     assert!(!error.is_retryable() && !error.may_have_applied());
 }
@@ -168,7 +168,10 @@ async fn a_chroot_is_added_and_stripped_in_every_operation() {
     let xid = peer.expect(Request::Multi(vec![delete])).await;
     peer.reply(xid, Reply::Multi(vec![OpResult::Error(Some(ErrorCode::NoNode))])).await;
     let error = multi.await.expect_err("refused");
-    assert_eq!(error.to_string(), "multi, operation 0, delete /x: no such znode");
+    assert_eq!(
+        error.to_string(),
+        "multi, operation 0, delete /x: no such znode; with the chroot, its path is /app/x"
+    );
 }
 
 #[tokio::test(start_paused = true)]

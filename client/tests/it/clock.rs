@@ -225,10 +225,7 @@ async fn connecting_fails_at_its_timeout_by_the_clients_clock_and_no_timer_remai
     assert_eq!(clock.now(), start + Duration::from_secs(5));
     until(|| connecting.is_finished()).await;
     let error = connecting.await.expect("no panic").expect_err("no server");
-    assert_eq!(
-        error.to_string(),
-        "connect: no session within the connect timeout; the last attempt failed: no route"
-    );
+    assert_eq!(error.to_string(), "connect: no session within 5s; no route");
     assert!(attempts.lock().expect("no panic").len() > 3, "{attempts:?}");
     assert_eq!(advance_to_next(&clock).await, None);
 }

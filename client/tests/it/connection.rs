@@ -58,7 +58,10 @@ async fn a_session_is_resumed_in_order() {
     peer.expect(set("/x", "lost")).await;
     drop(peer);
     let error = lost_write.await.expect_err("the connection is lost");
-    assert_eq!(error.to_string(), "setData /x: connection lost");
+    assert_eq!(
+        error.to_string(),
+        "setData /x: connection lost; last connection error: the server closed the connection"
+    );
     assert!(error.may_have_applied() && error.is_retryable());
     assert_eq!(zk.state(), SessionState::Disconnected, "visible before the first call fails");
     let waiting = zk.set_data("/y", "new").send();
@@ -249,10 +252,7 @@ async fn connecting_fails_at_its_timeout_with_the_last_error() {
     let options = Client::options().connect_timeout(Duration::from_secs(5));
     let error = options.connect(refuse).await.expect_err("no server");
     assert_eq!(start.elapsed(), Duration::from_secs(5));
-    assert_eq!(
-        error.to_string(),
-        "connect: no session within the connect timeout; the last attempt failed: no route"
-    );
+    assert_eq!(error.to_string(), "connect: no session within 5s; no route");
     assert!(error.is_retryable());
 }
 

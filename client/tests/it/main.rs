@@ -5,6 +5,7 @@ mod cancel;
 mod clock;
 mod common;
 mod connection;
+mod messages;
 mod parents;
 mod probe;
 mod seed;

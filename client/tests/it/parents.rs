@@ -130,11 +130,13 @@ async fn parents_that_vanish_again_and_again_are_an_error() {
     let (client, mut peer, _listener) = connected().await;
     let server = async {
         let mut requests = 0;
-        while let Ok(Some((xid, _))) =
+        while let Ok(Some((xid, request))) =
             tokio::time::timeout(std::time::Duration::from_millis(1), peer.next()).await
         {
             requests += 1;
-            peer.error(xid, ErrorCode::NoNode).await;
+            // The topmost parent stays.
+            let topmost = matches!(request, Request::Create2(record) if record.path == "/a");
+            peer.error(xid, if topmost { ErrorCode::NodeExists } else { ErrorCode::NoNode }).await;
         }
         requests
     };
@@ -176,5 +178,19 @@ async fn a_missing_chroot_is_not_created_and_is_reported_at_once() {
     };
     let create = async { client.create("/a", "data").parents().await };
     let (outcome, ()) = tokio::join!(create, server);
-    assert_eq!(outcome.unwrap_err().code(), Some(ErrorCode::NoNode));
+    assert_eq!(outcome.unwrap_err().to_string(), "create /a: no such znode; the chroot /app does not exist");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_chroot_above_missing_parents_is_reported_at_once() {
+    let (client, mut peer, _listener) = connected_with(Client::options().chroot("/app")).await;
+    let server = async {
+        for _ in 0..4 {
+            let (xid, _) = peer.next().await.expect("a create");
+            peer.error(xid, ErrorCode::NoNode).await;
+        }
+        peer.expect_silence().await;
+    };
+    let (outcome, ()) = tokio::join!(create(&client), server);
+    assert_eq!(outcome.unwrap_err().to_string(), "create /a: no such znode; the chroot /app does not exist");
 }

@@ -225,6 +225,21 @@ async fn no_parent_when_the_directory_must_not_be_created_or_cannot_have_childre
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_missing_chroot_and_a_relative_path_are_named() {
+    let world = world().await;
+    let (zk, _) = world.lock().await;
+    let below = zk.chroot("/missing").unwrap();
+    let refused = Lock::new(&below, "/locks/a").acquire().await.unwrap_err();
+    assert!(matches!(refused, LockError::NoParent { .. }), "{refused:?}");
+    assert_eq!(
+        refused.to_string(),
+        "lock /locks/a: the directory does not exist: createContainer /locks: no such znode; the chroot /missing does not exist"
+    );
+    let refused = Lock::new(&zk, "lock").acquire().await.unwrap_err();
+    assert_eq!(refused.to_string(), "lock lock: a path must start with /; did you mean /lock?");
+}
+
+#[tokio::test(start_paused = true)]
 async fn foreign_when_a_rejecting_lock_finds_something_else_in_its_directory() {
     let world = world().await;
     let (zk, _) = world.lock().await;

@@ -48,7 +48,7 @@ impl Contender {
             }
             match self.site.connect(self.host, nth).await {
                 Ok(zk) => self.live(&zk, &mut rng).await?,
-                Err(Error::Unreachable(_)) => {}
+                Err(Error::Unreachable { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -147,8 +147,7 @@ impl Harness {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
-        let chroot = Chroot::new("").expect("no chroot");
-        let shared = Arc::new(SharedState::new(chroot, None, settings.session_timeout, clock, 1, rng));
+        let shared = Arc::new(SharedState::new(None, settings.session_timeout, clock, 1, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }
@@ -188,7 +187,14 @@ impl Harness {
     fn call_within(&mut self, request: Request, timeout: Option<Duration>) -> Pending {
         let (reply_to, waiting) = PendingReply::channel(request.op());
         let deadline = timeout.map(|timeout| self.now + timeout);
-        let call = Submission { request, reply_to, deadline, losses: 0, activity: ActivityGuard::default() };
+        let call = Submission {
+            request,
+            chroot: Chroot::default(),
+            reply_to,
+            deadline,
+            losses: 0,
+            activity: ActivityGuard::default(),
+        };
         self.session.handle_command(self.now, DriverCommand::Submit(call));
         Pending(waiting)
     }

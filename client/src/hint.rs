@@ -1,0 +1,135 @@
+//! What a refusal means, as far as the client can know: servers return a code and nothing else.
+
+use zoolet_proto::records::Op;
+use zoolet_proto::{Acl, ErrorCode, OpCode, Request, path};
+
+use crate::chroot::Chroot;
+use crate::context::Detail;
+
+/// What a refused operation asked for.
+struct Asked<'r> {
+    op: OpCode,
+    /// As the server sees it.
+    path: &'r str,
+    /// The version that it expected; −1 for any.
+    version: Option<i32>,
+    acl: Option<&'r [Acl]>,
+}
+
+/// A hint on why `request` was refused with `code`. `has_identity` is whether the session has added an identity.
+pub(crate) fn of_request(
+    request: &Request,
+    code: ErrorCode,
+    chroot: &Chroot,
+    has_identity: bool,
+) -> Option<Detail> {
+    let (version, acl) = match request {
+        Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
+            (None, create.acl.as_deref())
+        }
+        Request::CreateTtl(create) => (None, create.acl.as_deref()),
+        Request::Delete(delete) => (Some(delete.version), None),
+        Request::SetData(set) => (Some(set.version), None),
+        Request::SetAcl(set) => (Some(set.version), set.acl.as_deref()),
+        _ => (None, None),
+    };
+    let asked = Asked { op: request.op(), path: request.path().unwrap_or_default(), version, acl };
+    explain(&asked, code, chroot, has_identity)
+}
+
+/// As [`of_request`], for one operation of a multi.
+pub(crate) fn of_multi_op(op: &Op, code: ErrorCode, chroot: &Chroot, has_identity: bool) -> Option<Detail> {
+    let (version, acl) = match op {
+        Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => {
+            (None, create.acl.as_deref())
+        }
+        Op::CreateTtl(create) => (None, create.acl.as_deref()),
+        Op::Delete(delete) => (Some(delete.version), None),
+        Op::SetData(set) => (Some(set.version), None),
+        Op::Check(check) => (Some(check.version), None),
+        Op::GetData(_) | Op::GetChildren(_) => (None, None),
+    };
+    explain(&Asked { op: op.op(), path: op.path(), version, acl }, code, chroot, has_identity)
+}
+
+fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bool) -> Option<Detail> {
+    let creates =
+        matches!(asked.op, OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl);
+    let parent = || chroot.strip(path::parent(asked.path));
+    let hint = match code {
+        ErrorCode::NoNode if creates => match parent() {
+            "/" => format!("the chroot {} does not exist", chroot.as_str()),
+            parent => format!("its parent {parent} does not exist, which `.parents()` creates"),
+        },
+        ErrorCode::NoNode if !chroot.as_str().is_empty() && !asked.path.is_empty() => {
+            format!("with the chroot, its path is {}", asked.path)
+        }
+        ErrorCode::NoChildrenForEphemerals if creates => format!("its parent {} is ephemeral", parent()),
+        ErrorCode::BadVersion => format!("version {} was expected", asked.version?),
+        ErrorCode::Unimplemented => match asked.op {
+            OpCode::CreateTtl => {
+                "a time to live requires `zookeeper.extendedTypesEnabled=true` at the servers".to_owned()
+            }
+            OpCode::CreateContainer => "containers require servers of 3.5.3 or later".to_owned(),
+            _ => return None,
+        },
+        ErrorCode::InvalidAcl => wrong_acl(asked.acl?, has_identity)?,
+        _ => return None,
+    };
+    Some(Detail::Hint(hint.into()))
+}
+
+/// The first fault of an ACL that servers refuse with their own schemes.
+fn wrong_acl(acl: &[Acl], has_identity: bool) -> Option<String> {
+    if acl.is_empty() {
+        return Some("the list has no entry".to_owned());
+    }
+    acl.iter().find_map(|entry| {
+        let id = entry.id.as_str();
+        match entry.scheme.as_str() {
+            "world" if id != "anyone" => Some(format!("the id of scheme world is anyone, not {id:?}")),
+            "auth" if !has_identity => {
+                Some("scheme auth stands for the identities of this session, which has none".to_owned())
+            }
+            "digest" if id.split(':').count() != 2 => {
+                Some("the id of scheme digest is user:hash; see `Acl::digest`".to_owned())
+            }
+            "ip" => {
+                let (address, bits) = id.split_once('/').unwrap_or((id, "0"));
+                let valid = address.parse::<std::net::IpAddr>().is_ok() && bits.parse::<u8>().is_ok();
+                (!valid).then(|| format!("{id:?} is no address and no address/bits"))
+            }
+            "world" | "auth" | "digest" => None,
+            scheme => Some(format!("scheme {scheme:?} is perhaps unknown to the server")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use zoolet_proto::Perms;
+
+    use super::*;
+
+    #[test]
+    fn the_first_fault_of_an_acl_is_named() {
+        let acl = |scheme: &str, id: &str| vec![Acl::new(Perms::ALL, scheme, id)];
+        for (acl, fault) in [
+            (vec![], "no entry"),
+            (acl("world", "everybody"), "everybody"),
+            (acl("auth", ""), "identities"),
+            (acl("digest", "user"), "user:hash"),
+            (acl("ip", "10.0.0"), "10.0.0"),
+            (acl("ip", "10.0.0.0/x"), "10.0.0.0/x"),
+            (acl("kerberos", "me"), "kerberos"),
+        ] {
+            let hint = wrong_acl(&acl, false).expect(fault);
+            assert!(hint.contains(fault), "{hint}");
+        }
+        for acl in [acl("world", "anyone"), acl("digest", "u:h"), acl("ip", "::1/64"), acl("ip", "10.0.0.1")]
+        {
+            assert_eq!(wrong_acl(&acl, false), None);
+        }
+        assert_eq!(wrong_acl(&acl("auth", ""), true), None);
+    }
+}
