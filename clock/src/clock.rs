@@ -4,12 +4,13 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::machine::{MachineTime, boot_time, millis};
 use crate::manual::{ActivityGuard, FAR, Manual};
-use crate::sleep::Sleep;
+use crate::sleep::{Sleep, SleepKind};
 
 /// The start of a manual clock: 2026-01-01, so that the output of a test does not depend on the day.
 const MANUAL_START: Duration = Duration::from_secs(1_767_225_600);
@@ -20,12 +21,14 @@ pub struct Clock {
     source: ClockSource,
     start: Instant,
     unix_start: Duration,
+    /// Whether [`Clock::wall_millis`] follows the machine's wall clock.
+    follows_wall: bool,
 }
 
 #[derive(Debug, Clone)]
 enum ClockSource {
-    System,
-    Tokio,
+    System(Arc<MachineTime>),
+    Tokio(Arc<MachineTime>),
     Manual(Arc<Manual>),
 }
 
@@ -43,66 +46,92 @@ pub struct NotManual {
 pub struct Elapsed;
 
 impl Clock {
-    /// The machine's monotonic clock. It is right under a paused tokio clock too, but keeps a core busy there while something
-    /// waits for it.
+    /// The machine's clock. It is right under a paused tokio clock too, but keeps a core busy there while something waits for
+    /// it.
     pub fn system() -> Self {
-        Self::begin(ClockSource::System, Instant::from_std(std::time::Instant::now()))
+        let machine = MachineTime::begin();
+        let (start, unix_start) = (Instant::from_std(std::time::Instant::now()), machine.start_wall);
+        Self { source: ClockSource::System(Arc::new(machine)), start, unix_start, follows_wall: true }
     }
 
     /// tokio's clock: the machine's unless the runtime's time is paused.
     pub fn tokio() -> Self {
-        Self::begin(ClockSource::Tokio, Instant::now())
+        let machine = MachineTime::begin();
+        let (start, unix_start) = (Instant::now(), machine.start_wall);
+        Self { source: ClockSource::Tokio(Arc::new(machine)), start, unix_start, follows_wall: true }
     }
 
     /// A clock that stands still until [`Clock::advance`] moves it. It starts at 2026-01-01 00:00:00 UTC.
     pub fn manual() -> Self {
-        let start = Instant::now();
-        Self::begin(ClockSource::Manual(Arc::new(Manual::new(start))), start).starting_at(MANUAL_START)
+        let (start, unix_start) = (Instant::now(), MANUAL_START);
+        let source = ClockSource::Manual(Arc::new(Manual::new(start)));
+        Self { source, start, unix_start, follows_wall: false }
     }
 
-    /// This clock, with [`Clock::unix_millis`] starting at `unix`, the time since the Unix epoch, instead of at the machine's
-    /// wall-clock time. A repeatable simulation needs this.
+    /// This clock, with [`Clock::unix_millis`] and [`Clock::wall_millis`] starting at `unix`, the time since the Unix epoch,
+    /// instead of at the machine's wall-clock time, which is not read again. A repeatable simulation needs this.
     ///
     /// Earlier clones keep their own count.
     #[must_use]
     pub fn starting_at(mut self, unix: Duration) -> Self {
         self.unix_start = unix;
+        self.follows_wall = false;
         self
     }
 
-    fn begin(source: ClockSource, start: Instant) -> Self {
-        let unix_start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { source, start, unix_start }
+    /// The time. It never goes back, and includes the time for which the machine was suspended: what has to happen by a
+    /// deadline is late after the suspension, as it is to every other machine. A [`Sleep`] stands still meanwhile, so code
+    /// that must not rely on something after its deadline compares the deadline with this time.
+    ///
+    /// Suspensions are counted on Linux and Android by `CLOCK_BOOTTIME`, on Apple's systems by `CLOCK_MONOTONIC`, and on
+    /// Windows, where they always count; those of less than 100 ms may not be. On other systems they count only if
+    /// `std::time::Instant` counts them. No clock of a virtual machine counts the time for which its host has paused it,
+    /// unless the host sets the clock right.
+    pub fn now(&self) -> Instant {
+        let (awake, suspended) = self.times();
+        awake + suspended
     }
 
-    /// The time.
-    pub fn now(&self) -> Instant {
+    /// The time in milliseconds since the Unix epoch, for deadlines. The wall clock is read only when this clock is created,
+    /// and the time for which the machine is suspended does not count, as on Apache ZooKeeper: a step of the wall clock
+    /// expires no session, and after a suspension of the server each has as much time left as before. Never decreases.
+    pub fn unix_millis(&self) -> i64 {
+        let elapsed = self.awake().saturating_duration_since(self.start);
+        millis(self.unix_start).saturating_add(millis(elapsed))
+    }
+
+    /// The time in milliseconds since the Unix epoch, to show and to store. It follows steps of the machine's wall clock, also
+    /// backwards, to 100 ms, unless this is a manual clock or was told [when to start](Clock::starting_at). It includes the
+    /// time for which the machine was suspended.
+    pub fn wall_millis(&self) -> i64 {
         match &self.source {
-            ClockSource::System => Instant::from_std(std::time::Instant::now()),
-            ClockSource::Tokio => Instant::now(),
-            ClockSource::Manual(manual) => manual.now(),
+            ClockSource::System(machine) | ClockSource::Tokio(machine) if self.follows_wall => {
+                self.unix_millis().saturating_add(machine.stepped())
+            }
+            _ => {
+                let elapsed = self.now().saturating_duration_since(self.start);
+                millis(self.unix_start).saturating_add(millis(elapsed))
+            }
         }
     }
 
-    /// The time in milliseconds since the Unix epoch. The wall clock is read only when this clock is created: a step of it
-    /// expires no session, and this time never decreases.
-    pub fn unix_millis(&self) -> i64 {
-        millis(self.unix_start).saturating_add(millis(self.now().saturating_duration_since(self.start)))
-    }
-
-    /// The instant at which [`Clock::unix_millis`] is `at`; an instant in the far future if there is none.
+    /// The instant at which [`Clock::unix_millis`] is `at`, if the machine is not suspended before; an instant in the far
+    /// future if there is none.
     pub fn instant_of(&self, at: i64) -> Instant {
         let ahead = u64::try_from(at.saturating_sub(millis(self.unix_start))).unwrap_or(0);
-        self.start.checked_add(Duration::from_millis(ahead)).unwrap_or_else(|| self.start + FAR)
+        let start = self.start + self.times().1;
+        start.checked_add(Duration::from_millis(ahead)).unwrap_or_else(|| start + FAR)
     }
 
-    /// Waits until `deadline`.
+    /// Waits until `deadline`; if the machine is suspended meanwhile, for the rest of the time after that.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        match &self.source {
-            ClockSource::System => Sleep::system(deadline),
-            ClockSource::Tokio => Sleep::tokio(deadline),
-            ClockSource::Manual(manual) => Sleep::manual(Arc::clone(manual), deadline),
-        }
+        let awake = self.awake_at(deadline);
+        let kind = match &self.source {
+            ClockSource::System(_) => SleepKind::system(awake),
+            ClockSource::Tokio(_) => SleepKind::tokio(awake),
+            ClockSource::Manual(manual) => SleepKind::manual(Arc::clone(manual), awake),
+        };
+        Sleep::new(self.clone(), kind)
     }
 
     /// Waits for `duration`, counted from now.
@@ -143,6 +172,16 @@ impl Clock {
         Ok(())
     }
 
+    /// Simulates that the machine is suspended for `duration`, on a manual clock: [`Clock::now`] and [`Clock::wall_millis`] are
+    /// later by that, while [`Clock::unix_millis`] and all waits stand still. No task is woken.
+    ///
+    /// # Errors
+    /// `NotManual` for every other clock.
+    pub fn suspend(&self, duration: Duration) -> Result<(), NotManual> {
+        self.as_manual()?.suspend(duration);
+        Ok(())
+    }
+
     /// Moves a manual clock to the earliest deadline that a task waits for, if that is at most `limit` from now. Returns the
     /// distance; `None`, and the clock does not move, if there is no such deadline. Waits of more than fifteen years do not
     /// count.
@@ -165,15 +204,37 @@ impl Clock {
         self.as_manual().map_or(0, |manual| manual.pending_wakeups())
     }
 
+    /// The instant at which a wait for `deadline` ends if the machine is not suspended before, by the source of this clock.
+    pub(crate) fn awake_at(&self, deadline: Instant) -> Instant {
+        deadline.checked_sub(self.times().1).unwrap_or(self.start)
+    }
+
+    /// The time by the source, which does not count suspensions.
+    fn awake(&self) -> Instant {
+        match &self.source {
+            ClockSource::System(_) => Instant::from_std(std::time::Instant::now()),
+            ClockSource::Tokio(_) => Instant::now(),
+            ClockSource::Manual(manual) => manual.times().0,
+        }
+    }
+
+    /// The time by the source, and how long the machine was suspended.
+    fn times(&self) -> (Instant, Duration) {
+        match &self.source {
+            ClockSource::System(machine) | ClockSource::Tokio(machine) => {
+                // In this order, see `MachineTime::suspended`.
+                let (boot, awake) = (boot_time(), self.awake());
+                (awake, machine.suspended(boot, awake.saturating_duration_since(self.start)))
+            }
+            ClockSource::Manual(manual) => manual.times(),
+        }
+    }
+
     fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
         match &self.source {
-            ClockSource::System => Err(NotManual { clock: "system" }),
-            ClockSource::Tokio => Err(NotManual { clock: "tokio" }),
+            ClockSource::System(_) => Err(NotManual { clock: "system" }),
+            ClockSource::Tokio(_) => Err(NotManual { clock: "tokio" }),
             ClockSource::Manual(manual) => Ok(manual),
         }
     }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -23,6 +23,7 @@
 //! Every clock uses tokio's `Instant`. An instant is only valid for the clock that it is from.
 
 mod clock;
+mod machine;
 mod manual;
 mod sleep;
 

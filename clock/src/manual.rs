@@ -18,8 +18,10 @@ pub(crate) struct Manual(Mutex<ManualState>);
 
 #[derive(Debug)]
 struct ManualState {
+    /// The time without suspensions, in which waits count.
     now: Instant,
     end: Instant,
+    suspended: Duration,
     sleepers: BTreeMap<(Instant, SleeperId), Waker>,
     activities: usize,
     /// The waits that were woken and have neither continued nor ended.
@@ -58,6 +60,7 @@ impl Manual {
         Self(Mutex::new(ManualState {
             now,
             end: now + FAR * LIFE,
+            suspended: Duration::ZERO,
             activities: 0,
             sleepers: BTreeMap::new(),
             woken: BTreeSet::new(),
@@ -65,8 +68,17 @@ impl Manual {
         }))
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        self.lock().now
+    /// The time without suspensions, and how long those were.
+    pub(crate) fn times(&self) -> (Instant, Duration) {
+        let state = self.lock();
+        (state.now, state.suspended)
+    }
+
+    pub(crate) fn suspend(&self, duration: Duration) {
+        let mut state = self.lock();
+        let possible = duration.min(state.end - state.now);
+        state.suspended += possible;
+        state.end -= possible;
     }
 
     pub(crate) fn advance(&self, duration: Duration) {

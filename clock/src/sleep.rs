@@ -10,36 +10,48 @@ use std::time::Duration;
 use tokio::task::coop;
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::manual::{Manual, SleeperId};
 
 /// A future that is ready when its deadline has passed, from [`Clock::sleep_until`](crate::Clock::sleep_until).
 ///
 /// Dropping it ends the wait. It may be polled after completion, and stays ready.
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(SleepKind);
+pub struct Sleep {
+    clock: Clock,
+    kind: SleepKind,
+}
 
-enum SleepKind {
+/// A wait by the source of a clock, which does not count suspensions of the machine.
+pub(crate) enum SleepKind {
     Tokio { sleep: Pin<Box<tokio::time::Sleep>>, task: Option<Waker> },
     System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
     Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId> },
 }
 
-impl Sleep {
+impl SleepKind {
     pub(crate) fn tokio(deadline: Instant) -> Self {
-        Self(SleepKind::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None })
+        Self::Tokio { sleep: Box::pin(tokio::time::sleep_until(deadline)), task: None }
     }
 
     pub(crate) fn system(deadline: Instant) -> Self {
-        Self(SleepKind::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) })
+        Self::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) }
     }
 
     pub(crate) fn manual(clock: Arc<Manual>, deadline: Instant) -> Self {
-        Self(SleepKind::Manual { clock, deadline, id: None })
+        Self::Manual { clock, deadline, id: None }
+    }
+}
+
+impl Sleep {
+    pub(crate) fn new(clock: Clock, kind: SleepKind) -> Self {
+        Self { clock, kind }
     }
 
     /// Changes the deadline.
     pub fn reset(&mut self, to: Instant) {
-        match &mut self.0 {
+        let to = self.clock.awake_at(to);
+        match &mut self.kind {
             SleepKind::Tokio { sleep, task } => {
                 *task = None;
                 sleep.as_mut().reset(to);
@@ -62,7 +74,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.0 {
+        match &mut self.kind {
             SleepKind::Tokio { sleep, task } => {
                 // Most polls are caused by something else that the task waits for, and tokio registers the waker in each.
                 let registered = task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
@@ -98,7 +110,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let SleepKind::Manual { clock, deadline, id: Some(id) } = &self.0 {
+        if let SleepKind::Manual { clock, deadline, id: Some(id) } = &self.kind {
             clock.forget(*deadline, *id);
         }
     }

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::task::{coop, yield_now};
 use zoolet_clock::{Clock, Elapsed, NotManual};
@@ -116,10 +116,43 @@ async fn a_clock_counts_from_the_given_start() {
 }
 
 #[tokio::test]
+async fn a_suspension_counts_in_the_time_and_not_in_waits_or_in_the_deadlines_of_a_server() {
+    let clock = Clock::manual();
+    let (start, unix, wall) = (clock.now(), clock.unix_millis(), clock.wall_millis());
+    let mut sleep = clock.sleep(SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    clock.suspend(SECOND * 60).unwrap();
+    assert_eq!(clock.now(), start + SECOND * 60);
+    assert_eq!((clock.unix_millis() - unix, clock.wall_millis() - wall), (0, 60_000));
+    assert_eq!(clock.instant_of(unix + 1_000), clock.now() + SECOND, "a second later if it stays awake");
+    assert_eq!((clock.pending_wakeups(), futures_poll(&mut sleep).await), (0, None), "nothing fires");
+    assert_eq!(clock.advance_to_next_timeout(SECOND), Ok(Some(SECOND)), "the rest of the wait");
+    assert_eq!(futures_poll(&mut sleep).await, Some(()));
+    // A new deadline, also for the same wait, is compared with the time that includes the suspension.
+    sleep.reset(start + SECOND * 61);
+    assert_eq!(futures_poll(&mut sleep).await, Some(()), "it has passed");
+    sleep.reset(clock.now() + SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    assert_eq!(clock.advance_to_next_timeout(SECOND * 9), Ok(Some(SECOND)));
+    assert_eq!(futures_poll(&mut sleep).await, Some(()));
+    assert_eq!(Clock::tokio().suspend(SECOND), Err(NotManual { clock: "tokio" }));
+}
+
+#[tokio::test]
+async fn the_clocks_of_the_machine_agree_with_its_wall_clock() {
+    for clock in [Clock::system(), Clock::tokio()] {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        assert!(clock.wall_millis().abs_diff(i64::try_from(wall).unwrap()) < 60_000);
+        assert!(clock.now() >= clock.instant_of(clock.unix_millis()));
+    }
+}
+
+#[tokio::test]
 async fn a_clock_that_is_moved_past_its_end_stays_there() {
     let clock = Clock::manual();
     for beyond in [Duration::from_secs(1 << 62), Duration::from_secs(1 << 62), Duration::MAX, SECOND] {
         clock.advance(beyond).unwrap();
+        clock.suspend(beyond).unwrap();
         let shown = clock.unix_millis();
         assert_eq!(clock.instant_of(shown), clock.now(), "{shown}");
         // There is always a later time, and no wait for it ends before.

@@ -20,6 +20,7 @@ mod request_fault;
 mod secrets;
 mod sessions;
 mod simulation;
+mod suspension;
 mod tap;
 mod test_server;
 mod tickets;

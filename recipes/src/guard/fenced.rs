@@ -87,7 +87,7 @@ impl<'g> FencedTxn<'g> {
                 if error.failed_operation().is_some_and(|at| at < self.checks)
                     && matches!(error.code(), Some(ErrorCode::NoNode | ErrorCode::BadVersion)) =>
             {
-                self.state.inspect(|state| state.evicted());
+                self.state.inspect(|state| state.give_up(LostReason::NodeDeleted));
                 Err(LockError::NotHeld { dir: self.config.label.clone(), reason: LostReason::NodeDeleted })
             }
             Err(Error::MultiRefused { index, context, code }) => Err(match index.checked_sub(self.checks) {

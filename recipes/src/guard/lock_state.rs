@@ -17,8 +17,8 @@ use crate::state::{Grant, HoldState, LostReason, Released};
 pub(crate) enum LockCommand {
     /// Release the lock and report the outcome; nobody waits for it if the guard was dropped.
     Release(Option<oneshot::Sender<Result<Released, LockError>>>),
-    /// Give the lock up: a server has replied that it is not ours any more.
-    Evicted,
+    /// Give the lock up: a guard has found out that it is lost.
+    Lost(LostReason),
     /// Change the lock.
     Change(Change, oneshot::Sender<Result<Grant, LockError>>),
 }
@@ -105,10 +105,25 @@ impl LockState {
         self.locked().proven = Some(sent);
     }
 
+    /// The state, as far as guards can tell without waiting for the task, which may not have run since the connection was lost,
+    /// or the lease has ended while the machine was suspended.
+    pub(crate) fn current(&self, client: &Client) -> HoldState {
+        let (state, now) = (self.get(), client.clock().now());
+        match state {
+            HoldState::Lost(_) => state,
+            _ if self.lease_end(client) <= now => {
+                self.give_up(LostReason::LeaseElapsed);
+                self.get()
+            }
+            HoldState::Held if !client.state().is_connected() => HoldState::Suspect { since: now },
+            state => state,
+        }
+    }
+
     /// The lock is lost, as a guard has found out.
-    pub(crate) fn evicted(&self) {
-        self.lose(LostReason::NodeDeleted);
-        self.send(LockCommand::Evicted);
+    pub(crate) fn give_up(&self, reason: LostReason) {
+        self.lose(reason);
+        self.send(LockCommand::Lost(reason));
     }
 
     /// Sets the state, unless the lock is lost, which is final.

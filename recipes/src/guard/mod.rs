@@ -123,15 +123,11 @@ impl Guard {
 
     /// What is known without asking the server. [`HoldState::Held`] is no proof: an ensemble may have given the lock to
     /// another contender before the server of this client noticed. [`Guard::verify`] and [`Guard::fenced`] are proofs.
+    ///
+    /// If the [lease](Guard::lease_left) has ended, the lock is lost from this call on, even if no task of this program has run
+    /// since, as after a suspension of the machine; [`Clock::now`](zoolet_client::Clock::now) says where those are counted.
     pub fn state(&self) -> HoldState {
-        let client = self.client();
-        // The lock's task may not have run since the connection was lost.
-        match self.held.state.get() {
-            HoldState::Held if !client.state().is_connected() => {
-                HoldState::Suspect { since: client.clock().now() }
-            }
-            state => state,
-        }
+        self.held.state.current(self.client())
     }
 
     /// The remaining lease: how long the server cannot have expired the session, by the client's clock. It is the session
@@ -154,7 +150,9 @@ impl Guard {
     /// exceptions:
     ///
     /// - A program that does not run when the lease ends notices when it runs again, possibly after the next holder has
-    ///   begun.
+    ///   begun. If the machine was suspended, the timers of the program go on where they were: this completes up to a third of
+    ///   the session timeout after the machine has resumed, or up to the session timeout if there was no connection before.
+    ///   [`state`](Guard::state) knows at once.
     /// - A member of an ensemble that has lost its leader does not know it for up to `syncLimit` × `tickTime`, and replies
     ///   as before. Then this may be late by as much and half a tick more, unless the lock is
     ///   [`strict`](crate::LockBuilder::strict).
@@ -272,7 +270,7 @@ impl Guard {
 
     /// Notes that a server has replied that the lock is not held any more.
     pub(crate) fn note_eviction(&self) {
-        self.held.state.evicted();
+        self.held.state.give_up(LostReason::NodeDeleted);
     }
 
     /// Changes the lock.

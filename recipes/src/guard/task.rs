@@ -54,7 +54,7 @@ impl<C: Claim> LockTask<C> {
                     () = prove_alive(&config, &grant, state) => break state.lose(LostReason::NodeDeleted),
                 };
                 match command {
-                    LockCommand::Evicted => break LostReason::NodeDeleted,
+                    LockCommand::Lost(reason) => break reason,
                     LockCommand::Release(sender) => {
                         let sender = releasing.insert(sender);
                         tokio::select! {
@@ -91,7 +91,7 @@ impl<C: Claim> LockTask<C> {
                 };
                 match command {
                     LockCommand::Release(sender) => return report(sender, Ok(false)),
-                    LockCommand::Evicted => {}
+                    LockCommand::Lost(_) => {}
                     LockCommand::Change(_, sender) => {
                         let error = LockError::NotHeld { dir: config.label.clone(), reason: lost };
                         let _ = sender.send(Err(error));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{AddWatchMode, Clock, SessionState};
+use zoolet_client::{AddWatchMode, Client, Clock, SessionState};
 use zoolet_recipes::{HoldState, Lock, LockError, LostReason, Released};
 
 use crate::common::record::Record;
-use crate::common::{DIR, TIMEOUT, at_once, pass, pass_in_steps, queue, settle, world_on};
+use crate::common::{DIR, TIMEOUT, World, at_once, pass, pass_in_steps, queue, settle, world_on};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -94,4 +94,53 @@ async fn an_acquisition_is_given_its_time() {
     assert!(matches!(error, LockError::Timeout { .. }), "{error}");
     settle(|| async { queue(&zk).await.len() == 1 }).await;
     assert_eq!(held.state(), HoldState::Held);
+}
+
+/// A client on a machine of its own, whose clock can be suspended alone.
+async fn sleeper(world: &World) -> (Clock, Client) {
+    let clock = Clock::manual();
+    let zk = world.options().clock(clock.clone()).connect(world.server.in_process()).await.unwrap();
+    (clock, zk)
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_suspension_longer_than_the_lease_the_guard_knows_at_once_that_the_lock_is_lost() {
+    let world = world_on(Clock::manual()).await;
+    let (clock, zk) = sleeper(&world).await;
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    clock.suspend(LEASE - MS).unwrap();
+    assert_eq!((guard.state(), guard.lease_left()), (HoldState::Held, MS));
+    clock.suspend(MS).unwrap();
+    // No timer has fired, and no task has run.
+    assert_eq!(guard.state(), HoldState::Lost(LostReason::LeaseElapsed));
+    assert_eq!((guard.lease_left(), zk.state()), (Duration::ZERO, SessionState::Connected));
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    // The server was suspended too: the session lives, and the lock is given up although the guard is not dropped.
+    let (_b, other) = world.lock().await;
+    let _next = other.acquire().await.unwrap();
+    assert!(matches!(guard.verify().await, Err(LockError::NotHeld { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_by_a_suspension_is_reported_within_a_third_of_the_session_timeout() {
+    let world = world_on(Clock::manual()).await;
+    let (clock, zk) = sleeper(&world).await;
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    clock.suspend(Duration::from_secs(3600)).unwrap();
+    pass_in_steps(&clock, TIMEOUT / 3).await;
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    let (_b, other) = world.lock().await;
+    let _next = other.acquire().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspension_shorter_than_the_lease_costs_a_connection_and_not_the_lock() {
+    let world = world_on(Clock::manual()).await;
+    let (clock, zk) = sleeper(&world).await;
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    clock.suspend(TIMEOUT / 2).unwrap();
+    pass_in_steps(&clock, TIMEOUT / 3).await;
+    pass_in_steps(&clock, TIMEOUT).await;
+    guard.verify().await.unwrap();
+    assert_eq!(guard.state(), HoldState::Held);
 }
