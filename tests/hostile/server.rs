@@ -1,0 +1,171 @@
+//! A server in a process of its own: `zoolet serve`, or Apache ZooKeeper with the same settings.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// `zoolet`, which `tests/hostile/run` builds, or `apache`.
+pub const SERVER: &str = "ZOOLET_HOSTILE_SERVER";
+/// The binary of Zoolet.
+pub const BINARY: &str = "ZOOLET_HOSTILE_BINARY";
+
+/// A shell that runs the server and kills it when its own input ends, because the server is to end or the test is gone. It
+/// reaps the server last, so nobody else gets its process id before.
+const SUPERVISOR: &str =
+    r#"eval "$LIMITS"; "$@" </dev/null & echo $!; read -r _; kill -KILL $! 2>/dev/null; wait $! 2>/dev/null"#;
+
+/// Neither a server that allocates without bounds nor a Java heap may take the memory of the machine.
+const ADDRESS_SPACE_KIB: u64 = 6 << 20;
+const HEAP: &str = "-Xmx2g";
+
+#[derive(Clone, Copy)]
+pub struct Settings {
+    /// Connections of one client address; 0 for no limit.
+    pub max_client_cnxns: u32,
+    /// Whether stderr is a pipe that nobody reads.
+    pub stderr_unread: bool,
+    /// Open descriptors of the server.
+    pub descriptors: u32,
+}
+
+impl Settings {
+    pub const fn new() -> Self {
+        Self { max_client_cnxns: 0, stderr_unread: false, descriptors: 20_000 }
+    }
+}
+
+pub struct Server {
+    pub address: SocketAddr,
+    pub pid: u32,
+    supervisor: Child,
+    _unread: Option<ChildStderr>,
+    _dir: tempfile::TempDir,
+}
+
+/// Whether the attacks run on Apache ZooKeeper.
+pub fn is_apache() -> bool {
+    std::env::var(SERVER).is_ok_and(|server| server == "apache")
+}
+
+/// Where logs and results are written.
+pub fn output() -> PathBuf {
+    let name = if is_apache() { "hostile-apache" } else { "hostile-zoolet" };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a directory");
+    folder
+}
+
+impl Server {
+    /// Starts a server and waits until it answers. `name` is in the name of its log.
+    pub fn start(name: &str, settings: Settings) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = dir.path().join("given.cfg");
+        let text = format!(
+            "tickTime=2000\nmaxClientCnxns={}\n4lw.commands.whitelist=*\nadmin.enableServer=false\n",
+            settings.max_client_cnxns
+        );
+        fs::write(&config, text).expect("a file");
+        let mut supervisor = Command::new("sh");
+        supervisor.args(["-c", SUPERVISOR, "supervisor"]);
+        let mut limits = format!("ulimit -n {}", settings.descriptors);
+        if is_apache() {
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+            let port = port.expect("a free port").port().to_string();
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apache/zookeeper");
+            supervisor.arg(script).args(["start", "--port", &port, "--dir"]).arg(dir.path().join("server"));
+            // A disk that syncs slowly is none of the attacks.
+            supervisor
+                .arg("--config")
+                .arg(&config)
+                .args([&format!("--jvm={HEAP}"), "-Dzookeeper.forceSync=no"]);
+        } else {
+            limits = format!("{limits}; ulimit -v {ADDRESS_SPACE_KIB}");
+            let binary = std::env::var(BINARY).expect(BINARY);
+            supervisor.args([&binary, "serve", "--bind", "127.0.0.1:0", "--config"]).arg(&config);
+        }
+        let log = File::create(output().join(format!("{name}.log"))).expect("a log");
+        supervisor.env("LIMITS", limits).stdin(Stdio::piped()).stdout(Stdio::piped());
+        supervisor.stderr(if settings.stderr_unread { Stdio::piped() } else { Stdio::from(log) });
+        let mut supervisor = supervisor.spawn().expect("a shell");
+        let mut lines = BufReader::new(supervisor.stdout.take().expect("a pipe"));
+        let (mut pid, mut address) = (None, None);
+        // The shell names the process, and the server its address, in either order.
+        while pid.is_none() || address.is_none() {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).expect("the output of the server");
+            assert!(read > 0, "{name} did not start; see its log in {}", output().display());
+            let last = line.split_whitespace().last().unwrap_or_default();
+            match last.parse() {
+                Ok(number) => pid = Some(number),
+                Err(_) => address = last.parse().ok(),
+            }
+        }
+        let (pid, address) = pid.zip(address).expect("both are there");
+        thread::spawn(move || lines.read_to_end(&mut Vec::new()));
+        let unread = supervisor.stderr.take();
+        Self { address, pid, supervisor, _unread: unread, _dir: dir }
+    }
+
+    /// Makes the most memory that was resident count anew. Where that is not allowed, the set-up counts as well.
+    pub fn reset_peak(&self) {
+        let _ = fs::write(format!("/proc/{}/clear_refs", self.pid), "5");
+    }
+
+    /// Resident memory in bytes; 0 if the server has ended.
+    pub fn resident(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that was resident, in bytes; 0 if the server has ended.
+    pub fn peak(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+    }
+
+    /// The time that its threads have used a processor.
+    pub fn cpu_time(&self) -> Duration {
+        let stat = self.stat().unwrap_or_default();
+        let ticks = stat.iter().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>();
+        Duration::from_millis(10 * ticks)
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.stat().is_none_or(|stat| stat[0] == "Z")
+    }
+
+    /// The fields of /proc/PID/stat after the name.
+    fn stat(&self) -> Option<Vec<String>> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let (_, rest) = stat.rsplit_once(')')?;
+        Some(rest.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Sends SIGTERM and returns how long the server takes to end, or `None` if it takes longer than `limit`.
+    pub fn terminate(&self, limit: Duration) -> Option<Duration> {
+        let sent = Instant::now();
+        let _ = Command::new("kill").args(["-TERM", &self.pid.to_string()]).stderr(Stdio::null()).status();
+        while !self.has_ended() {
+            if sent.elapsed() > limit {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Some(sent.elapsed())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
+    }
+}
