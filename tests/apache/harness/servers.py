@@ -1,6 +1,8 @@
 """The servers that the scripts are run against: a fresh one, with an empty data directory, for each script."""
 
+import contextlib
 import pathlib
+import random
 import select
 import shutil
 import socket
@@ -27,11 +29,11 @@ STOP_LIMIT = 10
 
 
 class Server:
-    """A running server; `command` is called with the folder and the port to be used."""
+    """A running server; `command` is called with the folder and the port to be used, a free one unless it is given."""
 
-    def __init__(self, name, command, folder):
+    def __init__(self, name, command, folder, port=None):
         self.name = name
-        self.port = free_port()
+        self.port = port or free_port()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.log = folder / "server.log"
@@ -50,6 +52,10 @@ class Server:
             children.end(self._process)
             raise RuntimeError(f"{self.name} did not start; its log:\n{self.log.read_text()[-2000:]}")
         threading.Thread(target=self._process.stdout.read, daemon=True).start()
+
+    def kill(self):
+        """Ends the server without a shutdown."""
+        children.end(self._process)
 
     def stop(self):
         """Ends the server; returns what was wrong with it, if anything."""
@@ -71,6 +77,15 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def lasting_port():
+    """A free port below those that the system gives to outgoing connections: it stays free while the server is down."""
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def write_config(path, settings):

@@ -16,6 +16,8 @@ void permissions(void);
 void watches(void);
 void sessions(void);
 void locks(void);
+/* Instead of all of these. */
+int restarts(void);
 
 /* Makes a persistent znode with the data "x". */
 int create(zhandle_t *zh, const char *path, int mode);

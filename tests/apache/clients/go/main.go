@@ -13,6 +13,9 @@ const timeout = 6 * time.Second
 var open = zk.WorldACL(zk.PermAll)
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "restarts" {
+		restarts()
+	}
 	outside, _ := connect(direct, 20*time.Second)
 	must(outside.Create(root, nil, zk.FlagPersistent, open))
 	conn, events := connect(hosts, timeout)
