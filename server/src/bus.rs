@@ -1,10 +1,15 @@
 //! [`Bus`]: the state machine, and the way from its messages to the connections.
 
+use std::iter::Peekable;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use hashbrown::HashMap;
+use tokio::time::Instant;
+use zoolet_clock::Clock;
+use zoolet_proto::{Incoming, OpCode, OpKind, Request};
 use zoolet_server_core::{ConnId, Core, Input, Message, Millis, Output};
 
 use crate::extension::StateMachine;
@@ -15,6 +20,16 @@ use crate::net::stats::{ConnStats, LastRequest, ServerStats};
 /// A turn ends when its replies have this many bytes; what is left comes in the next one.
 const TURN_BYTES: usize = 256 << 10;
 
+/// It ends as well when it has lasted this long by the server's clock. A clock that stands still ends none, so that a
+/// simulation repeats with its seed.
+const TURN_TIME: Duration = Duration::from_millis(2);
+
+/// How many short requests are executed between two looks at the clock, which costs as much as a tenth of one.
+const SHORT: usize = 8;
+
+/// A listing of more children takes a good part of a turn.
+const MANY_CHILDREN: usize = 10_000;
+
 /// The state machine of a server, its connections and its statistics. An interceptor borrows it for one call.
 pub struct Bus {
     machine: Box<dyn StateMachine>,
@@ -24,8 +39,15 @@ pub struct Bus {
     conns: HashMap<ConnId, Conn>,
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
+    clock: Clock,
     /// Bytes of replies in this turn.
     turn_bytes: usize,
+    /// When this turn began, by its first look at the clock.
+    turn_began: Option<Instant>,
+    /// Whether that was too long ago.
+    turn_is_over: bool,
+    /// Short requests since the last look at the clock.
+    short: usize,
 }
 
 struct Conn {
@@ -38,9 +60,11 @@ impl Bus {
         machine: Box<dyn StateMachine>,
         registry: Arc<Registry>,
         stats: Arc<ServerStats>,
+        clock: Clock,
     ) -> Self {
         let (conns, finished) = (HashMap::new(), Vec::new());
-        Self { machine, registry, stats, conns, finished, turn_bytes: 0 }
+        let (turn_bytes, turn_began, turn_is_over, short) = (0, None, false, 0);
+        Self { machine, registry, stats, conns, finished, clock, turn_bytes, turn_began, turn_is_over, short }
     }
 
     /// The state machine.
@@ -80,20 +104,46 @@ impl Bus {
     }
 
     /// Executes inputs of a connection that were read `at` a time, until the turn is full. The rest stays in `inputs`.
+    ///
+    /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the second queue, where
+    /// it finds `slow` set. It is no longer slow after a batch that does not.
     pub(crate) fn handle_all(
         &mut self,
         now: Millis,
         conn: ConnId,
         at: Millis,
-        inputs: &mut impl Iterator<Item = Input>,
+        inputs: &mut Peekable<impl Iterator<Item = Input>>,
+        slow: bool,
     ) {
         let mut requests = 0;
         let mut last = None;
-        for input in inputs {
+        let bytes_before = self.turn_bytes;
+        let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_gone());
+        // The clock is read before the first request that is not short.
+        let mut began = None;
+        let mut is_slow = false;
+        while let Some(input) = inputs.peek() {
+            let is_short = is_short(input);
+            if !is_short {
+                if !slow && self.is_long(input) {
+                    is_slow = true;
+                    break;
+                }
+                began.get_or_insert_with(|| self.clock.now());
+            }
+            let Some(input) = inputs.next() else { break };
             last = LastRequest::of(&input).map(|next| next.after(last)).or(last);
+            if is_gone && is_without_effect(&input) {
+                requests += self.forgo(now, conn);
+                continue;
+            }
             requests += self.execute(now, conn, input);
             if let Some(Message::Reply(_, reply)) = self.machine.last_message() {
                 self.turn_bytes += reply_size(reply);
+            }
+            self.short += if is_short { 1 } else { SHORT };
+            if self.short >= SHORT {
+                is_slow |= self.look_at_clock(&mut began);
             }
             if self.turn_is_full() {
                 break;
@@ -103,6 +153,43 @@ impl Bus {
             self.record(now, conn, at, requests, last);
             self.finish(conn, requests);
         }
+        is_slow |= self.turn_bytes - bytes_before >= TURN_BYTES;
+        if is_slow != slow {
+            if let Some(conn) = self.conns.get(&conn) {
+                conn.peer.set_slow(is_slow);
+            }
+        }
+    }
+
+    /// Ends the turn if it has lasted for long enough. Returns whether what began then has alone; with no time, it begins now.
+    fn look_at_clock(&mut self, began: &mut Option<Instant>) -> bool {
+        self.short = 0;
+        let now = self.clock.now();
+        let began = *began.get_or_insert(now);
+        let turn_began = *self.turn_began.get_or_insert(began);
+        self.turn_is_over |= now - turn_began >= TURN_TIME;
+        now - began >= TURN_TIME
+    }
+
+    /// Whether a request takes a good part of a turn by itself, as far as can be told before.
+    fn is_long(&self, input: &Input) -> bool {
+        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return false };
+        match request {
+            Request::GetChildren(record) | Request::GetChildren2(record) => {
+                let node = self.core().tree().get(&record.path);
+                node.is_some_and(|node| node.children().len() > MANY_CHILDREN)
+            }
+            _ => false,
+        }
+    }
+
+    /// Does not execute a request whose only effect was the reply to a connection that is gone, but for what it says of
+    /// its client: it was alive.
+    fn forgo(&mut self, now: Millis, conn: ConnId) -> usize {
+        if let Some(session) = self.machine.session_of(conn) {
+            self.machine.renew(now, session);
+        }
+        1
     }
 
     /// Executes an input. Returns how many requests that was.
@@ -155,12 +242,15 @@ impl Bus {
         self.stats.expired.fetch_add(sessions as u64, Relaxed);
     }
 
-    /// Renews sessions that are due, but whose clients have taken a part of what is sent to them: such a connection is
-    /// not read meanwhile, and their pings may lie in it.
+    /// Renews sessions that are due, but whose requests wait in the second queue, or whose clients have taken a part of
+    /// what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
     fn renew_slow_readers(&mut self, now: Millis) {
         let due = self.core().sessions().iter().take_while(|session| session.deadline <= now);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
+            if peer.is_slow() && peer.outbox.has_requests() {
+                return Some((session.id, now));
+            }
             let progress = peer.last_progress();
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;
             (is_alive && peer.outbox.reader_waits()).then_some((session.id, progress))
@@ -253,7 +343,7 @@ impl Bus {
 
     /// Whether the rest of what came is for the next turn.
     pub(crate) fn turn_is_full(&self) -> bool {
-        self.turn_bytes >= TURN_BYTES
+        self.turn_bytes >= TURN_BYTES || self.turn_is_over
     }
 
     /// Returns to a connection the requests that this turn did not reach: it submits them again.
@@ -266,7 +356,7 @@ impl Bus {
 
     /// Ends a turn whose messages are delivered: lets connections go on whose requests it has finished.
     pub(crate) fn end_turn(&mut self) {
-        self.turn_bytes = 0;
+        (self.turn_bytes, self.turn_began, self.turn_is_over, self.short) = (0, None, false, 0);
         for (conn, requests) in self.finished.drain(..) {
             if let Some(conn) = self.conns.get(&conn) {
                 conn.peer.outbox.finish_requests(requests);
@@ -280,4 +370,31 @@ fn message_of(output: &Output) -> Option<&Message> {
         Output::To(_, message) => Some(message),
         Output::Event(_) => None,
     }
+}
+
+/// Whether a request is sure to take no longer than a few others.
+fn is_short(input: &Input) -> bool {
+    let Input::Request(Incoming { op, .. }) = input else { return true };
+    let long = matches!(
+        OpCode::from_code(*op),
+        Some(
+            OpCode::Multi
+                | OpCode::MultiRead
+                | OpCode::SetWatches
+                | OpCode::SetWatches2
+                | OpCode::GetChildren
+                | OpCode::GetChildren2
+                | OpCode::GetAllChildrenNumber
+                | OpCode::GetEphemerals
+                | OpCode::CloseSession
+        )
+    );
+    !long
+}
+
+/// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.
+fn is_without_effect(input: &Input) -> bool {
+    let Input::Request(Incoming { op, .. }) = input else { return false };
+    let op = OpCode::from_code(*op);
+    op.is_some_and(|op| op.kind() == OpKind::Read && !matches!(op, OpCode::Sync | OpCode::Ping))
 }

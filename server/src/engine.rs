@@ -28,13 +28,15 @@ impl Engine {
         Self { bus, timer, in_turn: false, interceptor: None }
     }
 
-    /// Deals with inputs of a connection that were read `at` a time, until the turn is full.
+    /// Deals with inputs of a connection that were read `at` a time, until the turn is full. Notes whether the connection
+    /// is slow from now on; `slow` is whether it was.
     pub(crate) fn take(
         &mut self,
         now: Millis,
         conn: ConnId,
         at: Millis,
         inputs: impl IntoIterator<Item = Input>,
+        slow: bool,
     ) {
         let Self { bus, interceptor, .. } = self;
         let mut inputs = inputs.into_iter().peekable();
@@ -44,7 +46,7 @@ impl Engine {
             bus.enter(conn);
         }
         match interceptor {
-            None => bus.handle_all(now, conn, at, &mut inputs),
+            None => bus.handle_all(now, conn, at, &mut inputs, slow),
             Some(interceptor) => {
                 for input in inputs.by_ref() {
                     interceptor.input(bus, now, conn, at, input);

@@ -64,7 +64,7 @@ impl Shared {
         let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
         let machine = make_machine(core, replicas, started);
-        let engine = Engine::new(Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats)));
+        let engine = Engine::new(Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone()));
         let engine = Arc::new(Mutex::new(engine));
         let (driver, inbox) = Driver::new(
             Arc::clone(&engine),

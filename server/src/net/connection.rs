@@ -14,8 +14,8 @@ use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
-use zoolet_proto::records::ConnectRequest;
-use zoolet_proto::{FourLetterWord, Incoming, frame, jute};
+use zoolet_proto::records::{ConnectRequest, SetWatches, SetWatches2};
+use zoolet_proto::{FourLetterWord, Incoming, Request, frame, jute};
 use zoolet_server_core::Input;
 
 use crate::net::close::linger;
@@ -30,6 +30,9 @@ use crate::shared::Shared;
 /// fair share. Their frames stay in the read buffer until then: a turn that is full ends early, and what it has not
 /// processed is submitted again.
 const BATCH: usize = 32;
+
+/// With more parts a request takes a good part of a turn.
+const MANY_PARTS: usize = 1_000;
 
 /// How often a connection writes and reads before other tasks run. Two rounds do for a single request: the first reads it,
 /// the second writes the reply and finds nothing more.
@@ -251,7 +254,11 @@ impl Connection {
         if frames > 0 {
             self.registration.peer.begin_requests(frames);
         }
-        if !self.shared.inbox.send(self.registration.id, inputs).await {
+        let peer = &self.registration.peer;
+        if inputs.iter().any(is_long) {
+            peer.set_slow(true);
+        }
+        if !self.shared.inbox.send(self.registration.id, inputs, peer.is_slow()).await {
             return false;
         }
         // Only now is it certain that they will be processed: a connection may be closed while it waits for the inbox.
@@ -305,6 +312,22 @@ impl Connection {
                 false
             }
         }
+    }
+}
+
+/// Whether a request has so many parts that it takes a good part of a turn.
+fn is_long(input: &Input) -> bool {
+    let Input::Request(Incoming { body: Ok(request), .. }) = input else { return false };
+    match request {
+        Request::Multi(parts) | Request::MultiRead(parts) => parts.len() > MANY_PARTS,
+        Request::SetWatches(SetWatches { data, exist, child, .. }) => {
+            data.len() + exist.len() + child.len() > MANY_PARTS
+        }
+        Request::SetWatches2(SetWatches2 { data, exist, child, persistent, recursive, .. }) => {
+            let paths = [data, exist, child, persistent, recursive];
+            paths.into_iter().map(Vec::len).sum::<usize>() > MANY_PARTS
+        }
+        _ => false,
     }
 }
 

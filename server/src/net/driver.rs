@@ -1,6 +1,11 @@
 //! Turns: they process inputs and deadlines under one lock, and so in one order. A connection task that submits inputs
 //! while nothing else is pending takes the turn itself; all else goes to the driver, a task that also keeps the time.
+//!
+//! Batches of a connection that is slow, because one of them has used up a turn, wait in a second queue of the driver.
+//! It serves that queue one batch at a time while no other batch waits, and for at most half of the time while others do.
 
+use std::collections::VecDeque;
+use std::future::ready;
 use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,8 +34,8 @@ const INBOX: usize = 1024;
 
 /// Work for the driver.
 pub(crate) enum Item {
-    /// A batch of a connection.
-    Inputs { conn: ConnId, at: Millis, inputs: Batch },
+    /// A batch of a connection, read at a time, and whether the connection is slow.
+    Inputs { conn: ConnId, at: Millis, inputs: Batch, slow: bool },
     /// A call of the engine between two inputs.
     Act(Job),
 }
@@ -86,12 +91,14 @@ impl Turns {
 }
 
 impl Inbox {
-    /// Submits a batch: in a turn of its own if nothing else is pending, or else to the driver, waiting while the inbox is
-    /// full. False, and the batch stays, once the server has stopped.
-    pub(crate) async fn send(&self, conn: ConnId, inputs: &mut Batch) -> bool {
+    /// Submits a batch: in a turn of its own if nothing else is pending and the connection is not slow, or else to the
+    /// driver, waiting while the inbox is full. False, and the batch stays, once the server has stopped.
+    pub(crate) async fn send(&self, conn: ConnId, inputs: &mut Batch, slow: bool) -> bool {
         // While nothing is open, all earlier batches of this connection are processed: its order is kept.
         let open = &self.turns.open;
-        if !self.items.is_closed() && open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        if !slow
+            && !self.items.is_closed()
+            && open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         {
             return self.take_turn(conn, inputs);
         }
@@ -102,14 +109,15 @@ impl Inbox {
             permit => permit.ok(),
         };
         let Some(permit) = permit else { return false };
-        self.fill(permit, Item::Inputs { conn, at, inputs: mem::take(inputs) });
+        self.fill(permit, Item::Inputs { conn, at, inputs: mem::take(inputs), slow });
         true
     }
 
     /// Takes a turn with the only open batch. Its memory is kept for the next one.
     fn take_turn(&self, conn: ConnId, inputs: &mut Batch) -> bool {
         let turns = &*self.turns;
-        let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..))) else {
+        let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..), false))
+        else {
             return false;
         };
         let moved = engine.next_timeout() != engine.timer;
@@ -133,14 +141,16 @@ impl Inbox {
 
     /// Calls the engine; `None` once the driver has ended.
     ///
-    /// If the future is dropped, the call is made or not, and its result is lost.
+    /// If the future is dropped before the call is made, it is not made.
     pub(crate) async fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
     ) -> Option<T> {
         let (done, outcome) = oneshot::channel();
         let job: Job = Box::new(move |engine, now| {
-            let _ = done.send(act(engine, now));
+            if !done.is_closed() {
+                let _ = done.send(act(engine, now));
+            }
         });
         let permit = self.items.reserve().await.ok()?;
         self.fill(permit, Item::Act(job));
@@ -189,12 +199,20 @@ impl Driver {
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
-        let Turns { engine, open, moved, clock, stop, .. } = &*self.turns;
+        let turns = &*self.turns;
+        let Turns { engine, open, moved, clock, stop, .. } = turns;
         let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).timer;
         let mut timer = clock.sleep_until(clock.instant_of(due.0));
         let mut items = Vec::with_capacity(TURN);
+        let mut slow = VecDeque::new();
+        // When a slow batch is next although others wait: they have had as long as the last one took.
+        let mut slow_from = clock.now();
         loop {
+            if !slow.is_empty() {
+                // Replies leave, and others submit their batches, before the next slow one.
+                yield_now().await;
+            }
             let (mut timer_fired, mut moved_on) = (false, false);
             // Inputs may never end, so they come last.
             tokio::select! {
@@ -203,6 +221,7 @@ impl Driver {
                 () = &mut timer => timer_fired = true,
                 () = moved.notified() => moved_on = true,
                 got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
+                () = ready(()), if !slow.is_empty() => {}
             }
             if timer_fired {
                 // What clients have sent by now was sent in time, though it may still be in a socket. So other tasks run first:
@@ -215,31 +234,52 @@ impl Driver {
                     items.extend((0..queued).map_while(|_| self.inbox.try_recv().ok()));
                 }
             }
-            let taken = items.len() + usize::from(timer_fired) + usize::from(moved_on);
+            let mut taken = items.len() + usize::from(timer_fired) + usize::from(moved_on);
+            let mut slow_is_next = !slow.is_empty() && (taken == 0 || clock.now() >= slow_from);
             let mut due_now = timer_fired;
             let mut waiting = items.drain(..);
-            // A turn that is full ends early; the rest comes in the next one.
+            // A turn that is full ends early; the rest comes in the next one, after other tasks have run.
             let (due, is_wrong) = loop {
                 let mut more = false;
-                let turn = self.turns.take(|engine, now| {
-                    for item in waiting.by_ref() {
-                        match item {
-                            Item::Inputs { conn, at, inputs } => engine.take(now, conn, at, inputs),
-                            Item::Act(job) => job(engine, now),
+                let ended = {
+                    let turn = turns.take(|engine, now| {
+                        if mem::take(&mut slow_is_next) {
+                            if let Some((conn, at, inputs)) = slow.pop_front() {
+                                (taken, more) = (taken + 1, true);
+                                let begun = clock.now();
+                                engine.take(now, conn, at, inputs, true);
+                                let end = clock.now();
+                                slow_from = end + (end - begun);
+                                return;
+                            }
                         }
-                        if engine.bus.turn_is_full() {
-                            more = true;
-                            return;
+                        for item in waiting.by_ref() {
+                            match item {
+                                Item::Inputs { conn, at, inputs, slow: true } => {
+                                    taken -= 1;
+                                    slow.push_back((conn, at, inputs));
+                                }
+                                Item::Inputs { conn, at, inputs, .. } => {
+                                    engine.take(now, conn, at, inputs, false);
+                                }
+                                Item::Act(job) => job(engine, now),
+                            }
+                            if engine.bus.turn_is_full() {
+                                more = true;
+                                return;
+                            }
                         }
-                    }
-                    if mem::take(&mut due_now) {
-                        engine.take_due(now);
-                    }
-                });
-                let Some(mut engine) = turn else { return };
-                if !more {
+                        if mem::take(&mut due_now) {
+                            engine.take_due(now);
+                        }
+                    });
+                    let Some(mut engine) = turn else { return };
                     let due = engine.next_timeout();
-                    break (due, mem::replace(&mut engine.timer, due) != due);
+                    (!more).then(|| (due, mem::replace(&mut engine.timer, due) != due))
+                };
+                match ended {
+                    Some(ended) => break ended,
+                    None => yield_now().await,
                 }
             };
             drop(waiting);

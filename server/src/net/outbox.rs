@@ -251,13 +251,23 @@ impl Outbox {
     }
 
     fn has_room(&self) -> bool {
-        let is_sent = || self.unsent.load(Acquire) < HIGH_MARK || self.writer.load(Acquire) == writer::GONE;
+        let is_sent = || self.unsent.load(Acquire) < HIGH_MARK || self.is_gone();
         self.window.is_empty() && is_sent()
     }
 
     /// Whether the write loop counts on being polled without being woken.
     pub(crate) fn writer_is_next(&self) -> bool {
         self.writer.load(Acquire) == writer::NEXT
+    }
+
+    /// Whether nothing can be sent any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.writer.load(Acquire) == writer::GONE
+    }
+
+    /// Whether requests are submitted and not answered.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.window.is_empty()
     }
 
     /// Notes that nothing can be sent any more. What the peer has sent may still be read.

@@ -37,6 +37,8 @@ pub(crate) struct Peer {
     pub(crate) word: AtomicBool,
     /// When the stream last took a part of what it was given, by the server's clock.
     progress: AtomicI64,
+    /// Whether its requests wait in the second queue.
+    slow: AtomicBool,
 }
 
 impl Peer {
@@ -56,7 +58,17 @@ impl Peer {
             received: AtomicU64::new(0),
             word: AtomicBool::new(false),
             progress: AtomicI64::new(0),
+            slow: AtomicBool::new(false),
         }
+    }
+
+    /// Whether its requests wait in the second queue. Changes only when none of them does, so that they stay in order.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_slow(&self, slow: bool) {
+        self.slow.store(slow, Ordering::Relaxed);
     }
 
     /// Notes requests that are submitted to a turn.
