@@ -96,8 +96,12 @@ impl Clock {
     /// and the time for which the machine is suspended does not count, as on Apache ZooKeeper: a step of the wall clock
     /// expires no session, and after a suspension of the server each has as much time left as before. Never decreases.
     pub fn unix_millis(&self) -> i64 {
-        let elapsed = self.awake().saturating_duration_since(self.start);
-        millis(self.unix_start).saturating_add(millis(elapsed))
+        millis(self.unix_time())
+    }
+
+    /// [`Clock::unix_millis`] with the resolution of the clock.
+    pub fn unix_time(&self) -> Duration {
+        self.unix_start.saturating_add(self.awake().saturating_duration_since(self.start))
     }
 
     /// The time in milliseconds since the Unix epoch, to show and to store. It follows steps of the machine's wall clock, also

@@ -22,6 +22,7 @@
 mod bus;
 mod config;
 mod engine;
+mod epoch;
 mod error;
 pub mod extension;
 mod net;

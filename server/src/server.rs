@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use zoolet_proto::Zxid;
+
 use crate::config::ServerBuilder;
+use crate::engine::locked;
 use crate::net::in_process::{self, InProcess};
 use crate::shared::Shared;
 
@@ -26,6 +29,12 @@ impl Server {
     /// The addresses it listens on, in the order of the `bind` calls, with the actual ports.
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
+    }
+
+    /// The zxid at which it began, empty: every transaction has a later one. It follows from the time of the start, 16 for
+    /// each microsecond since 2026-01-01, so that a server which takes the place of an earlier one begins above it.
+    pub fn initial_zxid(&self) -> Zxid {
+        locked(&self.shared.engine).bus.core().config().initial_zxid
     }
 
     /// What a client needs to connect by TCP: `host:port` of every address. Empty without one.

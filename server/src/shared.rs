@@ -16,6 +16,7 @@ use zoolet_server_core::{ConnId, Millis};
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
 use crate::engine::Engine;
+use crate::epoch;
 use crate::error::StartError;
 use crate::extension::Attached;
 use crate::net::connection::Connection;
@@ -48,12 +49,17 @@ pub(crate) struct Shared {
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
-        let ServerBuilder { core, net, binds, clock, make_machine, replicas } = builder;
+        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
-        let started = Millis(clock.unix_millis());
         let listeners = listener::listen(&binds, net.backlog).await?;
+        // After the ports are taken: an earlier server on them has stopped.
+        let unix = clock.unix_time();
+        let started = Millis(i64::try_from(unix.as_millis()).unwrap_or(i64::MAX));
+        core.initial_zxid = epoch::initial_zxid(unix);
+        core.skipped_session_ids = epoch::skipped_session_ids(unix);
+        let initial_zxid = core.initial_zxid;
         let addr_of = |(addr, listener): (&String, &TcpListener)| {
             listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
         };
@@ -95,7 +101,7 @@ impl Shared {
             let accepting = listener::run(Arc::clone(&shared), listener, at % replicas);
             shared.tasks.spawn(accepting.instrument(shared.span.clone()));
         }
-        tracing::info!(parent: &shared.span, ?addrs, "serving");
+        tracing::info!(parent: &shared.span, ?addrs, %initial_zxid, "serving; the state is in memory and begins empty");
         Ok((shared, addrs))
     }
 

@@ -200,13 +200,14 @@ impl TestServerBuilder {
         for (matcher, action) in self.faults {
             fixture.faults().place(matcher, action)?;
         }
+        let history = self.history.then(|| History::starting_at(server.initial_zxid()));
         Ok(TestServer {
             server,
             fixture,
             connections: Arc::new(Connections::default()),
             seed,
             clients: AtomicU64::new(0),
-            history: self.history.then(History::new),
+            history,
             endpoints,
         })
     }

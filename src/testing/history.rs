@@ -23,7 +23,7 @@ use super::tap::Tap;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = Server::builder().start().await?;
-/// let history = History::new();
+/// let history = History::starting_at(server.initial_zxid());
 /// let zk = Client::connect(history.tap(server.in_process())).await?;
 /// zk.create("/a", "1").await?;
 /// let (_, _, watch) = zk.get_data("/a").watch().await?;
@@ -39,6 +39,7 @@ use super::tap::Tap;
 #[derive(Clone, Default)]
 pub struct History {
     log: Arc<Mutex<Log>>,
+    initial_zxid: Zxid,
 }
 
 #[derive(Default)]
@@ -138,9 +139,19 @@ pub enum Side {
 }
 
 impl History {
-    /// An empty recording.
+    /// An empty recording of a server whose zxids begin at 0.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty recording of a server that begins empty at `zxid`: [`Server::initial_zxid`](crate::Server::initial_zxid).
+    pub fn starting_at(zxid: Zxid) -> Self {
+        Self { initial_zxid: zxid, ..Self::default() }
+    }
+
+    /// The zxid of the empty server.
+    pub fn initial_zxid(&self) -> Zxid {
+        self.initial_zxid
     }
 
     /// Wraps a connector so that every connection is recorded: for [`Client::connect`], or any client that accepts a
@@ -164,7 +175,7 @@ impl History {
     /// The first broken rule, or why the check is undecided: usually because a reply was lost. [`History::check_with`] can
     /// decide that.
     pub fn check(&self) -> Result<Verdict, CheckError> {
-        Checker::new().check(&self.entries())
+        Checker::new().initial_zxid(self.initial_zxid).check(&self.entries())
     }
 
     /// Checks the recording so far against the server's transactions, all of them from its start.
@@ -172,7 +183,7 @@ impl History {
     /// # Errors
     /// The first broken rule, or why the check is undecided.
     pub fn check_with(&self, txns: &[Txn]) -> Result<Verdict, CheckError> {
-        Checker::new().transactions(txns).check(&self.entries())
+        Checker::new().initial_zxid(self.initial_zxid).transactions(txns).check(&self.entries())
     }
 
     /// The next logical time.

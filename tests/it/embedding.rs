@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, BufStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use zoolet::server::{Server, StartError};
+use zoolet::{Client, Lock, SessionState};
 use zoolet_test_support::*;
 
 #[tokio::test(start_paused = true)]
@@ -67,6 +68,43 @@ async fn a_server_starts_again_on_its_port_at_once() {
         zk = Zk::with(|settings| settings.bind(addr.to_string())).await;
     }
     assert!(zk.tcp_wire().await.is_alive().await);
+}
+
+#[tokio::test]
+async fn a_client_of_a_server_that_starts_again_empty_is_told_that_its_session_has_expired() {
+    let timeout = Duration::from_secs(4);
+    let start = async |addr: &str| {
+        let settings = Server::builder().tick_time(Duration::from_millis(500)).bind(addr);
+        settings.start().await.expect("a server")
+    };
+    let mut server = start("127.0.0.1:0").await;
+    let addr = server.connect_string();
+    let mut token = None;
+    for _ in 0..3 {
+        let client = Client::options().session_timeout(timeout).connect(addr.as_str()).await;
+        let client = client.expect("a session");
+        let guard = Lock::new(&client, "/lock").acquire().await.expect("the lock");
+        assert!(Some(guard.token()) > token, "{} after {token:?}", guard.token());
+        token = Some(guard.token());
+        server.shutdown().await;
+        server = start(&addr).await;
+        let told = tokio::time::timeout(timeout + Duration::from_secs(1), client.ended()).await;
+        assert_eq!(told.expect("told in time"), SessionState::Expired);
+    }
+}
+
+#[tokio::test]
+async fn a_later_server_begins_above_all_that_an_earlier_one_gave() {
+    let mut before = (0, 0);
+    for _ in 0..100 {
+        let server = Server::builder().start().await.expect("a server");
+        assert!(server.initial_zxid().0 >= before.0);
+        let mut wire = Wire::over(server.in_process()().into_inner().expect("a connection"));
+        let session = wire.hello(Hello::new()).await.session.0;
+        let zxid = wire.ask(create("/a")).await.zxid;
+        assert!(zxid > before.0 && session > before.1, "{zxid} and {session:#x} after {before:?}");
+        before = (zxid, session);
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zoolet_proto::Zxid;
+
 /// The settings of a [`Core`](crate::Core). Times are in milliseconds, as in the protocol.
 ///
 /// Start from the defaults and assign what differs:
@@ -42,6 +44,11 @@ pub struct CoreConfig {
     /// The maximum number of paths that a connection may watch; a request for more fails with −127, throttled.
     /// `None` for no limit.
     pub max_watches_per_connection: Option<usize>,
+    /// The zxid of the empty tree; the first transaction takes the next one.
+    pub initial_zxid: Zxid,
+    /// How many session ids of the millisecond of the start are skipped, of 65,536: a server that started earlier in that
+    /// millisecond may have given them.
+    pub skipped_session_ids: u16,
 }
 
 impl Default for CoreConfig {
@@ -62,6 +69,8 @@ impl Default for CoreConfig {
             reconfig_enabled: false,
             max_sessions: None,
             max_watches_per_connection: None,
+            initial_zxid: Zxid(0),
+            skipped_session_ids: 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Core`]: routes each input to the code that answers it, and keeps the timers.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hashbrown::HashMap;
 use zoolet_proto::records::{AuthPacket, SaslToken};
@@ -34,7 +34,7 @@ pub struct Core {
 
 /// A connection as the core knows it.
 pub(crate) struct ConnState {
-    peer: IpAddr,
+    pub(crate) peer: IpAddr,
     pub(crate) ids: Vec<Identity>,
     pub(crate) session: Option<SessionId>,
     pub(crate) read_only: Option<bool>,
@@ -62,11 +62,11 @@ pub(crate) struct RequestContext {
 }
 
 impl Core {
-    /// Creates a server with an empty tree that starts `now`.
+    /// Creates a server with an empty tree that starts `now`, at the zxid of the settings.
     pub fn new(config: CoreConfig, now: Millis) -> Self {
         Self {
-            tree: Tree::default(),
-            sessions: SessionTable::new(config.tick_time, now),
+            tree: Tree::starting_at(config.initial_zxid),
+            sessions: SessionTable::new(config.tick_time, now, config.skipped_session_ids),
             watches: WatchTable::default(),
             conns: HashMap::new(),
             sessionless: BTreeSet::new(),
@@ -185,6 +185,7 @@ impl Core {
             Request::SetWatches(record) => self.set_watches(call, record.into()),
 
             Request::CloseSession => {
+                tracing::info!(session = %call.session, peer = %self.peer(call.conn), "session closed");
                 self.end_session(call.now, call.session, call.xid);
                 self.reply(call, self.tree.last_zxid(), Reply::Empty);
                 self.send(call.conn, Message::Close { asked: true });
@@ -278,6 +279,11 @@ impl Core {
     pub(crate) fn close(&mut self, conn: ConnId) {
         self.send(conn, Message::Close { asked: false });
         self.forget(conn);
+    }
+
+    /// Where a connection comes from, for logs.
+    pub(crate) fn peer(&self, conn: ConnId) -> IpAddr {
+        self.conns.get(&conn).map_or(Ipv4Addr::UNSPECIFIED.into(), |state| state.peer)
     }
 
     pub(crate) fn forget(&mut self, conn: ConnId) {

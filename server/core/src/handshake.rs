@@ -14,7 +14,8 @@ impl Core {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         if state.session.is_some() || request.last_zxid_seen > self.tree.last_zxid() {
             // The client has seen more than this server has: it must try another one, and gets no answer.
-            tracing::debug!(%conn, seen = %request.last_zxid_seen, "client is ahead of the server; closing connection");
+            let (seen, here) = (request.last_zxid_seen, self.tree.last_zxid());
+            tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; closing connection");
             return self.close(conn);
         }
         state.read_only = request.read_only;
@@ -34,7 +35,7 @@ impl Core {
         let id = self.sessions.allocate_id();
         self.sessions.insert(id, timeout, Some(conn), now);
         self.commit(now, id, Xid(0), TxnOp::CreateSession { timeout }, |_| {});
-        tracing::debug!(session = %id, %conn, timeout, "session opened");
+        tracing::info!(session = %id, %conn, peer = %self.peer(conn), timeout, "session opened");
         self.send_connect_response(conn, id, timeout);
     }
 
@@ -44,12 +45,18 @@ impl Core {
         if let Some(old) = self.sessions.get(id).and_then(|session| session.conn) {
             self.close(old);
         }
-        if self.sessions.get(id).is_some() && password_matches(id, request.password.as_ref()) {
+        let (exists, peer) = (self.sessions.get(id).is_some(), self.peer(conn));
+        if exists && password_matches(id, request.password.as_ref()) {
             self.sessions.attach(id, timeout, conn, now);
-            tracing::debug!(session = %id, %conn, timeout, "session resumed");
+            tracing::info!(session = %id, %conn, %peer, timeout, "session resumed");
             self.send_connect_response(conn, id, timeout);
         } else {
-            tracing::debug!(session = %id, %conn, "session refused");
+            if exists {
+                tracing::info!(session = %id, %conn, %peer, "wrong session password; refusing the session");
+            } else {
+                // After a restart of a server in memory, this is every client of the one before.
+                tracing::info!(session = %id, %conn, %peer, "unknown session; telling the client that it has expired");
+            }
             let refusal = ConnectResponse::refusal(request.read_only.map(|_| false));
             self.send(conn, Message::Connected(refusal));
             self.close(conn);

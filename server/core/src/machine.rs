@@ -161,7 +161,8 @@ impl StateMachine for Core {
 
     fn expire(&mut self, now: Millis, id: SessionId) -> bool {
         let Some(session) = self.sessions.get(id) else { return false };
-        tracing::debug!(session = %id, "session expired");
+        let peer = session.conn.map(|conn| self.peer(conn));
+        tracing::info!(session = %id, ?peer, "session expired");
         self.end_session(now, id, Xid(0));
         if let Some(conn) = session.conn {
             self.close(conn);

@@ -43,8 +43,10 @@ pub struct SessionView {
 }
 
 impl SessionTable {
-    pub(crate) fn new(tick: i32, now: Millis) -> Self {
-        Self::of_server(SERVER_ID, tick, now)
+    /// Skips that many ids of the millisecond of the start.
+    pub(crate) fn new(tick: i32, now: Millis, skipped_ids: u16) -> Self {
+        let table = Self::of_server(SERVER_ID, tick, now);
+        Self { next_id: table.next_id | i64::from(skipped_ids), ..table }
     }
 
     /// Creates the table of the server with that id.
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_session_expires_at_the_first_tick_after_its_timeout() {
-        let mut table = SessionTable::new(1000, Millis(0));
+        let mut table = SessionTable::new(1000, Millis(0), 0);
         let id = table.allocate_id();
         table.insert(id, 3000, None, Millis(1500));
         assert_eq!(table.next_deadline(), Some(Millis(5000)));
@@ -219,15 +221,21 @@ mod tests {
 
     #[test]
     fn the_id_of_an_existing_session_is_not_allocated() {
-        let mut table = SessionTable::new(1000, Millis(0));
+        let mut table = SessionTable::new(1000, Millis(0), 0);
         let taken = SessionId(table.next_id);
         table.insert(taken, 3000, None, Millis(0));
         assert_eq!(table.allocate_id(), SessionId(taken.0 + 1));
     }
 
     #[test]
+    fn servers_that_start_in_the_same_millisecond_can_give_different_session_ids() {
+        let [mut one, mut other] = [0, 65].map(|skipped| SessionTable::new(1000, Millis(5), skipped));
+        assert_eq!(other.allocate_id().0 - one.allocate_id().0, 65);
+    }
+
+    #[test]
     fn session_ids_contain_the_server_id_and_increase() {
-        let mut table = SessionTable::new(1000, Millis(1_763_600_000_000));
+        let mut table = SessionTable::new(1000, Millis(1_763_600_000_000), 0);
         let (one, two) = (table.allocate_id(), table.allocate_id());
         assert_eq!(one.0 >> 56, SERVER_ID);
         assert_eq!(two.0, one.0 + 1);

@@ -70,6 +70,14 @@ pub enum Change {
 impl Default for Tree {
     /// The tree of an empty database: the root and three system znodes.
     fn default() -> Self {
+        Self::starting_at(Zxid(0))
+    }
+}
+
+impl Tree {
+    /// The tree of an empty database whose first transaction takes the zxid after `initial`. Its znodes have zxid 0, as on a
+    /// real server.
+    pub fn starting_at(initial: Zxid) -> Self {
         let mut tree = Self {
             nodes: Nodes::default(),
             ephemerals: HashMap::new(),
@@ -78,7 +86,7 @@ impl Default for Tree {
             acls: AclCache::default(),
             quotas: Quotas::default(),
             data_size: 0,
-            last_zxid: Zxid(0),
+            last_zxid: initial,
         };
         for path in [ROOT, SYSTEM, QUOTA, CONFIG] {
             let acl = if path == CONFIG { Acl::read_only() } else { Acl::open() };
@@ -91,9 +99,7 @@ impl Default for Tree {
         }
         tree
     }
-}
 
-impl Tree {
     /// The znode at `path`. The empty path is an alias of the root, as on a real server.
     pub fn get(&self, path: &str) -> Option<&Znode> {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
@@ -114,7 +120,7 @@ impl Tree {
         self.data_size
     }
 
-    /// The last transaction applied.
+    /// The last transaction applied; of an empty tree, the zxid that it starts at.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
     }

@@ -7,10 +7,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Exists, GetChildren};
 use zoolet_proto::{Acl, Request, SessionId, Xid, Zxid};
-use zoolet_server::{FourLetterWord, Server, ServerBuilder};
+use zoolet_server::{Clock, FourLetterWord, Server, ServerBuilder};
 
 async fn start(settings: ServerBuilder) -> Server {
-    settings.bind("127.0.0.1:0").start().await.expect("a free port")
+    // 2025-12-31: before 2026 zxids begin at 0.
+    let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_139_200));
+    settings.clock(clock).bind("127.0.0.1:0").start().await.expect("a free port")
 }
 
 async fn open() -> Server {

@@ -14,6 +14,7 @@ mod replay;
 mod violation;
 mod watches;
 
+use zoolet_proto::Zxid;
 use zoolet_server_core::Txn;
 
 use super::history::HistoryEntry;
@@ -25,7 +26,8 @@ pub use violation::{CheckError, Operation, Rule, Undecided, Violation};
 
 /// Checks whether a history is one that a ZooKeeper server may produce.
 ///
-/// The history must cover all clients of one standalone server of version 3.9 or later, from its empty start. If replies were
+/// The history must cover all clients of one standalone server of version 3.9 or later, from its empty start, which is
+/// zxid 0 unless [`initial_zxid`](Checker::initial_zxid) says otherwise. If replies were
 /// lost, or the server acted by itself or for other clients, the check needs the server's own
 /// [`transactions`](Checker::transactions) too.
 ///
@@ -52,6 +54,7 @@ pub use violation::{CheckError, Operation, Rule, Undecided, Violation};
 #[must_use = "settings check nothing before `check`"]
 pub struct Checker<'t> {
     txns: Option<&'t [Txn]>,
+    initial_zxid: Zxid,
     extended_types: bool,
     lossy: bool,
 }
@@ -85,6 +88,13 @@ impl<'t> Checker<'t> {
         self
     }
 
+    /// The zxid of the empty server: [`Server::initial_zxid`](crate::Server::initial_zxid). Default: 0, as of an Apache
+    /// ZooKeeper and of a server on a manual clock that has not moved.
+    pub fn initial_zxid(mut self, zxid: Zxid) -> Self {
+        self.initial_zxid = zxid;
+        self
+    }
+
     /// Whether the server has extended types enabled, and so supports znodes with a time to live. Default: no.
     pub fn extended_types(mut self, enabled: bool) -> Self {
         self.extended_types = enabled;
@@ -105,8 +115,8 @@ impl<'t> Checker<'t> {
     pub fn check(self, entries: &[HistoryEntry]) -> Result<Verdict, CheckError> {
         let mut all = Operations::of(entries, self.lossy)?;
         let steps = match self.txns {
-            Some(txns) => order::by_transactions(&mut all, txns)?,
-            None => order::by_replies(&all)?,
+            Some(txns) => order::by_transactions(&mut all, self.initial_zxid, txns)?,
+            None => order::by_replies(&all, self.initial_zxid)?,
         };
         Replay::new(&all, Model::new(self.extended_types)).run(&steps)
     }

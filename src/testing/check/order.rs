@@ -64,7 +64,7 @@ impl TakenZxids {
 ///
 /// # Errors
 /// A broken rule; undecided if a write has no reply, or nothing explains a zxid.
-pub(super) fn by_replies(all: &Operations<'_>) -> Result<Vec<Step<'static>>, CheckError> {
+pub(super) fn by_replies(all: &Operations<'_>, initial: Zxid) -> Result<Vec<Step<'static>>, CheckError> {
     let TakenZxids { writes, possible } = TakenZxids::of(all)?;
     let is_unknown = |op: &usize| {
         let op = &all.ops[*op];
@@ -80,8 +80,10 @@ pub(super) fn by_replies(all: &Operations<'_>) -> Result<Vec<Step<'static>>, Che
         served.extend(conn.session.filter(|_| conn.opened && conn.replied.is_some()));
     }
     let last = all.last_zxid();
-    let free = || (1..=last.0).map(Zxid).filter(|zxid| !writes.contains_key(zxid));
-    let count = usize::try_from(last.0).unwrap_or(usize::MAX).saturating_sub(writes.len());
+    let first = initial.next();
+    let free = || (first.0..=last.0).map(Zxid).filter(|zxid| !writes.contains_key(zxid));
+    let used = usize::try_from(last.0.saturating_sub(initial.0)).unwrap_or(0);
+    let count = used.saturating_sub(writes.len());
     if count < served.len() {
         let operation = Operation::unidentified("the sessions of this history");
         let expected = format!("a zxid for each of {} opened sessions", served.len());
@@ -95,7 +97,9 @@ pub(super) fn by_replies(all: &Operations<'_>) -> Result<Vec<Step<'static>>, Che
         return Err(Undecided::UnknownTransactions { count: count - served.len(), first }.into());
     }
     let cause = |zxid| writes.get(&zxid).map_or(Cause::NoChange, |op| Cause::Request(*op));
-    Ok((1..=last.0).map(|zxid| Step { zxid: Zxid(zxid), txn: None, cause: cause(Zxid(zxid)) }).collect())
+    Ok((first.0..=last.0)
+        .map(|zxid| Step { zxid: Zxid(zxid), txn: None, cause: cause(Zxid(zxid)) })
+        .collect())
 }
 
 /// Whether a session may have expired: it lost its last connection without being closed.
@@ -114,9 +118,10 @@ fn may_have_expired(all: &Operations<'_>) -> bool {
 /// Orders the writes of a history by the server's transactions, including those without a reply.
 ///
 /// # Errors
-/// A broken rule; undecided if the transactions do not begin at zxid 1.
+/// A broken rule; undecided if the transactions do not begin after the `initial` zxid.
 pub(super) fn by_transactions<'t>(
     all: &mut Operations<'_>,
+    initial: Zxid,
     txns: &'t [Txn],
 ) -> Result<Vec<Step<'t>>, CheckError> {
     let TakenZxids { writes, possible } = TakenZxids::of(all)?;
@@ -130,7 +135,7 @@ pub(super) fn by_transactions<'t>(
     let known: HashSet<SessionId> = all.conns.iter().filter_map(|conn| conn.session).collect();
     let mut steps = Vec::with_capacity(txns.len());
     for txn in txns {
-        let expected = Zxid(steps.len() as i64 + 1);
+        let expected = Zxid(initial.0 + steps.len() as i64 + 1);
         if txn.zxid != expected {
             if steps.is_empty() {
                 return Err(Undecided::LateStart(txn.zxid).into());
@@ -175,7 +180,7 @@ pub(super) fn by_transactions<'t>(
         }
         steps.push(Step { zxid: txn.zxid, txn: Some(txn), cause });
     }
-    let last = Zxid(steps.len() as i64);
+    let last = Zxid(initial.0 + steps.len() as i64);
     if let Some((_, op)) = writes.into_iter().find(|(zxid, _)| *zxid > last) {
         let expected = format!("a transaction, but the last one is {last}");
         return Err(broken(Rule::Transactions, all.name(op), None, &expected, "none"));

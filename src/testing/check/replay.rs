@@ -52,7 +52,7 @@ impl<'a, 'h> Replay<'a, 'h> {
             }
         }
         if let Some((zxid, op)) = reads.next() {
-            let expected = format!("a transaction, but the last one is {}", steps.len());
+            let expected = format!("a transaction, but there are {}", steps.len());
             let seen = format!("zxid {zxid}");
             return Err(broken(Rule::Transactions, self.all.name(op), None, &expected, &seen));
         }

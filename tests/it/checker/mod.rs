@@ -10,6 +10,7 @@ use std::time::Duration;
 use zoolet::testing::FixtureExt as _;
 
 use tokio::runtime::Builder;
+use zoolet::client::Clock;
 use zoolet::testing::{
     CheckError, Checker, Conn, History, HistoryEntry, HistoryEvent, Rule, Undecided, Verdict,
 };
@@ -36,7 +37,10 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn server() -> Server {
-    let server = Server::builder().tick_time(Duration::from_secs(1)).start().await.expect("a server");
+    // Where zxids begin at 0.
+    let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_225_600));
+    let server =
+        Server::builder().clock(clock).tick_time(Duration::from_secs(1)).start().await.expect("a server");
     server.fixture();
     server
 }

@@ -155,8 +155,9 @@ fn writes_of_unrecorded_clients_count_with_the_transactions() {
 #[test]
 fn the_server_may_delete_containers_and_ttl_znodes() {
     let case = run(async {
-        let settings =
-            Server::builder().extended_types(true).container_check_interval(Duration::from_secs(5));
+        let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_225_600));
+        let settings = Server::builder().extended_types(true).clock(clock);
+        let settings = settings.container_check_interval(Duration::from_secs(5));
         let (server, history) = (settings.start().await.expect("a server"), History::new());
         server.fixture();
         let zk = client(&server, &history).await;

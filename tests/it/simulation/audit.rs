@@ -40,11 +40,19 @@ impl Audit {
     /// one before, or with anything but the next number.
     pub fn of(transactions: &[Txn]) -> Self {
         let mut audit = Self::default();
-        for (txn, zxid) in transactions.iter().zip(1..) {
+        let first = transactions.first().map_or(0, |txn| txn.zxid.0);
+        for (txn, zxid) in transactions.iter().zip(first..) {
             assert_eq!(txn.zxid.0, zxid, "a gap in the list");
             audit.take(txn);
         }
         audit
+    }
+
+    /// The tokens of the lock in the order in which it was held.
+    pub fn tokens(&self) -> impl Iterator<Item = u64> {
+        let mut tokens: Vec<_> = self.reigns.values().map(|reign| (reign.from, reign.token)).collect();
+        tokens.sort_unstable();
+        tokens.into_iter().map(|(_, token)| token)
     }
 
     fn take(&mut self, txn: &Txn) {

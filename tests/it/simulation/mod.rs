@@ -14,8 +14,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use zoolet::testing::Checker;
-
 use audit::Audit;
 use contender::{Claim, Contender, DIR};
 use faults::Faults;
@@ -83,10 +81,12 @@ fn whatever_fails_only_the_first_in_the_queue_counts_and_no_client_wrongly_belie
         let mut audits = Vec::new();
         for life in &lives {
             let txns = life.server.transactions();
-            let verdict = Checker::new().transactions(&txns).check(&life.history.entries());
+            let verdict = life.history.check_with(&txns);
             verdict.unwrap_or_else(|error| panic!("what clients saw breaks a rule: {error}"));
             audits.push(Audit::of(&txns));
         }
+        let tokens: Vec<_> = audits.iter().flat_map(Audit::tokens).collect();
+        assert!(tokens.is_sorted(), "a restarted server goes back to tokens of before: {tokens:?}");
         for claim in &claims {
             let life = audits.iter().position(|audit| audit.sessions.contains_key(&claim.session));
             let life = life.expect("a session that a server has opened");

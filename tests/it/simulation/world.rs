@@ -92,11 +92,12 @@ impl World {
 impl Site {
     /// The software of the server's host.
     async fn serve(self) -> turmoil::Result {
-        // A server that comes back is a later one: its session ids begin with the time of its start.
+        // A server that comes back is a later one: its zxids and session ids begin with the time of its start.
         let clock = Clock::tokio().starting_at(turmoil::since_epoch().ok_or("no simulation")?);
         let server = Server::builder().tick_time(TICK).clock(clock).start().await?;
         let fixture = server.fixture();
-        self.lives.lock().unwrap().push(Life { server: fixture.clone(), history: History::new() });
+        let history = History::starting_at(server.initial_zxid());
+        self.lives.lock().unwrap().push(Life { server: fixture.clone(), history });
         let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
         loop {
             tokio::select! {

@@ -2,8 +2,10 @@
 
 use std::ops::Deref;
 
+use std::time::Duration;
+
 use tokio::net::TcpStream;
-use zoolet_server::{InProcessStream, Server, ServerBuilder};
+use zoolet_server::{Clock, InProcessStream, Server, ServerBuilder};
 
 use crate::*;
 
@@ -25,7 +27,9 @@ impl Zk {
 
     pub async fn with(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         limit();
-        let settings = Server::builder().tick_time(TICK);
+        // 2025-12-31: before 2026 zxids begin at 0.
+        let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_139_200));
+        let settings = Server::builder().clock(clock).tick_time(TICK);
         Self { server: change(settings).start().await.expect("a server that starts") }
     }
 
