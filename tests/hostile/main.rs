@@ -20,4 +20,5 @@ mod attacks;
 mod bystander;
 mod peer;
 mod server;
+mod soak;
 mod trial;

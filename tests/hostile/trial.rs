@@ -45,6 +45,8 @@ pub struct Trial {
     pub name: &'static str,
     pub settings: Settings,
     pub bounds: Bounds,
+    /// A server that runs already and is attacked once, while others measure.
+    pub at: Option<SocketAddr>,
 }
 
 /// What one attack did.
@@ -63,7 +65,7 @@ struct Outcome {
 
 impl Trial {
     pub const fn new(name: &'static str) -> Self {
-        Self { name, settings: Settings::new(), bounds: Bounds::new() }
+        Self { name, settings: Settings::new(), bounds: Bounds::new(), at: None }
     }
 
     /// Prepares a server, attacks it and judges what the others notice. A failure is repeated once.
@@ -73,6 +75,10 @@ impl Trial {
         attack: impl Fn(SocketAddr, T) -> io::Result<Held> + Copy + Send + 'static,
     ) {
         zoolet_test_support::limit();
+        if let Some(address) = self.at {
+            let held = prepare(address).and_then(|prepared| attack(address, prepared));
+            return drop(held);
+        }
         let mut faults = Vec::new();
         for _ in 0..2 {
             let outcome = self.once(&prepare, attack);

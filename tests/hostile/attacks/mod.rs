@@ -5,15 +5,24 @@ use std::io;
 use zoolet_test_support::{RequestExt as _, create, multi};
 
 use crate::peer::{Peer, frames};
+use crate::trial::Trial;
 
 /// A test that `cargo test` ignores: a [`Trial`](crate::trial::Trial) with the name of the test.
 macro_rules! attack {
     ($name:ident, $run:expr) => {
         #[test]
         #[ignore = "measures time; run by tests/hostile/run"]
-        fn $name() {
-            let run: fn($crate::trial::Trial) = $run;
-            run($crate::trial::Trial::new(stringify!($name)));
+        pub fn $name() {
+            $name::run($crate::trial::Trial::new(stringify!($name)));
+        }
+
+        pub mod $name {
+            use super::*;
+
+            pub fn run(trial: $crate::trial::Trial) {
+                let run: fn($crate::trial::Trial) = $run;
+                run(trial);
+            }
         }
     };
 }
@@ -25,6 +34,20 @@ mod identities;
 mod kept;
 mod large;
 mod long;
+
+/// The attacks that `tests/hostile/soak` repeats. Their state is small, and the same each time.
+pub const SOAKED: &[fn(Trial)] = &[
+    identities::nobody_notices_an_acl_of_many_entries_for_many_identities::run,
+    identities::nobody_notices_sixty_clients_that_ask_for_31_identities_and_do_not_read::run,
+    departed::nobody_notices_sixty_clients_that_ask_for_100_000_children_and_leave::run,
+    departed::nobody_notices_sixty_clients_that_ask_for_100_000_children_and_do_not_read::run,
+    large::nobody_notices_1_000_clients_that_ask_for_500_mb_each_and_do_not_read::run,
+    fan_out::nobody_notices_a_multi_of_40_000_writes_under_200_recursive_watches::run,
+    connections::nobody_notices_handshakes_that_arrive_byte_by_byte::run,
+    connections::nobody_notices_lengths_that_lie::run,
+    connections::nobody_notices_500_half_frames_of_a_megabyte::run,
+    long::nobody_notices_who_writes_10_000_levels_deep_below_a_recursive_watch::run,
+];
 
 /// Creates with short paths that fit into one multi.
 const PARTS: usize = 8_000;
