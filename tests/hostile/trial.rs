@@ -91,6 +91,29 @@ impl Trial {
         panic!("{}: {}", self.name, faults.join("; "));
     }
 
+    /// Has a server obey SIGTERM while it is attacked. A failure is repeated once.
+    pub fn terminate<T>(
+        &self,
+        prepare: impl Fn(SocketAddr) -> io::Result<T>,
+        attack: impl Fn(SocketAddr, T) -> io::Result<Held>,
+    ) {
+        let mut took = [None; 2];
+        for _ in 0..2 {
+            let server = Server::start(self.name, self.settings);
+            let control = Server::start(&format!("{}-control", self.name), self.settings);
+            let prepared = prepare(server.address).expect("what the attack needs");
+            let held = attack(server.address, prepared);
+            took = [server.terminate(STOP_LIMIT), control.terminate(STOP_LIMIT)];
+            drop(held);
+            add_line("results.md", &format!("| {} | | | | | | | {} | |", self.name, or_never(took[0])));
+            let [attacked, control] = took.map(|took| took.unwrap_or(STOP_LIMIT));
+            if attacked <= control + Duration::from_secs(1) || is_apache() {
+                return;
+            }
+        }
+        panic!("{}: {took:?} after SIGTERM", self.name);
+    }
+
     fn once<T: Send + 'static>(
         &self,
         prepare: impl Fn(SocketAddr) -> io::Result<T>,
@@ -175,11 +198,7 @@ impl Outcome {
     fn record(&self, name: &str, faults: &[String]) {
         let Self { attacked, control, .. } = self;
         let lost = self.lost + usize::from(attacked.lost);
-        let stopped = match self.stopped {
-            _ if self.ended => "ended".to_owned(),
-            Some(took) => millis(took),
-            None => "never".to_owned(),
-        };
+        let stopped = if self.ended { "ended".to_owned() } else { or_never(self.stopped) };
         let row = format!(
             "| {name} | {:.1} s | {} / {} | {} / {} | {} / {} | {} / {} MB | {lost} | {stopped} | {} |",
             self.over.as_secs_f64(),
@@ -193,14 +212,20 @@ impl Outcome {
             self.end,
             faults.join("; "),
         );
-        let table = File::options().create(true).append(true).open(output().join("results.md"));
-        let mut table = table.expect("the table of results");
-        writeln!(table, "{row}").expect("a row");
+        add_line("results.md", &row);
         if let Some(error) = &self.error {
-            let mut notes = File::options().create(true).append(true).open(output().join("notes.txt"));
-            let _ = notes.as_mut().map(|notes| writeln!(notes, "{name}: the attacker's end: {error}"));
+            add_line("notes.txt", &format!("{name}: the attacker's end: {error}"));
         }
     }
+}
+
+fn add_line(file: &str, line: &str) {
+    let file = File::options().create(true).append(true).open(output().join(file));
+    writeln!(file.expect("a file"), "{line}").expect("a line");
+}
+
+fn or_never(took: Option<Duration>) -> String {
+    took.map_or("never".to_owned(), millis)
 }
 
 fn millis(duration: Duration) -> String {

@@ -51,3 +51,13 @@ attack!(nobody_notices_100_clients_that_ask_for_a_million_children_and_leave, |t
         },
     );
 });
+
+attack!(sigterm_is_obeyed_while_sixty_clients_ask_for_100_000_children, |trial| {
+    trial.terminate(
+        |address| crowd(address, 60, 100_000),
+        |_, mut peers| {
+            ask_all(&mut peers, 50)?;
+            Ok(Box::new(peers))
+        },
+    );
+});
