@@ -144,9 +144,11 @@ impl ServerBuilder {
     }
 
     /// The longest frame that is accepted from a client, in bytes; a longer one closes its connection. Replies are not limited.
+    /// The access control lists that one request stores are bounded by the same number, after `auth` entries are replaced.
     /// Default: 1,048,575 (`jute.maxbuffer`).
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.net.max_frame = bytes;
+        self.core.max_acl_bytes = bytes;
         self
     }
 

@@ -33,6 +33,14 @@ impl Identity {
         ClientInfo { scheme: scheme.to_owned(), user }
     }
 
+    /// How many bytes its id has, if a client has chosen it.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Digest(id) => id.len(),
+            Self::Ip(_) | Self::Super => 0,
+        }
+    }
+
     fn matches(&self, entry: &Acl) -> bool {
         match self {
             Self::Ip(addr) => entry.scheme == "ip" && ip_matches(&entry.id, *addr),
@@ -41,6 +49,9 @@ impl Identity {
         }
     }
 }
+
+/// The longest credentials of an addauth, in bytes. Every `auth` entry of a list becomes all identities of its connection.
+const MAX_CREDENTIALS: usize = 1024;
 
 /// The identities that an addauth adds; `None` if authentication fails.
 pub(crate) fn authenticate(
@@ -52,7 +63,7 @@ pub(crate) fn authenticate(
     match scheme? {
         "ip" => Some(vec![Identity::Ip(peer)]),
         "digest" => {
-            let id = digest_id(auth?);
+            let id = digest_id(auth.filter(|auth| auth.len() <= MAX_CREDENTIALS)?);
             let is_super = super_digest.is_some_and(|wanted| wanted.as_bytes().ct_eq(id.as_bytes()).into());
             let mut ids = vec![Identity::Digest(id)];
             if is_super {
@@ -101,13 +112,19 @@ fn is_anyone(entry: &Acl) -> bool {
 }
 
 /// The list as it is stored: without duplicates, `auth` replaced by the identities of the connection
-/// (`PrepRequestProcessor.fixupACL`).
+/// (`PrepRequestProcessor.fixupACL`). Its size is taken from `room`.
 ///
 /// # Errors
-/// [`ErrorCode::InvalidAcl`] if the list is empty or one entry is not valid.
-pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCode> {
+/// [`ErrorCode::InvalidAcl`] if the list is empty, one entry is not valid, or there is no room.
+pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity], room: &mut usize) -> Result<Vec<Acl>, ErrorCode> {
     const FEW: usize = 16;
+    /// The permissions, and the lengths of scheme and id.
+    const ENTRY: usize = 12;
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
+    let mut take_room = |id: &str, scheme: &str| {
+        *room = room.checked_sub(ENTRY + scheme.len() + id.len()).ok_or(ErrorCode::InvalidAcl)?;
+        Ok(())
+    };
     let mut seen = HashSet::new();
     for (at, entry) in acl.iter().enumerate() {
         // Duplicates among the entries as sent; the expansion of `auth` may repeat them.
@@ -119,6 +136,7 @@ pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCod
             let before = fixed.len();
             for id in ids {
                 if let Identity::Digest(id) = id {
+                    take_room(id, "digest")?;
                     fixed.push(Acl::new(entry.perms, "digest", id.clone()));
                 }
             }
@@ -126,6 +144,7 @@ pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity]) -> Result<Vec<Acl>, ErrorCod
                 return Err(ErrorCode::InvalidAcl);
             }
         } else if is_valid(entry) {
+            take_room(&entry.id, &entry.scheme)?;
             fixed.push(entry.clone());
         } else {
             return Err(ErrorCode::InvalidAcl);
@@ -183,6 +202,11 @@ impl Default for AclCache {
 }
 
 impl AclCache {
+    /// The list of most znodes, if `acl` is that.
+    pub(crate) fn open(&self, acl: &[Acl]) -> Option<Arc<[Acl]>> {
+        (*acl == *self.open).then(|| Arc::clone(&self.open))
+    }
+
     /// The stored list equal to `acl`, or else `acl` itself.
     pub(crate) fn shared(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
         if acl == *self.open {
@@ -228,6 +252,9 @@ impl AclCache {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+    use zoolet_proto::Jute;
+
     use super::*;
 
     #[test]
@@ -241,10 +268,21 @@ mod tests {
 
     #[test]
     fn auth_expands_to_the_digests_of_the_connection_and_needs_one() {
+        let fixed = |ids: &[Identity]| fix_up(&Acl::creator_all(), ids, &mut 1000);
         let ip = Identity::Ip("127.0.0.1".parse().unwrap());
-        assert_eq!(fix_up(&Acl::creator_all(), std::slice::from_ref(&ip)), Err(ErrorCode::InvalidAcl));
+        assert_eq!(fixed(std::slice::from_ref(&ip)), Err(ErrorCode::InvalidAcl));
         let ids = [ip, Identity::Digest("bob:x=".into())];
-        assert_eq!(fix_up(&Acl::creator_all(), &ids), Ok(vec![Acl::new(Perms::ALL, "digest", "bob:x=")]));
+        assert_eq!(fixed(&ids), Ok(vec![Acl::new(Perms::ALL, "digest", "bob:x=")]));
+    }
+
+    #[test]
+    fn a_list_takes_the_room_that_it_takes_in_a_frame() {
+        let mut wire = BytesMut::new();
+        Acl::read_only().encode(&mut wire);
+        let mut room = 1000;
+        fix_up(&Acl::read_only(), &[], &mut room).unwrap();
+        assert_eq!(1000 - room, wire.len() - 4, "but for its count");
+        assert_eq!(fix_up(&Acl::read_only(), &[], &mut 22), Err(ErrorCode::InvalidAcl));
     }
 
     #[test]

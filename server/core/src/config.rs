@@ -49,6 +49,10 @@ pub struct CoreConfig {
     /// How many session ids of the millisecond of the start are skipped, of 65,536: a server that started earlier in that
     /// millisecond may have given them.
     pub skipped_session_ids: u16,
+    /// The maximum size in bytes of the access control lists that one request stores, after `auth` entries are replaced
+    /// by the identities of the connection. A request for more fails with −114, invalid ACL. Lists that fit into a frame
+    /// as they are stored are never refused.
+    pub max_acl_bytes: usize,
 }
 
 impl Default for CoreConfig {
@@ -71,6 +75,7 @@ impl Default for CoreConfig {
             max_watches_per_connection: None,
             initial_zxid: Zxid(0),
             skipped_session_ids: 0,
+            max_acl_bytes: 0xf_ffff,
         }
     }
 }

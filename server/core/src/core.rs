@@ -44,11 +44,15 @@ pub(crate) struct ConnState {
 }
 
 impl ConnState {
-    /// Whether the connection may have these identities too. Their number is bounded, as each `auth` entry of an ACL
-    /// expands to all of them.
+    /// Whether the connection may have these identities too. Their number and their size are bounded, as each `auth`
+    /// entry of an ACL expands to all of them.
     fn can_add(&self, ids: &[Identity]) -> bool {
         const MAX: usize = 32;
-        self.ids.len() + ids.iter().filter(|id| !self.ids.contains(id)).count() <= MAX
+        const MAX_BYTES: usize = 8 << 10;
+        let new = ids.iter().filter(|id| !self.ids.contains(id));
+        let (count, bytes) =
+            self.ids.iter().chain(new).fold((0, 0), |(count, bytes), id| (count + 1, bytes + id.len()));
+        count <= MAX && bytes <= MAX_BYTES
     }
 }
 

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up};
 use crate::config::CoreConfig;
 use crate::pending::{Pending, PendingNode, signed};
-use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM};
+use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
 use crate::txn::TxnOp;
 use crate::znode::Owner;
 
@@ -32,12 +33,23 @@ pub(crate) struct Actor<'a> {
     /// The server itself, which no ACL restricts.
     internal: bool,
     acl_checks: AclCheckCache,
+    /// The lists of this request as they are stored, by the lists as they were sent. Equal lists of a multi are one.
+    lists: HashMap<Vec<Acl>, Arc<[Acl]>>,
+    /// How many bytes more lists of this request may have.
+    acl_room: usize,
 }
 
 impl<'a> Actor<'a> {
     /// A client with these identities.
     pub(crate) fn client(ids: &'a [Identity], config: &'a CoreConfig) -> Self {
-        Self { ids, config, internal: false, acl_checks: AclCheckCache::default() }
+        Self {
+            ids,
+            config,
+            internal: false,
+            acl_checks: AclCheckCache::default(),
+            lists: HashMap::new(),
+            acl_room: config.max_acl_bytes,
+        }
     }
 
     /// The server itself.
@@ -49,6 +61,19 @@ impl<'a> Actor<'a> {
         let allowed = self.internal || self.config.skip_acl || self.acl_checks.allows(acl, perms, self.ids);
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
+
+    /// The list as it is stored, shared with znodes that have the same.
+    fn fix_up(&mut self, tree: &Tree, acl: Vec<Acl>) -> Result<Arc<[Acl]>, ErrorCode> {
+        if let Some(open) = tree.acls.open(&acl) {
+            return Ok(open);
+        }
+        if let Some(list) = self.lists.get(&acl) {
+            return Ok(Arc::clone(list));
+        }
+        let list = tree.acls.shared(fix_up(&acl, self.ids, &mut self.acl_room)?);
+        self.lists.insert(acl, Arc::clone(&list));
+        Ok(list)
+    }
 }
 
 /// Decides `write`.
@@ -58,7 +83,7 @@ impl<'a> Actor<'a> {
 pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) -> Result<TxnOp, ErrorCode> {
     match write {
         Write::Create { path, data, acl, owner, sequential } => {
-            create(view, actor, path, data, &acl, owner, sequential)
+            create(view, actor, path, data, acl, owner, sequential)
         }
         Write::Delete(Delete { path, version }) => {
             not_a_system_path(&path)?;
@@ -92,11 +117,10 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
-            let acl = fix_up(&acl.unwrap_or_default(), actor.ids)?;
+            let acl = actor.fix_up(view.tree, acl.unwrap_or_default())?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, &node.acl)?;
             expect_version(version, node.aversion)?;
-            let acl = view.tree.acls.shared(acl);
             Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
         }
         Write::Check(CheckVersion { path, version }) => {
@@ -114,12 +138,12 @@ fn create(
     actor: &mut Actor<'_>,
     mut path: String,
     data: Option<Bytes>,
-    acl: &[Acl],
+    acl: Vec<Acl>,
     owner: Owner,
     sequential: bool,
 ) -> Result<TxnOp, ErrorCode> {
     looks_like_a_path(&path)?;
-    let acl = fix_up(acl, actor.ids)?;
+    let acl = actor.fix_up(view.tree, acl)?;
     let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
     actor.needs(Perms::CREATE, &parent.acl)?;
     if sequential {
@@ -135,7 +159,7 @@ fn create(
     within_quota(view, actor.config, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
     let parent_creates = parent.creates + 1;
     let path: Arc<str> = path.into();
-    Ok(TxnOp::Create { path, data, acl: view.tree.acls.shared(acl), owner, parent_creates })
+    Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
 }
 
 /// The weak check that comes first (`PrepRequestProcessor.validatePathForCreate`).
@@ -184,7 +208,6 @@ mod tests {
 
     use super::*;
     use crate::message::Millis;
-    use crate::tree::Tree;
     use crate::txn::Txn;
 
     fn apply(tree: &mut Tree, op: TxnOp) {

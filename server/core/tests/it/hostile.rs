@@ -1,8 +1,10 @@
 //! Hostile inputs: the ones that crash a real server, and others that must be harmless.
 
-use zoolet_proto::{ErrorCode, OpCode, Xid};
-use zoolet_server_core::ConnId;
-use zoolet_server_core::StateMachine;
+use std::collections::HashMap;
+
+use zoolet_proto::records::Create;
+use zoolet_proto::{Acl, ErrorCode, OpCode, Perms, Request, Xid};
+use zoolet_server_core::{ConnId, StateMachine, TxnOp};
 
 use crate::common::*;
 
@@ -196,4 +198,69 @@ fn times_at_their_limits_do_not_panic() {
         world.core.handle(zoolet_server_core::Millis(now), a, zoolet_server_core::Input::Request(ping()));
     }
     world.core.handle_timeout(zoolet_server_core::Millis(i64::MAX));
+}
+
+/// The bytes of the ids in the lists that the transactions so far have stored; a shared list counts once.
+fn acl_bytes(world: &World) -> usize {
+    fn collect<'t>(op: &'t TxnOp, lists: &mut HashMap<*const Acl, &'t [Acl]>) {
+        match op {
+            TxnOp::Create { acl, .. } | TxnOp::SetAcl { acl, .. } => {
+                lists.insert(acl.as_ptr(), acl);
+            }
+            TxnOp::Multi(ops) => ops.iter().for_each(|op| collect(op, lists)),
+            _ => {}
+        }
+    }
+    let mut lists = HashMap::new();
+    world.txns.iter().for_each(|txn| collect(&txn.op, &mut lists));
+    lists.values().flat_map(|list| list.iter()).map(|entry| entry.id.len()).sum()
+}
+
+/// A create with an `auth` entry for each of these permissions.
+fn create_for(path: &str, perms: impl Iterator<Item = i32>) -> Request {
+    let acl = perms.map(|perms| Acl::new(Perms(perms), "auth", "")).collect();
+    Request::Create(Create { path: path.into(), data: None, acl: Some(acl), flags: 0 })
+}
+
+/// A client with a long user name.
+fn long_user() -> (World, ConnId) {
+    let (mut world, a) = world();
+    world.ok(a, auth("digest", &format!("{}:pw", "u".repeat(1_000))));
+    (world, a)
+}
+
+#[test]
+fn long_credentials_are_refused_like_false_ones() {
+    let (mut world, a) = world();
+    world.ok(a, auth("digest", &"u".repeat(1_024)));
+    assert_eq!(world.refusal(a, auth("digest", &"u".repeat(1_025))), ErrorCode::AuthFailed);
+    assert_eq!(world.heard(a), ["closed"]);
+    let b = world.connect();
+    let users = |n: usize| auth("digest", &format!("{n:04}{}", "u".repeat(1_000)));
+    let added = (0..32).take_while(|n| world.ask(b, users(*n)).error.is_none()).count();
+    assert_eq!(added, 7, "8 KiB in all");
+}
+
+#[test]
+fn auth_entries_take_no_more_than_a_frame() {
+    let (mut world, a) = long_user();
+    assert_eq!(world.refusal(a, create_for("/a", 1..60_000)), ErrorCode::InvalidAcl);
+    assert_eq!(acl_bytes(&world), 0);
+    world.ok(a, create_for("/a", 1..1_000));
+    assert!((1_000_000..0xf_ffff).contains(&acl_bytes(&world)), "{}", acl_bytes(&world));
+}
+
+#[test]
+fn auth_entries_of_a_multi_take_no_more_than_a_frame() {
+    let (mut world, a) = long_user();
+    let creates = |count: i32, perms: fn(i32) -> i32| {
+        multi((0..count).map(|n| create_for(&format!("/n{n}"), std::iter::once(perms(n)))))
+    };
+    let codes = world.ok(a, creates(15_000, |n| n + 1)).codes();
+    let invalid = codes.iter().position(|code| *code == ErrorCode::InvalidAcl.code());
+    assert!(invalid.is_some_and(|at| (1_000..1_030).contains(&at)), "{invalid:?}");
+    assert_eq!(acl_bytes(&world), 0);
+    // Equal lists are stored once, so nothing is refused.
+    world.ok(a, creates(15_000, |_| 31));
+    assert!(acl_bytes(&world) < 2_000, "{}", acl_bytes(&world));
 }
