@@ -75,7 +75,7 @@ impl Tickets {
     ) -> Result<Partition, TicketError> {
         let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
         let watermark_at = |now: i64| Partition::at(u64::try_from(now.saturating_sub(age)).unwrap_or(0));
-        let mut wanted = watermark_at(self.client.clock().unix_millis());
+        let mut wanted = watermark_at(self.client.clock().wall_millis());
         let mut bounded = false;
         loop {
             let Scope { watermark, version } = self.load_scope(retries).await?;

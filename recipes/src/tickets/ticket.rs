@@ -32,7 +32,7 @@ pub struct InvalidTicket(String);
 impl Ticket {
     /// A unique ticket.
     pub(crate) fn generate(client: &Client) -> Self {
-        let millis = u64::try_from(client.clock().unix_millis()).unwrap_or(0);
+        let millis = u64::try_from(client.clock().wall_millis()).unwrap_or(0);
         let number = unique_number(client).to_be_bytes();
         let mut random = [0; 10];
         random.copy_from_slice(&number[6..]);

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{AddWatchMode, Client, Clock, SessionState};
-use zoolet_recipes::{HoldState, Lock, LockError, LostReason, Released};
+use zoolet_client::{AddWatchMode, Client, Clock, SessionId, SessionState};
+use zoolet_fixture::FixtureExt as _;
+use zoolet_fixture::fault::{handshake, op};
+use zoolet_proto::OpCode;
+use zoolet_recipes::{HoldState, Lock, LockError, LostReason, Released, Tickets};
 
 use crate::common::record::Record;
 use crate::common::{DIR, TIMEOUT, World, at_once, pass, pass_in_steps, queue, settle, world_on};
@@ -143,4 +146,61 @@ async fn a_suspension_shorter_than_the_lease_costs_a_connection_and_not_the_lock
     pass_in_steps(&clock, TIMEOUT).await;
     guard.verify().await.unwrap();
     assert_eq!(guard.state(), HoldState::Held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ticket_that_is_generated_after_a_suspension_has_the_time_after_it() {
+    let world = world_on(Clock::manual()).await;
+    let (clock, zk) = sleeper(&world).await;
+    let tickets = Tickets::new(&zk, "/idem");
+    let before = tickets.generate();
+    clock.suspend(Duration::from_secs(3600)).unwrap();
+    assert_eq!(tickets.generate().unix_millis() - before.unix_millis(), 3_600_000);
+}
+
+/// From now on no server answers this client.
+async fn cut_off(world: &World, session: SessionId) {
+    let fixture = world.server.fixture();
+    fixture.faults().on(handshake().session(session)).freeze().unwrap();
+    fixture.freeze(session).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_strict_lock_counts_from_the_sending_of_a_proof_and_not_from_its_answer() {
+    let late = Duration::from_secs(1);
+    for (nth, sent) in [(1, Duration::ZERO), (2, TIMEOUT / 3)] {
+        let world = world_on(Clock::manual()).await;
+        let zk = world.client().await;
+        let begin = world.clock.now();
+        let faults = world.server.fixture().faults();
+        faults.on(op(OpCode::Multi).session(zk.session_id()).nth(nth)).delay_reply(late).unwrap();
+        let lock = Lock::builder(&zk, DIR).strict(true).build();
+        let acquiring = tokio::spawn(async move { lock.acquire().await.unwrap() });
+        settle(|| async { acquiring.is_finished() || !faults.fired().is_empty() }).await;
+        pass_in_steps(&world.clock, sent + late).await;
+        let guard = acquiring.await.unwrap();
+        cut_off(&world, zk.session_id()).await;
+        pass_in_steps(&world.clock, LEASE - late - MS).await;
+        assert_eq!(world.clock.now(), begin + sent + LEASE - MS);
+        assert_eq!((at_once(guard.lost()).await, guard.lease_left()), (None, MS), "proof {nth}");
+        pass_in_steps(&world.clock, MS).await;
+        assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed), "proof {nth}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_an_identity_does_not_extend_the_lease_as_it_does_not_renew_the_session() {
+    let world = world_on(Clock::manual()).await;
+    let (zk, lock) = world.lock().await;
+    let guard = lock.acquire().await.unwrap();
+    let pings = op(OpCode::Ping).session(zk.session_id());
+    world.server.fixture().faults().on(pings).withhold_reply().unwrap();
+    for second in 1..=3 {
+        pass_in_steps(&world.clock, Duration::from_secs(1)).await;
+        zk.add_auth("digest", "ann:secret").await.unwrap();
+        assert_eq!(guard.lease_left(), LEASE - Duration::from_secs(second));
+    }
+    pass_in_steps(&world.clock, LEASE - Duration::from_secs(3)).await;
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    assert_eq!(zk.state(), SessionState::Connected, "it was answered all the time");
 }

@@ -13,6 +13,7 @@ mod family;
 mod faults;
 mod lock;
 mod others;
+mod races;
 mod rw_lock;
 mod seed;
 mod semaphore;

@@ -1,5 +1,7 @@
 //! Tickets whose reply was lost: what is reported when a repeat is refused for another reason.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
 use zoolet_client::{Client, ErrorCode};
 use zoolet_fixture::FixtureExt as _;
 use zoolet_fixture::fault::{Matcher, request};
@@ -91,4 +93,24 @@ async fn unknown_a_ticket_that_may_be_begun_or_finished_is_not_reported_as_refus
         panic!("it was finished");
     };
     assert_eq!(outcome.value, Ok("paid".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_of_unknown_outcome_is_sent_again_as_it_is_and_the_work_is_not_run_again() {
+    let world = world().await;
+    let (client, tickets) = tickets(&world).await;
+    let runs = AtomicUsize::new(0);
+    let faults = world.server.fixture().faults();
+    // It was not executed, which the client cannot know.
+    faults.on(about_a_record(&client, 2)).drop_request().unwrap();
+    let ticket = tickets.generate();
+    let outcome = tickets
+        .run(&ticket, "create", |txn| {
+            let run = runs.fetch_add(1, SeqCst);
+            async move { Ok(txn.create(format!("{EFFECT}-{run}"), "").done(run.to_string())) }
+        })
+        .await
+        .unwrap();
+    assert_eq!((runs.load(SeqCst), outcome.first_time, outcome.value), (1, true, Ok("0".into())));
+    assert!(client.exists(format!("{EFFECT}-0")).await.unwrap().is_some());
 }
