@@ -198,13 +198,13 @@ impl<T: Codec> Codec for Vec<T> {
 }
 
 /// Appends a buffer or string that is not null.
-pub(crate) fn put_field(bytes: &[u8], out: &mut BytesMut) {
+pub(crate) fn put_field(bytes: &[u8], out: &mut impl BufMut) {
     put_len(bytes.len(), out);
     out.put_slice(bytes);
 }
 
 /// Appends a length or count. Jute cannot express one above `i32::MAX`; memory ends long before.
-pub(crate) fn put_len(len: usize, out: &mut BytesMut) {
+pub(crate) fn put_len(len: usize, out: &mut impl BufMut) {
     out.put_i32(i32::try_from(len).unwrap_or(i32::MAX));
 }
 

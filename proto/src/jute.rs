@@ -1,6 +1,7 @@
 //! Jute, ZooKeeper's serialization: [`Jute`] values, the errors of decoding, and [`NameList`].
 
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -51,45 +52,90 @@ pub enum DecodeError {
     NullId,
 }
 
-/// A list of names, such as the children of a znode, kept in its wire form: a long listing is one allocation.
+/// A list of names, such as the children of a znode, kept in its wire form: a long listing is one allocation, which clones
+/// share.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct NameList {
+pub struct NameList(Arc<Names>);
+
+/// A list of names that does not keep it in memory.
+#[derive(Clone, Default)]
+pub struct WeakNameList(Weak<Names>);
+
+#[derive(PartialEq, Eq, Default)]
+struct Names {
     count: usize,
-    encoded: Bytes,
+    encoded: Vec<u8>,
 }
 
 impl NameList {
     /// The number of names.
     pub fn len(&self) -> usize {
-        self.count
+        self.0.count
     }
 
     /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len() == 0
     }
 
     /// The bytes that the names take in a frame.
     pub fn encoded_len(&self) -> usize {
-        self.encoded.len()
+        self.0.encoded.len()
+    }
+
+    /// The names as they are in a frame, without the count before them. The bytes share the memory of the list, and keep it.
+    pub fn encoded(&self) -> Bytes {
+        Bytes::from_owner(Owner(Arc::clone(&self.0)))
     }
 
     /// The names in wire order.
     pub fn iter(&self) -> impl Iterator<Item = String> + '_ {
-        let mut rest = &self.encoded[..];
+        let mut rest = &self.0.encoded[..];
         std::iter::from_fn(move || String::decode(&mut rest).ok())
     }
-}
 
-impl<'a> FromIterator<&'a str> for NameList {
-    fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> Self {
-        let mut encoded = BytesMut::new();
+    /// Makes a list of names that together have `encoded_len` bytes, with their lengths of four bytes each. If they have
+    /// not, only more time or memory is needed.
+    pub fn with_encoded_len<'a>(encoded_len: usize, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut encoded = Vec::with_capacity(encoded_len);
         let mut count = 0;
         for name in names {
             put_field(name.as_bytes(), &mut encoded);
             count += 1;
         }
-        Self { count, encoded: encoded.freeze() }
+        Self(Arc::new(Names { count, encoded }))
+    }
+
+    /// A reference to the list that does not keep it.
+    pub fn downgrade(&self) -> WeakNameList {
+        WeakNameList(Arc::downgrade(&self.0))
+    }
+}
+
+impl WeakNameList {
+    /// The list, if it is still in memory.
+    pub fn upgrade(&self) -> Option<NameList> {
+        self.0.upgrade().map(NameList)
+    }
+}
+
+struct Owner(Arc<Names>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.encoded
+    }
+}
+
+impl<'a> FromIterator<&'a str> for NameList {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> Self {
+        Self::with_encoded_len(0, names)
+    }
+}
+
+impl fmt::Debug for WeakNameList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WeakNameList").finish()
     }
 }
 
@@ -110,13 +156,13 @@ impl Codec for NameList {
                 (_, None) => return fail(DecodeError::Malformed),
             }
         }
-        let encoded = Bytes::copy_from_slice(&start[..start.len() - rest.len()]);
-        Ok((rest, Self { count, encoded }))
+        let encoded = start[..start.len() - rest.len()].to_vec();
+        Ok((rest, Self(Arc::new(Names { count, encoded }))))
     }
 
     fn put(&self, out: &mut BytesMut) {
-        put_len(self.count, out);
-        out.put_slice(&self.encoded);
+        put_len(self.len(), out);
+        out.put_slice(&self.0.encoded);
     }
 }
 
@@ -174,5 +220,16 @@ mod tests {
         let list: NameList = ["b", "a", "ü"].into_iter().collect();
         assert_eq!(parse::<NameList>(&encoded(&list)), Ok(list.clone()));
         assert_eq!(list.iter().collect::<Vec<_>>(), ["b", "a", "ü"]);
+        assert_eq!(list.encoded(), encoded(&list)[4..]);
+    }
+
+    #[test]
+    fn a_weak_name_list_lasts_as_long_as_the_list_or_its_bytes() {
+        let list: NameList = ["a"].into_iter().collect();
+        let (weak, bytes) = (list.downgrade(), list.encoded());
+        drop(list);
+        assert_eq!(weak.upgrade().map(|list| list.len()), Some(1));
+        drop(bytes);
+        assert!(weak.upgrade().is_none());
     }
 }

@@ -40,7 +40,7 @@ pub use acl::{Acl, Perms, digest_id, is_digest_id};
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, WatchKind, WatcherType};
 pub use four_letter_word::FourLetterWord;
 pub use id::{SessionId, Xid, Zxid};
-pub use jute::{DecodeError, Jute, NameList};
+pub use jute::{DecodeError, Jute, NameList, WeakNameList};
 pub use operation::{OpCode, OpKind, Request};
 pub use path::PathError;
 pub use reply::{Reply, ReplyHeader};

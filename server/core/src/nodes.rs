@@ -1,10 +1,9 @@
-//! The znodes by path. Each znode has its path, so that a slot of the table is one pointer: tables are half empty most of the
-//! time.
+//! The znodes by path, and by index: a znode knows the index of its parent, so that a change is counted in all ancestors
+//! without hashing their paths.
 
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
-use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::znode::Znode;
@@ -12,8 +11,49 @@ use crate::znode::Znode;
 /// Every znode by its path. It has no order, so no output may depend on iterating it.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
-    table: HashTable<Box<Znode>>,
+    table: HashTable<Slot>,
     hasher: DefaultHashBuilder,
+    chunks: Vec<Chunk>,
+    /// The chunks with vacant places. The first is filled first, so that others become empty.
+    vacant: BTreeSet<usize>,
+}
+
+/// The place of a znode, valid until it is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeIndex(u32);
+
+impl NodeIndex {
+    /// No znode: the parent of the root.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    fn parts(self) -> (usize, usize) {
+        (self.0 as usize / CHUNK, self.0 as usize % CHUNK)
+    }
+}
+
+/// A slot of the table. With a part of the hash a larger table is filled without looking at the znodes, and a lookup looks
+/// at no other znode than the one that it finds.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    tag: u32,
+    index: NodeIndex,
+}
+
+impl Slot {
+    /// The hash for the table, which takes its bits from both ends.
+    fn hash(tag: u32) -> u64 {
+        u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// How many znodes are allocated together.
+const CHUNK: usize = 128;
+
+/// A part of the znodes. Its memory is freed with its last znode.
+#[derive(Debug, Default)]
+struct Chunk {
+    nodes: Vec<Option<Znode>>,
+    free: Vec<u8>,
 }
 
 impl Nodes {
@@ -21,30 +61,130 @@ impl Nodes {
         self.table.len()
     }
 
+    /// Where the znode at `path` is.
+    pub(crate) fn find(&self, path: &str) -> Option<NodeIndex> {
+        self.tagged(self.tag(path), path)
+    }
+
+    fn tagged(&self, tag: u32, path: &str) -> Option<NodeIndex> {
+        let is_it =
+            |slot: &Slot| slot.tag == tag && self.at(slot.index).is_some_and(|node| *node.path == *path);
+        self.table.find(Slot::hash(tag), is_it).map(|slot| slot.index)
+    }
+
     pub(crate) fn get(&self, path: &str) -> Option<&Znode> {
-        self.table.find(self.hasher.hash_one(path), |node| *node.path == *path).map(|node| &**node)
+        self.at(self.find(path)?)
     }
 
     pub(crate) fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
-        self.table.find_mut(self.hasher.hash_one(path), |node| *node.path == *path).map(|node| &mut **node)
+        self.at_mut(self.find(path)?)
     }
 
-    /// Inserts a znode, or replaces the one at its path.
-    pub(crate) fn insert(&mut self, node: Znode) {
-        let Self { table, hasher } = self;
-        let hash = |path: &str| hasher.hash_one(path);
-        let node = Box::new(node);
-        let same = |other: &str| *other == *node.path;
-        match table.entry(hash(&node.path), |other| same(&other.path), |other| hash(&other.path)) {
-            Entry::Occupied(mut slot) => *slot.get_mut() = node,
-            Entry::Vacant(slot) => {
-                slot.insert(node);
-            }
+    pub(crate) fn at(&self, index: NodeIndex) -> Option<&Znode> {
+        let (chunk, place) = index.parts();
+        self.chunks.get(chunk)?.nodes.get(place)?.as_ref()
+    }
+
+    pub(crate) fn at_mut(&mut self, index: NodeIndex) -> Option<&mut Znode> {
+        let (chunk, place) = index.parts();
+        self.chunks.get_mut(chunk)?.nodes.get_mut(place)?.as_mut()
+    }
+
+    /// Inserts a znode and returns it. If its path has one, which is possible only with the log of another tree, that stays.
+    pub(crate) fn insert(&mut self, node: Znode) -> Option<&mut Znode> {
+        let tag = self.tag(&node.path);
+        if self.tagged(tag, &node.path).is_some() {
+            return None;
         }
+        let index = self.place(node);
+        self.table.insert_unique(Slot::hash(tag), Slot { tag, index }, |slot| Slot::hash(slot.tag));
+        self.at_mut(index)
     }
 
-    pub(crate) fn remove(&mut self, path: &Arc<str>) -> Option<Box<Znode>> {
-        let hash = self.hasher.hash_one(&**path);
-        self.table.find_entry(hash, |node| node.path == *path).ok().map(|slot| slot.remove().0)
+    pub(crate) fn remove(&mut self, path: &str) -> Option<Znode> {
+        let tag = self.tag(path);
+        let index = self.tagged(tag, path)?;
+        if let Ok(slot) = self.table.find_entry(Slot::hash(tag), |slot| slot.index == index) {
+            slot.remove();
+        }
+        self.take(index)
+    }
+
+    fn tag(&self, path: &str) -> u32 {
+        #[allow(clippy::cast_possible_truncation, reason = "a part of the hash")]
+        let tag = self.hasher.hash_one(path) as u32;
+        tag
+    }
+
+    /// Puts a znode into the first vacant place.
+    fn place(&mut self, node: Znode) -> NodeIndex {
+        let Self { chunks, vacant, .. } = self;
+        let at = *vacant.first().unwrap_or(&chunks.len());
+        if at == chunks.len() {
+            chunks.push(Chunk::default());
+            vacant.insert(at);
+        }
+        let chunk = &mut chunks[at];
+        let place = match chunk.free.pop() {
+            Some(place) => {
+                chunk.nodes[usize::from(place)] = Some(node);
+                usize::from(place)
+            }
+            None => {
+                if chunk.nodes.is_empty() {
+                    chunk.nodes.reserve_exact(CHUNK);
+                }
+                chunk.nodes.push(Some(node));
+                chunk.nodes.len() - 1
+            }
+        };
+        if chunk.free.is_empty() && chunk.nodes.len() == CHUNK {
+            vacant.remove(&at);
+        }
+        NodeIndex(u32::try_from(at * CHUNK + place).expect("fewer znodes than 2^32"))
+    }
+
+    fn take(&mut self, index: NodeIndex) -> Option<Znode> {
+        let (at, place) = index.parts();
+        let chunk = self.chunks.get_mut(at)?;
+        let node = chunk.nodes.get_mut(place)?.take()?;
+        chunk.free.push(u8::try_from(place).unwrap_or(u8::MAX));
+        if chunk.free.len() == chunk.nodes.len() {
+            *chunk = Chunk::default();
+        }
+        self.vacant.insert(at);
+        Some(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zoolet_proto::{Acl, Zxid};
+
+    use super::*;
+    use crate::znode::Owner;
+
+    fn node(path: &str) -> Znode {
+        Znode::new(path.into(), None, Acl::open().into(), Owner::PERSISTENT, Zxid(1), 0)
+    }
+
+    #[test]
+    fn places_of_deleted_znodes_are_used_again_and_empty_chunks_freed() {
+        let mut nodes = Nodes::default();
+        let path = |n: usize| format!("/{n}");
+        assert!((0..10 * CHUNK).all(|n| nodes.insert(node(&path(n))).is_some()));
+        assert_eq!(nodes.chunks.len(), 10);
+        for n in 0..10 * CHUNK - 1 {
+            assert_eq!(nodes.remove(&path(n)).map(|node| node.path), Some(Arc::from(path(n))));
+        }
+        assert_eq!(nodes.chunks.iter().filter(|chunk| chunk.nodes.capacity() > 0).count(), 1);
+        assert!((0..9 * CHUNK).all(|n| nodes.insert(node(&path(n))).is_some()));
+        assert!(nodes.insert(node("/1")).is_none(), "it exists");
+        assert_eq!((nodes.chunks.len(), nodes.len()), (10, 9 * CHUNK + 1));
+        assert!((0..9 * CHUNK).chain([10 * CHUNK - 1]).all(|n| nodes.get(&path(n)).is_some()));
+        assert!(nodes.get("/none").is_none() && nodes.remove("/none").is_none());
+        assert!(nodes.at(NodeIndex::NONE).is_none());
     }
 }

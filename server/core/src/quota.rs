@@ -14,8 +14,6 @@ const STATS: &str = "/zookeeper_stats";
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     tops: BTreeSet<Box<str>>,
-    /// Those whose statistics must be recounted after the transaction is applied.
-    pub(crate) recounts: BTreeSet<Box<str>>,
 }
 
 /// The znode with the limits of the subtree below `top`.
@@ -30,7 +28,7 @@ pub(crate) fn stats_path(top: &str) -> String {
 
 impl Quotas {
     /// The top of the deepest quota over `path`, the only one that counts it. The root cannot have one.
-    pub(crate) fn over<'q>(&'q self, path: &'q str) -> Option<&'q str> {
+    pub(crate) fn over<'p>(&self, path: &'p str) -> Option<&'p str> {
         if self.tops.is_empty() {
             return None;
         }
@@ -44,21 +42,12 @@ impl Quotas {
         None
     }
 
-    /// Registers a new znode. Statistics in it must be counted.
-    pub(crate) fn created(&mut self, path: &str) {
+    /// Registers a new znode. Returns the top of a subtree that must be counted: the znode has its statistics.
+    pub(crate) fn created<'p>(&mut self, path: &'p str) -> Option<&'p str> {
         if let Some(top) = subtree(path, LIMITS) {
             self.tops.insert(top.into());
         }
-        if let Some(top) = subtree(path, STATS) {
-            self.recounts.insert(top.into());
-        }
-    }
-
-    /// Registers that data was replaced. Counting continues from statistics that a client has written.
-    pub(crate) fn data_set(&mut self, path: &str) {
-        if !self.recounts.is_empty() {
-            subtree(path, STATS).map(|top| self.recounts.remove(top));
-        }
+        subtree(path, STATS)
     }
 
     /// Registers that a znode was deleted.

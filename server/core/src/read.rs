@@ -42,13 +42,19 @@ impl Core {
     }
 
     pub(crate) fn get_children(&mut self, call: RequestContext, record: &GetChildren, with_stat: bool) {
-        let outcome = self
+        let found = self
             .check_read_limit(call, &record.path, record.watch)
             .and_then(|()| self.readable(call.conn, &record.path))
-            .map(|node| {
-                let names = names(node);
-                if with_stat { Reply::Children2(names, node.stat()) } else { Reply::Children(names) }
-            });
+            .map(|node| (node.names(), with_stat.then(|| node.stat())));
+        let outcome = found.map(|((names, keep), stat)| {
+            if keep {
+                self.tree.keep_names(&record.path, &names);
+            }
+            match stat {
+                Some(stat) => Reply::Children2(names, stat),
+                None => Reply::Children(names),
+            }
+        });
         if record.watch && outcome.is_ok() {
             self.watches.add(call.conn, &record.path, Modes::CHILD);
         }
@@ -70,9 +76,9 @@ impl Core {
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
     pub(crate) fn get_all_children_number(&mut self, call: RequestContext, path: &str) {
-        let outcome = self.readable(call.conn, path).map(|_| {
+        let outcome = self.readable(call.conn, path).map(|node| {
             // The root counts as its own descendant under its alias.
-            let count = self.tree.descendants(path) + usize::from(path.is_empty());
+            let count = node.descendants() + usize::from(path.is_empty());
             Reply::Count(count as i32)
         });
         self.answer(call, outcome);
@@ -108,7 +114,7 @@ impl Core {
                     readable(&record.path).map(|node| OpResult::GetData(node.data().cloned(), node.stat()))
                 }
                 Op::GetChildren(record) => readable(&record.path).map(|node| {
-                    let list = lists.entry(&record.path).or_insert_with(|| names(node));
+                    let list = lists.entry(&record.path).or_insert_with(|| node.names().0);
                     OpResult::GetChildren(list.clone())
                 }),
                 Op::Create(_)
@@ -165,11 +171,4 @@ impl Core {
             Err(code) => self.refuse(call, zxid, code),
         }
     }
-}
-
-/// The names of the children of a znode, sorted: what follows the last slash of their paths, whose position is the same in
-/// all.
-fn names(node: &Znode) -> NameList {
-    let above = node.children().next().and_then(|path| path.rfind('/')).map_or(0, |slash| slash + 1);
-    node.children().map(|path| path.get(above..).unwrap_or_default()).collect()
 }

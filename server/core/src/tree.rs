@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use zoolet_proto::{Acl, SessionId, Stat, Zxid, path};
+use zoolet_proto::{Acl, NameList, SessionId, Stat, Zxid, path};
 
 use crate::access::AclCache;
 use crate::message::Millis;
-use crate::nodes::Nodes;
+use crate::nodes::{NodeIndex, Nodes};
+use crate::pending::signed;
 use crate::quota::{Quotas, Usage, stats_path};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
@@ -142,22 +143,6 @@ impl Tree {
         self.ephemerals.values().map(BTreeSet::len).sum()
     }
 
-    /// The number of descendants of `path`.
-    pub fn descendants(&self, path: &str) -> usize {
-        let Some(node) = self.get(path) else { return 0 };
-        if *node.path == *ROOT {
-            // No walk: there may be millions.
-            return self.len() - 1;
-        }
-        let mut count = 0;
-        let mut below: Vec<_> = node.children().collect();
-        while let Some(path) = below.pop() {
-            count += 1;
-            below.extend(self.get(path).into_iter().flat_map(Znode::children));
-        }
-        count
-    }
-
     /// Applies a transaction and reports each of its steps to `seen`.
     ///
     /// No check, no clock, no failure: a write is refused when it is decided. A step whose znode does not exist, which is
@@ -165,10 +150,6 @@ impl Tree {
     pub fn apply(&mut self, txn: &Txn, seen: &mut impl FnMut(&Tree, Change)) {
         self.last_zxid = txn.zxid;
         self.step(txn.zxid, txn.time, &txn.op, seen);
-        // Once per transaction, even if several steps of a multi require it: a subtree may be large.
-        while let Some(top) = self.quotas.recounts.pop_first() {
-            self.recount_quota(&top);
-        }
     }
 
     fn step(&mut self, zxid: Zxid, time: Millis, op: &TxnOp, seen: &mut impl FnMut(&Tree, Change)) {
@@ -182,15 +163,14 @@ impl Tree {
             TxnOp::Delete { path } => self.delete(zxid, path, seen),
             TxnOp::SetData { path, data, version } => {
                 let Some(node) = self.nodes.get_mut(path) else { return };
-                let old_len = node.data_len();
-                node.data = data.clone();
+                let old = std::mem::replace(&mut node.data, data.clone());
                 node.version = *version;
                 node.mzxid = zxid;
                 node.mtime = time.0;
-                let (stat, new_len) = (node.stat(), node.data_len());
-                self.data_size = self.data_size - old_len + new_len;
-                self.quotas.data_set(path);
-                self.count_in_quota(path, 0, len_change(old_len, new_len));
+                let (stat, parent) = (node.stat(), node.parent);
+                let change = len_change(old.as_ref().map_or(0, Bytes::len), node.data_len());
+                self.count_bytes(parent, change);
+                self.count_in_quota(path, 0, change);
                 seen(self, Change::DataSet { path: Arc::clone(path), stat });
             }
             TxnOp::SetAcl { path, acl, aversion } => {
@@ -210,6 +190,15 @@ impl Tree {
         }
     }
 
+    /// Has later readings of the children of a znode use this list, as long as it is in memory and right.
+    pub(crate) fn keep_names(&mut self, path: &str, names: &NameList) {
+        let path = if path.is_empty() { ROOT } else { path };
+        let children = self.nodes.get_mut(path).and_then(|node| node.children.as_mut());
+        if let Some(children) = children {
+            children.keep(names);
+        }
+    }
+
     /// Sets the number of children that a znode has ever had. Returns false if there is no such znode.
     pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
         let node = self.nodes.get_mut(path);
@@ -217,48 +206,70 @@ impl Tree {
     }
 
     fn create(&mut self, node: Znode, parent_creates: i64) {
-        let path = Arc::clone(&node.path);
-        if let Some(parent) = self.nodes.get_mut(path::parent(&path)) {
-            parent.pzxid = parent.pzxid.max(node.czxid);
+        let (path, czxid, len) = (Arc::clone(&node.path), node.czxid, node.data_len());
+        let parent = self.insert(node);
+        if let Some(parent) = self.nodes.at_mut(parent) {
+            parent.pzxid = parent.pzxid.max(czxid);
             parent.creates = parent.creates.max(parent_creates);
         }
-        let len = node.data_len();
-        self.insert(node);
-        self.quotas.created(&path);
+        if let Some(top) = self.quotas.created(&path) {
+            self.recount_quota(top);
+        }
         self.count_in_quota(&path, 1, len_change(0, len));
     }
 
-    /// Inserts a znode, and adds it to its parent and to the indexes.
-    fn insert(&mut self, mut node: Znode) {
-        let path = &node.path;
-        if **path != *ROOT {
-            if let Some(parent) = self.nodes.get_mut(path::parent(path)) {
-                parent.children.get_or_insert_default().insert(Arc::clone(path));
-            }
-        }
-        if let Some(session) = node.owner.as_session() {
-            self.ephemerals.entry(session).or_default().insert(Arc::clone(path));
-        } else if node.owner == Owner::CONTAINER {
-            self.containers.insert(Arc::clone(path));
-        } else if node.owner.as_ttl().is_some() {
-            self.ttls.insert(Arc::clone(path));
-        }
+    /// Inserts a znode, and adds it to its parent and to the indexes. Returns the parent.
+    fn insert(&mut self, mut node: Znode) -> NodeIndex {
+        let (path, owner, len) = (Arc::clone(&node.path), node.owner, node.data_len());
+        let parent = if *path == *ROOT { None } else { self.nodes.find(path::parent(&path)) };
+        node.parent = parent.unwrap_or(NodeIndex::NONE);
+        let parent = node.parent;
+        let Some(node) = self.nodes.insert(node) else { return NodeIndex::NONE };
         node.acl = self.acls.keep(&node.acl);
-        self.data_size += path.len() + node.data_len();
-        self.nodes.insert(node);
+        self.data_size += path.len() + len;
+        if let Some(parent) = self.nodes.at_mut(parent) {
+            parent.children.get_or_insert_default().insert(&path);
+        }
+        self.count_below(parent, 1, len_change(0, len));
+        if let Some(session) = owner.as_session() {
+            self.ephemerals.entry(session).or_default().insert(path);
+        } else if owner == Owner::CONTAINER {
+            self.containers.insert(path);
+        } else if owner.as_ttl().is_some() {
+            self.ttls.insert(path);
+        }
+        parent
     }
 
     fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
         let Some(node) = self.nodes.remove(path) else { return };
-        if let Some(parent) = self.nodes.get_mut(path::parent(path)) {
+        let len = node.data_len();
+        self.count_below(node.parent, -1, len_change(len, 0));
+        if let Some(parent) = self.nodes.at_mut(node.parent) {
             parent.pzxid = parent.pzxid.max(zxid);
             if let Some(children) = &mut parent.children {
                 children.remove(path);
-                if children.is_empty() {
+                if children.paths.is_empty() {
                     parent.children = None;
                 }
             }
         }
+        for orphan in node.children() {
+            // Possible only with the log of another tree.
+            if let Some(orphan) = self.nodes.get_mut(orphan) {
+                orphan.parent = NodeIndex::NONE;
+            }
+        }
+        self.remove_from_indexes(&node);
+        self.quotas.deleted(path);
+        self.count_in_quota(path, -1, len_change(len, 0));
+        let acl = node.acl;
+        self.acls.release(&acl);
+        seen(self, Change::Deleted { path: Arc::clone(path), acl });
+    }
+
+    fn remove_from_indexes(&mut self, node: &Znode) {
+        let path = &node.path;
         if let Some(session) = node.owner.as_session() {
             if let Some(owned) = self.ephemerals.get_mut(&session) {
                 owned.remove(path);
@@ -271,54 +282,64 @@ impl Tree {
         } else if node.owner.as_ttl().is_some() {
             self.ttls.remove(path);
         }
-        let len = node.data_len();
-        self.data_size -= path.len() + len;
-        self.quotas.deleted(path);
-        self.count_in_quota(path, -1, len_change(len, 0));
-        let acl = node.acl;
-        self.acls.release(&acl);
-        seen(self, Change::Deleted { path: Arc::clone(path), acl });
+        self.data_size -= path.len() + node.data_len();
+    }
+
+    /// Counts a change below a znode and all above it.
+    fn count_below(&mut self, mut at: NodeIndex, count: isize, bytes: isize) {
+        while let Some(node) = self.nodes.at_mut(at) {
+            if let Some(children) = &mut node.children {
+                children.descendants = children.descendants.saturating_add_signed(count);
+                children.bytes = children.bytes.saturating_add_signed(bytes);
+            }
+            at = node.parent;
+        }
+    }
+
+    /// Counts a change of the length of the data of a child of `parent`.
+    fn count_bytes(&mut self, parent: NodeIndex, change: isize) {
+        if change != 0 {
+            self.data_size = self.data_size.saturating_add_signed(change);
+            self.count_below(parent, 0, change);
+        }
     }
 
     /// Adds a change to the statistics of the deepest quota above it. Only their data changes: no version, no time, and no
     /// watch fires.
-    fn count_in_quota(&mut self, path: &str, count: i64, bytes: i64) {
+    fn count_in_quota(&mut self, path: &str, count: i64, bytes: isize) {
         let Some(top) = self.quotas.over(path) else { return };
         let stats_path = stats_path(top);
         let Some(node) = self.get(&stats_path) else { return };
         match node.data().and_then(|data| Usage::parse(data)) {
-            Some(usage) => self.write_usage(&stats_path, usage.plus(count, bytes)),
-            // A client has overwritten them with something else, which crashes a real server.
-            None => {
-                let top = top.into();
-                self.quotas.recounts.insert(top);
+            Some(usage) => {
+                let bytes = i64::try_from(bytes).unwrap_or_default();
+                self.write_usage(&stats_path, usage.plus(count, bytes));
             }
+            // A client has overwritten them with something else, which crashes a real server.
+            None => self.recount_quota(top),
         }
     }
 
-    /// Recounts the subtree of a quota.
+    /// Sets the statistics of a quota to the size of its subtree.
     fn recount_quota(&mut self, top: &str) {
-        let mut usage = Usage::default();
-        let mut below: Vec<&str> = vec![top];
-        while let Some(path) = below.pop() {
-            if let Some(node) = self.get(path) {
-                usage = usage.plus(1, len_change(0, node.data_len()));
-                below.extend(node.children().map(|child| &**child));
-            }
-        }
+        let usage = self.get(top).map_or_else(Usage::default, |node| {
+            Usage::default().plus(1 + signed(node.descendants()), signed(node.subtree_bytes()))
+        });
         self.write_usage(&stats_path(top), usage);
     }
 
     fn write_usage(&mut self, stats_path: &str, usage: Usage) {
         if let Some(node) = self.nodes.get_mut(stats_path) {
             let data = Bytes::from(usage.to_string());
-            self.data_size = self.data_size - node.data_len() + data.len();
+            let change = len_change(node.data_len(), data.len());
+            let parent = node.parent;
             node.data = Some(data);
+            self.count_bytes(parent, change);
         }
     }
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
-fn len_change(old: usize, new: usize) -> i64 {
-    new as i64 - old as i64
+fn len_change(old: usize, new: usize) -> isize {
+    new as isize - old as isize
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, SessionId, Stat, Zxid};
+use zoolet_proto::{Acl, NameList, SessionId, Stat, WeakNameList, Zxid};
+
+use crate::nodes::NodeIndex;
 
 /// The owner of a znode, which decides when it is deleted, in the form that ZooKeeper stores (`EphemeralType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +46,56 @@ impl Owner {
     }
 }
 
+/// What is below a znode.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    /// The full paths of the children, each shared with the child.
+    pub(crate) paths: BTreeSet<Arc<str>>,
+    /// How many descendants there are.
+    pub(crate) descendants: usize,
+    /// The bytes of their data.
+    pub(crate) bytes: usize,
+    /// The bytes of the names of the children.
+    name_bytes: usize,
+    /// The last list of the names, as long as a reply with it is on its way and no child comes or goes.
+    names: WeakNameList,
+}
+
+impl Children {
+    /// Keeps a list of the names for later replies.
+    pub(crate) fn keep(&mut self, names: &NameList) {
+        self.names = names.downgrade();
+    }
+
+    pub(crate) fn insert(&mut self, path: &Arc<str>) {
+        self.names = WeakNameList::default();
+        if self.paths.insert(Arc::clone(path)) {
+            self.name_bytes += name_of(path).len();
+        }
+    }
+
+    pub(crate) fn remove(&mut self, path: &str) {
+        self.names = WeakNameList::default();
+        if self.paths.remove(path) {
+            self.name_bytes -= name_of(path).len();
+        }
+    }
+}
+
+/// The last component of a path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
 /// A znode.
 #[derive(Debug)]
 pub struct Znode {
     pub(crate) path: Arc<str>,
     pub(crate) data: Option<Bytes>,
     pub(crate) acl: Arc<[Acl]>,
-    /// The full paths of the children, each shared with the child. Boxed, as most znodes have none.
-    #[allow(clippy::box_collection, reason = "8 bytes instead of 24 in every leaf")]
-    pub(crate) children: Option<Box<BTreeSet<Arc<str>>>>,
+    /// Boxed, as most znodes have none.
+    pub(crate) children: Option<Box<Children>>,
+    pub(crate) parent: NodeIndex,
     pub(crate) czxid: Zxid,
     pub(crate) mzxid: Zxid,
     pub(crate) pzxid: Zxid,
@@ -80,6 +123,7 @@ impl Znode {
             data,
             acl,
             children: None,
+            parent: NodeIndex::NONE,
             czxid: zxid,
             mzxid: zxid,
             pzxid: zxid,
@@ -115,7 +159,32 @@ impl Znode {
     /// The full paths of the children, sorted.
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
-        self.children.as_deref().unwrap_or(&NONE).iter()
+        self.children.as_ref().map_or(&NONE, |children| &children.paths).iter()
+    }
+
+    /// The names of the children, sorted, and whether they are worth keeping: they are many, and not kept yet.
+    pub(crate) fn names(&self) -> (NameList, bool) {
+        const MANY: usize = 64;
+        const LENGTH: usize = 4;
+        let Some(children) = self.children.as_deref() else { return Default::default() };
+        if let Some(names) = children.names.upgrade() {
+            return (names, false);
+        }
+        let Children { paths, name_bytes, .. } = children;
+        // The position of the last slash is the same in all paths.
+        let above = paths.first().map_or(0, |path| path.len() - name_of(path).len());
+        let names = paths.iter().map(|path| path.get(above..).unwrap_or_default());
+        (NameList::with_encoded_len(name_bytes + LENGTH * paths.len(), names), paths.len() >= MANY)
+    }
+
+    /// The number of descendants.
+    pub fn descendants(&self) -> usize {
+        self.children.as_ref().map_or(0, |children| children.descendants)
+    }
+
+    /// The bytes of its data and that of its descendants.
+    pub fn subtree_bytes(&self) -> usize {
+        self.data_len() + self.children.as_ref().map_or(0, |children| children.bytes)
     }
 
     pub(crate) fn data_len(&self) -> usize {

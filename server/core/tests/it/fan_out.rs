@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, Incoming, Perms, Request, Xid};
-use zoolet_server_core::{ConnId, Effects, Input, Millis, Output, SharedEvent, StateMachine};
+use zoolet_proto::{Acl, Incoming, NameList, Perms, Reply, Request, Xid};
+use zoolet_server_core::{ConnId, Effects, Input, Message, Millis, Output, SharedEvent, StateMachine};
 
 use crate::common::*;
 
@@ -96,4 +96,46 @@ fn a_deletion_notifies_each_of_many_watchers_once() {
     for watcher in watchers {
         assert_eq!(world.events(watcher), ["deleted /a"]);
     }
+}
+
+/// The names in the reply to a getChildren.
+fn listed(effects: &Effects) -> &NameList {
+    match &effects.outbound[..] {
+        [Output::To(_, Message::Reply(_, Reply::Children(names)))] => names,
+        other => panic!("no list but {other:?}"),
+    }
+}
+
+/// Where a list is in memory.
+fn address(names: &NameList) -> *const u8 {
+    names.encoded().as_ptr()
+}
+
+#[test]
+fn replies_with_a_long_list_share_it_until_a_child_comes_or_goes_or_the_last_is_sent() {
+    let mut world = World::new();
+    let a = world.connect();
+    world.znodes(a, &["/a"]);
+    (100..200).for_each(|n| world.znodes(a, &[&format!("/a/{n}")]));
+    let first = effects(&mut world, a, get_children("/a"));
+    let second = effects(&mut world, a, get_children("/a"));
+    assert_eq!(address(listed(&first)), address(listed(&second)));
+    effects(&mut world, a, set_data("/a", "x"));
+    assert_eq!(address(listed(&first)), address(listed(&effects(&mut world, a, get_children("/a")))));
+
+    effects(&mut world, a, create("/a/0"));
+    let third = effects(&mut world, a, get_children("/a"));
+    assert_eq!((listed(&first).len(), listed(&third).len()), (100, 101));
+    effects(&mut world, a, delete("/a/100"));
+    let fourth = effects(&mut world, a, get_children("/a"));
+    let names: Vec<_> = listed(&fourth).iter().collect();
+    assert_eq!(
+        (names.len(), &*names[0], &*names[1], names.last().map(|name| &**name)),
+        (100, "0", "101", Some("199"))
+    );
+
+    let weak = listed(&fourth).downgrade();
+    drop(fourth);
+    assert!(weak.upgrade().is_none(), "the tree does not keep it");
+    assert_eq!(listed(&effects(&mut world, a, get_children("/a"))).len(), 100);
 }

@@ -264,3 +264,37 @@ fn auth_entries_of_a_multi_take_no_more_than_a_frame() {
     world.ok(a, creates(15_000, |_| 31));
     assert!(acl_bytes(&world) < 2_000, "{}", acl_bytes(&world));
 }
+
+#[test]
+fn a_deep_tree_is_counted_at_every_level() {
+    const LEVELS: usize = 300;
+    let (mut world, a) = world();
+    let path = |level: usize| "/x".repeat(level);
+    for level in 1..=LEVELS {
+        world.ok(a, create(&path(level)));
+    }
+    world.ok(a, set_data(&path(LEVELS), "data"));
+    let counts = |world: &mut World| {
+        [1, LEVELS / 2, LEVELS].map(|level| world.ok(a, get_all_children_number(&path(level))).count())
+    };
+    assert_eq!(counts(&mut world), [LEVELS as i32 - 1, LEVELS as i32 / 2, 0]);
+    world.ok(a, delete(&path(LEVELS)));
+    world.ok(a, create("/x/y"));
+    world.ok(a, delete("/x/y"));
+    assert_eq!(world.ok(a, get_all_children_number("/x")).count(), LEVELS as i32 - 2);
+}
+
+#[test]
+fn a_recursive_watch_above_or_beside_a_deep_path_is_found() {
+    let (mut world, a) = world();
+    let b = world.connect();
+    let deep = "/x".repeat(200);
+    for level in 1..=200 {
+        world.ok(a, create(&"/x".repeat(level)));
+    }
+    world.ok(b, add_watch(&"/x".repeat(100), 1));
+    world.ok(b, add_watch(&"/y".repeat(300), 1));
+    world.ok(a, set_data(&deep, ""));
+    world.ok(a, set_data(&"/x".repeat(99), ""));
+    assert_eq!(world.events(b), [format!("data {deep}")]);
+}

@@ -201,7 +201,7 @@ impl<M: StateMachine> Script<M> {
             }
         }
         assert_eq!((seen, bytes, owned), (tree.len(), tree.data_size(), tree.ephemerals_count()));
-        assert_eq!(tree.descendants("/") + 1, tree.len());
+        assert_subtrees_are_counted(tree, "/");
 
         let zxids = self.world.txns.iter().map(|txn| txn.zxid.0);
         assert!(zxids.eq(1..=tree.last_zxid().0), "zxids are not dense");
@@ -224,6 +224,18 @@ impl<M: StateMachine> Script<M> {
             }
         }
     }
+}
+
+/// Checks the counts of a subtree, and returns its number of znodes and bytes of data.
+fn assert_subtrees_are_counted(tree: &Tree, path: &str) -> (usize, usize) {
+    let node = tree.get(path).expect("a znode");
+    let mut counted = (1, node.data().map_or(0, |data| data.len()));
+    for child in node.children() {
+        let (znodes, bytes) = assert_subtrees_are_counted(tree, child);
+        counted = (counted.0 + znodes, counted.1 + bytes);
+    }
+    assert_eq!((1 + node.descendants(), node.subtree_bytes()), counted, "{path}");
+    counted
 }
 
 /// All visible state of a tree, one line per znode.
