@@ -85,7 +85,7 @@ impl SessionDriver {
             probe_host: None,
             woken_callers: 0,
             yielded: false,
-            timer: clock.sleep_until(now),
+            timer: clock.sleep_until(now).internal("a client: its next ping, timeout or attempt to connect"),
             timer_at: now,
             activity: clock.begin_activity(),
             clock,

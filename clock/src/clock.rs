@@ -34,7 +34,10 @@ enum ClockSource {
 
 /// An attempt to move a clock that is not manual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the {clock} clock cannot be moved; start with `Clock::manual()` to move time by hand")]
+#[error(
+    "the {clock} clock cannot be moved{}; start with `Clock::manual()` to move time by hand",
+    hint(clock)
+)]
 pub struct NotManual {
     /// The kind of the clock.
     pub clock: &'static str,
@@ -128,6 +131,7 @@ impl Clock {
     }
 
     /// Waits until `deadline`; if the machine is suspended meanwhile, for the rest of the time after that.
+    #[track_caller]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let awake = self.awake_at(deadline);
         let kind = match &self.source {
@@ -139,30 +143,50 @@ impl Clock {
     }
 
     /// Waits for `duration`, counted from now.
+    #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.now();
         self.sleep_until(now.checked_add(duration).unwrap_or_else(|| now + FAR))
     }
 
     /// The output of `future`, or [`Elapsed`] if it is not ready by `deadline`.
-    pub async fn timeout_at<F: Future>(&self, deadline: Instant, future: F) -> Result<F::Output, Elapsed> {
-        let (mut future, mut sleep) = (pin!(future), self.sleep_until(deadline));
-        poll_fn(|cx| match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed)),
-        })
-        .await
+    #[track_caller]
+    pub fn timeout_at<F: Future>(
+        &self,
+        deadline: Instant,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> {
+        let sleep = self.sleep_until(deadline);
+        async move {
+            let (mut future, mut sleep) = (pin!(future), sleep);
+            poll_fn(|cx| match future.as_mut().poll(cx) {
+                Poll::Ready(output) => Poll::Ready(Ok(output)),
+                Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed)),
+            })
+            .await
+        }
     }
 
     /// The output of `future`, or [`Elapsed`] if it is not ready in `duration`, counted from now.
-    pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+    #[track_caller]
+    pub fn timeout<F: Future>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> {
         let now = self.now();
-        self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future).await
+        self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future)
     }
 
     /// Whether this is a manual clock.
     pub fn is_manual(&self) -> bool {
         matches!(self.source, ClockSource::Manual(_))
+    }
+
+    /// Whether this is tokio's clock and the time of the current runtime is paused, so that it moves by itself while the
+    /// runtime is idle.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.source, ClockSource::Tokio(_)) && tokio_is_paused()
     }
 
     /// Moves a manual clock in one step, and wakes the tasks whose deadlines have passed, the earliest first. None of them runs
@@ -234,11 +258,34 @@ impl Clock {
         }
     }
 
-    fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
+    /// How far the clock has moved since it was created, without suspensions.
+    pub fn elapsed(&self) -> Duration {
+        self.awake().saturating_duration_since(self.start)
+    }
+
+    pub(crate) fn as_manual(&self) -> Result<&Arc<Manual>, NotManual> {
         match &self.source {
             ClockSource::System(_) => Err(NotManual { clock: "system" }),
             ClockSource::Tokio(_) => Err(NotManual { clock: "tokio" }),
             ClockSource::Manual(manual) => Ok(manual),
         }
+    }
+}
+
+/// Whether the time of the current runtime is paused. tokio does not tell; but its time does not move in a task that runs.
+pub fn tokio_is_paused() -> bool {
+    let (tokio, machine) = (Instant::now(), std::time::Instant::now());
+    while machine.elapsed() < Duration::from_micros(1) {
+        std::hint::spin_loop();
+    }
+    Instant::now() == tokio
+}
+
+fn hint(clock: &str) -> &'static str {
+    match clock {
+        "tokio" => {
+            " unless it is paused: write `#[tokio::test(start_paused = true)]` if the program under test sleeps with tokio"
+        }
+        _ => "",
     }
 }

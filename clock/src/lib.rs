@@ -26,7 +26,9 @@ mod clock;
 mod machine;
 mod manual;
 mod sleep;
+mod wait;
 
-pub use clock::{Clock, Elapsed, NotManual};
+pub use clock::{Clock, Elapsed, NotManual, tokio_is_paused};
 pub use manual::ActivityGuard;
 pub use sleep::Sleep;
+pub use wait::ClockWait;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::wait::{ClockWait, WaitName};
+
 /// Longer than any program runs. A wait for more than half of it is a wait for ever.
 pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
@@ -22,11 +24,36 @@ struct ManualState {
     now: Instant,
     end: Instant,
     suspended: Duration,
-    sleepers: BTreeMap<(Instant, SleeperId), Waker>,
+    sleepers: BTreeMap<(Instant, SleeperId), Sleeper>,
     activities: usize,
+    /// Counts moves, new waits and activities.
+    changes: u64,
+    abandoned: Option<Abandoned>,
     /// The waits that were woken and have neither continued nor ended.
     woken: BTreeSet<SleeperId>,
     last_id: u64,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    waker: Waker,
+    name: WaitName,
+}
+
+/// Why nobody moves the clock any more.
+#[derive(Debug)]
+struct Abandoned {
+    reason: Arc<str>,
+    /// Whether Zoolet's own timers fail as well.
+    internal: bool,
+}
+
+/// The outcome of polling a wait.
+pub(crate) enum Polled {
+    Ready,
+    Pending,
+    /// The clock is abandoned, for this reason.
+    Abandoned(Arc<str>),
 }
 
 /// Work in progress that does not wait for time, from [`Clock::begin_activity`](crate::Clock::begin_activity).
@@ -37,7 +64,9 @@ impl ActivityGuard {
     pub(crate) fn of(clock: Option<&Arc<Manual>>) -> Self {
         let clock = clock.cloned();
         if let Some(clock) = &clock {
-            clock.lock().activities += 1;
+            let mut state = clock.lock();
+            state.activities += 1;
+            state.changes += 1;
         }
         Self(clock)
     }
@@ -62,6 +91,8 @@ impl Manual {
             end: now + FAR * LIFE,
             suspended: Duration::ZERO,
             activities: 0,
+            changes: 0,
+            abandoned: None,
             sleepers: BTreeMap::new(),
             woken: BTreeSet::new(),
             last_id: 0,
@@ -78,6 +109,7 @@ impl Manual {
         let mut state = self.lock();
         let possible = duration.min(state.end - state.now);
         state.suspended += possible;
+        state.changes += 1;
         state.end -= possible;
     }
 
@@ -107,32 +139,67 @@ impl Manual {
         state.woken.len() + state.activities
     }
 
-    /// Registers `waker` for `deadline`; returns false if that has passed. `id` is the wait to continue, if any.
-    pub(crate) fn wait(&self, deadline: Instant, id: &mut Option<SleeperId>, waker: &Waker) -> bool {
+    pub(crate) fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    /// The waits that have not ended, the earliest first; none that waits for ever.
+    pub(crate) fn waits(&self) -> Vec<ClockWait> {
+        self.lock().waits().collect()
+    }
+
+    pub(crate) fn next_wait(&self) -> Option<ClockWait> {
+        self.lock().waits().next()
+    }
+
+    /// Lets the waits of callers fail, and with `internal` those of Zoolet itself too.
+    pub(crate) fn abandon(&self, reason: &str, internal: bool) {
+        let mut state = self.lock();
+        state.abandoned = Some(Abandoned { reason: reason.into(), internal });
+        let failing = state.sleepers.values().filter(|sleeper| internal || !sleeper.name.is_internal());
+        let wakers: Vec<_> = failing.map(|sleeper| sleeper.waker.clone()).collect();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Polls the wait for `deadline`, and registers `waker` while it is pending. `id` is the wait to continue, if any.
+    pub(crate) fn wait(
+        &self,
+        deadline: Instant,
+        id: &mut Option<SleeperId>,
+        name: &WaitName,
+        waker: &Waker,
+    ) -> Polled {
         let mut state = self.lock();
         if state.now >= deadline {
-            return false;
+            return Polled::Ready;
+        }
+        if let Some(abandoned) = &state.abandoned {
+            if abandoned.internal || !name.is_internal() {
+                return Polled::Abandoned(Arc::clone(&abandoned.reason));
+            }
         }
         let id = *id.get_or_insert_with(|| {
             state.last_id += 1;
+            state.changes += 1;
             SleeperId(state.last_id)
         });
         state
             .sleepers
             .entry((deadline, id))
-            .and_modify(|known| known.clone_from(waker))
-            .or_insert_with(|| waker.clone());
-        true
+            .and_modify(|known| known.waker.clone_from(waker))
+            .or_insert_with(|| Sleeper { waker: waker.clone(), name: name.clone() });
+        Polled::Pending
     }
 
     /// Ends a wait, whether it was woken or not.
     pub(crate) fn forget(&self, deadline: Instant, id: SleeperId) {
         let mut state = self.lock();
         state.woken.remove(&id);
-        let waker = state.sleepers.remove(&(deadline, id));
+        let sleeper = state.sleepers.remove(&(deadline, id));
         // After the lock is released: dropping a waker may drop a task, and with it other waits.
         drop(state);
-        drop(waker);
+        drop(sleeper);
     }
 
     fn lock(&self) -> MutexGuard<'_, ManualState> {
@@ -142,16 +209,26 @@ impl Manual {
 }
 
 impl ManualState {
+    fn waits(&self) -> impl Iterator<Item = ClockWait> {
+        let waits = self.sleepers.iter().map(|((deadline, _), sleeper)| ClockWait {
+            remaining: deadline.saturating_duration_since(self.now),
+            what: sleeper.name.to_string(),
+            is_internal: sleeper.name.is_internal(),
+        });
+        waits.take_while(|wait| wait.remaining <= FAR / 2)
+    }
+
     fn move_to(&mut self, now: Instant) -> Vec<Waker> {
         let now = now.min(self.end);
         self.now = now;
+        self.changes += 1;
         let mut wakers = Vec::new();
         while let Some(entry) = self.sleepers.first_entry() {
             let (deadline, id) = *entry.key();
             if deadline > now {
                 break;
             }
-            wakers.push(entry.remove());
+            wakers.push(entry.remove().waker);
             self.woken.insert(id);
         }
         wakers

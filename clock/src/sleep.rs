@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{Location, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -11,11 +12,15 @@ use tokio::task::coop;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::manual::{Manual, SleeperId};
+use crate::manual::{Manual, Polled, SleeperId};
+use crate::wait::WaitName;
 
 /// A future that is ready when its deadline has passed, from [`Clock::sleep_until`](crate::Clock::sleep_until).
 ///
 /// Dropping it ends the wait. It may be polled after completion, and stays ready.
+///
+/// # Panics
+/// A wait for a manual clock panics if the clock is [abandoned](crate::Clock::abandon).
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     clock: Clock,
@@ -26,7 +31,7 @@ pub struct Sleep {
 pub(crate) enum SleepKind {
     Tokio { sleep: Pin<Box<tokio::time::Sleep>>, task: Option<Waker> },
     System { deadline: Instant, nap: Pin<Box<tokio::time::Sleep>> },
-    Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId> },
+    Manual { clock: Arc<Manual>, deadline: Instant, id: Option<SleeperId>, name: WaitName },
 }
 
 impl SleepKind {
@@ -38,14 +43,34 @@ impl SleepKind {
         Self::System { deadline, nap: Box::pin(tokio::time::sleep(left(deadline))) }
     }
 
+    #[track_caller]
     pub(crate) fn manual(clock: Arc<Manual>, deadline: Instant) -> Self {
-        Self::Manual { clock, deadline, id: None }
+        let name = WaitName::At(Location::caller());
+        Self::Manual { clock, deadline, id: None, name }
     }
 }
 
 impl Sleep {
     pub(crate) fn new(clock: Clock, kind: SleepKind) -> Self {
         Self { clock, kind }
+    }
+
+    /// Names the wait in [`Clock::waits`](crate::Clock::waits). Without this it is named by the line that began it. On other
+    /// clocks than a manual one `name` is not called.
+    pub fn named<S: Into<String>>(mut self, name: impl FnOnce() -> S) -> Self {
+        if let SleepKind::Manual { name: named, .. } = &mut self.kind {
+            *named = WaitName::Text(name().into().into());
+        }
+        self
+    }
+
+    /// Marks a timer of a task that no caller awaits, such as that of a ping. If its clock is abandoned, it ends its task
+    /// later than the waits of callers, and without a message.
+    pub fn internal(mut self, name: &'static str) -> Self {
+        if let SleepKind::Manual { name: named, .. } = &mut self.kind {
+            *named = WaitName::Internal(name);
+        }
+        self
     }
 
     /// Changes the deadline.
@@ -60,7 +85,7 @@ impl Sleep {
                 *deadline = to;
                 nap.as_mut().reset(Instant::now() + left(to));
             }
-            SleepKind::Manual { clock, deadline, id } => {
+            SleepKind::Manual { clock, deadline, id, .. } => {
                 if let Some(id) = id.take() {
                     clock.forget(*deadline, id);
                 }
@@ -97,11 +122,15 @@ impl Future for Sleep {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
-            SleepKind::Manual { clock, deadline, id } => {
-                if clock.wait(*deadline, id, cx.waker()) {
-                    Poll::Pending
-                } else {
-                    Poll::Ready(())
+            SleepKind::Manual { clock, deadline, id, name } => {
+                match clock.wait(*deadline, id, name, cx.waker()) {
+                    Polled::Ready => Poll::Ready(()),
+                    Polled::Pending => Poll::Pending,
+                    // The panic of the caller tells it all.
+                    Polled::Abandoned(reason) if name.is_internal() => {
+                        resume_unwind(Box::new(reason.to_string()))
+                    }
+                    Polled::Abandoned(reason) => panic!("{reason}"),
                 }
             }
         }
@@ -110,7 +139,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let SleepKind::Manual { clock, deadline, id: Some(id) } = &self.kind {
+        if let SleepKind::Manual { clock, deadline, id: Some(id), .. } = &self.kind {
             clock.forget(*deadline, *id);
         }
     }

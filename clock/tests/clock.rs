@@ -102,7 +102,8 @@ async fn only_a_manual_clock_can_be_moved_and_the_error_says_what_to_do() {
     assert_eq!(error, NotManual { clock: "system" });
     assert_eq!(
         Clock::tokio().advance_to_next_timeout(SECOND).expect_err("tokio's").to_string(),
-        "the tokio clock cannot be moved; start with `Clock::manual()` to move time by hand"
+        "the tokio clock cannot be moved unless it is paused: write `#[tokio::test(start_paused = true)]` \
+        if the program under test sleeps with tokio; start with `Clock::manual()` to move time by hand"
     );
 }
 
@@ -188,4 +189,80 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         })
     })
     .await
+}
+
+#[tokio::test]
+async fn a_wait_is_listed_with_the_line_that_began_it_or_its_name() {
+    let clock = Clock::manual();
+    let (mut line, mut named) = (clock.sleep(SECOND), clock.sleep(SECOND * 2).named(|| "a lock"));
+    let mut timeout = pin!(clock.timeout(SECOND * 3, std::future::pending::<()>()));
+    let mut own = clock.sleep(SECOND * 4).internal("a ping");
+    let mut ever = clock.sleep(Duration::MAX);
+    assert_eq!(clock.waits(), [], "none is polled");
+    for sleep in [&mut line, &mut named, &mut own, &mut ever] {
+        assert_eq!(futures_poll(sleep).await, None);
+    }
+    assert_eq!(futures_poll(&mut timeout).await, None);
+    clock.advance(SECOND / 2).unwrap();
+    let shown: Vec<_> =
+        clock.waits().into_iter().map(|wait| (wait.remaining, wait.what, wait.is_internal)).collect();
+    let half = SECOND / 2;
+    let here = |line: u32| format!("a wait at {}:{line}", file!());
+    let began = line!() - 14;
+    assert_eq!(
+        shown,
+        [
+            (half, here(began), false),
+            (half + SECOND, "a lock".to_owned(), false),
+            (half + SECOND * 2, here(began + 1), false),
+            (half + SECOND * 3, "a ping".to_owned(), true),
+        ]
+    );
+    assert_eq!(clock.next_wait(), clock.waits().into_iter().next());
+    assert_eq!(Clock::tokio().waits(), []);
+}
+
+#[tokio::test]
+async fn waits_for_an_abandoned_clock_panic_those_of_callers_first() {
+    let clock = Clock::manual();
+    let caller = tokio::spawn(clock.sleep(SECOND));
+    let internal = tokio::spawn(clock.sleep(SECOND).internal("a ping"));
+    let due = clock.sleep(Duration::ZERO);
+    yield_now().await;
+    clock.abandon("nobody moves it", false);
+    let reason = |error: tokio::task::JoinError| *error.into_panic().downcast::<String>().unwrap();
+    assert_eq!(reason(caller.await.unwrap_err()), "nobody moves it");
+    assert!(!internal.is_finished());
+    clock.abandon("nobody moves it", true);
+    assert_eq!(reason(internal.await.unwrap_err()), "nobody moves it");
+    let later = tokio::spawn(clock.sleep(SECOND));
+    assert_eq!(reason(later.await.unwrap_err()), "nobody moves it");
+    due.await;
+}
+
+#[tokio::test]
+async fn what_happens_to_a_clock_changes_its_count() {
+    let clock = Clock::manual();
+    let mut last = clock.changes();
+    let mut changed = || std::mem::replace(&mut last, clock.changes()) != clock.changes();
+    assert!(!changed());
+    clock.advance(SECOND).unwrap();
+    assert!(changed());
+    let mut sleep = clock.sleep(SECOND);
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    assert!(changed());
+    assert_eq!(futures_poll(&mut sleep).await, None);
+    assert!(!changed(), "it waits as before");
+    drop(clock.begin_activity());
+    assert!(changed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_tokio_clock_of_a_paused_runtime_is_paused() {
+    assert!(Clock::tokio().is_paused() && !Clock::system().is_paused() && !Clock::manual().is_paused());
+    tokio::time::resume();
+    for _ in 0..1_000 {
+        assert!(!Clock::tokio().is_paused());
+    }
+    std::thread::spawn(|| assert!(!Clock::tokio().is_paused(), "outside of a runtime")).join().unwrap();
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture, pending};
+use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,8 @@ pub struct Acquire<G = Guard> {
     data: Bytes,
     /// How many contenders may be in the way.
     limit: Option<usize>,
-    timeout: Option<Duration>,
+    /// With the place that asked for it, to name it if it waits for a clock that nobody moves.
+    timeout: Option<(Duration, &'static Location<'static>)>,
     confirmed: bool,
     on_queued: Option<QueuedCallback>,
     wrap: fn(Guard) -> G,
@@ -81,8 +83,9 @@ impl<G> Acquire<G> {
     }
 
     /// Fails with [`LockError::Timeout`] after `timeout`, counted from the first poll by the client's clock.
+    #[track_caller]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = Some((timeout, Location::caller()));
         self
     }
 
@@ -105,10 +108,14 @@ impl<G> Acquire<G> {
             config.client.check_path("lock", dir)?;
         }
         let clock = config.client.clock().clone();
-        let deadline = timeout.and_then(|timeout| clock.now().checked_add(timeout));
+        let deadline = timeout.and_then(|(timeout, place)| {
+            let name =
+                |dir| format!("acquire {dir}, timeout {timeout:?}, at {}:{}", place.file(), place.line());
+            Some(clock.sleep_until(clock.now().checked_add(timeout)?).named(|| name(&dir)))
+        });
         let mut deadline = pin!(async {
             match deadline {
-                Some(deadline) => clock.sleep_until(deadline).await,
+                Some(deadline) => deadline.await,
                 None => pending().await,
             }
         });

@@ -1,8 +1,9 @@
 //! The settings of a test server.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rand::Rng;
@@ -13,7 +14,11 @@ use zoolet_server::{ServerBuilder, StartError};
 
 use super::connections::Connections;
 use super::listing::{self, ListedZnode, ListingError};
+use super::test_server::report_of;
 use super::{History, TestServer};
+
+/// How long nothing may happen, by default, while something waits for a manual clock.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Configures and starts a [`TestServer`].
 ///
@@ -35,7 +40,6 @@ use super::{History, TestServer};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Default)]
 #[must_use = "a builder does nothing before `start`"]
 pub struct TestServerBuilder {
     server: ServerBuilder,
@@ -46,6 +50,23 @@ pub struct TestServerBuilder {
     history: bool,
     faults: Vec<(Matcher, Action)>,
     tree: Vec<ZnodeSource>,
+    stall_timeout: Option<Duration>,
+}
+
+impl Default for TestServerBuilder {
+    fn default() -> Self {
+        Self {
+            server: ServerBuilder::default(),
+            clock: None,
+            seed: None,
+            tcp: false,
+            endpoints: None,
+            history: false,
+            faults: Vec::new(),
+            tree: Vec::new(),
+            stall_timeout: Some(STALL_TIMEOUT),
+        }
+    }
 }
 
 enum ZnodeSource {
@@ -170,6 +191,16 @@ impl TestServerBuilder {
         self
     }
 
+    /// How long nothing may happen, in real time, while something waits for the manual clock. After that the test fails with
+    /// a report that names what waits: the waits for the clock panic, the server stops, the sessions of its clients end, and
+    /// the drop of the [`TestServer`] panics. `None` lets a test wait for ever, for example for another process.
+    ///
+    /// No effect on other clocks. Default: 10 s.
+    pub fn stall_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.stall_timeout = timeout.into();
+        self
+    }
+
     /// Starts the server.
     ///
     /// # Errors
@@ -201,14 +232,20 @@ impl TestServerBuilder {
             fixture.faults().place(matcher, action)?;
         }
         let history = self.history.then(|| History::starting_at(server.initial_zxid()));
+        let stall = self.stall_timeout.and_then(|timeout| {
+            let stalled = fixture.clone();
+            fixture.fail_stalls(timeout, move || report_of(&stalled, seed))
+        });
         Ok(TestServer {
             server,
             fixture,
+            stall,
             connections: Arc::new(Connections::default()),
             seed,
             clients: AtomicU64::new(0),
             history,
             endpoints,
+            advance_loop: Mutex::default(),
         })
     }
 }

@@ -16,6 +16,7 @@ mod model;
 mod recorder;
 mod tap;
 mod test_server;
+mod time;
 
 pub use builder::{TestServerBuilder, TestServerError};
 pub use check::{CheckError, Checker, Operation, Rule, Undecided, Verdict, Violation};

@@ -2,24 +2,20 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use zoolet_client::{Client, ConnectOptions, SessionId};
-use zoolet_fixture::{Fixture, FixtureError};
+use zoolet_fixture::{Fixture, FixtureError, StallGuard};
 use zoolet_server::Server;
 
 use super::History;
 use super::builder::TestServerBuilder;
 use super::connections::{Connections, TestConnector};
-
-/// The limit, on the manual clock, of waiting for a future.
-const HOUR: Duration = Duration::from_secs(3600);
+use super::time::AdvanceLoop;
 
 /// A server for one test, with clients that share its clock and its seed. It knows of every byte in flight between them.
 ///
@@ -29,8 +25,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// and that needs time to pass: for example by `zk.pass_time_until(client.ended())`.
 ///
 /// ```
-/// use std::time::Duration;
-/// use zoolet::testing::{TestServer, OpCode, op};
+/// /// use zoolet::testing::{TestServer, OpCode, op};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,16 +53,19 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// On a manual clock, anything that waits for time (timeouts, delayed replies, frozen connections, lagging endpoints,
 /// reconnect back-off) blocks until the test advances the clock, unfreezes or resumes.
-/// [`pass_time_until`](TestServer::pass_time_until) advances it as needed.
+/// [`pass_time_until`](TestServer::pass_time_until) advances it as needed. A test that waits without that fails after ten
+/// seconds in which nothing happened: see [`TestServerBuilder::stall_timeout`].
 #[must_use = "the server stops when it is dropped"]
 pub struct TestServer {
     pub(super) server: Server,
     pub(super) fixture: Fixture,
+    pub(super) stall: Option<StallGuard>,
     pub(super) connections: Arc<Connections>,
     pub(super) seed: u64,
     pub(super) clients: AtomicU64,
     pub(super) history: Option<History>,
     pub(super) endpoints: usize,
+    pub(super) advance_loop: Mutex<AdvanceLoop>,
 }
 
 impl fmt::Debug for TestServer {
@@ -228,60 +226,6 @@ impl TestServer {
         self.history.as_ref()
     }
 
-    /// Advances the manual clock by `duration`, in steps: it stops at each pending timeout until all clients have reacted. So
-    /// pings are answered in time, and sessions expire in order.
-    ///
-    /// # Errors
-    /// `Clock` if the clock is not manual, `TooFar` past the end of the clock, `NeverIdle`.
-    pub async fn advance(&self, duration: Duration) -> Result<(), FixtureError> {
-        let end = self.clock().now().checked_add(duration).ok_or(FixtureError::TooFar(duration))?;
-        self.wait_until_idle().await?;
-        loop {
-            let left = end.saturating_duration_since(self.clock().now());
-            if self.clock().advance_to_next_timeout(left)?.is_none() {
-                self.clock().advance(left)?;
-                self.wait_until_idle().await?;
-                return if self.clock().now() < end { Err(FixtureError::TooFar(duration)) } else { Ok(()) };
-            }
-            self.wait_until_idle().await?;
-        }
-    }
-
-    /// Advances the manual clock to the next pending timeout and returns by how much; `None` if there is none.
-    ///
-    /// # Errors
-    /// Like [`advance`](TestServer::advance).
-    pub async fn advance_to_next_timeout(&self) -> Result<Option<Duration>, FixtureError> {
-        self.wait_until_idle().await?;
-        let moved = self.clock().advance_to_next_timeout(Duration::MAX)?;
-        self.wait_until_idle().await?;
-        Ok(moved)
-    }
-
-    /// Waits for `future` and lets time pass: whenever everything is idle, the manual clock advances to the next pending
-    /// timeout. Use it for work that needs time, such as acquiring a lock while connections are lost repeatedly.
-    ///
-    /// # Errors
-    /// `Clock` if the clock is not manual; `NeverHappens` if there is no pending timeout, or after an hour on the clock.
-    pub async fn pass_time_until<F: IntoFuture>(&self, future: F) -> Result<F::Output, FixtureError> {
-        let mut future = pin!(future.into_future());
-        let began = self.clock().now();
-        loop {
-            let idle = self.wait_until_idle();
-            // Biased: a future that is ready needs no time.
-            let idle = tokio::select! {
-                biased;
-                output = &mut future => return Ok(output),
-                idle = idle => idle,
-            };
-            idle?;
-            let moved = self.clock().advance_to_next_timeout(HOUR)?;
-            if moved.is_none() || self.clock().now() - began > HOUR {
-                return Err(FixtureError::NeverHappens { after: self.clock().now() - began });
-            }
-        }
-    }
-
     /// Waits until nothing happens before the clock moves: the server is idle, no bytes are in flight between it and the test
     /// server's clients, and all tasks have run. This is exact in a current-thread runtime, the default of `#[tokio::test]`. In
     /// others, a task that does not run for a millisecond counts as idle.
@@ -345,8 +289,13 @@ impl Deref for TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.print_report();
+        let stalled = self.stall.as_ref().and_then(StallGuard::stalled);
+        match (stalled, std::thread::panicking()) {
+            (None, false) => {}
+            (None, true) => self.print_report(),
+            // The report was printed when the test stalled, and errors that followed may have been ignored.
+            (Some(stalled), false) => panic!("{stalled}"),
+            (Some(_), true) => {}
         }
     }
 }
@@ -354,8 +303,15 @@ impl Drop for TestServer {
 impl TestServer {
     #[allow(clippy::print_stderr, reason = "a report of a failed test")]
     fn print_report(&self) {
-        let seed = self.seed;
-        eprintln!("--- the server when the test failed; ZOOLET_SEED={seed} repeats the run");
-        eprintln!("{}--- end of the server's report", self.fixture.report());
+        eprint!("{}", report_of(&self.fixture, self.seed));
     }
+}
+
+/// The report of a test that failed, for stderr.
+pub(super) fn report_of(fixture: &Fixture, seed: u64) -> String {
+    let report = fixture.report();
+    format!(
+        "--- the server when the test failed; ZOOLET_SEED={seed} repeats the run\n\
+        {report}--- end of the server's report\n"
+    )
 }

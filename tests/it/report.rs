@@ -30,3 +30,18 @@ fn a_test_that_passes_prints_nothing() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn a_test_that_stalls_prints_what_waits_and_what_to_do() {
+    let output = run("stalled");
+    assert!(!output.status.success());
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    let (waits, rest) = stderr.split_once("--- the server when the test failed").expect("a report");
+    insta::assert_snapshot!("stalled", waits);
+    let (_, panic) = rest.split_once("--- end of the server's report").expect("its end");
+    assert!(
+        panic.contains("acquire /locks/job, timeout 1s, at examples/stalled.rs:17, waits while"),
+        "{panic}"
+    );
+    assert!(!panic.contains("---"), "there is one report: {panic}");
+}

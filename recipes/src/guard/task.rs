@@ -129,7 +129,8 @@ fn report(sender: Option<oneshot::Sender<Result<Released, LockError>>>, outcome:
 async fn follow_session(client: &Client, policy: SuspendPolicy, lock: &LockState) -> LostReason {
     let mut states = client.states();
     // The lease also counts while there is a connection: one on which nothing is answered is as good as none.
-    let mut lease = client.clock().sleep_until(lock.lease_end(client));
+    let mut lease =
+        client.clock().sleep_until(lock.lease_end(client)).internal("a held lock: the end of its lease");
     let mut suspect = false;
     loop {
         let next = tokio::select! {
@@ -179,7 +180,10 @@ async fn prove_alive(config: &LockConfig, grant: &Grant, lock: &LockState) {
     let clock = config.client.clock();
     loop {
         let latest = lock.proven().unwrap_or_else(|| clock.now());
-        clock.sleep_until(latest + config.client.session_timeout() / 3).await;
+        clock
+            .sleep_until(latest + config.client.session_timeout() / 3)
+            .internal("a strict lock: its next proof")
+            .await;
         let sent = clock.now();
         match FencedTxn::new(config, grant, None).commit().await {
             Ok(_) => lock.prove(sent),

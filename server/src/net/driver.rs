@@ -203,7 +203,9 @@ impl Driver {
         let Turns { engine, open, moved, clock, stop, .. } = turns;
         let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).timer;
-        let mut timer = clock.sleep_until(clock.instant_of(due.0));
+        let mut timer = clock
+            .sleep_until(clock.instant_of(due.0))
+            .internal("the server: its next deadline, such as the end of a session");
         let mut items = Vec::with_capacity(TURN);
         let mut slow = VecDeque::new();
         // When a slow batch is next although others wait: they have had as long as the last one took.
