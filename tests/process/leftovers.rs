@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use zoolet::server::Server;
+use zoolet::testing::TestServer;
 use zoolet_proto::{Acl, Perms, Request, Xid};
 use zoolet_test_support::*;
 
@@ -339,4 +340,19 @@ async fn kept(zk: &Zk) -> Vec<String> {
     let kept: Vec<_> = lines.map(str::to_owned).collect();
     assert_eq!(kept.len(), counts.len(), "{metrics}");
     kept
+}
+
+#[test]
+fn a_test_server_leaves_no_thread_and_no_task_also_in_a_paused_runtime() {
+    for paused in [false, true] {
+        alone(paused, async move {
+            let before = (tasks(), threads());
+            let zk = TestServer::start().await;
+            let client = zk.client().await;
+            soon("a stall is not looked for", || !paused || threads() > before.1).await;
+            client.close().await.expect("a server that runs");
+            drop(zk);
+            soon("a task or a thread is left", || (tasks(), threads()) == before).await;
+        });
+    }
 }
