@@ -1,24 +1,63 @@
 //! Logging to stderr. Stdout is for the one line that announces a ready server.
 
+mod queue;
+
 use std::io::{self, IsTerminal as _};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
+use crate::log::queue::LogQueue;
+use crate::text::quoted;
 
-/// Sets up logging for the process: a level, or a filter such as `info,zoolet_server=debug`.
-pub(crate) fn start(filter: &str) -> Result<(), Failure> {
-    let parsed = parse(filter).map_err(|hint| Failure::Log { filter: filter.to_owned(), hint })?;
+/// The filter if neither `--log` nor `RUST_LOG` is given.
+const DEFAULT: &str = "warn";
+
+/// Logging, until it is dropped: then it waits a moment for what is not written yet.
+#[must_use = "lines are lost if nothing waits for them"]
+pub(crate) struct Logging {
+    queue: LogQueue,
+}
+
+/// Sets up logging for the process. The filter is that of `--log` or else of `RUST_LOG`: a level, or several by module, such
+/// as `info,zoolet_server=debug`.
+///
+/// # Errors
+/// `--log` is invalid. An invalid `RUST_LOG`, which may be meant for other programs, is only a warning.
+pub(crate) fn start(flag: Option<&str>) -> Result<Logging, Failure> {
+    let mut complaint = None;
+    let filter = match (flag, std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty())) {
+        (Some(filter), _) => {
+            parse(filter).map_err(|hint| Failure::Log { filter: filter.to_owned(), hint })?
+        }
+        (None, Some(filter)) => parse(&filter).unwrap_or_else(|hint| {
+            complaint = Some(format!("RUST_LOG = {}: {hint}; logging at {DEFAULT}", quoted(&filter)));
+            EnvFilter::new(DEFAULT)
+        }),
+        (None, None) => EnvFilter::new(DEFAULT),
+    };
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+    let queue = LogQueue::start(io::stderr())
+        .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;
+    let lines = queue.clone();
     tracing_subscriber::fmt()
-        .with_env_filter(parsed)
-        .with_writer(io::stderr)
+        .with_env_filter(filter)
+        .with_writer(move || lines.clone())
         .with_ansi(colours)
         // A failed write would be reported to stderr, where it fails again with a panic.
         .log_internal_errors(false)
         .init();
-    Ok(())
+    if let Some(complaint) = complaint {
+        tracing::warn!("{complaint}");
+    }
+    Ok(Logging { queue })
+}
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.queue.drain();
+    }
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, String> {

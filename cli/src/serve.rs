@@ -30,14 +30,14 @@ pub(crate) struct Serve {
     super_digest_file: Option<PathBuf>,
 
     /// Log level on stderr: off, error, warn, info, debug or trace, or a filter by module such as
-    /// info,zoolet_server=debug
-    #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    log: String,
+    /// info,zoolet_server=debug. Takes precedence over the environment variable RUST_LOG [default: warn]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        log::start(&self.log)?;
+        let _logging = log::start(self.log.as_deref())?;
         let builder = self.builder()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.

@@ -5,6 +5,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
@@ -20,7 +22,14 @@ pub struct Running {
 
 impl Running {
     pub fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// With environment variables. Those of this process that change what a server logs are not passed on.
+    pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = Command::new(BINARY)
+            .env_remove("RUST_LOG")
+            .envs(environment.iter().copied())
             .arg("serve")
             .args(arguments)
             .stdin(Stdio::null())
@@ -42,7 +51,7 @@ impl Running {
 
     /// Its answer to a four-letter word.
     pub fn word(&self, word: &str) -> String {
-        let mut stream = TcpStream::connect(self.addrs[0].as_str()).unwrap();
+        let mut stream = self.connect();
         stream.write_all(word.as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
@@ -57,6 +66,50 @@ impl Running {
         self.out.read_to_string(&mut rest).unwrap();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         (self.process.wait().unwrap().code(), rest, log)
+    }
+
+    /// Sends a signal and returns how long the exit takes while nobody reads stderr, and then what is in it.
+    pub fn stop_unread(mut self, signal: &str) -> (Duration, String) {
+        let (pid, since) = (self.process.id().to_string(), Instant::now());
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let (exited, exit) = channel();
+        let watchdog = std::thread::spawn(move || {
+            if exit.recv_timeout(Duration::from_secs(10)).is_err() {
+                let _ = Command::new("kill").args(["-s", "KILL", &pid]).status();
+            }
+        });
+        self.out.read_to_string(&mut String::new()).unwrap();
+        let took = since.elapsed();
+        exited.send(()).unwrap();
+        watchdog.join().unwrap();
+        let mut log = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (took, log)
+    }
+
+    /// A connection on which nothing is waited for longer than ten seconds.
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.addrs[0].as_str()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+    }
+
+    /// Opens a session on a connection of its own, which is then lost.
+    pub fn open_session(&self) {
+        self.handshake(0);
+    }
+
+    /// Asks for session 7.
+    pub fn resume_unknown_session(&self) {
+        self.handshake(7);
+    }
+
+    fn handshake(&self, session: u8) {
+        let mut stream = self.connect();
+        let mut request = [0; 48];
+        (request[3], request[27], request[31]) = (44, session, 16);
+        stream.write_all(&request).unwrap();
+        stream.read_exact(&mut [0; 40]).unwrap();
     }
 }
 

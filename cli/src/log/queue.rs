@@ -1,0 +1,169 @@
+//! [`LogQueue`]: log lines on their way to stderr. The server never waits for a reader of its log.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The bytes that may wait; more are dropped and counted.
+const LIMIT: usize = 1 << 20;
+
+/// How long the end of the process waits for lines that are not written yet.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// A bounded queue with a thread that empties it. Clones are the same queue.
+#[derive(Clone, Default)]
+pub(super) struct LogQueue(Arc<(Mutex<Lines>, Condvar)>);
+
+#[derive(Default)]
+struct Lines {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// Lines that were dropped after those that wait.
+    dropped: usize,
+    writing: bool,
+}
+
+impl Lines {
+    fn push(&mut self, line: &[u8]) {
+        if self.bytes + line.len() > LIMIT {
+            self.dropped += 1;
+            return;
+        }
+        if self.dropped > 0 {
+            let notice = self.notice();
+            self.bytes += notice.len();
+            self.waiting.push_back(notice);
+        }
+        self.bytes += line.len();
+        self.waiting.push_back(line.to_vec());
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        if let Some(line) = self.waiting.pop_front() {
+            self.bytes -= line.len();
+            return Some(line);
+        }
+        (self.dropped > 0).then(|| self.notice())
+    }
+
+    fn notice(&mut self) -> Vec<u8> {
+        let dropped = std::mem::take(&mut self.dropped);
+        format!("zoolet: {dropped} log lines dropped, as nobody read stderr\n").into_bytes()
+    }
+
+    fn is_done(&self) -> bool {
+        self.waiting.is_empty() && self.dropped == 0 && !self.writing
+    }
+}
+
+impl LogQueue {
+    /// Starts the thread, which lives as long as the process.
+    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let queue = Self::default();
+        let writer = queue.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(out))?;
+        Ok(queue)
+    }
+
+    fn write_to(&self, mut out: impl Write) {
+        let (_, changed) = &*self.0;
+        let mut lines = self.lock();
+        loop {
+            let Some(line) = lines.pop() else {
+                changed.notify_all();
+                lines = changed.wait(lines).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            lines.writing = true;
+            drop(lines);
+            // If stderr is closed, there is nowhere to say so.
+            let _ = out.write_all(&line);
+            lines = self.lock();
+            lines.writing = false;
+        }
+    }
+
+    /// Waits a moment until everything is written.
+    pub(super) fn drain(&self) {
+        let (_, changed) = &*self.0;
+        let busy = |lines: &mut Lines| !lines.is_done();
+        drop(changed.wait_timeout_while(self.lock(), FLUSH, busy));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for LogQueue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.lock().push(line);
+        self.0.1.notify_all();
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// A reader that takes a line whenever the test does.
+    struct Slow(Sender<Vec<u8>>, Receiver<()>);
+
+    impl Write for Slow {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.1.recv().map_err(io::Error::other)?;
+            self.0.send(line.to_vec()).map_err(io::Error::other)?;
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_says_how_many_were_dropped_where_they_are_missing() {
+        let ((sender, lines), (go, turn)) = (channel(), channel());
+        let mut queue = LogQueue::start(Slow(sender, turn)).unwrap();
+        // Room for three of these, however quick the thread takes the first.
+        let line = vec![b'x'; LIMIT / 3];
+        for _ in 0..20 {
+            queue.write_all(&line).unwrap();
+        }
+        go.send(()).unwrap();
+        assert_eq!(lines.recv().unwrap(), line);
+        let mut seen = 1;
+        let notice = loop {
+            go.send(()).unwrap();
+            match lines.recv().unwrap() {
+                other if other == line => seen += 1,
+                notice => break String::from_utf8(notice).unwrap(),
+            }
+        };
+        assert_eq!(notice, format!("zoolet: {} log lines dropped, as nobody read stderr\n", 20 - seen));
+        queue.write_all(b"after it\n").unwrap();
+        go.send(()).unwrap();
+        assert_eq!(lines.recv().unwrap(), b"after it\n");
+    }
+
+    #[test]
+    fn a_drain_waits_for_what_is_written_and_not_for_a_reader_that_is_stuck() {
+        let ((sender, lines), (go, turn)) = (channel(), channel());
+        let mut queue = LogQueue::start(Slow(sender, turn)).unwrap();
+        queue.write_all(b"one\n").unwrap();
+        queue.drain();
+        assert!(lines.try_recv().is_err(), "it has waited in vain");
+        go.send(()).unwrap();
+        queue.drain();
+        assert_eq!(lines.try_recv().unwrap(), b"one\n");
+    }
+}
