@@ -111,14 +111,17 @@ impl Clock {
     /// backwards, to 100 ms, unless this is a manual clock or was told [when to start](Clock::starting_at). It includes the
     /// time for which the machine was suspended.
     pub fn wall_millis(&self) -> i64 {
+        self.unix_millis().saturating_add(self.wall_ahead())
+    }
+
+    /// How many milliseconds [`Clock::wall_millis`] is ahead of [`Clock::unix_millis`]; negative if the wall clock was set
+    /// back.
+    pub fn wall_ahead(&self) -> i64 {
         match &self.source {
             ClockSource::System(machine) | ClockSource::Tokio(machine) if self.follows_wall => {
-                self.unix_millis().saturating_add(machine.stepped())
+                machine.stepped()
             }
-            _ => {
-                let elapsed = self.now().saturating_duration_since(self.start);
-                millis(self.unix_start).saturating_add(millis(elapsed))
-            }
+            _ => millis(self.times().1),
         }
     }
 

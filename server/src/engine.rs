@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Input, Millis};
 
 use crate::bus::Bus;
@@ -14,7 +15,12 @@ pub(crate) struct Engine {
     /// Whether a turn is under way, or was when it panicked.
     pub(crate) in_turn: bool,
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
+    /// When to compare the wall clock with the clock of deadlines again.
+    compare_clocks: Millis,
 }
+
+/// Milliseconds between comparisons of the two clocks, which cost as much as a tenth of a short request.
+const COMPARE_EVERY: i64 = 100;
 
 /// The engine, for as long as the guard lives: never over an await.
 pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
@@ -25,7 +31,15 @@ pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 impl Engine {
     pub(crate) fn new(bus: Bus) -> Self {
         let timer = bus.machine().next_timeout();
-        Self { bus, timer, in_turn: false, interceptor: None }
+        Self { bus, timer, in_turn: false, interceptor: None, compare_clocks: Millis(i64::MIN) }
+    }
+
+    /// Begins a turn.
+    pub(crate) fn begin_turn(&mut self, now: Millis, clock: &Clock) {
+        if self.compare_clocks <= now {
+            self.compare_clocks = now.plus(COMPARE_EVERY);
+            self.bus.machine_mut().set_wall_ahead(clock.wall_ahead());
+        }
     }
 
     /// Deals with inputs of a connection that were read `at` a time, until the turn is full. Notes whether the connection

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use zoolet::SessionState;
 use zoolet::client::Clock;
 use zoolet::testing::handshake;
 use zoolet::{HoldState, Lock, LockError, LostReason};
@@ -45,4 +46,23 @@ async fn a_holder_that_was_suspended_cannot_write_under_the_lock_and_knows_it() 
     }
     assert!(zk.get("/late").is_none());
     assert_eq!(next.state(), HoldState::Held);
+}
+
+#[tokio::test]
+async fn after_a_suspension_of_the_server_sessions_go_on_and_znodes_have_the_time_of_the_wall_clock() {
+    let zk = test_server().start().await.unwrap();
+    // On a machine of its own, so that nothing keeps the session alive.
+    let a = zk.connect(zk.options().session_timeout(secs(4)).clock(Clock::manual())).await.unwrap();
+    a.create("/member", "").ephemeral().await.unwrap();
+    let before = zk.get("/member").unwrap();
+    zk.clock().suspend(HOUR).unwrap();
+    zk.advance(secs(3)).await.unwrap();
+    assert!(zk.get("/member").is_some(), "the rest of its timeout is left");
+    zk.set("/new", "").await.unwrap();
+    let new = zk.get("/new").unwrap();
+    assert_eq!(new.stat.ctime - before.stat.ctime, 3_603_000);
+    assert_eq!(new.stat.mtime, zk.clock().wall_millis());
+    zk.advance(secs(60)).await.unwrap();
+    assert!(zk.get("/member").is_none());
+    assert_eq!(a.ended().await, SessionState::Expired);
 }

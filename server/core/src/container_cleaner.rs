@@ -54,7 +54,7 @@ impl Core {
         let never_used = self.config.container_max_never_used;
         let is_expired = |path: &&Arc<str>| {
             self.tree.get(path).filter(|node| node.children().len() == 0).is_some_and(|node| {
-                let age = now.0 - node.mtime;
+                let age = now.plus(self.wall_ahead).0 - node.mtime;
                 match node.owner().as_ttl() {
                     Some(ttl) => age > ttl,
                     None => node.creates > 0 || never_used.is_some_and(|max| age > max),

@@ -30,6 +30,8 @@ pub struct Core {
     pub(crate) sessionless: BTreeSet<(Millis, ConnId)>,
     pub(crate) cleaner: ContainerCleaner,
     pub(crate) effects: Effects,
+    /// How many milliseconds the wall clock is ahead of the time of inputs.
+    pub(crate) wall_ahead: i64,
 }
 
 /// A connection as the core knows it.
@@ -76,6 +78,7 @@ impl Core {
             sessionless: BTreeSet::new(),
             cleaner: ContainerCleaner::new(&config, now),
             effects: Effects::default(),
+            wall_ahead: 0,
             config,
         }
     }

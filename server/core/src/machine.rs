@@ -77,6 +77,10 @@ pub trait StateMachine: Send + 'static {
     /// messages. No connection gets a close message, since the sockets are gone.
     fn restart(&mut self, now: Millis);
 
+    /// Sets how many milliseconds the wall clock is ahead of `now`, which never decreases and serves for deadlines. The times
+    /// of znodes are those of the wall clock.
+    fn set_wall_ahead(&mut self, _ahead: i64) {}
+
     /// Opens a connection at a replica.
     fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, _replica: usize) {
         self.handle(now, conn, Input::Open { peer });
@@ -187,6 +191,10 @@ impl StateMachine for Core {
     fn move_session(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
         conn.inspect(|conn| self.move_away(*conn)).is_some()
+    }
+
+    fn set_wall_ahead(&mut self, ahead: i64) {
+        self.wall_ahead = ahead;
     }
 
     fn set_counter(&mut self, path: &str, children: i64) -> bool {

@@ -17,7 +17,7 @@ pub struct Txn {
     pub xid: Xid,
     /// Its position in the order: one more than that of the previous transaction.
     pub zxid: Zxid,
-    /// When it was decided.
+    /// When it was decided, by the wall clock, which may have been set back since the last one.
     pub time: Millis,
     /// The change.
     pub op: TxnOp,

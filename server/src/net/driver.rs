@@ -77,6 +77,7 @@ impl Turns {
         let broken = self.stop.drop_guard_ref();
         let now = self.now();
         self.span.in_scope(|| {
+            engine.begin_turn(now, &self.clock);
             work(&mut engine, now);
             engine.end_turn(now);
         });
