@@ -10,8 +10,9 @@ use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
-use zoolet_server_core::{ConnId, Core, Input, Message, Millis, Output};
+use zoolet_server_core::{ConnId, Core, Input, Message, Millis, Output, SharedEvent};
 
+use crate::event_runs::EventRuns;
 use crate::extension::StateMachine;
 use crate::net::registry::{Peer, Registry};
 use crate::net::reply_size::reply_size;
@@ -23,6 +24,9 @@ const TURN_BYTES: usize = 256 << 10;
 /// It ends as well when it has lasted this long by the server's clock. A clock that stands still ends none, so that a
 /// simulation repeats with its seed.
 const TURN_TIME: Duration = Duration::from_millis(2);
+
+/// What an event counts for each connection that gets it: about what it costs to queue it there.
+const EVENT: usize = 64;
 
 /// How many short requests are executed between two looks at the clock, which costs as much as a tenth of one.
 const SHORT: usize = 8;
@@ -40,8 +44,9 @@ pub struct Bus {
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
     clock: Clock,
-    /// Bytes of replies in this turn.
+    /// Bytes of replies in this turn, and how many of the state machine's outputs are counted.
     turn_bytes: usize,
+    counted: usize,
     /// When this turn began, by its first look at the clock.
     turn_began: Option<Instant>,
     /// Whether that was too long ago.
@@ -62,9 +67,19 @@ impl Bus {
         stats: Arc<ServerStats>,
         clock: Clock,
     ) -> Self {
-        let (conns, finished) = (HashMap::new(), Vec::new());
-        let (turn_bytes, turn_began, turn_is_over, short) = (0, None, false, 0);
-        Self { machine, registry, stats, conns, finished, clock, turn_bytes, turn_began, turn_is_over, short }
+        Self {
+            machine,
+            registry,
+            stats,
+            conns: HashMap::new(),
+            finished: Vec::new(),
+            clock,
+            turn_bytes: 0,
+            counted: 0,
+            turn_began: None,
+            turn_is_over: false,
+            short: 0,
+        }
     }
 
     /// The state machine.
@@ -117,7 +132,7 @@ impl Bus {
     ) {
         let mut requests = 0;
         let mut last = None;
-        let bytes_before = self.turn_bytes;
+        let (bytes_before, mark) = (self.turn_bytes, self.registry.budget.mark());
         let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_gone());
         // The clock is read before the first request that is not short.
         let mut began = None;
@@ -138,14 +153,12 @@ impl Bus {
                 continue;
             }
             requests += self.execute(now, conn, input);
-            if let Some(Message::Reply(_, reply)) = self.machine.last_message() {
-                self.turn_bytes += reply_size(reply);
-            }
+            self.count_outputs();
             self.short += if is_short { 1 } else { SHORT };
             if self.short >= SHORT {
                 is_slow |= self.look_at_clock(&mut began);
             }
-            if self.turn_is_full() {
+            if self.turn_is_full() || self.turn_bytes - bytes_before >= mark {
                 break;
             }
         }
@@ -159,6 +172,19 @@ impl Bus {
                 conn.peer.set_slow(is_slow);
             }
         }
+    }
+
+    /// Counts what the last input has led to: a reply by its bytes, and an event for what it costs each that gets it.
+    fn count_outputs(&mut self) {
+        let outputs = self.machine.outputs();
+        for output in outputs.get(self.counted..).unwrap_or_default() {
+            self.turn_bytes += match output {
+                Output::To(_, Message::Reply(_, reply)) => reply_size(reply),
+                Output::To(..) => 0,
+                Output::Event(event) => event.to.len() * EVENT,
+            };
+        }
+        self.counted = outputs.len();
     }
 
     /// Ends the turn if it has lasted for long enough. Returns whether what began then has alone; with no time, it begins now.
@@ -204,7 +230,11 @@ impl Bus {
                 self.stats.connects.fetch_add(1, Relaxed);
                 1
             }
-            Input::Request(_) => 1,
+            Input::Request(Incoming { op, xid, .. }) => {
+                let name = OpCode::from_code(*op).map_or("unknown", OpCode::name);
+                tracing::trace!(%conn, %xid, name, "request");
+                1
+            }
             Input::Closed => 0,
         };
         self.machine.handle(now, conn, input);
@@ -272,14 +302,16 @@ impl Bus {
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let effects = self.machine.take_effects();
-        let same = |one: &Output, next: &Output| matches!((one, next), (Output::To(one, _), Output::To(next, _)) if one == next);
+        self.counted = 0;
+        let same = |one: &Output, next: &Output| match (one, next) {
+            (Output::To(one, _), Output::To(next, _)) => one == next,
+            (Output::Event(_), Output::Event(_)) => true,
+            _ => false,
+        };
         for run in effects.outbound.chunk_by(same) {
             match &run[0] {
                 Output::To(to, _) => self.push(*to, run.iter().filter_map(message_of), false),
-                Output::Event(event) => {
-                    let message = event.message();
-                    event.to.iter().for_each(|to| self.push(*to, std::iter::once(&message), false));
-                }
+                Output::Event(_) => self.push_events(run.iter().filter_map(event_of)),
             }
         }
         self.machine.reuse(effects);
@@ -295,6 +327,30 @@ impl Bus {
             }
         }
         conn.stats.sent += conn.peer.outbox.push(messages, held);
+    }
+
+    /// Encodes events in a row once for all connections that get the same of them.
+    fn push_events<'e>(&mut self, events: impl Iterator<Item = &'e SharedEvent>) {
+        let mut runs = EventRuns::default();
+        for event in events {
+            if !runs.add(event) {
+                self.deliver_runs(&mut runs);
+                runs.add(event);
+            }
+        }
+        self.deliver_runs(&mut runs);
+    }
+
+    fn deliver_runs(&mut self, runs: &mut EventRuns) {
+        for run in runs.take() {
+            self.stats.sent.fetch_add(run.count * run.to.len() as u64, Relaxed);
+            let events = self.registry.budget.shared(run.bytes);
+            for to in run.to.iter() {
+                if let Some(conn) = self.conns.get_mut(to) {
+                    conn.stats.sent += conn.peer.outbox.push_events(&events, run.count);
+                }
+            }
+        }
     }
 
     /// How many bytes were queued on a connection so far: where its next frame begins in its stream.
@@ -369,6 +425,13 @@ fn message_of(output: &Output) -> Option<&Message> {
     match output {
         Output::To(_, message) => Some(message),
         Output::Event(_) => None,
+    }
+}
+
+fn event_of(output: &Output) -> Option<&SharedEvent> {
+    match output {
+        Output::To(..) => None,
+        Output::Event(event) => Some(event),
     }
 }
 

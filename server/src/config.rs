@@ -153,9 +153,9 @@ impl ServerBuilder {
     }
 
     /// How many bytes may be queued for a client that does not read; past it the connection is closed. The server does not
-    /// read from a client for which 256 KiB are queued, and a turn ends when its replies have 256 KiB. So with a limit of
-    /// 512 KiB and its longest reply a client is only closed for watch events that it does not read. Default: 64 MiB, or 64
-    /// times `max_frame` if that is more; Apache has no such bound.
+    /// read from a client for which 256 KiB are queued, or less if there are many connections, and a turn ends when its
+    /// replies have 256 KiB. So with a limit of 512 KiB and its longest reply a client is only closed for watch events that it
+    /// does not read. Default: 64 MiB, or 64 times `max_frame` if that is more; Apache has no such bound.
     pub fn outbox_limit(mut self, bytes: usize) -> Self {
         self.net.outbox_limit = Some(bytes);
         self

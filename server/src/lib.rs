@@ -24,6 +24,7 @@ mod config;
 mod engine;
 mod epoch;
 mod error;
+mod event_runs;
 pub mod extension;
 mod net;
 mod server;

@@ -24,6 +24,7 @@ use crate::net::driver::{Driver, Inbox};
 use crate::net::listener;
 use crate::net::outbox::Outbox;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
+use crate::net::repeated::Repeated;
 use crate::net::stats::ServerStats;
 use crate::net::stream::Transport;
 
@@ -42,6 +43,11 @@ pub(crate) struct Shared {
     /// The port of the first bound address.
     pub(crate) client_port: Option<u16>,
     pub(crate) tasks: TaskTracker,
+    /// Held while an answer that lists many things is made.
+    pub(crate) listing: tokio::sync::Mutex<()>,
+    /// Connections that were refused, and that were closed for what they did not read.
+    pub(crate) refused: Repeated,
+    pub(crate) overflowed: Repeated,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -94,6 +100,9 @@ impl Shared {
             attached: OnceLock::new(),
             client_port,
             tasks,
+            listing: tokio::sync::Mutex::default(),
+            refused: Repeated::default(),
+            overflowed: Repeated::default(),
             runtime,
             span,
         });
@@ -124,7 +133,7 @@ impl Shared {
         let span = tracing::debug_span!(
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
-        let outbox = Outbox::new(self.net.outbox_limit());
+        let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
         let peer = Peer::new(addr, replica, self.now(), outbox, span);
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {

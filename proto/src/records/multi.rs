@@ -23,7 +23,11 @@ record! {
 }
 
 const ERROR: i32 = -1;
-const TRAILER: MultiHeader = MultiHeader { kind: ERROR, done: true, err: -1 };
+
+impl MultiHeader {
+    /// What ends the list.
+    pub const TRAILER: Self = Self { kind: ERROR, done: true, err: -1 };
+}
 
 /// The operations that are legal inside a multi, and inside a multiRead.
 macro_rules! parts {
@@ -121,7 +125,8 @@ macro_rules! results {
                 }
             }
 
-            fn put(&self, out: &mut BytesMut) {
+            /// Appends the result with its header, as one of the list that is the body of the reply.
+            pub fn encode(&self, out: &mut BytesMut) {
                 match self {
                     $(Self::$row $(($($field),+))? => {
                         MultiHeader { kind: OpCode::$row.code(), done: false, err: 0 }.put(out);
@@ -181,7 +186,7 @@ impl Codec for Vec<Op> {
 
     fn put(&self, out: &mut BytesMut) {
         self.iter().for_each(|op| op.put(out));
-        TRAILER.put(out);
+        MultiHeader::TRAILER.put(out);
     }
 }
 
@@ -192,7 +197,7 @@ impl Codec for Vec<OpResult> {
     }
 
     fn put(&self, out: &mut BytesMut) {
-        self.iter().for_each(|result| result.put(out));
-        TRAILER.put(out);
+        self.iter().for_each(|result| result.encode(out));
+        MultiHeader::TRAILER.put(out);
     }
 }

@@ -7,7 +7,7 @@ use zoolet_proto::{SessionId, Xid};
 
 use crate::container_cleaner::ContainerCleaner;
 use crate::core::Core;
-use crate::message::{ConnId, Effects, Input, Message, Millis, Output};
+use crate::message::{ConnId, Effects, Input, Millis, Output};
 use crate::watch::WatchTable;
 
 /// The largest capacity of a list that the next effects reuse: most turns are short.
@@ -36,9 +36,8 @@ pub trait StateMachine: Send + 'static {
     /// Takes back effects that are done with: the next ones reuse their memory.
     fn reuse(&mut self, _effects: Effects) {}
 
-    /// The last output of the effects not taken yet, if it is a message for one connection. After an input it is the
-    /// reply, if there is one.
-    fn last_message(&self) -> Option<&Message>;
+    /// The outputs of the effects not taken yet.
+    fn outputs(&self) -> &[Output];
 
     /// Whether a connection is open.
     fn is_open(&self, conn: ConnId) -> bool;
@@ -143,11 +142,8 @@ impl StateMachine for Core {
         std::mem::take(&mut self.effects)
     }
 
-    fn last_message(&self) -> Option<&Message> {
-        match self.effects.outbound.last()? {
-            Output::To(_, message) => Some(message),
-            Output::Event(_) => None,
-        }
+    fn outputs(&self) -> &[Output] {
+        &self.effects.outbound
     }
 
     fn reuse(&mut self, effects: Effects) {

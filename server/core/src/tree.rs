@@ -1,6 +1,7 @@
 //! The tree of znodes. [`Tree::apply`] is the only code that changes it.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -129,6 +130,17 @@ impl Tree {
     /// Paths of the ephemerals of a session, sorted.
     pub fn ephemerals(&self, session: SessionId) -> impl Iterator<Item = &Arc<str>> {
         self.ephemerals.get(&session).into_iter().flatten()
+    }
+
+    /// The paths of the ephemerals of a session, sorted, from the one after `after`.
+    pub fn ephemerals_after(
+        &self,
+        session: SessionId,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let paths = self.ephemerals.get(&session).into_iter();
+        paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded)))
     }
 
     /// The sessions that own ephemerals, sorted.

@@ -1,6 +1,7 @@
 //! The watch table, by path and by connection. A watch belongs to a connection and is dropped with it.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -119,12 +120,19 @@ impl WatchTable {
         self.len() + self.double
     }
 
-    /// The watches on znodes themselves, in no order. This is the one of a real server's two tables that operators can see; it
-    /// has no child watches.
-    pub fn data_watches(&self) -> impl Iterator<Item = (&str, ConnId)> {
-        self.by_path.iter().flat_map(|(path, watchers)| {
-            let on_data = watchers.iter().filter(|(_, modes)| modes.has(Modes::IN_DATA_TABLE));
-            on_data.map(move |(conn, _)| (&**path, conn))
+    /// The connections that have watches, in no order.
+    pub fn connections(&self) -> Vec<ConnId> {
+        self.by_conn.keys().copied().collect()
+    }
+
+    /// The paths that a connection watches, sorted, from the one after `after`; and whether it watches the znode itself, not
+    /// only its list of children. A real server has a table for each of the two, and operators can see only the first.
+    pub fn paths_of(&self, conn: ConnId, after: Option<&str>) -> impl Iterator<Item = (&Arc<str>, bool)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let paths = self.by_conn.get(&conn).into_iter();
+        paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded))).map(move |path| {
+            let modes = self.by_path.get(path).and_then(|watchers| watchers.get(conn));
+            (path, modes.is_some_and(|modes| modes.has(Modes::IN_DATA_TABLE)))
         })
     }
 

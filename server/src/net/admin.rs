@@ -1,16 +1,16 @@
 //! The four-letter words: what operators send with `echo srvr | nc`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_proto::{FourLetterWord as Word, OpCode, SessionId};
-use zoolet_server_core::{ConnId, Core, Millis, StateMachine};
+use zoolet_server_core::{ConnId, Core, StateMachine};
 
 use crate::engine::Engine;
-use crate::net::java_format::{Date, Endpoint, decimal};
+use crate::net::java_format::{Endpoint, decimal};
+use crate::net::listings::SLICE;
 use crate::net::registry::Peer;
 use crate::net::stats::ConnStats;
 use crate::shared::Shared;
@@ -53,6 +53,10 @@ impl Shared {
         if !listed && !read_only_mode {
             return format!("{} is not executed because it is not in the whitelist.\n", word.name());
         }
+        // The memory that a long list takes while its text is made is taken once.
+        let is_list =
+            [Word::Stat, Word::Cons, Word::Dump, Word::Wchs, Word::Wchc, Word::Wchp].contains(&word);
+        let _turn = if is_list { Some(self.listing.lock().await) } else { None };
         match word {
             Word::Ruok => "imok".to_owned(),
             Word::Isro => self.isro(at).await,
@@ -64,10 +68,10 @@ impl Shared {
             Word::Cons => self.cons(at).await,
             Word::Envi => envi(),
             Word::Mntr => self.mntr(at).await,
-            Word::Dump => self.dump().await,
-            Word::Wchs => self.ask(at, wchs).await,
-            Word::Wchc => self.ask(at, wchc).await,
-            Word::Wchp => self.ask(at, wchp).await,
+            Word::Dump => self.dump().await.unwrap_or_else(not_serving),
+            Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
+            Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
+            Word::Wchp => self.wchp(at).await.unwrap_or_else(not_serving),
             // Nothing is on disk.
             Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
             Word::Crst => {
@@ -89,11 +93,6 @@ impl Shared {
         let Ok(mask) = rest.read_i64().await else { return String::new() };
         self.stats.trace_mask.store(mask, Relaxed);
         mask.to_string()
-    }
-
-    async fn ask(&self, at: usize, question: fn(&Core) -> String) -> String {
-        let answer = self.inbox.act(move |engine, _| question(engine.bus.machine().replica(at))).await;
-        answer.unwrap_or_else(not_serving)
     }
 
     async fn isro(&self, at: usize) -> String {
@@ -173,17 +172,22 @@ impl Shared {
 
     /// Every connection of a replica, with its counters, its session and that session's timeout.
     async fn connections(&self, at: usize) -> Option<Vec<Connection>> {
-        let peers = self.peers_at(at);
-        let question = move |engine: &mut Engine, _| {
-            let core = engine.bus.machine().replica(at);
-            let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));
-            let connection = |(id, peer)| {
-                let session = session(id).map(|session| (session.id, session.timeout));
-                (peer, engine.bus.conn_stats(id), session)
+        let mut peers = self.peers_at(at).into_iter();
+        let mut connections = Vec::with_capacity(peers.len());
+        while peers.len() > 0 {
+            let slice: Vec<_> = peers.by_ref().take(SLICE).collect();
+            let question = move |engine: &mut Engine, _| -> Vec<_> {
+                let core = engine.bus.machine().replica(at);
+                let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));
+                let connection = |(id, peer)| {
+                    let session = session(id).map(|session| (session.id, session.timeout));
+                    (peer, engine.bus.conn_stats(id), session)
+                };
+                slice.into_iter().map(connection).collect()
             };
-            peers.into_iter().map(connection).collect()
-        };
-        self.inbox.act(question).await
+            connections.extend(self.inbox.act(question).await?);
+        }
+        Some(connections)
     }
 
     async fn cons(&self, at: usize) -> String {
@@ -232,16 +236,6 @@ impl Shared {
         }
         text
     }
-
-    async fn dump(&self) -> String {
-        let peers = self.registry.all();
-        let question = move |engine: &mut Engine, _| {
-            let heard = |id| engine.bus.conn_stats(id).last_response;
-            let peers = peers.into_iter().map(|(id, peer)| (id, heard(id).unwrap_or(peer.established), peer));
-            dump(engine.bus.core(), peers)
-        };
-        self.inbox.act(question).await.unwrap_or_else(not_serving)
-    }
 }
 
 fn not_serving() -> String {
@@ -276,79 +270,6 @@ fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> St
         stats.avg_latency(),
         stats.max_latency,
     );
-    text
-}
-
-fn dump(core: &Core, peers: impl Iterator<Item = (ConnId, Millis, Arc<Peer>)>) -> String {
-    let mut text = "SessionTracker dump:\nSession ".to_owned();
-    let sessions = core.sessions().iter().map(|session| (session.deadline.0, session.id.to_string()));
-    expiring(&mut text, sessions);
-    let owners = core.tree().owners();
-    let _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
-    for owner in owners {
-        let _ = writeln!(text, "{owner}:");
-        core.tree().ephemerals(owner).for_each(|path| _ = writeln!(text, "\t{path}"));
-    }
-    text.push_str("Connections dump:\nConnections ");
-    expiring(&mut text, peers.map(|(id, heard, peer)| expiring_connection(core, id, heard, &peer)));
-    text
-}
-
-/// Entries by the time at which they expire, as `ExpiryQueue.dump` prints them.
-fn expiring(text: &mut String, things: impl Iterator<Item = (i64, String)>) {
-    let mut buckets: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-    things.for_each(|(deadline, thing)| buckets.entry(deadline).or_default().push(thing));
-    let all: usize = buckets.values().map(Vec::len).sum();
-    let _ = writeln!(text, "Sets ({})/({all}):", buckets.len());
-    for (deadline, things) in buckets {
-        let _ = writeln!(text, "{} expire at {}:", things.len(), Date(deadline));
-        things.iter().for_each(|thing| _ = writeln!(text, "\t{thing}"));
-    }
-}
-
-/// When a real server would close a connection that sends nothing. This server only closes one without a session: the
-/// others close when their sessions expire.
-fn expiring_connection(core: &Core, id: ConnId, heard: Millis, peer: &Peer) -> (i64, String) {
-    let session = core.session_of(id).and_then(|session| core.sessions().get(session));
-    let interval = core.config().sessionless_timeout.max(1);
-    let timeout = session.map_or(interval, |session| session.timeout.into());
-    let deadline = heard.plus(timeout).next_multiple_of(interval).0;
-    let session = session.map(|session| session.id).unwrap_or_default();
-    (deadline, format!("ip: {} sessionId: {session}", Endpoint(peer.addr)))
-}
-
-fn wchs(core: &Core) -> String {
-    let watches: Vec<_> = core.watches().data_watches().collect();
-    let paths: BTreeSet<_> = watches.iter().map(|(path, _)| path).collect();
-    let conns: BTreeSet<_> = watches.iter().map(|(_, conn)| conn).collect();
-    let (paths, conns, all) = (paths.len(), conns.len(), watches.len());
-    format!("{conns} connections watching {paths} paths\nTotal watches:{all}\n")
-}
-
-fn wchc(core: &Core) -> String {
-    let watches = core.watches().data_watches();
-    grouped(watches.map(|(path, conn)| (session_name(core, conn), path.to_owned())))
-}
-
-fn wchp(core: &Core) -> String {
-    let watches = core.watches().data_watches();
-    grouped(watches.map(|(path, conn)| (path.to_owned(), session_name(core, conn))))
-}
-
-fn session_name(core: &Core, conn: ConnId) -> String {
-    core.session_of(conn).unwrap_or_default().to_string()
-}
-
-/// Each heading with its lines, and an empty line at the end.
-fn grouped(pairs: impl Iterator<Item = (String, String)>) -> String {
-    let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    pairs.for_each(|(heading, below)| _ = groups.entry(heading).or_default().insert(below));
-    let mut text = String::new();
-    for (heading, below) in groups {
-        let _ = writeln!(text, "{heading}");
-        below.iter().for_each(|line| _ = writeln!(text, "\t{line}"));
-    }
-    text.push('\n');
     text
 }
 

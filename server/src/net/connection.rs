@@ -20,8 +20,9 @@ use zoolet_server_core::Input;
 
 use crate::net::close::linger;
 use crate::net::driver::Batch;
-use crate::net::outbox::{KEEP, Next, is_little};
+use crate::net::outbox::Next;
 use crate::net::registry::Registration;
+use crate::net::send_buffer::{KEEP, SendBuffer, is_little};
 use crate::net::stream::{Half, Transport, send_all};
 use crate::shared::Shared;
 
@@ -80,6 +81,11 @@ impl Connection {
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
         self.registration.peer.outbox.writer_is_gone();
+        if self.registration.peer.outbox.has_overflowed() {
+            if let Some(count) = self.shared.overflowed.count(self.shared.clock.now()) {
+                tracing::warn!(count, "too much waits to be sent; closing the connection");
+            }
+        }
         self.submit(&mut smallvec![Input::Closed]).await;
         let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
         let close = async {
@@ -268,7 +274,7 @@ impl Connection {
 
     async fn write_loop<S: Transport>(&self, writer: &mut Half<'_, S>) -> io::Result<CloseReason> {
         let outbox = &self.registration.peer.outbox;
-        let mut bytes = BytesMut::new();
+        let mut bytes = SendBuffer::default();
         loop {
             match outbox.next(&mut bytes).await {
                 Next::Send => {}
@@ -278,7 +284,7 @@ impl Connection {
             }
             let stream = Half(writer.0);
             let progress = || self.registration.peer.note_progress(self.shared.now());
-            if !send_all(writer, &bytes, || self.overdue(&stream), progress).await? {
+            if !send_all(writer, &mut bytes, || self.overdue(&stream), progress).await? {
                 return Ok(CloseReason::Close);
             }
         }
@@ -302,10 +308,16 @@ impl Connection {
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> bool {
         let rest = AsyncReadExt::chain(rest, reader);
-        let text =
-            tokio::time::timeout(LINGER, self.shared.answer(&self.registration.peer, word, rest)).await;
-        let Ok(text) = text else { return false };
-        match send_all(writer, text.as_bytes(), || tokio::time::sleep(LINGER), || {}).await {
+        let answer = self.shared.answer(&self.registration.peer, word, rest);
+        let text = match word {
+            // What belongs to the word may never come.
+            FourLetterWord::Stmk => tokio::time::timeout(LINGER, answer).await.ok(),
+            _ => Some(answer.await),
+        };
+        let Some(text) = text else { return false };
+        let mut bytes = SendBuffer::default();
+        bytes.share(&text.into());
+        match send_all(writer, &mut bytes, || tokio::time::sleep(LINGER), || {}).await {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(word = word.name(), %error, "cannot answer");

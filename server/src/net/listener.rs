@@ -114,7 +114,9 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usi
     let (per_ip, total) = (shared.net.max_per_ip, shared.net.max_connections);
     let Some(permit) = shared.registry.permit(peer.ip().to_canonical(), per_ip, total) else {
         shared.stats.rejected.fetch_add(1, Relaxed);
-        tracing::warn!(%peer, "too many connections; closing this one");
+        if let Some(count) = shared.refused.count(shared.clock.now()) {
+            tracing::warn!(%peer, count, "too many connections; closing this one");
+        }
         return;
     };
     if let Err(error) = stream.set_nodelay(true) {

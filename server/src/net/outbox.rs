@@ -1,8 +1,9 @@
 //! The outbox: what waits to be sent on one connection, already in wire form, so that its bound is in bytes.
 //!
-//! What bounds it: the read loop submits its next batch of requests when those before are answered and less than
-//! [`HIGH_MARK`] waits, and a turn ends when its replies have as many bytes. So a connection that does not read holds
-//! two marks and one reply. Events, and single replies that are larger than the limit, close it at the limit.
+//! What bounds it: the read loop submits its next batch of requests when those before are answered and less than the
+//! [mark](SendBudget::mark) waits, and the replies of a batch have hardly more. So a connection that does not read holds
+//! two marks and one reply. Events, and single replies that are larger than the limit, close it at the limit; so does
+//! whatever is to be queued behind more than the mark when the server's budget is spent.
 
 use std::future::poll_fn;
 use std::mem;
@@ -11,28 +12,22 @@ use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::BytesMut;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use zoolet_server_core::Message;
 
 use crate::net::reply_size::reply_size;
+use crate::net::send_budget::{Charge, SendBudget};
+use crate::net::send_buffer::SendBuffer;
 use crate::net::window::Window;
 
 #[cfg(test)]
 mod tests;
 
-/// Above this many unsent bytes the connection is not read any more.
-pub(crate) const HIGH_MARK: usize = 256 << 10;
-
-/// A buffer larger than this is kept only if most of it was used last: most connections are idle most of the time, and
-/// only ping.
-pub(crate) const KEEP: usize = 4 << 10;
-
-/// One larger than this is not kept in any case.
-const KEEP_BUSY: usize = 16 << 10;
-
 /// The send queue of one connection, and its window of requests. Turns fill it and never wait; the connection empties
 /// it. An uncontended request locks the queue three times: to push its reply, to take it, and to find nothing more.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
     queue: Mutex<SendQueue>,
     /// Bytes in the queue or in flight. Changes under the lock of the queue.
@@ -41,16 +36,22 @@ pub(crate) struct Outbox {
     writer: AtomicU8,
     window: Window,
     limit: usize,
+    budget: Arc<SendBudget>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SendQueue {
-    waiting: BytesMut,
-    /// Bytes that the connection has taken and is writing.
+    waiting: SendBuffer,
+    /// Bytes that the connection has taken and is writing, and how many of them are shared with no other.
     in_flight: usize,
+    own_in_flight: usize,
+    /// What the budget has been charged for the bytes that are shared with no other.
+    charge: Charge,
     /// All bytes that were ever queued.
     position: u64,
     state: CloseState,
+    /// Whether it was aborted for what waited.
+    overflowed: bool,
     /// The connection's task, kept from one wait to the next.
     task: Option<Waker>,
 }
@@ -91,8 +92,25 @@ pub(crate) enum Next {
 }
 
 impl Outbox {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { writer: AtomicU8::new(writer::BUSY), limit, ..Self::default() }
+    pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
+        let queue = SendQueue {
+            waiting: SendBuffer::default(),
+            in_flight: 0,
+            own_in_flight: 0,
+            charge: Charge::new(budget),
+            position: 0,
+            state: CloseState::Open,
+            overflowed: false,
+            task: None,
+        };
+        Self {
+            queue: Mutex::new(queue),
+            unsent: AtomicUsize::new(0),
+            writer: AtomicU8::new(writer::BUSY),
+            window: Window::default(),
+            limit,
+            budget: Arc::clone(budget),
+        }
     }
 
     /// Queues messages, and returns how many. Those after a [`Message::Close`] are lost, as on a closed connection.
@@ -107,24 +125,49 @@ impl Outbox {
             let before = queue.waiting.len();
             let exempt = held && !message.is_event();
             match message {
-                Message::Connected(response) => response.encode_frame(&mut queue.waiting),
+                Message::Connected(response) => queue.waiting.put(|out| response.encode_frame(out)),
                 // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
                 Message::Reply(_, reply) if queue.counted(exempt) + reply_size(reply) > self.limit => {
-                    queue.overflow(self.limit);
+                    queue.overflow();
                     continue;
                 }
-                Message::Reply(header, reply) => reply.encode_frame(*header, &mut queue.waiting),
+                Message::Reply(header, reply) => queue.waiting.put_reply(*header, reply),
                 Message::Close { asked } => queue.state = CloseState::Draining { asked: *asked },
             }
             queue.position += (queue.waiting.len() - before) as u64;
             queued += u64::from(queue.state == CloseState::Open);
             if queue.counted(exempt) > self.limit {
-                queue.overflow(self.limit);
+                queue.overflow();
             }
+        }
+        self.pushed(queue);
+        queued
+    }
+
+    /// Queues so many events, encoded one after the other. Returns how many were queued.
+    pub(crate) fn push_events(&self, events: &Bytes, count: u64) -> u64 {
+        let mut queue = self.lock();
+        if queue.state != CloseState::Open {
+            return 0;
+        }
+        queue.waiting.share(events);
+        queue.position += events.len() as u64;
+        if queue.unsent() > self.limit {
+            queue.overflow();
+        }
+        let is_open = queue.state == CloseState::Open;
+        self.pushed(queue);
+        if is_open { count } else { 0 }
+    }
+
+    fn pushed(&self, mut queue: MutexGuard<'_, SendQueue>) {
+        let own = queue.own();
+        queue.charge.set(own);
+        if own > self.budget.mark() && self.budget.is_spent() && queue.state != CloseState::Aborted {
+            queue.overflow();
         }
         self.note_unsent(&queue);
         self.wake_writer(&queue);
-        queued
     }
 
     /// Closes the connection without sending what waits.
@@ -133,6 +176,11 @@ impl Outbox {
         queue.abort();
         self.note_unsent(&queue);
         self.wake_writer(&queue);
+    }
+
+    /// Whether the connection is closed because too much waited to be sent.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.lock().overflowed
     }
 
     /// Bytes that wait or are being written. None on a connection that is aborted.
@@ -174,28 +222,28 @@ impl Outbox {
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
     ///
     /// Cancel safe: nothing is taken before it returns. The read loop is to be polled after it: there may be room.
-    pub(crate) async fn next(&self, sent: &mut BytesMut) -> Next {
-        if sent.capacity() > KEEP && (sent.capacity() > KEEP_BUSY || is_little(sent.len(), sent.capacity())) {
-            *sent = BytesMut::new();
-        }
-        sent.clear();
+    pub(crate) async fn next(&self, sent: &mut SendBuffer) -> Next {
+        sent.reuse();
         poll_fn(|cx| {
             let mut queue = self.lock();
-            queue.in_flight = 0;
+            (queue.in_flight, queue.own_in_flight) = (0, 0);
             let next = match queue.state {
                 CloseState::Aborted => Next::Abort,
                 state if !queue.waiting.is_empty() => {
                     mem::swap(&mut queue.waiting, sent);
-                    queue.in_flight = sent.len();
+                    (queue.in_flight, queue.own_in_flight) = (sent.len(), sent.own());
                     if state == CloseState::Open { Next::Send } else { Next::SendLast }
                 }
                 CloseState::Draining { asked } => Next::Finish { asked },
                 CloseState::Open => {
+                    queue.charge.set(0);
                     self.note_unsent(&queue);
                     self.writer_waits(&mut queue, cx);
                     return Poll::Pending;
                 }
             };
+            let own = queue.own();
+            queue.charge.set(own);
             self.note_unsent(&queue);
             self.writer.store(writer::BUSY, Release);
             Poll::Ready(next)
@@ -225,7 +273,7 @@ impl Outbox {
         .await;
     }
 
-    /// Waits until the next requests may be submitted: all before are answered, and less than the high mark is unsent.
+    /// Waits until the next requests may be submitted: all before are answered, and less than the mark is unsent.
     /// Returns how many of those were not processed. After a failed write the unsent bytes no longer count, but a batch
     /// that a turn may return is still awaited: its frames have to be in the read buffer then.
     pub(crate) async fn room(&self) -> usize {
@@ -251,7 +299,7 @@ impl Outbox {
     }
 
     fn has_room(&self) -> bool {
-        let is_sent = || self.unsent.load(Acquire) < HIGH_MARK || self.is_gone();
+        let is_sent = || self.unsent.load(Acquire) < self.budget.mark() || self.is_gone();
         self.window.is_empty() && is_sent()
     }
 
@@ -326,23 +374,24 @@ impl SendQueue {
         self.waiting.len() + self.in_flight
     }
 
+    fn own(&self) -> usize {
+        self.waiting.own() + self.own_in_flight
+    }
+
     /// The bytes that count against the limit.
     fn counted(&self, exempt: bool) -> usize {
         if exempt { 0 } else { self.unsent() }
     }
 
-    fn overflow(&mut self, limit: usize) {
-        tracing::warn!(limit, "send buffer limit exceeded; closing connection");
+    fn overflow(&mut self) {
+        self.overflowed = true;
         self.abort();
     }
 
     fn abort(&mut self) {
         self.state = CloseState::Aborted;
-        self.waiting = BytesMut::new();
+        self.waiting = SendBuffer::default();
+        let own = self.own();
+        self.charge.set(own);
     }
-}
-
-/// Whether so much is little for a buffer of that size.
-pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
-    used < capacity / 8
 }

@@ -12,6 +12,7 @@ use tracing::Span;
 use zoolet_server_core::{ConnId, Millis};
 
 use crate::net::outbox::Outbox;
+use crate::net::send_budget::SendBudget;
 
 /// The connections, and the number of TCP connections of each address.
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub(crate) struct Registry {
     peers: DashMap<ConnId, Arc<Peer>, DefaultHashBuilder>,
     per_ip: DashMap<IpAddr, usize>,
     sockets: AtomicUsize,
+    pub(crate) budget: Arc<SendBudget>,
 }
 
 /// A connection, for turns and for operators.
@@ -114,6 +116,7 @@ impl Registry {
         let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let peer = Arc::new(peer);
         self.peers.insert(id, Arc::clone(&peer));
+        self.budget.enter();
         Registration { id, peer, registry: Arc::clone(self), _permit: permit }
     }
 
@@ -172,5 +175,6 @@ impl Drop for ConnectionPermit {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.peers.remove(&self.id);
+        self.registry.budget.leave();
     }
 }

@@ -1,6 +1,6 @@
 //! The stream of a connection: what is asked of it, how its two loops share it, and how bytes are sent on it.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -9,6 +9,9 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
+
+use crate::net::send_buffer::SendBuffer;
 
 /// A stream that a connection is served on. The methods have no effect on a stream that cannot do what they ask for.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
@@ -82,6 +85,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
         Pin::new(&mut *self.lock()).poll_write(cx, buf)
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.lock()).poll_write_vectored(cx, bufs)
+    }
+
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.lock()).poll_flush(cx)
     }
@@ -91,17 +102,22 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     }
 }
 
+/// How much is sent before other tasks run. A thousand connections may each have more.
+const SEND: usize = 64 << 10;
+
 /// Sends bytes; false if it was given up. `timeout` begins anew whenever the stream takes some of them, and `progress` is
 /// called if there are more.
 pub(crate) async fn send_all<T: Future<Output = ()>>(
     writer: &mut (impl AsyncWrite + Unpin),
-    mut bytes: &[u8],
+    bytes: &mut SendBuffer,
     timeout: impl Fn() -> T,
     progress: impl Fn(),
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
         let writing = async {
-            let written = writer.write(bytes).await?;
+            let mut slices = [IoSlice::new(&[]); 8];
+            let count = bytes.slices(&mut slices, SEND);
+            let written = writer.write_vectored(&slices[..count]).await?;
             if written == bytes.len() {
                 // Streams that were handed in may buffer what is written.
                 writer.flush().await?;
@@ -116,9 +132,10 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        bytes = &bytes[written..];
+        bytes.advance(written);
         if !bytes.is_empty() {
             progress();
+            yield_now().await;
         }
     }
     Ok(true)

@@ -87,9 +87,13 @@ fn watches_are_counted_by_table_as_a_real_server_does() {
     table.add(A, "/c", Modes::PERSISTENT);
     table.add(B, "/a", Modes::RECURSIVE);
     assert_eq!((table.len(), table.count_by_table()), (4, 5));
-    let mut on_data: Vec<_> = table.data_watches().collect();
-    on_data.sort_unstable();
-    assert_eq!(on_data, [("/a", A), ("/a", B), ("/c", A)]);
+    let on_data = |conn, after| -> Vec<_> {
+        table.paths_of(conn, after).map(|(path, on_data)| (path.to_string(), on_data)).collect()
+    };
+    let path = |path: &str, on_data| (path.to_owned(), on_data);
+    assert_eq!(on_data(A, None), [path("/a", true), path("/b", false), path("/c", true)]);
+    assert_eq!(on_data(A, Some("/a")), [path("/b", false), path("/c", true)]);
+    assert_eq!((on_data(B, None), table.connections().len()), (vec![path("/a", true)], 2));
 
     table.add(A, "/a", Modes::CHILD);
     assert_eq!((table.len(), table.count_by_table()), (4, 6));

@@ -10,9 +10,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zoolet_proto::records::{ConnectRequest, GetChildren};
-use zoolet_proto::{Incoming, Request, SessionId, Xid, Zxid};
-use zoolet_server_core::{Core, CoreConfig, Effects, Message, StateMachine};
+use zoolet_proto::records::{ConnectRequest, Create, GetAcl, GetChildren};
+use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid, Zxid};
+use zoolet_server_core::{Core, CoreConfig, Effects, Output, StateMachine};
 
 use super::*;
 use crate::bus::Bus;
@@ -134,7 +134,8 @@ async fn requests_of_more_connections_than_the_inbox_holds_count_before_a_deadli
     const MANY: usize = 3 * INBOX;
     let (driver, inbox) = server();
     let registry = Arc::clone(&driver.registry);
-    let peer = || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20), Span::none());
+    let peer =
+        || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none());
     let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
     tokio::spawn(driver.run());
     for member in &members {
@@ -159,14 +160,28 @@ async fn requests_of_more_connections_than_the_inbox_holds_count_before_a_deadli
 struct Laborious {
     core: Core,
     clock: Clock,
-    executed: Arc<Mutex<Vec<ConnId>>>,
+    seen: Arc<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    executed: Mutex<Vec<ConnId>>,
+    /// How often outputs were taken to be delivered.
+    deliveries: AtomicUsize,
+}
+
+impl Seen {
+    /// The connections whose requests were executed since this was asked last.
+    fn executed(&self) -> Vec<ConnId> {
+        mem::take(&mut self.executed.lock().expect("a list"))
+    }
 }
 
 impl StateMachine for Laborious {
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
         if matches!(input, Input::Request(_)) {
             self.clock.advance(Duration::from_millis(1)).expect("a manual clock");
-            self.executed.lock().expect("a list").push(conn);
+            self.seen.executed.lock().expect("a list").push(conn);
         }
         self.core.handle(now, conn, input);
     }
@@ -180,11 +195,12 @@ impl StateMachine for Laborious {
     }
 
     fn take_effects(&mut self) -> Effects {
+        self.seen.deliveries.fetch_add(usize::from(!self.core.outputs().is_empty()), Ordering::Relaxed);
         self.core.take_effects()
     }
 
-    fn last_message(&self) -> Option<&Message> {
-        self.core.last_message()
+    fn outputs(&self) -> &[Output] {
+        self.core.outputs()
     }
 
     fn is_open(&self, conn: ConnId) -> bool {
@@ -229,13 +245,14 @@ impl StateMachine for Laborious {
 }
 
 /// A server that needs a millisecond for each request, two connections with sessions, and the requests it has executed.
-async fn laborious() -> (Driver, Inbox, [Registration; 2], Arc<Mutex<Vec<ConnId>>>) {
-    let (clock, executed) = (Clock::manual(), Arc::<Mutex<Vec<_>>>::default());
+async fn laborious() -> (Driver, Inbox, [Registration; 2], Arc<Seen>) {
+    let (clock, seen) = (Clock::manual(), Arc::<Seen>::default());
     let core = Core::new(CoreConfig::default(), Millis(clock.unix_millis()));
-    let machine = Laborious { core, clock: clock.clone(), executed: Arc::clone(&executed) };
+    let machine = Laborious { core, clock: clock.clone(), seen: Arc::clone(&seen) };
     let (driver, inbox) = server_of(clock, Box::new(machine));
     let registry = Arc::clone(&driver.registry);
-    let peer = || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20), Span::none());
+    let peer =
+        || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none());
     let members = [(); 2].map(|()| registry.enter(peer(), None));
     for member in &members {
         member.peer.begin_requests(1);
@@ -246,7 +263,7 @@ async fn laborious() -> (Driver, Inbox, [Registration; 2], Arc<Mutex<Vec<ConnId>
         }
     }
     assert!(poll_once(pin!(inbox.turns.moved.notified())).await.is_ready());
-    (driver, inbox, members, executed)
+    (driver, inbox, members, seen)
 }
 
 fn requests(request: &Request, count: i32) -> Batch {
@@ -267,15 +284,14 @@ async fn quiet(inbox: &Inbox) {
 
 #[tokio::test]
 async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
-    let (driver, inbox, [member, _], executed) = laborious().await;
+    let (driver, inbox, [member, _], seen) = laborious().await;
     tokio::spawn(driver.run());
     for (request, reached) in [(listing(), 2), (Request::Ping, 16)] {
-        executed.lock().expect("a list").clear();
         member.peer.set_slow(false);
         member.peer.begin_requests(20);
         assert!(inbox.send(member.id, &mut requests(&request, 20), false).await);
         quiet(&inbox).await;
-        assert_eq!(executed.lock().expect("a list").len(), reached);
+        assert_eq!(seen.executed().len(), reached);
         assert_eq!(member.peer.outbox.room().await, 20 - reached);
         assert!(member.peer.is_slow());
     }
@@ -283,7 +299,7 @@ async fn a_turn_ends_by_time_and_returns_what_it_did_not_reach() {
 
 #[tokio::test]
 async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quick() {
-    let (driver, inbox, [slow, other], executed) = laborious().await;
+    let (driver, inbox, [slow, other], seen) = laborious().await;
     slow.peer.set_slow(true);
     for (member, is_slow) in [(&slow, true), (&other, false), (&other, false)] {
         member.peer.begin_requests(1);
@@ -296,11 +312,31 @@ async fn batches_of_a_slow_connection_wait_for_those_of_others_until_one_is_quic
             assert!(inbox.send(member.id, &mut batch, false).await);
         }
     }
-    assert_eq!(executed.lock().expect("a list").len(), 0, "a slow connection leaves its turns to the driver");
+    assert_eq!(seen.executed().len(), 0, "a slow connection leaves its turns to the driver");
     tokio::spawn(driver.run());
     quiet(&inbox).await;
-    assert_eq!(*executed.lock().expect("a list"), [other.id, other.id, slow.id]);
+    assert_eq!(seen.executed(), [other.id, other.id, slow.id]);
     assert!(!slow.peer.is_slow() && !is_open(&inbox, slow.id));
+}
+
+#[tokio::test]
+async fn long_replies_to_many_connections_are_not_held_until_all_are_made() {
+    let (driver, inbox, members, seen) = laborious().await;
+    let acl = (0..20_000).map(|n| Acl::new(Perms::ALL, "ip", format!("10.0.{}.{}", n >> 8, n & 255)));
+    let acl = Some(acl.chain(Acl::open()).collect());
+    let create = Request::Create(Create { path: "/a".into(), data: None, acl, flags: 0 });
+    assert!(inbox.send(members[0].id, &mut requests(&create, 1), false).await);
+    let before = seen.deliveries.load(Ordering::Relaxed);
+    // Something before them, so that the driver gets both at once.
+    let asked = pin!(inbox.ask(|_| ()));
+    assert!(poll_once(asked).await.is_pending());
+    let get = Request::GetAcl(GetAcl { path: "/a".into() });
+    for member in &members {
+        assert!(inbox.send(member.id, &mut requests(&get, 1), false).await);
+    }
+    tokio::spawn(driver.run());
+    quiet(&inbox).await;
+    assert_eq!(seen.deliveries.load(Ordering::Relaxed) - before, 2);
 }
 
 #[tokio::test]
@@ -317,17 +353,16 @@ async fn a_session_does_not_expire_while_its_requests_wait_for_those_of_others()
 
 #[tokio::test]
 async fn of_a_connection_that_is_gone_only_what_has_an_effect_is_executed() {
-    let (driver, inbox, [member, _], executed) = laborious().await;
+    let (driver, inbox, [member, _], seen) = laborious().await;
     tokio::spawn(driver.run());
     member.peer.outbox.writer_is_gone();
     for (request, count) in
         [(listing(), 0), (Request::WhoAmI, 0), (Request::Ping, 1), (Request::CloseSession, 1)]
     {
-        executed.lock().expect("a list").clear();
         member.peer.begin_requests(1);
         assert!(inbox.send(member.id, &mut requests(&request, 1), false).await);
         quiet(&inbox).await;
-        assert_eq!(executed.lock().expect("a list").len(), count, "{request:?}");
+        assert_eq!(seen.executed().len(), count, "{request:?}");
         assert_eq!(member.peer.outbox.room().await, 0, "it counts as answered");
     }
 }

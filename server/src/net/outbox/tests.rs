@@ -5,10 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Wake;
 
-use zoolet_proto::records::{OpResult, WatchedEvent};
-use zoolet_proto::{EventType, KeeperState, NameList, Reply, ReplyHeader, Stat, Xid, Zxid};
+use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
+use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
 
 use super::*;
+
+fn outbox_of(limit: usize) -> Outbox {
+    Outbox::new(limit, &Arc::default())
+}
 
 fn ping() -> Message {
     Message::Reply(ReplyHeader::ok(Xid::PING, Zxid(1)), Reply::Empty)
@@ -16,26 +20,26 @@ fn ping() -> Message {
 
 #[tokio::test]
 async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
-    let outbox = Outbox::new(1 << 20);
+    let outbox = outbox_of(1 << 20);
     outbox.push([ping(), Message::Close { asked: false }, ping()].iter(), false);
-    let mut bytes = BytesMut::new();
+    let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
     assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
 }
 
 #[tokio::test]
 async fn past_its_limit_an_outbox_closes_the_connection() {
-    let outbox = Outbox::new(30);
+    let outbox = outbox_of(30);
     outbox.push([ping()].iter(), false);
     outbox.push([ping()].iter(), false);
-    assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 #[tokio::test]
 async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
-    let outbox = Outbox::new(1 << 30);
-    outbox.push(std::iter::repeat_n(&ping(), HIGH_MARK / 20 + 1), false);
-    let mut bytes = BytesMut::new();
+    let outbox = outbox_of(1 << 30);
+    outbox.push(std::iter::repeat_n(&ping(), SendBudget::default().mark() / 20 + 1), false);
+    let mut bytes = SendBuffer::default();
     let mut room = std::pin::pin!(outbox.room());
     assert!(futures_poll(room.as_mut()).await.is_pending());
     assert_eq!(outbox.next(&mut bytes).await, Next::Send);
@@ -47,7 +51,7 @@ async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
 
 #[tokio::test]
 async fn with_replies_to_come_there_is_no_room() {
-    let outbox = Outbox::new(1 << 30);
+    let outbox = outbox_of(1 << 30);
     outbox.begin_requests(3);
     let mut room = std::pin::pin!(outbox.room());
     assert!(futures_poll(room.as_mut()).await.is_pending());
@@ -59,7 +63,7 @@ async fn with_replies_to_come_there_is_no_room() {
 
 #[tokio::test]
 async fn after_a_failed_write_only_the_unsent_bytes_no_longer_hold_up_the_reading() {
-    let outbox = Outbox::new(1 << 30);
+    let outbox = outbox_of(1 << 30);
     outbox.begin_requests(3);
     outbox.writer_is_gone();
     let mut room = std::pin::pin!(outbox.room());
@@ -74,8 +78,8 @@ fn a_connection_whose_request_is_held_up_sleeps_between_events() {
     let wakes = Arc::new(Wakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = Context::from_waker(&waker);
-    let outbox = Outbox::new(1 << 20);
-    let mut bytes = BytesMut::new();
+    let outbox = outbox_of(1 << 20);
+    let mut bytes = SendBuffer::default();
     outbox.begin_requests(1);
     for events in 0..3 {
         assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
@@ -91,8 +95,8 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     let wakes = Arc::new(Wakes::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = Context::from_waker(&waker);
-    let outbox = Outbox::new(1 << 20);
-    let mut bytes = BytesMut::new();
+    let outbox = outbox_of(1 << 20);
+    let mut bytes = SendBuffer::default();
     assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
     outbox.begin_requests(1);
     outbox.push([ping()].iter(), false);
@@ -120,29 +124,87 @@ impl Wake for Wakes {
 
 #[tokio::test]
 async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
-    let outbox = Outbox::new(1 << 20);
+    let outbox = outbox_of(1 << 20);
     let data = bytes::Bytes::from(vec![0; 1 << 19]);
     let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
     let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
     outbox.push([ping(), reply, ping()].iter(), false);
-    assert_eq!(outbox.lock().waiting.capacity(), 0, "what waited is let go at once");
-    assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
+    assert_eq!(outbox.unsent(), 0, "what waited is let go at once");
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 #[test]
-fn what_the_results_of_a_multi_read_share_is_counted_as_often_as_it_is_sent() {
+fn the_size_of_a_reply_is_that_of_its_frame() {
     let names: NameList = ["child"; 1_000].into_iter().collect();
-    let (list, data) =
-        (OpResult::GetChildren(names), OpResult::GetData(Some("x".repeat(9_000).into()), Stat::default()));
-    assert_eq!(
-        reply_size(&Reply::Multi([vec![list; 100], vec![data; 100]].concat())),
-        100 * 9_000 + 100 * 9_000
-    );
+    let (stat, path) = (Stat::default(), "/a".to_owned());
+    let data = Some(Bytes::from("x".repeat(9_000)));
+    let acl = vec![Acl::new(Perms::ALL, "ip", "127.0.0.1"); 3];
+    let event =
+        WatchedEvent { kind: EventType::NodeCreated, state: KeeperState::SyncConnected, path: path.clone() };
+    let results = vec![
+        OpResult::Create(path.clone()),
+        OpResult::Create2(path.clone(), stat),
+        OpResult::Delete,
+        OpResult::SetData(stat),
+        OpResult::Check,
+        OpResult::GetData(data.clone(), stat),
+        OpResult::GetData(None, stat),
+        OpResult::GetChildren(names.clone()),
+        OpResult::Error(None),
+    ];
+    for reply in [
+        Reply::Empty,
+        Reply::Created(path.clone()),
+        Reply::Created2(path.clone(), stat),
+        Reply::Stat(stat),
+        Reply::Data(data, stat),
+        Reply::Data(None, stat),
+        Reply::Acl(acl, stat),
+        Reply::Children(names.clone()),
+        Reply::Children2(names, stat),
+        Reply::Count(1),
+        Reply::Ephemerals(vec![path.clone(); 3]),
+        Reply::Synced(Some(path.clone())),
+        Reply::Synced(None),
+        Reply::WhoAmI(vec![ClientInfo { scheme: "digest".into(), user: "somebody".into() }; 3]),
+        Reply::Sasl(Some(Bytes::from("token"))),
+        Reply::Multi(results),
+        Reply::WatchAdded,
+        Reply::Event(event),
+    ] {
+        let mut frame = bytes::BytesMut::new();
+        reply.encode_frame(ReplyHeader::ok(Xid(1), Zxid(1)), &mut frame);
+        assert_eq!(reply_size(&reply), frame.len(), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_others_are_not() {
+    let budget = Arc::<SendBudget>::default();
+    let (deaf, other) = (Outbox::new(1 << 30, &budget), Outbox::new(1 << 30, &budget));
+    deaf.push(std::iter::repeat_n(&ping(), 20_000), false);
+    let spent = budget.shared(bytes::BytesMut::zeroed(256 << 20));
+    other.push([ping()].iter(), false);
+    deaf.push([ping()].iter(), false);
+    let mut bytes = SendBuffer::default();
+    assert_eq!((other.next(&mut bytes).await, deaf.next(&mut bytes).await), (Next::Send, Next::Abort));
+    drop(spent);
+    assert!(!budget.is_spent());
+}
+
+#[tokio::test]
+async fn events_for_many_are_queued_without_a_copy_and_close_a_connection_at_its_limit() {
+    let events = Bytes::from(vec![0; 100_000]);
+    let outbox = outbox_of(250_000);
+    assert_eq!(outbox.push_events(&events, 3) + outbox.push_events(&events, 3), 6);
+    assert_eq!((outbox.position(), outbox.lock().own()), (200_000, 0));
+    assert_eq!(outbox.push_events(&events, 3), 0);
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 #[tokio::test]
 async fn requests_that_a_turn_has_not_reached_are_returned_when_there_is_room() {
-    let outbox = Outbox::new(1 << 20);
+    let outbox = outbox_of(1 << 20);
     outbox.begin_requests(3);
     outbox.return_unprocessed(2);
     let mut room = std::pin::pin!(outbox.room());
@@ -162,17 +224,17 @@ async fn replies_that_were_held_back_count_by_their_own_size_and_events_by_all_t
         };
         Message::Reply(ReplyHeader::ok(Xid::EVENT, Zxid(-1)), Reply::Event(event))
     };
-    let outbox = Outbox::new(100);
+    let outbox = outbox_of(100);
     assert_eq!(outbox.push(std::iter::repeat_n(&ping(), 10), true), 10);
     assert_eq!(outbox.push([event("/a")].iter(), true), 0);
-    assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
-    let outbox = Outbox::new(100);
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
+    let outbox = outbox_of(100);
     let long = Message::Reply(
         ReplyHeader::ok(Xid(1), Zxid(1)),
         Reply::Data(Some(vec![0; 101].into()), Stat::default()),
     );
     assert_eq!(outbox.push([ping(), long].iter(), true), 1);
-    assert_eq!(outbox.next(&mut BytesMut::new()).await, Next::Abort);
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {

@@ -1,0 +1,44 @@
+//! Warnings that a peer can cause as often as it likes: they are summed up.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long a warning stands for those that follow it.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A warning that may be repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated(Mutex<(Option<Instant>, u64)>);
+
+impl Repeated {
+    /// Counts one at a time. Returns how many the line that is due now stands for, if one is.
+    pub(crate) fn count(&self, now: Instant) -> Option<u64> {
+        // Nothing panics while it holds the lock.
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, count) = &mut *state;
+        *count += 1;
+        if last.is_some_and(|last| now.saturating_duration_since(last) < PERIOD) {
+            return None;
+        }
+        *last = Some(now);
+        Some(std::mem::take(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_a_second_stands_for_all_since_the_one_before() {
+        let (repeated, start) = (Repeated::default(), Instant::now());
+        let lines: Vec<_> = [0, 1, 400, 999, 1_000, 1_001, 5_000]
+            .map(|ms| repeated.count(start + Duration::from_millis(ms)))
+            .into_iter()
+            .flatten()
+            .collect();
+        assert_eq!(lines, [1, 4, 2]);
+    }
+}

@@ -1,0 +1,259 @@
+//! What waits to be sent on a connection: short messages in a buffer, long values as they are shared with the tree.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use zoolet_proto::records::{MultiHeader, OpResult};
+use zoolet_proto::{Jute, NameList, OpCode, Reply, ReplyHeader};
+
+/// A value of this length is shared. To copy a shorter one costs less than to send it by itself.
+const LONG: usize = 16 << 10;
+
+/// A piece of so many bytes is complete: a buffer that grows without end doubles, and is copied each time.
+const PIECE: usize = 16 << 10;
+
+/// A buffer larger than this is kept only if most of it was used last.
+pub(crate) const KEEP: usize = 4 << 10;
+
+/// One larger than this is not kept in any case.
+const KEEP_BUSY: usize = 16 << 10;
+
+/// Bytes to send, in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct SendBuffer {
+    /// The pieces before `tail`.
+    pieces: VecDeque<Bytes>,
+    /// Where short messages are encoded, and how many of its bytes were sent.
+    tail: BytesMut,
+    tail_sent: usize,
+    /// The bytes of the pieces, and how many of those are shared.
+    len: usize,
+    shared: usize,
+}
+
+impl SendBuffer {
+    /// All its bytes that were not sent.
+    pub(crate) fn len(&self) -> usize {
+        self.len + self.tail.len() - self.tail_sent
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that take memory only here.
+    pub(crate) fn own(&self) -> usize {
+        self.len() - self.shared
+    }
+
+    /// Appends what `encode` does.
+    pub(crate) fn put(&mut self, encode: impl FnOnce(&mut BytesMut)) {
+        if self.tail.len() >= PIECE {
+            self.complete();
+        }
+        encode(&mut self.tail);
+    }
+
+    /// Appends bytes without a copy, unless that costs less.
+    pub(crate) fn share(&mut self, bytes: &Bytes) {
+        if bytes.len() < LONG {
+            return self.put(|out| out.put_slice(bytes));
+        }
+        self.complete();
+        self.len += bytes.len();
+        self.shared += bytes.len();
+        self.pieces.push_back(bytes.clone());
+    }
+
+    /// Appends a reply as a frame.
+    pub(crate) fn put_reply(&mut self, header: ReplyHeader, reply: &Reply) {
+        match reply {
+            Reply::Data(Some(data), stat) if data.len() >= LONG => self.put_frame(header, |out| {
+                out.put_data(data);
+                out.put(|out| stat.encode(out));
+            }),
+            Reply::Children(names) if names.encoded_len() >= LONG => {
+                self.put_frame(header, |out| out.put_names(names));
+            }
+            Reply::Children2(names, stat) if names.encoded_len() >= LONG => self.put_frame(header, |out| {
+                out.put_names(names);
+                out.put(|out| stat.encode(out));
+            }),
+            Reply::Multi(results) if results.iter().any(is_long) => {
+                self.put_frame(header, |out| out.put_results(results));
+            }
+            short => self.put(|out| short.encode_frame(header, out)),
+        }
+    }
+
+    fn put_frame(&mut self, header: ReplyHeader, body: impl FnOnce(&mut Self)) {
+        let mut frame = Self::default();
+        frame.put(|out| header.encode(out));
+        body(&mut frame);
+        let len = i32::try_from(frame.len()).unwrap_or(i32::MAX);
+        self.put(|out| out.put_i32(len));
+        self.complete();
+        frame.complete();
+        self.len += frame.len;
+        self.shared += frame.shared;
+        self.pieces.append(&mut frame.pieces);
+    }
+
+    fn put_data(&mut self, data: &Bytes) {
+        self.put(|out| i32::try_from(data.len()).unwrap_or(i32::MAX).encode(out));
+        self.share(data);
+    }
+
+    fn put_names(&mut self, names: &NameList) {
+        self.put(|out| i32::try_from(names.len()).unwrap_or(i32::MAX).encode(out));
+        self.share(&names.encoded());
+    }
+
+    fn put_results(&mut self, results: &[OpResult]) {
+        let header = |op: OpCode| MultiHeader { kind: op.code(), done: false, err: 0 };
+        for result in results {
+            match result {
+                OpResult::GetData(Some(data), stat) if data.len() >= LONG => {
+                    self.put(|out| header(OpCode::GetData).encode(out));
+                    self.put_data(data);
+                    self.put(|out| stat.encode(out));
+                }
+                OpResult::GetChildren(names) if names.encoded_len() >= LONG => {
+                    self.put(|out| header(OpCode::GetChildren).encode(out));
+                    self.put_names(names);
+                }
+                short => self.put(|out| short.encode(out)),
+            }
+        }
+        self.put(|out| MultiHeader::TRAILER.encode(out));
+    }
+
+    /// Makes a piece of the tail.
+    fn complete(&mut self) {
+        if !self.tail.is_empty() {
+            self.len += self.tail.len();
+            self.pieces.push_back(self.tail.split().freeze());
+        }
+    }
+
+    /// Fills `slices` with the bytes at the front, but no more of them than `limit`. Returns how many slices.
+    pub(crate) fn slices<'b>(&'b self, slices: &mut [IoSlice<'b>], limit: usize) -> usize {
+        let mut room = limit;
+        let mut count = 0;
+        let pieces = self.pieces.iter().map(|piece| &piece[..]).chain([&self.tail[self.tail_sent..]]);
+        for (slice, piece) in slices.iter_mut().zip(pieces.filter(|piece| !piece.is_empty())) {
+            if room == 0 {
+                break;
+            }
+            let taken = piece.len().min(room);
+            *slice = IoSlice::new(&piece[..taken]);
+            room -= taken;
+            count += 1;
+        }
+        count
+    }
+
+    /// Removes bytes from the front, which were sent.
+    pub(crate) fn advance(&mut self, mut sent: usize) {
+        while let Some(first) = self.pieces.front_mut() {
+            let taken = sent.min(first.len());
+            first.advance(taken);
+            self.len -= taken;
+            sent -= taken;
+            if !first.is_empty() {
+                return;
+            }
+            self.pieces.pop_front();
+        }
+        self.tail_sent += sent;
+    }
+
+    /// Empties it after it was sent. A buffer of which little was used is not kept: most connections are idle most of the
+    /// time, and only ping.
+    pub(crate) fn reuse(&mut self) {
+        let capacity = self.tail.capacity();
+        if capacity > KEEP && (capacity > KEEP_BUSY || is_little(self.tail.len(), capacity)) {
+            *self = Self::default();
+        }
+        self.pieces.clear();
+        self.tail.clear();
+        (self.tail_sent, self.len, self.shared) = (0, 0, 0);
+    }
+}
+
+/// Whether so much is little for a buffer of that size.
+pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
+    used < capacity / 8
+}
+
+fn is_long(result: &OpResult) -> bool {
+    match result {
+        OpResult::GetData(Some(data), _) => data.len() >= LONG,
+        OpResult::GetChildren(names) => names.encoded_len() >= LONG,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zoolet_proto::{Stat, Xid, Zxid};
+
+    use super::*;
+
+    /// What it sends, a few bytes at a time.
+    fn sent(mut buffer: SendBuffer) -> Vec<u8> {
+        let mut all = Vec::new();
+        while !buffer.is_empty() {
+            let mut slices = [IoSlice::new(&[]); 3];
+            let count = buffer.slices(&mut slices, 10_000);
+            let took: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            assert!((1..=10_000).contains(&took));
+            slices[..count].iter().for_each(|slice| all.extend_from_slice(slice));
+            buffer.advance(took);
+        }
+        all
+    }
+
+    #[test]
+    fn long_values_are_shared_and_leave_as_if_they_were_copied() {
+        let header = ReplyHeader::ok(Xid(1), Zxid(1));
+        let data = Bytes::from(vec![7; LONG]);
+        let names: NameList = ["child"; LONG / 9 + 1].into_iter().collect();
+        let stat = Stat::default();
+        let results = vec![
+            OpResult::GetData(Some(data.clone()), stat),
+            OpResult::GetData(None, stat),
+            OpResult::GetChildren(names.clone()),
+            OpResult::Error(None),
+        ];
+        let replies = [
+            Reply::Data(Some(data), stat),
+            Reply::Children(names.clone()),
+            Reply::Empty,
+            Reply::Children2(names, stat),
+            Reply::Multi(results),
+            Reply::Data(Some(vec![8; LONG - 1].into()), stat),
+            Reply::Stat(stat),
+        ];
+        let (mut buffer, mut copied) = (SendBuffer::default(), BytesMut::new());
+        for reply in &replies {
+            buffer.put_reply(header, reply);
+            reply.encode_frame(header, &mut copied);
+        }
+        assert_eq!(buffer.len(), copied.len());
+        assert!(buffer.own() < LONG + 1_000, "{} bytes", buffer.own());
+        assert!(sent(buffer) == copied);
+    }
+
+    #[test]
+    fn what_is_copied_takes_little_more_memory_than_it_has_bytes() {
+        let mut buffer = SendBuffer::default();
+        for _ in 0..10_000 {
+            buffer.put_reply(ReplyHeader::ok(Xid(1), Zxid(1)), &Reply::Empty);
+        }
+        assert_eq!((buffer.len(), buffer.own()), (200_000, 200_000));
+        assert!(buffer.tail.capacity() <= 2 * PIECE + 20);
+        assert_eq!(sent(buffer).len(), 200_000);
+    }
+}
