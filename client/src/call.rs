@@ -16,6 +16,7 @@ use crate::chroot::Chroot;
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
+use crate::pending::PendingShare;
 use crate::watch::{WatchHandle, WatchKind};
 
 /// A message from a handle to the driver. Their order is the order of everything.
@@ -39,6 +40,8 @@ pub(crate) struct Submission {
     pub(crate) deadline: Option<Instant>,
     /// The number of connections that were lost while it was in flight.
     pub(crate) losses: u8,
+    /// Its share of the room for pending requests.
+    pub(crate) _share: PendingShare,
     /// Keeps a manual clock from advancing before the driver has it.
     pub(crate) activity: ActivityGuard,
 }
@@ -52,16 +55,25 @@ impl Submission {
             reply_to: ReplyTo::nobody(),
             deadline: None,
             losses: 0,
+            _share: PendingShare::none(),
             activity: ActivityGuard::default(),
         }
     }
 }
 
-/// A reply, with the watch that it brings.
+/// A reply, with what else it brings. Rare things are boxed, because every reply is moved several times.
 #[derive(Debug)]
 pub(crate) struct DecodedReply {
     pub(crate) reply: zoolet_proto::Reply,
-    pub(crate) watch: Option<Box<WatchHandle>>,
+    pub(crate) extra: Option<Box<ReplyExtra>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ReplyExtra {
+    /// The watch that is set.
+    Watch(WatchHandle),
+    /// The number of a sequential znode.
+    Sequence(i32),
 }
 
 pub(crate) type CallOutcome = Result<DecodedReply, Error>;
@@ -134,10 +146,23 @@ impl<'c, T> Call<'c, T> {
     /// # Ordering and cancel safety
     /// Requests are sent in the order of these calls, not of the polls. Dropping the future does not cancel the request; a
     /// watch that its reply brings is removed.
+    /// # Errors
+    /// Besides those of the call, `QueueFull` if the requests that wait for a reply take more than
+    /// [`max_pending`](crate::ConnectOptions::max_pending). `.await` waits for room instead: the request is sent when there
+    /// is some, after those that wait already, and never if the future is dropped before.
     pub fn send(self) -> ReplyFuture<T> {
+        self.submit::<false>()
+    }
+
+    /// Sends the request now if there is room, otherwise when there is.
+    pub(crate) fn send_or_wait(self) -> ReplyFuture<T> {
+        self.submit::<true>()
+    }
+
+    fn submit<const WAIT: bool>(self) -> ReplyFuture<T> {
         let Self { client, request, timeout, decode } = self;
         let pending = match request {
-            Ok(request) => client.submit(request, timeout),
+            Ok(request) => client.submit::<WAIT>(request, timeout),
             Err(error) => PendingReply::Failed(Some(error)),
         };
         ReplyFuture { pending, decode }
@@ -154,7 +179,7 @@ impl<T> IntoFuture for Call<'_, T> {
     type IntoFuture = ReplyFuture<T>;
 
     fn into_future(self) -> ReplyFuture<T> {
-        self.send()
+        self.send_or_wait()
     }
 }
 
@@ -175,6 +200,8 @@ pub struct ReplyFuture<T> {
 pub(crate) enum PendingReply {
     /// Waiting for the driver.
     Sent { outcome: oneshot::Receiver<CallOutcome>, op: OpCode },
+    /// Waiting for room, then for the driver.
+    Blocked(Pin<Box<dyn Future<Output = CallOutcome> + Send>>),
     /// The request was not sent, for this reason; taken by the first poll.
     Failed(Option<Error>),
 }
@@ -184,6 +211,21 @@ impl PendingReply {
     pub(crate) fn channel(op: OpCode) -> (ReplyTo, Self) {
         let (caller, outcome) = oneshot::channel();
         (ReplyTo(Some(caller)), Self::Sent { outcome, op })
+    }
+
+    pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<CallOutcome> {
+        let closed = |context| Err(Error::Closed(context));
+        Poll::Ready(match self {
+            Self::Sent { outcome, op } => {
+                let outcome = ready!(Pin::new(outcome).poll(cx));
+                // The driver was dropped while it had this request.
+                outcome.unwrap_or_else(|_| closed(ErrorContext::unanswered(*op)))
+            }
+            Self::Blocked(outcome) => ready!(outcome.as_mut().poll(cx)),
+            Self::Failed(error) => {
+                error.take().map_or_else(|| closed(ErrorContext::local("request", "")), Err)
+            }
+        })
     }
 }
 
@@ -197,17 +239,7 @@ impl<T> Future for ReplyFuture<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let closed = |context| Err(Error::Closed(context));
-        let outcome = match &mut self.pending {
-            PendingReply::Sent { outcome, op } => {
-                let outcome = ready!(Pin::new(outcome).poll(cx));
-                // The driver was dropped while it had this request.
-                outcome.unwrap_or_else(|_| closed(ErrorContext::unanswered(*op)))
-            }
-            PendingReply::Failed(error) => {
-                error.take().map_or_else(|| closed(ErrorContext::local("request", "")), Err)
-            }
-        };
+        let outcome = ready!(self.pending.poll_outcome(cx));
         Poll::Ready((self.decode)(outcome))
     }
 }

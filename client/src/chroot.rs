@@ -6,7 +6,7 @@ use zoolet_proto::{PathError, path};
 
 /// A prefix that is added to every outgoing path and stripped from every incoming one. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Chroot(Option<Arc<str>>);
+pub(crate) struct Chroot(Option<Arc<String>>);
 
 impl Chroot {
     /// `/` and the empty string mean none.
@@ -15,7 +15,7 @@ impl Chroot {
             return Ok(Self::default());
         }
         path::validate(path)?;
-        Ok(Self(Some(path.into())))
+        Ok(Self(Some(Arc::new(path.to_owned()))))
     }
 
     /// The chroot at the caller's `path` in this one.
@@ -23,13 +23,13 @@ impl Chroot {
         let inner = Self::new(path)?;
         Ok(match (self.as_str(), inner.as_str()) {
             (_, "") => self.clone(),
-            (outer, inner) => Self(Some([outer, inner].concat().into())),
+            (outer, inner) => Self(Some(Arc::new([outer, inner].concat()))),
         })
     }
 
     /// The path as the server sees it; empty for none.
     pub(crate) fn as_str(&self) -> &str {
-        self.0.as_deref().unwrap_or_default()
+        self.0.as_deref().map_or("", String::as_str)
     }
 
     /// The caller's `path`, which must be valid, as the server sees it.

@@ -60,6 +60,11 @@ impl ErrorContext {
         Self { operation, path: path.into(), may_have_applied: false, detail: None }
     }
 
+    /// For several requests, of which a part may have been executed.
+    pub(crate) fn possibly_applied(self) -> Self {
+        Self { may_have_applied: true, ..self }
+    }
+
     /// With what else is known.
     pub(crate) fn with(self, detail: impl Into<Option<Detail>>) -> Self {
         Self { detail: detail.into(), ..self }

@@ -75,6 +75,23 @@ pub enum Error {
         /// The rule that it breaks.
         reason: PathError,
     },
+    /// Options of the call contradict each other; nothing was sent.
+    #[error("{context}: {reason}")]
+    InvalidOptions {
+        /// The call.
+        context: ErrorContext,
+        /// Which options, and why.
+        reason: String,
+    },
+    /// The requests that wait for a reply take all of [`max_pending`](crate::ConnectOptions::max_pending); this one was not
+    /// sent. Only from `send`; `.await` waits for room.
+    #[error("{context}: too many requests wait for a reply; the limit is {max} bytes")]
+    QueueFull {
+        /// The call.
+        context: ErrorContext,
+        /// The limit in bytes.
+        max: usize,
+    },
     /// The request is larger than [`max_request`](crate::ConnectOptions::max_request). It was not sent, because a server
     /// would close the connection, and other requests would fail with it.
     #[error("{context}: the request has {size} bytes, the limit is {max}")]
@@ -140,12 +157,13 @@ impl Error {
             Self::Timeout(_) => ErrorCode::OperationTimeout,
             Self::SessionExpired(_) => ErrorCode::SessionExpired,
             Self::AuthFailed(_) => ErrorCode::AuthFailed,
-            Self::InvalidPath { .. } => ErrorCode::BadArguments,
+            Self::InvalidPath { .. } | Self::InvalidOptions { .. } => ErrorCode::BadArguments,
             Self::Protocol(_) => ErrorCode::MarshallingError,
             Self::Closed(_)
             | Self::WatchRemoved(_)
             | Self::RequestTooLarge { .. }
             | Self::ReplyTooLarge { .. }
+            | Self::QueueFull { .. }
             | Self::InvalidTarget(_) => return None,
         })
     }
@@ -156,7 +174,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         use ErrorCode::*;
         match self {
-            Self::ConnectionLoss(_) | Self::Timeout(_) | Self::Unreachable { .. } => true,
+            Self::ConnectionLoss(_)
+            | Self::Timeout(_)
+            | Self::Unreachable { .. }
+            | Self::QueueFull { .. } => true,
             Self::Refused { code, .. } | Self::MultiRefused { code, .. } => matches!(
                 code,
                 ConnectionLoss
@@ -216,6 +237,8 @@ impl Error {
             Self::Refused { context, .. }
             | Self::MultiRefused { context, .. }
             | Self::InvalidPath { context, .. }
+            | Self::InvalidOptions { context, .. }
+            | Self::QueueFull { context, .. }
             | Self::RequestTooLarge { context, .. }
             | Self::ReplyTooLarge { context, .. }
             | Self::ConnectionLoss(context)

@@ -36,6 +36,7 @@ pub mod internal;
 mod multi;
 mod op;
 mod options;
+mod pending;
 mod session;
 mod state;
 mod transport;
@@ -48,7 +49,8 @@ pub use context::ErrorContext;
 pub use error::Error;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 pub use op::{
-    Create, CreateWithParents, Created, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData,
+    Create, CreateWithParents, Created, Delete, DeleteRecursive, Exists, GetChildren, GetData, Reconfig,
+    SetAcl, SetData,
 };
 pub use options::{ConnectOptions, Connecting};
 pub use state::{SessionState, States};

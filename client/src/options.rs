@@ -55,6 +55,8 @@ pub struct ConnectOptions {
     read_only: bool,
     max_request: usize,
     max_reply: usize,
+    max_pending: usize,
+    expire_locally: bool,
     seed: Option<u64>,
     clock: Clock,
 }
@@ -70,6 +72,8 @@ impl Default for ConnectOptions {
             read_only: false,
             max_request: DEFAULT_MAX_FRAME,
             max_reply: 64 * 1024 * 1024,
+            max_pending: 64 * 1024 * 1024,
+            expire_locally: false,
             seed: None,
             clock: Clock::tokio(),
         }
@@ -157,6 +161,33 @@ impl ConnectOptions {
         self
     }
 
+    /// The most memory for requests that have been sent and not answered, in bytes. Each counts with its data, its paths and
+    /// half a KiB. Once it is full, an awaited request waits for room, in the order of the awaits; `send` fails with
+    /// [`Error::QueueFull`]. A single request fits however large it is. Without a connection, requests wait for one up to
+    /// the session timeout, and this bounds what they take.
+    ///
+    /// Default: 64 MiB, or 131,072 small requests.
+    pub fn max_pending(mut self, bytes: usize) -> Self {
+        self.max_pending = bytes;
+        self
+    }
+
+    /// Whether to give up the session as [`Expired`](crate::SessionState::Expired) if there is no connection and the session
+    /// timeout has elapsed since the latest request that a server answered. Then programs that hold a lock, or lead, learn
+    /// within the session timeout that they lost it, and can open a new session, even if no server ever comes back to tell.
+    /// [`Error::connection_error`] of their calls says why none was reached.
+    ///
+    /// Nothing is said to any server: one that was down, and so did not count the time, may keep the session and its
+    /// ephemerals for up to another session timeout after it is back. So a lock that was held stays taken that long, for a
+    /// new session of the same program too. Locks of `zoolet-recipes` are no safer with this, because their lease ends before
+    /// it, but acquisitions fail instead of waiting for a server.
+    ///
+    /// Default: no. The session continues if a server resumes it, however long that takes.
+    pub fn expire_locally(mut self, expires: bool) -> Self {
+        self.expire_locally = expires;
+        self
+    }
+
     /// Seeds everything random in the session, so that a test is reproducible: the choice of hosts, the jitter of back-off,
     /// and generated names. With the same calls, replies and times, a client with the same seed sends the same bytes.
     ///
@@ -178,11 +209,11 @@ impl ConnectOptions {
     /// Opens a session. The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed`; `Closed`
-    /// if the target is a closure and panics.
+    /// `InvalidTarget`; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed` if a server refuses an
+    /// identity of [`auth`](ConnectOptions::auth); `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
-    /// Dropping the future closes the session if there is one. When this returns, the identities of
-    /// [`auth`](ConnectOptions::auth) have been sent, but perhaps not yet been accepted.
+    /// Dropping the future closes the session if there is one. When this returns, the server has accepted
+    /// the identities of [`auth`](ConnectOptions::auth).
     pub fn connect(self, target: impl IntoTransport) -> Connecting {
         let transport = target.into_transport();
         Connecting(Box::pin(async move { self.open(transport?).await }))
@@ -214,12 +245,19 @@ impl ConnectOptions {
             max_request: self.max_request,
             max_reply: self.max_reply,
             auths: self.auths,
+            expire_locally: self.expire_locally,
             hosts: transport.hosts(),
             seed: rng.random(),
         };
         let clock = self.clock;
-        let shared =
-            SharedState::new(self.request_timeout, session_timeout, clock.clone(), transport.hosts(), rng);
+        let shared = SharedState::new(
+            self.request_timeout,
+            self.max_pending,
+            session_timeout,
+            clock.clone(),
+            transport.hosts(),
+            rng,
+        );
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());

@@ -19,6 +19,7 @@ use zoolet_proto::{SessionId, Zxid};
 use crate::connection_error::ConnectionError;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
+use crate::pending::PendingRoom;
 
 /// The state of a session.
 ///
@@ -72,6 +73,7 @@ impl SessionState {
 #[derive(Debug)]
 pub(crate) struct SharedState {
     pub(crate) request_timeout: Option<Duration>,
+    pub(crate) pending: Arc<PendingRoom>,
     pub(crate) clock: Clock,
     pub(crate) hosts: usize,
     /// For names that recipes generate; the driver has a generator of its own.
@@ -106,6 +108,7 @@ struct Failures {
 impl SharedState {
     pub(crate) fn new(
         request_timeout: Option<Duration>,
+        max_pending: usize,
         session_timeout: Duration,
         clock: Clock,
         hosts: usize,
@@ -114,6 +117,7 @@ impl SharedState {
         let now = clock.now();
         Self {
             request_timeout,
+            pending: Arc::new(PendingRoom::new(max_pending)),
             clock,
             hosts,
             rng: Mutex::new(rng),

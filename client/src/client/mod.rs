@@ -3,19 +3,24 @@
 mod operations;
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use zoolet_proto::{OpCode, PathError, Request, SessionId, Zxid, path};
 
-use crate::call::{Call, Decode, DriverCommand, PendingReply, ReplyFuture, Submission};
+use crate::call::{Call, CallOutcome, Decode, DriverCommand, PendingReply, ReplyFuture, Submission};
 use crate::chroot::Chroot;
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::{ConnectOptions, Connecting};
+use crate::pending::PendingShare;
 use crate::state::{SessionState, SharedState, States};
 use crate::transport::IntoTransport;
 
@@ -30,7 +35,8 @@ use crate::transport::IntoTransport;
 ///
 /// # Calls
 /// A method returns a request that is not sent yet. `.await` sends it and waits for the reply. `.send()` sends it at once
-/// and returns the future of the reply, which pipelines requests. Requests are sent in the order of these calls, whatever
+/// and returns the future of the reply, which pipelines requests; it fails with `QueueFull` if too many wait for their replies,
+/// where `.await` waits for room (see [`ConnectOptions::max_pending`]). Requests are sent in the order of these calls, whatever
 /// the task, and are executed in that order. Dropping the future of a reply does not cancel the request.
 ///
 /// # When the connection is lost
@@ -38,12 +44,13 @@ use crate::transport::IntoTransport;
 /// in flight fails with [`Error::ConnectionLoss`], and [`Error::may_have_applied`] returns that its outcome is unknown. The
 /// next connection then begins with a `sync`, so that later reads show the write if it was executed. A read that was sent
 /// before the write may show it too, if it had to be sent again. Requests made without a connection wait for one, at most
-/// for the session timeout. The client never takes unreachable servers for an expiry: only the server decides that, and it
-/// may have been down itself.
+/// for the session timeout. The client does not take unreachable servers for an expiry, unless
+/// [`expire_locally`](ConnectOptions::expire_locally) is set: only the server decides that, and it may have been down itself.
+/// [`last_connection_error`](Client::last_connection_error) is why there is no connection; the errors of calls say it too.
 ///
 /// # Errors of every call
 /// Besides the errors that a method names: `Refused` with `NoAuth` if an ACL forbids it, `InvalidPath`, `RequestTooLarge`,
-/// `ReplyTooLarge`, `ConnectionLoss`, `Timeout`, and `SessionExpired`, `AuthFailed` or `Closed` once the session is over.
+/// `ReplyTooLarge`, `QueueFull` from `send`, `ConnectionLoss`, `Timeout`, and `SessionExpired`, `AuthFailed` or `Closed` once the session is over.
 /// Names such as `NoNode` are codes, which [`Error::code`] returns.
 #[derive(Clone)]
 pub struct Client {
@@ -96,10 +103,8 @@ impl Client {
     /// `InvalidPath`.
     pub fn chroot(&self, path: impl AsRef<str>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let chroot = self.chroot.nested(path).map_err(|reason| {
-            let context = ErrorContext::local("chroot", path);
-            Error::InvalidPath { context, reason }
-        })?;
+        let chroot =
+            self.chroot.nested(path).map_err(|reason| invalid_path("chroot", path.to_owned(), reason))?;
         Ok(Self { chroot, ..self.clone() })
     }
 
@@ -185,15 +190,7 @@ impl Client {
         match check {
             Ok(()) if sequential => Ok(self.chroot.join_prefix(path)),
             Ok(()) => Ok(self.chroot.join(path)),
-            Err(reason) => {
-                let hint = (reason == PathError::NotAbsolute).then(|| format!("did you mean /{path}?"));
-                let context = ErrorContext::local(operation, path);
-                let context = match hint {
-                    Some(hint) => context.hint(hint),
-                    None => context,
-                };
-                Err(Error::InvalidPath { context, reason })
-            }
+            Err(reason) => Err(invalid_path(operation, path, reason)),
         }
     }
 
@@ -208,18 +205,58 @@ impl Client {
         Call::new(self, self.checked_path(operation, path, false).map(request), decode)
     }
 
-    pub(crate) fn submit(&self, request: Request, timeout: Option<Duration>) -> PendingReply {
-        let (reply_to, pending) = PendingReply::channel(request.op());
-        // Reading the clock is not free, so only calls with a deadline do it.
-        let timeout = timeout.or(self.shared.request_timeout);
-        let deadline = timeout.and_then(|timeout| {
-            // Under tokio's paused time, the clock is that of the session's runtime.
+    /// Sends a request. If there is no room for it, fails; or, if it is to wait, sends it when there is.
+    pub(crate) fn submit<const WAIT: bool>(
+        &self,
+        request: Request,
+        timeout: Option<Duration>,
+    ) -> PendingReply {
+        let deadline = self.deadline(timeout);
+        match self.shared.pending.try_take(&request) {
+            Some(share) => self.submit_with(share, request, deadline),
+            None if WAIT => PendingReply::Blocked(Box::pin(self.clone().wait_and_submit(request, deadline))),
+            None => {
+                let context = ErrorContext::of(&request, false, &self.chroot);
+                PendingReply::Failed(Some(Error::QueueFull { context, max: self.shared.pending.max() }))
+            }
+        }
+    }
+
+    async fn wait_and_submit(self, request: Request, deadline: Option<Instant>) -> CallOutcome {
+        let Some(share) = self.wait_for_room(&request, deadline).await else {
+            let context = ErrorContext::of(&request, false, &self.chroot);
+            let cause = self.shared.last_failure().filter(|_| !self.state().is_connected());
+            return Err(Error::Timeout(context.without_connection(cause)));
+        };
+        let mut pending = self.submit_with(share, request, deadline);
+        // A request that waits for room keeps the session open, one that was sent does not.
+        drop(self);
+        poll_fn(|cx| pending.poll_outcome(cx)).await
+    }
+
+    /// Its share, unless the deadline passes before.
+    async fn wait_for_room(&self, request: &Request, deadline: Option<Instant>) -> Option<PendingShare> {
+        let mut deadline_passes = deadline.map(|deadline| {
             let _entered = self.runtime.enter();
-            self.shared.clock.now().checked_add(timeout)
+            self.shared.clock.sleep_until(deadline)
         });
+        let mut room = pin!(self.shared.pending.take(request));
+        poll_fn(|cx| {
+            let late = deadline_passes.as_mut().is_some_and(|late| Pin::new(late).poll(cx).is_ready());
+            match room.as_mut().poll(cx) {
+                Poll::Pending if late => Poll::Ready(None),
+                share => share.map(Some),
+            }
+        })
+        .await
+    }
+
+    #[inline]
+    fn submit_with(&self, share: PendingShare, request: Request, deadline: Option<Instant>) -> PendingReply {
+        let (reply_to, pending) = PendingReply::channel(request.op());
         let activity = self.shared.clock.begin_activity();
-        let call =
-            Submission { request, chroot: self.chroot.clone(), reply_to, deadline, losses: 0, activity };
+        let chroot = self.chroot.clone();
+        let call = Submission { request, chroot, reply_to, deadline, losses: 0, _share: share, activity };
         match self.commands.send(DriverCommand::Submit(call)) {
             Ok(()) => pending,
             Err(mpsc::error::SendError(command)) => {
@@ -229,6 +266,22 @@ impl Client {
             }
         }
     }
+
+    /// Reading the clock is not free, so only calls with a timeout do it.
+    fn deadline(&self, timeout: Option<Duration>) -> Option<Instant> {
+        timeout.or(self.shared.request_timeout).and_then(|timeout| {
+            // Under tokio's paused time, the clock is that of the session's runtime.
+            let _entered = self.runtime.enter();
+            self.shared.clock.now().checked_add(timeout)
+        })
+    }
+}
+
+fn invalid_path(operation: &'static str, path: String, reason: PathError) -> Error {
+    let hint = (reason == PathError::NotAbsolute).then(|| format!("did you mean /{path}?"));
+    let context = ErrorContext::local(operation, path);
+    let context = hint.into_iter().fold(context, ErrorContext::hint);
+    Error::InvalidPath { context, reason }
 }
 
 impl fmt::Debug for Client {

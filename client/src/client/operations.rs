@@ -5,11 +5,13 @@ use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{Acl, AddWatchMode, ErrorCode, Reply as Body, Request, Stat, WatcherType};
 
 use super::Client;
-use crate::call::{Call, DecodedReply};
+use crate::call::{Call, DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};
-use crate::op::{Create, Delete, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData, decode};
+use crate::op::{
+    Create, Delete, DeleteRecursive, Exists, GetChildren, GetData, Reconfig, SetAcl, SetData, decode,
+};
 use crate::watch::{WatchHandle, WatchStream};
 
 impl Client {
@@ -40,6 +42,22 @@ impl Client {
     /// Executed in the order of sending. Dropping the future does not cancel the request.
     pub fn delete(&self, path: impl Into<String>) -> Delete<'_> {
         Delete::new(self, path.into())
+    }
+
+    /// Deletes the znode at `path` and everything below it, children first.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// zk.delete_recursive("/jobs").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`DeleteRecursive`], among them `NoNode`, and `NotEmpty` if others create faster than this deletes.
+    /// # Ordering and cancel safety
+    /// Not one transaction. Nothing is sent before the first poll. Dropping the future leaves what is not yet deleted.
+    pub fn delete_recursive(&self, path: impl Into<String>) -> DeleteRecursive<'_> {
+        DeleteRecursive::new(self, path.into())
     }
 
     /// Reads the [`Stat`] of the znode at `path`; `None` if it is absent.
@@ -204,8 +222,8 @@ impl Client {
     /// Every change after the reply is reported. Dropping the future removes the watch.
     pub fn add_watch(&self, path: impl Into<String>, mode: AddWatchMode) -> Call<'_, WatchStream> {
         let request = |path| Request::AddWatch(records::AddWatch { path: Some(path), mode: mode.code() });
-        self.call_on("addWatch", path.into(), request, |outcome| match outcome?.watch.map(|handle| *handle) {
-            Some(WatchHandle::Persistent(stream)) => Ok(stream),
+        self.call_on("addWatch", path.into(), request, |outcome| match outcome?.extra.map(|extra| *extra) {
+            Some(ReplyExtra::Watch(WatchHandle::Persistent(stream))) => Ok(stream),
             _ => Err(Error::Protocol(ErrorContext::local("addWatch", ""))),
         })
     }

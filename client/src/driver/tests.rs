@@ -25,7 +25,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
-    let shared = Arc::new(SharedState::new(None, timeout, clock.clone(), 1, rng));
+    let shared = Arc::new(SharedState::new(None, usize::MAX, timeout, clock.clone(), 1, rng));
     let settings = SessionSettings {
         connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,
@@ -33,6 +33,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
         max_request: 1000,
         max_reply: 1000,
         auths: Vec::new(),
+        expire_locally: false,
         hosts: 1,
         seed: 7,
     };

@@ -1,5 +1,6 @@
 //! create, in all its modes.
 
+use std::mem;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,8 +9,9 @@ use zoolet_proto::{Acl, CreateMode, Reply, Request, Stat};
 
 use super::parents::CreateWithParents;
 use super::{decode, sendable};
-use crate::call::{Call, DecodedReply};
+use crate::call::{Call, DecodedReply, ReplyExtra};
 use crate::client::Client;
+use crate::context::ErrorContext;
 use crate::error::Error;
 
 /// The result of a create.
@@ -20,16 +22,34 @@ pub struct Created {
     pub path: String,
     /// Its initial `Stat`. `czxid` is the transaction that created it.
     pub stat: Stat,
+    sequence: Option<i32>,
 }
 
 impl Created {
     /// A result that no server returned, for code that wraps a create.
     pub fn new(path: impl Into<String>, stat: Stat) -> Self {
-        Self { path: path.into(), stat }
+        Self { path: path.into(), stat, sequence: None }
+    }
+
+    /// The number that the server has appended to the name of a [sequential](Create::sequential) znode; `None` for any
+    /// other znode. The counter of a parent wraps to negative numbers after 2,147,483,647.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let job = zk.create("/jobs/job-", "payload").sequential().await?;
+    /// assert_eq!((job.path.as_str(), job.sequence()), ("/jobs/job-0000000007", Some(7)));
+    /// # Ok(()) }
+    /// ```
+    pub fn sequence(&self) -> Option<i32> {
+        self.sequence
     }
 }
 
 /// A create that is not sent yet; from [`Client::create`].
+///
+/// A znode is persistent, unless one of [`ephemeral`](Self::ephemeral), [`container`](Self::container) and
+/// [`ttl`](Self::ttl) is chosen. Two of them fail with [`Error::InvalidOptions`], before anything is sent; so does a
+/// container that is [`sequential`](Self::sequential), which the protocol has not.
 ///
 /// ```no_run
 /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
@@ -45,6 +65,8 @@ pub struct Create<'c> {
     data: Bytes,
     acl: Option<Vec<Acl>>,
     kind: CreateKind,
+    /// Two options that exclude each other.
+    conflict: Option<[&'static str; 2]>,
     sequential: bool,
     timeout: Option<Duration>,
 }
@@ -57,15 +79,38 @@ enum CreateKind {
     Ttl(Duration),
 }
 
+impl CreateKind {
+    /// What chooses it.
+    fn method(self) -> &'static str {
+        match self {
+            Self::Persistent => "persistent",
+            Self::Ephemeral => "`.ephemeral()`",
+            Self::Container => "`.container()`",
+            Self::Ttl(_) => "`.ttl(..)`",
+        }
+    }
+}
+
 impl<'c> Create<'c> {
     pub(crate) fn new(client: &'c Client, path: String, data: Bytes) -> Self {
-        Self { client, path, data, acl: None, kind: CreateKind::Persistent, sequential: false, timeout: None }
+        let kind = CreateKind::Persistent;
+        Self { client, path, data, acl: None, kind, conflict: None, sequential: false, timeout: None }
     }
 
-    /// Makes the znode ephemeral: it is deleted when the session ends.
-    pub fn ephemeral(mut self) -> Self {
-        self.kind = CreateKind::Ephemeral;
+    /// Notes a kind. A znode has one: another that was chosen before is not silently replaced.
+    fn choose(mut self, kind: CreateKind) -> Self {
+        let same = mem::discriminant(&self.kind) == mem::discriminant(&kind);
+        if !same && !matches!(self.kind, CreateKind::Persistent) {
+            self.conflict.get_or_insert([self.kind.method(), kind.method()]);
+        }
+        self.kind = kind;
         self
+    }
+
+    /// Makes the znode ephemeral: it is deleted when the session ends. Excludes [`container`](Self::container) and
+    /// [`ttl`](Self::ttl).
+    pub fn ephemeral(self) -> Self {
+        self.choose(CreateKind::Ephemeral)
     }
 
     /// Appends the counter of the parent to the name, as ten digits. The path may then end in a slash.
@@ -74,17 +119,17 @@ impl<'c> Create<'c> {
         self
     }
 
-    /// Makes the znode a container: the server deletes it some time after its last child.
-    pub fn container(mut self) -> Self {
-        self.kind = CreateKind::Container;
-        self
+    /// Makes the znode a container: the server deletes it some time after its last child. Excludes
+    /// [`ephemeral`](Self::ephemeral), [`ttl`](Self::ttl) and [`sequential`](Self::sequential).
+    pub fn container(self) -> Self {
+        self.choose(CreateKind::Container)
     }
 
     /// Gives the znode a time to live, in whole milliseconds: the server deletes it when it has no children and its data
     /// was not set for `ttl`. Servers refuse it with `Unimplemented` unless they are configured for it.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.kind = CreateKind::Ttl(ttl);
-        self
+    /// Excludes [`ephemeral`](Self::ephemeral) and [`container`](Self::container).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.choose(CreateKind::Ttl(ttl))
     }
 
     /// The ACL of the znode. Default: [`Acl::open`].
@@ -108,13 +153,19 @@ impl<'c> Create<'c> {
 
     /// The same as a persistent, not sequential create.
     pub(super) fn into_plain(self) -> Self {
-        Self { kind: CreateKind::Persistent, sequential: false, ..self }
+        Self { kind: CreateKind::Persistent, conflict: None, sequential: false, ..self }
     }
 
     fn call(self) -> Call<'c, Created> {
         let (client, timeout) = (self.client, self.timeout);
         let request = self.build(Request::Create2, Request::CreateContainer, Request::CreateTtl);
-        let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), .. } => Created { path, stat });
+        let decode = decode!("create", DecodedReply { reply: Reply::Created2(path, stat), extra } => {
+            let sequence = extra.and_then(|extra| match *extra {
+                ReplyExtra::Sequence(number) => Some(number),
+                ReplyExtra::Watch(_) => None,
+            });
+            Created { path, stat, sequence }
+        });
         Call::new(client, request, decode).with_timeout(timeout)
     }
 
@@ -130,6 +181,16 @@ impl<'c> Create<'c> {
         container: fn(records::Create) -> T,
         with_ttl: fn(records::CreateTtl) -> T,
     ) -> Result<T, Error> {
+        // The protocol has no such mode. Servers take the flags, but 3.9.5 then logs a wrong digest.
+        let numbered_container = matches!(self.kind, CreateKind::Container) && self.sequential;
+        let numbered_container = numbered_container.then_some(["`.container()`", "`.sequential()`"]);
+        if let Some([one, other]) = self.conflict.or(numbered_container) {
+            let context = ErrorContext::local("create", self.path);
+            return Err(Error::InvalidOptions {
+                context,
+                reason: format!("{one} and {other} exclude each other"),
+            });
+        }
         let path = self.client.checked_path("create", self.path, self.sequential)?;
         let (data, acl) = (Some(self.data), Some(self.acl.unwrap_or_else(Acl::open)));
         let mode = match (self.kind, self.sequential) {
@@ -137,9 +198,7 @@ impl<'c> Create<'c> {
             (CreateKind::Persistent, true) => CreateMode::PersistentSequential,
             (CreateKind::Ephemeral, false) => CreateMode::Ephemeral,
             (CreateKind::Ephemeral, true) => CreateMode::EphemeralSequential,
-            // The opcode makes it a container; the mode only decides about the number.
-            (CreateKind::Container, false) => CreateMode::Container,
-            (CreateKind::Container, true) => CreateMode::PersistentSequential,
+            (CreateKind::Container, _) => CreateMode::Container,
             (CreateKind::Ttl(_), false) => CreateMode::PersistentWithTtl,
             (CreateKind::Ttl(_), true) => CreateMode::PersistentSequentialWithTtl,
         };

@@ -1,12 +1,14 @@
 //! The builders of requests that have options.
 
 mod create;
+mod delete_recursive;
 mod parents;
 mod read;
 mod reconfig;
 mod write;
 
 pub use create::{Create, Created};
+pub use delete_recursive::DeleteRecursive;
 pub use parents::{CreateWithParents, MissingParents};
 pub use read::{Exists, GetChildren, GetData};
 pub use reconfig::Reconfig;
@@ -23,7 +25,8 @@ macro_rules! sendable {
                 self
             }
 
-            /// Sends the request now, without waiting; see [`Call::send`](crate::Call::send).
+            /// Sends the request now, without waiting; see [`Call::send`](crate::Call::send), also for
+            /// [`QueueFull`](crate::Error::QueueFull).
             pub fn send(self) -> crate::ReplyFuture<$output> {
                 self.call().send()
             }
@@ -34,7 +37,7 @@ macro_rules! sendable {
             type IntoFuture = crate::ReplyFuture<$output>;
 
             fn into_future(self) -> Self::IntoFuture {
-                self.send()
+                self.call().send_or_wait()
             }
         }
     };

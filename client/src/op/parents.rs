@@ -72,7 +72,7 @@ impl<'c> CreateWithParents<'c> {
                 outcome => return outcome,
             }
             let created = parents.send(&path, Bytes::new());
-            reply = create.clone().send();
+            reply = create.clone().into_future();
             parents.receive(created).await;
         }
     }
@@ -83,7 +83,7 @@ impl<'c> IntoFuture for CreateWithParents<'c> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'c>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let reply = self.create.clone().send();
+        let reply = self.create.clone().into_future();
         Box::pin(self.retry(reply))
     }
 }
@@ -130,8 +130,8 @@ impl<'c> MissingParents<'c> {
         }
         let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
         let mut sent: Vec<_> =
-            ends.map(|end| self.template.clone().at(&path[..end], Bytes::new()).send()).collect();
-        sent.push(self.template.clone().at(path, data).send());
+            ends.map(|end| self.template.clone().at(&path[..end], Bytes::new()).into_future()).collect();
+        sent.push(self.template.clone().at(path, data).into_future());
         sent
     }
 

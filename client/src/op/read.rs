@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zoolet_proto::{NameList, Reply, Request, Stat, records};
 
 use super::{decode, sendable};
-use crate::call::{Call, Decode, DecodedReply};
+use crate::call::{Call, Decode, DecodedReply, ReplyExtra};
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -58,8 +58,8 @@ impl<'c> Exists<'c> {
     /// znode exists.
     pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
         let decode = decode!("exists",
-            DecodedReply { reply: Reply::Stat(stat), watch: Some(watch) } => (Some(stat), one_shot(*watch)?),
-            DecodedReply { reply: Reply::Empty, watch: Some(watch) } => (None, one_shot(*watch)?),
+            DecodedReply { reply: Reply::Stat(stat), extra: Some(extra) } => (Some(stat), one_shot(*extra)?),
+            DecodedReply { reply: Reply::Empty, extra: Some(extra) } => (None, one_shot(*extra)?),
         );
         self.request(true, decode)
     }
@@ -89,8 +89,8 @@ impl<'c> GetData<'c> {
     /// Also sets a watch on changes of data and deletion, and returns it. If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
         let decode = decode!("getData",
-            DecodedReply { reply: Reply::Data(data, stat), watch: Some(watch) } => {
-                (data.unwrap_or_default(), stat, one_shot(*watch)?)
+            DecodedReply { reply: Reply::Data(data, stat), extra: Some(extra) } => {
+                (data.unwrap_or_default(), stat, one_shot(*extra)?)
             }
         );
         self.request(true, decode)
@@ -122,8 +122,8 @@ impl<'c> GetChildren<'c> {
     /// If the call fails, no watch is set.
     pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
         let decode = decode!("getChildren",
-            DecodedReply { reply: Reply::Children2(names, stat), watch: Some(watch) } => {
-                (strings(&names), stat, one_shot(*watch)?)
+            DecodedReply { reply: Reply::Children2(names, stat), extra: Some(extra) } => {
+                (strings(&names), stat, one_shot(*extra)?)
             }
         );
         self.request(true, decode)
@@ -143,9 +143,9 @@ fn strings(names: &NameList) -> Vec<String> {
     strings
 }
 
-fn one_shot(handle: WatchHandle) -> Result<Watch, Error> {
-    match handle {
-        WatchHandle::OneShot(watch) => Ok(watch),
-        WatchHandle::Persistent(_) => Err(Error::Protocol(ErrorContext::local("watch", ""))),
+fn one_shot(extra: ReplyExtra) -> Result<Watch, Error> {
+    match extra {
+        ReplyExtra::Watch(WatchHandle::OneShot(watch)) => Ok(watch),
+        _ => Err(Error::Protocol(ErrorContext::local("watch", ""))),
     }
 }

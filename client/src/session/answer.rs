@@ -1,9 +1,9 @@
 //! What a reply means to the caller of its request.
 
 use zoolet_proto::records::{Op, OpResult};
-use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
+use zoolet_proto::{AddWatchMode, CreateMode, ErrorCode, Reply, Request};
 
-use crate::call::{CallOutcome, DecodedReply};
+use crate::call::{CallOutcome, DecodedReply, ReplyExtra};
 use crate::chroot::Chroot;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub(crate) fn watch_reply(request: &Request, error: Option<ErrorCode>) -> WatchR
 
 /// An answer without a body.
 pub(crate) fn empty() -> DecodedReply {
-    DecodedReply { reply: Reply::Empty, watch: None }
+    DecodedReply { reply: Reply::Empty, extra: None }
 }
 
 /// The outcome for the caller, with the caller's paths. `has_identity` is whether the session has added an identity.
@@ -54,6 +54,7 @@ pub(crate) fn outcome(
             return Err(Error::Refused { context: ErrorContext::of(request, true, chroot).with(hint), code });
         }
     }
+    let mut extra = None;
     let reply = match (request, reply) {
         (Request::Multi(ops), Reply::Multi(mut results)) => {
             let refused = |result: &OpResult| match result {
@@ -89,7 +90,10 @@ pub(crate) fn outcome(
             return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
         }
         (_, Reply::Created(path)) => Reply::Created(chroot.strip_owned(path)),
-        (_, Reply::Created2(path, stat)) => Reply::Created2(chroot.strip_owned(path), stat),
+        (_, Reply::Created2(path, stat)) => {
+            extra = sequence_of(request, &path).map(|number| Box::new(ReplyExtra::Sequence(number)));
+            Reply::Created2(chroot.strip_owned(path), stat)
+        }
         (_, Reply::Ephemerals(paths)) => {
             // The prefix matches text, not components, so it may match paths outside the chroot.
             Reply::Ephemerals(
@@ -98,7 +102,18 @@ pub(crate) fn outcome(
         }
         (_, reply) => reply,
     };
-    Ok(DecodedReply { reply, watch: None })
+    Ok(DecodedReply { reply, extra })
+}
+
+/// The number that the server has appended to the path of a sequential create.
+fn sequence_of(request: &Request, created: &str) -> Option<i32> {
+    let (path, flags) = match request {
+        Request::Create2(create) | Request::CreateContainer(create) => (&create.path, create.flags),
+        Request::CreateTtl(create) => (&create.path, create.flags),
+        _ => return None,
+    };
+    let is_sequential = CreateMode::from_code(flags).is_some_and(CreateMode::is_sequential);
+    created.strip_prefix(path.as_str()).filter(|_| is_sequential)?.parse().ok()
 }
 
 /// Whether `results` has one result of the right kind for each of `ops`.

@@ -90,9 +90,20 @@ impl Session {
         let host = self.host.as_deref();
         tracing::info!(session = %self.id, host, timeout = ?self.timeout, read_only, "connected");
         self.resume(now);
-        let state = if read_only { SessionState::ConnectedReadOnly } else { SessionState::Connected };
-        self.shared.set_state(state);
+        self.publish_connected();
         Ok(())
+    }
+
+    /// Publishes that there is a connection. A new session does not count as connected before the server has accepted its
+    /// identities, so that a refused one is always an error of `connect`.
+    pub(super) fn publish_connected(&self) {
+        if self.shared.state() == SessionState::Connecting && self.calls.awaits_auth() {
+            return;
+        }
+        self.shared.set_state(match self.read_only {
+            true => SessionState::ConnectedReadOnly,
+            false => SessionState::Connected,
+        });
     }
 
     /// Restores the state of the old connection on the new one: identities, watches, then the calls that have waited.
@@ -126,7 +137,9 @@ impl Session {
         let is_news = self.shared.set_failure(error.clone());
         if self.phase == Phase::Serving {
             tracing::warn!(session = %self.id, %error, "connection lost");
-            self.shared.set_state(SessionState::Disconnected);
+            if self.shared.state().is_connected() {
+                self.shared.set_state(SessionState::Disconnected);
+            }
         } else if is_news {
             tracing::warn!(session = %self.id, %error, "no connection");
         } else {

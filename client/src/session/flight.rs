@@ -95,6 +95,11 @@ impl Calls {
         first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
     }
 
+    /// Whether a server has yet to answer an identity.
+    pub(crate) fn awaits_auth(&self) -> bool {
+        self.in_flight.iter().any(|call| call.xid == Xid::AUTH)
+    }
+
     #[cfg(test)]
     pub(crate) fn last_xid(&self) -> i32 {
         self.last_xid
@@ -114,7 +119,7 @@ impl Calls {
     /// does removeWatches if a caller sent it, because it is idempotent. Writes are returned, to be failed. The session
     /// sends its own requests anew.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
-        let (mut lost, mut again) = (Vec::new(), VecDeque::new());
+        let mut lost = Vec::new();
         for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
             call.losses += 1;
             let op = call.request.op();
@@ -123,13 +128,9 @@ impl Calls {
             if op.takes_zxid() || call.losses >= MAX_LOSSES {
                 lost.push(call);
             } else if awaited || (op == OpCode::RemoveWatches && call.reply_to.has_caller()) {
-                again.push_back(QueuedCall { call, until });
+                // None is overtaken: calls wait only while there is no connection, and nothing is in flight then.
+                self.wait(call, until);
             }
-        }
-        if !again.is_empty() {
-            self.note_deadline(Some(until));
-            again.append(&mut self.waiting);
-            self.waiting = again;
         }
         lost
     }

@@ -18,9 +18,9 @@ use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::call::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
-use crate::context::ErrorContext;
+use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
-use crate::state::SharedState;
+use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
 mod answer;
@@ -54,6 +54,7 @@ pub(crate) struct SessionSettings {
     pub(crate) max_request: usize,
     pub(crate) max_reply: usize,
     pub(crate) auths: Vec<AuthPacket>,
+    pub(crate) expire_locally: bool,
     pub(crate) hosts: usize,
     pub(crate) seed: u64,
 }
@@ -208,11 +209,17 @@ impl Session {
             Phase::Over => return None,
         };
         let closing = self.closing.as_ref().map(|closing| closing.until);
-        [self.calls.next_timeout(), closing, self.probe_due()]
+        [self.calls.next_timeout(), closing, self.probe_due(), self.expiry_due()]
             .into_iter()
             .flatten()
             .fold(phase, Instant::min)
             .into()
+    }
+
+    /// When the session is given up, if it is to be without a server's word.
+    fn expiry_due(&self) -> Option<Instant> {
+        let may_expire = self.settings.expire_locally && self.established && self.phase != Phase::Serving;
+        may_expire.then(|| self.shared.last_contact() + self.timeout)
     }
 
     /// Counted from the last request of any kind, because each keeps the session alive.
@@ -329,6 +336,11 @@ impl Session {
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
             return self.give_up();
+        }
+        if self.expiry_due().is_some_and(|due| due <= now) {
+            let closing = self.closing.is_some();
+            let end = if closing { SessionState::Closed } else { SessionState::Expired };
+            return self.end_because(end, self.connection_error().map(Detail::Connection));
         }
         if self.probe_due().is_some_and(|due| due <= now) {
             self.handle_probe_timeout(now);

@@ -6,6 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer};
+use crate::call::ReplyExtra;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::state::SessionState;
@@ -87,7 +88,11 @@ impl Session {
                 }
             },
             // Servers do not count it as a sign of life.
-            Request::Auth(_) => {}
+            Request::Auth(_) => {
+                if self.shared.state() == SessionState::Connecting {
+                    self.publish_connected();
+                }
+            }
             // A server that has lost the session has not noted one.
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
@@ -113,7 +118,8 @@ impl Session {
             let has_identity = !self.auths.is_empty();
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
-                answer.watch = Some(Box::new(self.watches.open(kind, path, &call.chroot, &self.commands)));
+                let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
+                answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
             }
             call.reply_to.send(outcome);
             self.answered += 1;

@@ -59,7 +59,6 @@ async fn every_mode_of_create_has_its_opcode_and_flags() {
         (zk.create("/s/", "x").sequential().send(), Request::Create2(create("/s/", 2))),
         (zk.create("/-", "x").ephemeral().sequential().send(), Request::Create2(create("/-", 3))),
         (zk.create("/c", "x").container().send(), Request::CreateContainer(create("/c", 4))),
-        (zk.create("/c", "x").container().sequential().send(), Request::CreateContainer(create("/c", 2))),
         (zk.create("/t", "x").ttl(ttl).send(), with_ttl("/t", 5)),
         (zk.create("/t", "x").ttl(ttl).sequential().send(), with_ttl("/t", 6)),
     ];
@@ -69,6 +68,62 @@ async fn every_mode_of_create_has_its_opcode_and_flags() {
         let created = reply.await.expect("a znode");
         assert_eq!((created.path, created.stat), (format!("/made-{n}"), stat(7)));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn contradictory_modes_of_create_are_an_error_that_names_both_and_nothing_is_sent() {
+    let (zk, mut peer, _listener) = connected().await;
+    let second = Duration::from_secs(1);
+    let create = || zk.create("/a", "");
+    for (create, both) in [
+        (create().ttl(second).ephemeral(), "`.ttl(..)` and `.ephemeral()`"),
+        (create().ephemeral().ttl(second), "`.ephemeral()` and `.ttl(..)`"),
+        (create().container().ephemeral(), "`.container()` and `.ephemeral()`"),
+        (create().sequential().container().ttl(second), "`.container()` and `.ttl(..)`"),
+        (create().container().sequential(), "`.container()` and `.sequential()`"),
+        (create().sequential().container(), "`.container()` and `.sequential()`"),
+    ] {
+        let message = format!("create /a: {both} exclude each other");
+        for error in [
+            zk.multi().add(create.clone()).commit().await.expect_err("contradictory"),
+            create.clone().parents().containers().await.expect_err("contradictory"),
+            create.await.expect_err("contradictory"),
+        ] {
+            assert!(matches!(error, Error::InvalidOptions { .. }), "{error:?}");
+            assert_eq!(error.to_string(), message);
+            assert!(!error.may_have_applied() && !error.is_retryable());
+        }
+    }
+    peer.expect_silence().await;
+    drop(create().ttl(second).ttl(2 * second).ephemeral());
+    let twice = create().ephemeral().sequential().ephemeral().send();
+    let (xid, _) = peer.next().await.expect("a request");
+    peer.reply(xid, Reply::Created2("/a0000000000".into(), stat(1))).await;
+    twice.await.expect("the same choice twice is no contradiction");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_a_sequential_znode_is_a_value() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().chroot("/app")).await;
+    for (name, created, number) in [
+        ("/job-", "/job-0000000007", Some(7)),
+        ("/job-", "/job-2147483647", Some(i32::MAX)),
+        ("/job-", "/job--2147483648", Some(i32::MIN)),
+        ("/job", "/job-000000001", Some(-1)),
+        ("/7", "/71000000000", Some(1_000_000_000)),
+        ("/", "/0000000000", Some(0)),
+        ("/job-", "/other-0000000007", None),
+    ] {
+        let numbered = zk.create(name, "").sequential().send();
+        let (xid, _) = peer.next().await.expect("a request");
+        peer.reply(xid, Reply::Created2(format!("/app{created}"), stat(1))).await;
+        let numbered = numbered.await.expect("a znode");
+        assert_eq!((numbered.path.as_str(), numbered.sequence()), (created, number));
+    }
+    let plain = zk.create("/job-0000000007", "").send();
+    let (xid, _) = peer.next().await.expect("a request");
+    peer.reply(xid, Reply::Created2("/app/job-0000000007".into(), stat(1))).await;
+    assert_eq!(plain.await.expect("a znode").sequence(), None);
 }
 
 #[tokio::test(start_paused = true)]

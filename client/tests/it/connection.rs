@@ -16,7 +16,7 @@ use zoolet_client::{
 };
 use zoolet_proto::{Reply, Request, SessionId, records};
 
-use crate::common::{Listener, Peer, SESSION, TIMEOUT, Watched, connected, connected_with, listener};
+use crate::common::{Listener, Peer, SESSION, TIMEOUT, Watched, connected, listener};
 
 fn get(path: &str, watch: bool) -> Request {
     Request::GetData(records::GetData { path: path.into(), watch })
@@ -37,10 +37,16 @@ fn data(text: &'static str) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_is_resumed_in_order() {
-    let (zk, mut peer, mut listener) = connected_with(Client::options().auth("digest", "first:1")).await;
+    let (connect, mut listener) = listener();
+    let options = Client::options().auth("digest", "first:1");
+    let (zk, mut peer) = tokio::join!(options.connect(connect), async {
+        let mut peer = listener.accept().await;
+        let xid = peer.expect(auth("first:1")).await;
+        peer.reply(xid, Reply::Empty).await;
+        peer
+    });
+    let zk = zk.expect("a session");
     let mut states = zk.states();
-    let xid = peer.expect(auth("first:1")).await;
-    peer.reply(xid, Reply::Empty).await;
 
     let added = zk.add_auth("digest", "second:2").send();
     let watched = zk.get_data("/w").watch().send();
@@ -276,6 +282,40 @@ async fn refused_credentials_fail_what_comes_after_them() {
     assert!(matches!(auth.await, Err(Error::AuthFailed(_))));
     assert_eq!(zk.state(), SessionState::AuthFailed);
     assert!(matches!(zk.get_data("/a").await, Err(Error::AuthFailed(_))));
+}
+
+/// What connecting with two identities gives, if the server refuses the second; it answers after `delay`.
+async fn connect_with_a_refused_identity(delay: Duration, lose_the_first: bool) -> Result<Client, Error> {
+    let (connect, mut listener) = listener();
+    let options = Client::options().auth("digest", "first:1").auth("digest", "secret:2");
+    let serve = async {
+        if lose_the_first {
+            let mut lost = listener.accept().await;
+            lost.next().await.expect("an identity");
+        }
+        let mut peer = listener.accept().await;
+        let first = peer.expect(auth("first:1")).await;
+        let second = peer.expect(auth("secret:2")).await;
+        tokio::time::sleep(delay).await;
+        peer.reply(first, Reply::Empty).await;
+        tokio::time::sleep(delay).await;
+        peer.error(second, ErrorCode::AuthFailed).await;
+    };
+    tokio::join!(options.connect(connect), serve).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_identity_is_always_an_error_of_connect() {
+    for delay in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(1)] {
+        for lose_the_first in [false, true] {
+            let error = connect_with_a_refused_identity(delay, lose_the_first).await.expect_err("refused");
+            assert!(matches!(error, Error::AuthFailed(_)), "{delay:?}: {error:?}");
+            assert_eq!(
+                error.to_string(),
+                "connect: authentication failed; the server refused the identity of scheme \"digest\""
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,10 +2,13 @@
 
 mod calls;
 mod cancel;
+mod chroot;
 mod clock;
 mod common;
 mod connection;
+mod delete_recursive;
 mod messages;
 mod parents;
+mod pending;
 mod probe;
 mod seed;

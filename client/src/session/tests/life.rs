@@ -196,3 +196,51 @@ fn a_close_during_the_handshake_closes_the_new_session() {
     });
     assert_eq!(harness.sent(), [Request::CloseSession]);
 }
+
+#[test]
+fn a_session_without_a_server_is_given_up_locally_only_if_it_is_asked_for() {
+    for expire_locally in [false, true] {
+        let mut harness = Harness::new(SessionSettings { expire_locally, ..settings() });
+        harness.connect();
+        harness.pass(THIRD);
+        let mut read = harness.call(get("/a"));
+        harness.reply(1, 1, data());
+        assert!(read.outcome().expect("an outcome").is_ok());
+        let contact = harness.now;
+        harness.pass(THIRD);
+        harness.cut();
+        let mut waiting = harness.call(get("/b"));
+        harness.pass(contact + TIMEOUT - MS - harness.now);
+        assert_eq!(harness.state(), SessionState::Disconnected);
+        assert!(waiting.is_open());
+        harness.pass(MS);
+        if !expire_locally {
+            assert_eq!(harness.state(), SessionState::Disconnected);
+            assert!(waiting.is_open());
+            harness.connect();
+            assert_eq!(harness.state(), SessionState::Connected);
+            continue;
+        }
+        assert_eq!(harness.state(), SessionState::Expired);
+        let error = waiting.error();
+        assert!(matches!(error, Error::SessionExpired(_)), "{error:?}");
+        assert!(
+            error.to_string().starts_with("getData /b: session expired; last connection error: "),
+            "{error}"
+        );
+        assert_eq!(harness.session.wanted_link(), WantedLink::Over);
+    }
+}
+
+#[test]
+fn a_session_that_a_server_serves_or_has_never_granted_is_not_given_up_locally() {
+    let mut harness = Harness::new(SessionSettings { expire_locally: true, ..settings() });
+    harness.pass(3 * TIMEOUT);
+    assert_eq!(harness.state(), SessionState::Connecting);
+    harness.connect();
+    for n in 0..6 {
+        harness.pass(THIRD);
+        harness.reply(-2, n, Reply::Empty);
+    }
+    assert_eq!(harness.state(), SessionState::Connected);
+}

@@ -16,9 +16,10 @@ use zoolet_proto::{
 };
 
 use super::{Session, SessionSettings, WantedLink};
-use crate::call::{CallOutcome, DriverCommand, PendingReply, ReplyTo, Submission};
+use crate::call::{CallOutcome, DriverCommand, PendingReply, ReplyExtra, ReplyTo, Submission};
 use crate::chroot::Chroot;
 use crate::error::Error;
+use crate::pending::PendingShare;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
 
@@ -48,7 +49,7 @@ impl Pending {
     fn outcome(&mut self) -> Option<CallOutcome> {
         match &mut self.0 {
             PendingReply::Sent { outcome, .. } => outcome.try_recv().ok(),
-            PendingReply::Failed(_) => panic!("the harness fails no call by itself"),
+            _ => panic!("the harness sends every call"),
         }
     }
 
@@ -61,16 +62,16 @@ impl Pending {
     }
 
     fn watch(&mut self) -> Watch {
-        match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
-            WatchHandle::OneShot(watch) => watch,
-            WatchHandle::Persistent(_) => panic!("a one-shot watch"),
+        match *self.outcome().expect("an outcome").expect("success").extra.expect("a watch") {
+            ReplyExtra::Watch(WatchHandle::OneShot(watch)) => watch,
+            _ => panic!("a one-shot watch"),
         }
     }
 
     fn stream(&mut self) -> WatchStream {
-        match *self.outcome().expect("an outcome").expect("success").watch.expect("a watch") {
-            WatchHandle::Persistent(stream) => stream,
-            WatchHandle::OneShot(_) => panic!("a persistent watch"),
+        match *self.outcome().expect("an outcome").expect("success").extra.expect("a watch") {
+            ReplyExtra::Watch(WatchHandle::Persistent(stream)) => stream,
+            _ => panic!("a persistent watch"),
         }
     }
 }
@@ -137,6 +138,7 @@ fn settings() -> SessionSettings {
         max_request: 1000,
         max_reply: 100_000,
         auths: Vec::new(),
+        expire_locally: false,
         hosts: 1,
         seed: 7,
     }
@@ -147,7 +149,7 @@ impl Harness {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
-        let shared = Arc::new(SharedState::new(None, settings.session_timeout, clock, 1, rng));
+        let shared = Arc::new(SharedState::new(None, usize::MAX, settings.session_timeout, clock, 1, rng));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }
@@ -193,6 +195,7 @@ impl Harness {
             reply_to,
             deadline,
             losses: 0,
+            _share: PendingShare::none(),
             activity: ActivityGuard::default(),
         };
         self.session.handle_command(self.now, DriverCommand::Submit(call));

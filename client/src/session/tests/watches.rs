@@ -3,6 +3,35 @@
 use super::*;
 
 #[test]
+fn a_watch_that_is_asked_for_while_the_connection_is_lost_and_given_up_leaves_nothing() {
+    for given_up in [true, false] {
+        let mut harness = Harness::up();
+        let mut first = harness.call(get_watched("/a"));
+        harness.reply(1, 1, data());
+        let first = first.watch();
+        let second = harness.call(get_watched("/a"));
+        let second = (!given_up).then_some(second);
+        harness.cut();
+        harness.sent();
+        harness.connect();
+        match second {
+            None => assert_eq!(harness.sent(), [set_watches(1, &["/a"])]),
+            Some(mut second) => {
+                assert_eq!(harness.sent(), [set_watches(1, &["/a"]), get_watched("/a")]);
+                harness.reply(-8, 1, Reply::Empty);
+                harness.reply(harness.last_xid(), 1, data());
+                drop(second.watch());
+                harness.settle();
+            }
+        }
+        assert_eq!(harness.sent(), [], "the first handle uses it");
+        drop(first);
+        harness.settle();
+        assert_eq!(harness.sent(), [remove("/a", 2)]);
+    }
+}
+
+#[test]
 fn two_users_of_one_watch_get_one_event_each() {
     let mut harness = Harness::up();
     let (mut one, mut other) = (harness.call(get_watched("/a")), harness.call(exists_watched("/a")));
