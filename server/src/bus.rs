@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
-use zoolet_server_core::{ConnId, Core, Input, Message, Millis, Output, SharedEvent};
+use zoolet_server_core::{ConnId, Core, EXPIRED_AT_ONCE, Input, Message, Millis, Output, SharedEvent};
 
 use crate::event_runs::EventRuns;
 use crate::extension::StateMachine;
@@ -256,9 +256,12 @@ impl Bus {
         self.finished.push((conn, requests));
     }
 
-    /// Does what is due in the state machine.
+    /// Does what is due in the state machine, or a part of it: the next timeout is then due at once.
     pub fn handle_timeout(&mut self, now: Millis) {
-        self.renew_slow_readers(now);
+        if self.renew_slow_readers(now) {
+            // The sessions that are due now are others.
+            return;
+        }
         let sessions = self.core().sessions().len();
         self.machine.handle_timeout(now);
         let expired = sessions - self.core().sessions().len();
@@ -274,8 +277,10 @@ impl Bus {
 
     /// Renews sessions that are due, but whose requests wait in the second queue, or whose clients have taken a part of
     /// what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
-    fn renew_slow_readers(&mut self, now: Millis) {
+    /// Looks at as many as expire at once, and returns whether it has renewed one.
+    fn renew_slow_readers(&mut self, now: Millis) -> bool {
         let due = self.core().sessions().iter().take_while(|session| session.deadline <= now);
+        let due = due.take(EXPIRED_AT_ONCE);
         let slow = due.filter_map(|session| {
             let peer = &self.conns.get(&session.conn?)?.peer;
             if peer.is_slow() && peer.outbox.has_requests() {
@@ -285,9 +290,11 @@ impl Bus {
             let is_alive = progress.0 + i64::from(session.timeout) > now.0;
             (is_alive && peer.outbox.reader_waits()).then_some((session.id, progress))
         });
-        for (id, progress) in slow.collect::<Vec<_>>() {
-            self.machine.renew(progress, id);
+        let slow: Vec<_> = slow.collect();
+        for (id, progress) in &slow {
+            self.machine.renew(*progress, *id);
         }
+        !slow.is_empty()
     }
 
     /// Delivers a message to a connection, if it is still there. A reply counts against the limit of its connection

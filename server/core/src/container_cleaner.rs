@@ -1,6 +1,7 @@
 //! [`ContainerCleaner`]: deletes empty containers and expired TTL znodes (`ContainerManager`).
 
 use std::collections::VecDeque;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Xid};
@@ -18,16 +19,25 @@ pub(crate) struct ContainerCleaner {
     next_check: Millis,
     next_attempt: Millis,
     candidates: VecDeque<Arc<str>>,
+    search: Option<Search>,
+}
+
+/// A search for candidates that goes on: how far it has come.
+#[derive(Debug, Default)]
+struct Search {
+    in_ttls: bool,
+    after: Option<Arc<str>>,
 }
 
 impl ContainerCleaner {
     pub(crate) fn new(config: &CoreConfig, now: Millis) -> Self {
         let next_check = now.plus(config.container_check_interval.max(1));
-        Self { next_check, next_attempt: now, candidates: VecDeque::new() }
+        Self { next_check, next_attempt: now, candidates: VecDeque::new(), search: None }
     }
 
     pub(crate) fn next_timeout(&self) -> Millis {
-        if self.candidates.is_empty() { self.next_check } else { self.next_attempt.min(self.next_check) }
+        let busy = !self.candidates.is_empty() || self.search.is_some();
+        if busy { self.next_attempt.min(self.next_check) } else { self.next_check }
     }
 }
 
@@ -38,8 +48,14 @@ impl Core {
             self.cleaner.next_check = now.plus(self.config.container_check_interval.max(1));
             // The candidates of the previous check come first.
             if self.cleaner.candidates.is_empty() {
-                self.cleaner.candidates = self.expired_znodes(now);
+                self.cleaner.search.get_or_insert_default();
                 self.cleaner.next_attempt = now;
+            }
+        }
+        if let Some(search) = self.cleaner.search.take() {
+            self.search_expired_znodes(now, search);
+            if self.cleaner.search.is_some() {
+                return;
             }
         }
         let pause = 60_000 / self.config.container_max_per_minute.max(1);
@@ -50,18 +66,40 @@ impl Core {
         }
     }
 
-    fn expired_znodes(&self, now: Millis) -> VecDeque<Arc<str>> {
-        let never_used = self.config.container_max_never_used;
-        let is_expired = |path: &&Arc<str>| {
-            self.tree.get(path).filter(|node| node.children().len() == 0).is_some_and(|node| {
-                let age = now.plus(self.wall_ahead).0 - node.mtime;
-                match node.owner().as_ttl() {
-                    Some(ttl) => age > ttl,
-                    None => node.creates > 0 || never_used.is_some_and(|max| age > max),
+    /// Looks at the next containers, and then at TTL znodes. If there are more, the search is due again at once.
+    fn search_expired_znodes(&mut self, now: Millis, search: Search) {
+        const AT_ONCE: usize = 5000;
+        let Search { mut in_ttls, mut after } = search;
+        let mut left = AT_ONCE;
+        loop {
+            let paths = if in_ttls { &self.tree.ttls } else { &self.tree.containers };
+            let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut last = None;
+            for path in paths.range::<str, _>((from, Bound::Unbounded)).take(left) {
+                if self.is_expired(now, path) {
+                    self.cleaner.candidates.push_back(Arc::clone(path));
                 }
-            })
-        };
-        self.tree.containers.iter().chain(&self.tree.ttls).filter(is_expired).cloned().collect()
+                left -= 1;
+                last = Some(Arc::clone(path));
+            }
+            if left == 0 {
+                self.cleaner.search = Some(Search { in_ttls, after: last });
+                return;
+            }
+            if in_ttls {
+                return;
+            }
+            (in_ttls, after) = (true, None);
+        }
+    }
+
+    fn is_expired(&self, now: Millis, path: &str) -> bool {
+        let Some(node) = self.tree.get(path).filter(|node| node.children().len() == 0) else { return false };
+        let age = now.plus(self.wall_ahead).0 - node.mtime;
+        match node.owner().as_ttl() {
+            Some(ttl) => age > ttl,
+            None => node.creates > 0 || self.config.container_max_never_used.is_some_and(|max| age > max),
+        }
     }
 
     /// Executes an internal request: it is checked again, and takes a zxid.

@@ -83,12 +83,13 @@ impl Core {
         }
     }
 
-    /// Closes the connections that did not open a session in time.
+    /// Closes connections that did not open a session in time, some of them if they are many.
     pub fn close_sessionless(&mut self, now: Millis) {
-        while let Some((until, conn)) = self.sessionless.first().copied() {
-            if until > now {
+        const AT_ONCE: usize = 10_000;
+        for _ in 0..AT_ONCE {
+            let Some((_, conn)) = self.sessionless.first().copied().filter(|(until, _)| *until <= now) else {
                 break;
-            }
+            };
             tracing::debug!(%conn, "no session opened in time; closing connection");
             self.close(conn);
         }

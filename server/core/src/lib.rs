@@ -61,7 +61,7 @@ mod znode;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use handshake::connect_response;
-pub use machine::StateMachine;
+pub use machine::{EXPIRED_AT_ONCE, StateMachine};
 pub use message::{ConnId, Effects, Input, Message, Millis, Output, SharedEvent};
 pub use session::{SessionTable, SessionView, password_matches};
 pub use tree::{Change, Tree};

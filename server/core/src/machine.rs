@@ -13,6 +13,10 @@ use crate::watch::WatchTable;
 /// The largest capacity of a list that the next effects reuse: most turns are short.
 const REUSE: usize = 1024;
 
+/// How many sessions expire in one call of [`StateMachine::handle_timeout`], so that other clients can be served between two
+/// of them.
+pub const EXPIRED_AT_ONCE: usize = 1000;
+
 /// What decides requests: a [`Core`], or several of them that share a tree.
 ///
 /// A state machine may consist of several replicas: each connection is served by one of them, and sees its state. They
@@ -23,8 +27,11 @@ pub trait StateMachine: Send + 'static {
     /// `now` must not decrease between calls.
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
 
-    /// Does everything that is due at `now`: expires sessions, closes connections that did not open one, deletes containers
-    /// and TTL znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
+    /// Does what is due at `now`: expires sessions, closes connections that did not open one, deletes containers and TTL
+    /// znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
+    ///
+    /// One call expires at most [`EXPIRED_AT_ONCE`] sessions, the earliest first, and does a bounded part of the rest. If more
+    /// is due, the [next call](StateMachine::next_timeout) is due at once.
     fn handle_timeout(&mut self, now: Millis);
 
     /// When [`handle_timeout`](StateMachine::handle_timeout) must be called next.
@@ -126,7 +133,10 @@ impl StateMachine for Core {
     }
 
     fn handle_timeout(&mut self, now: Millis) {
-        while let Some(id) = self.sessions.expired(now) {
+        let mut deleted = 0;
+        for _ in 0..EXPIRED_AT_ONCE {
+            let Some(id) = self.sessions.expired(now).filter(|_| deleted < EXPIRED_AT_ONCE) else { break };
+            deleted += self.tree.count_ephemerals(id);
             self.expire(now, id);
         }
         self.close_sessionless(now);

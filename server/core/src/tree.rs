@@ -143,6 +143,10 @@ impl Tree {
         paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded)))
     }
 
+    pub(crate) fn count_ephemerals(&self, session: SessionId) -> usize {
+        self.ephemerals.get(&session).map_or(0, BTreeSet::len)
+    }
+
     /// The sessions that own ephemerals, sorted.
     pub fn owners(&self) -> Vec<SessionId> {
         let mut owners: Vec<_> = self.ephemerals.keys().copied().collect();

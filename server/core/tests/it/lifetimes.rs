@@ -112,6 +112,23 @@ fn sweeping_is_slowed_down_to_so_many_a_minute() {
 }
 
 #[test]
+fn many_containers_and_ttl_znodes_are_looked_at_in_several_calls() {
+    let mut world = World::with(|config| {
+        config.extended_types = true;
+        config.min_session_timeout = Some(i32::MAX);
+        config.max_session_timeout = Some(i32::MAX);
+        config.container_max_per_minute = i64::MAX;
+        config.container_max_never_used = Some(1);
+    });
+    let a = world.connect();
+    world.ok(a, multi((0..6_000).map(|n| container(&format!("/c{n}")))));
+    world.ok(a, multi((0..6_000).map(|n| create_ttl(&format!("/t{n}"), 5, 1))));
+    assert_eq!(world.advance(SWEEP), 3);
+    world.advance(SWEEP / 2);
+    assert_eq!(world.core.tree().len(), 4);
+}
+
+#[test]
 fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
     let mut world = World::with(|config| {
         config.container_max_per_minute = 60;

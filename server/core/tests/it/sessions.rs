@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, SaslToken};
 use zoolet_proto::{ErrorCode, Request, SessionId, Zxid};
-use zoolet_server_core::StateMachine;
+use zoolet_server_core::{EXPIRED_AT_ONCE, StateMachine};
 
 use crate::common::*;
 
@@ -260,6 +260,21 @@ fn sessions_of_one_deadline_expire_together() {
     world.advance(12_000 - 900);
     assert!(world.core.sessions().is_empty());
     assert_eq!((world.heard(a), world.heard(b)), (vec!["closed".into()], vec!["closed".into()]));
+}
+
+#[test]
+fn many_sessions_of_one_deadline_expire_in_several_calls() {
+    let mut world = World::new();
+    let sessions = 2 * EXPIRED_AT_ONCE + 2;
+    let conns: Vec<_> = (0..sessions).map(|_| world.connect()).collect();
+    world.ok(conns[0], create("/a"));
+    for n in 0..EXPIRED_AT_ONCE {
+        world.ok(conns[0], ephemeral(&format!("/a/{n}")));
+    }
+    // The first takes a call for itself, as it has many ephemerals.
+    assert_eq!(world.advance(20_000), 4);
+    assert_eq!(world.core.sessions().len(), 0);
+    assert!(conns.into_iter().all(|conn| world.heard(conn).ends_with(&["closed".to_owned()])));
 }
 
 #[test]
