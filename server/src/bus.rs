@@ -258,10 +258,8 @@ impl Bus {
 
     /// Does what is due in the state machine, or a part of it: the next timeout is then due at once.
     pub fn handle_timeout(&mut self, now: Millis) {
-        if self.renew_slow_readers(now) {
-            // The sessions that are due now are others.
-            return;
-        }
+        // With each one that is renewed, others are among the first that are due.
+        while self.renew_slow_readers(now) {}
         let sessions = self.core().sessions().len();
         self.machine.handle_timeout(now);
         let expired = sessions - self.core().sessions().len();

@@ -12,6 +12,9 @@ use crate::message::{ConnId, Output, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
 use crate::watch::{Aspect, Modes, WatchTable};
 
+/// A null path can be watched too; no event ever has it. The empty path is another one: an alias of the root.
+const NULL_PATH: &str = "null";
+
 impl Core {
     pub(crate) fn add_watch(&mut self, call: RequestContext, record: &AddWatch) {
         let mode = match AddWatchMode::from_code(record.mode) {
@@ -19,8 +22,7 @@ impl Core {
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
             None => return self.answer(call, Err(ErrorCode::MarshallingError)),
         };
-        // A null path can be watched too; no event ever has it.
-        let path = record.path.as_deref().unwrap_or_default();
+        let path = record.path.as_deref().unwrap_or(NULL_PATH);
         let allowed = self.check_watch_limit(call.conn, [path].into_iter());
         if allowed.is_ok() {
             self.watches.add(call.conn, path, mode);
@@ -30,7 +32,7 @@ impl Core {
 
     /// checkWatches and, with `remove`, removeWatches.
     pub(crate) fn find_watch(&mut self, call: RequestContext, path: Option<&str>, kind: i32, remove: bool) {
-        let path = path.unwrap_or_default();
+        let path = path.unwrap_or(NULL_PATH);
         let found = match WatcherType::from_code(kind) {
             None => Err(ErrorCode::MarshallingError),
             Some(kind) if remove => Ok(self.watches.remove(call.conn, path, kind)),

@@ -208,6 +208,17 @@ fn what_auth_becomes_may_repeat_an_entry() {
 }
 
 #[test]
+fn a_null_scheme_is_an_unknown_one_wherever_it_is() {
+    let mut world = World::new();
+    let a = world.connect();
+    let world_anyone = || Body::new().text("/n").bytes(b"").int(2).int(31).text("world").text("anyone");
+    for perms in [31, 1] {
+        let body = world_anyone().int(perms).null().text("anyone").int(0);
+        assert_eq!(world.ask_raw(a, OpCode::Create.code(), body).error, Some(ErrorCode::InvalidAcl));
+    }
+}
+
+#[test]
 fn auth_looks_at_no_id_and_takes_a_null_one() {
     let (mut world, a) = world();
     world.ok(a, auth("digest", "bob:pw"));

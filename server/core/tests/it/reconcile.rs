@@ -208,3 +208,18 @@ fn null_paths_are_watched_and_looked_for_like_any_other() {
     assert_eq!(ask(&mut world, OpCode::RemoveWatches, 4), Some(NoWatcher));
     assert_eq!(ask(&mut world, OpCode::AddWatch, 9), Some(MarshallingError));
 }
+
+#[test]
+fn a_null_path_is_not_the_empty_one() {
+    let mut world = World::new();
+    let a = world.connect();
+    world.ok(a, get_children("").watch());
+    let null = |number| Body::new().null().int(number);
+    let any = 3;
+    for op in [OpCode::CheckWatches, OpCode::RemoveWatches] {
+        assert_eq!(world.ask_raw(a, op.code(), null(any)).error, Some(NoWatcher), "{op:?}");
+    }
+    world.ok(a, check_watches("", any));
+    assert_eq!(world.ask_raw(a, OpCode::AddWatch.code(), null(0)).error, None);
+    world.ok(a, check_watches("null", any));
+}

@@ -272,7 +272,7 @@ fn many_sessions_of_one_deadline_expire_in_several_calls() {
         world.ok(conns[0], ephemeral(&format!("/a/{n}")));
     }
     // The first takes a call for itself, as it has many ephemerals.
-    assert_eq!(world.advance(20_000), 4);
+    assert_eq!(world.advance_in_parts(20_000), 4);
     assert_eq!(world.core.sessions().len(), 0);
     assert!(conns.into_iter().all(|conn| world.heard(conn).ends_with(&["closed".to_owned()])));
 }

@@ -168,6 +168,19 @@ fn a_null_path_takes_one_where_a_write_gets_as_far_as_its_checks() {
 }
 
 #[test]
+fn a_null_is_found_before_bytes_that_do_not_decode() {
+    let mut world = World::new();
+    let a = world.connect();
+    for (op, error) in
+        [(OpCode::SetAcl, ErrorCode::BadArguments), (OpCode::Create, ErrorCode::MarshallingError)]
+    {
+        let before = world.zxid();
+        let answer = world.ask_raw(a, op.code(), Body::new().null().int(1_000_000));
+        assert_eq!((answer.error, answer.zxid), (Some(error), before + 1), "{op:?}");
+    }
+}
+
+#[test]
 fn a_multi_with_a_null_acl_takes_none_though_it_is_refused() {
     let mut world = World::new();
     let a = world.connect();

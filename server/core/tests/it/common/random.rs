@@ -80,9 +80,7 @@ impl<M: StateMachine> Script<M> {
                     self.world.cut(conn);
                 }
             }
-            3 => {
-                self.world.advance(i64::from(u16::from_be_bytes([step[2], step[3]])));
-            }
+            3 => self.world.advance(i64::from(u16::from_be_bytes([step[2], step[3]]))),
             _ => {
                 if let Some(conn) = self.conn(who) {
                     self.ask(conn, request(step));
