@@ -181,6 +181,12 @@ impl Clock {
         self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future)
     }
 
+    /// Whether this clock tells the machine's time: not if it is manual or was told [when to start](Clock::starting_at), as for
+    /// runs that repeat.
+    pub fn is_real(&self) -> bool {
+        self.follows_wall
+    }
+
     /// Whether this is a manual clock.
     pub fn is_manual(&self) -> bool {
         matches!(self.source, ClockSource::Manual(_))

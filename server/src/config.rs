@@ -37,6 +37,8 @@ pub struct ServerBuilder {
     pub(crate) clock: Option<Clock>,
     pub(crate) make_machine: MakeMachine,
     pub(crate) replicas: usize,
+    /// Whether session passwords are unguessable, if it was set.
+    pub(crate) unguessable: Option<bool>,
 }
 
 /// Settings of the network.
@@ -78,6 +80,7 @@ impl Default for ServerBuilder {
             clock: None,
             make_machine: |config, _, now| Box::new(Core::new(config, now)),
             replicas: 1,
+            unguessable: None,
         }
     }
 }
@@ -233,6 +236,16 @@ impl ServerBuilder {
     /// Disables ACL checks. Default: no (`skipACL`).
     pub fn skip_acl(mut self, skip: bool) -> Self {
         self.core.skip_acl = skip;
+        self
+    }
+
+    /// Whether session passwords are made from a secret that the server draws at its start. Otherwise a password follows from
+    /// the session id, as on Apache ZooKeeper: a client that reads the `ephemeralOwner` of a znode can resume the session of its
+    /// owner and end it.
+    ///
+    /// Default: yes, unless the clock is manual or was told when to start, so that such runs repeat byte for byte.
+    pub fn unguessable_session_passwords(mut self, unguessable: bool) -> Self {
+        self.unguessable = Some(unguessable);
         self
     }
 

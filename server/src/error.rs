@@ -15,6 +15,13 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The operating system gives no random bytes, from which the secret of the session passwords is made.
+    #[error("no random bytes for the session passwords: {source}")]
+    Random {
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),

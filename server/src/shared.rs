@@ -1,5 +1,6 @@
 //! [`Shared`]: what the tasks of a server share.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Millis};
+use zoolet_server_core::{ConnId, Millis, SessionSecret};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
@@ -55,10 +56,13 @@ pub(crate) struct Shared {
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
-        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas } = builder;
+        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas, unguessable } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
+        if unguessable.unwrap_or_else(|| clock.is_real()) {
+            core.session_secret = Some(session_secret()?);
+        }
         let listeners = listener::listen(&binds, net.backlog).await?;
         // After the ports are taken: an earlier server on them has stopped.
         let unix = clock.unix_time();
@@ -171,4 +175,10 @@ impl Shared {
     pub(crate) fn packets(&self) -> (u64, u64) {
         (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
     }
+}
+
+fn session_secret() -> Result<SessionSecret, StartError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|error| StartError::Random { source: io::Error::other(error) })?;
+    Ok(SessionSecret(secret))
 }

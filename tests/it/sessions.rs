@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use zoolet::server::Clock;
+use zoolet::server::{Clock, Server, ServerBuilder};
 use zoolet_test_support::*;
 
 /// When the connection of a silent session ends, counted from the handshake.
@@ -141,6 +141,27 @@ async fn a_wrong_password_cuts_the_rightful_connection_off_but_not_the_session()
         let mut back = zk.connect(Hello::again(&rightful.welcome)).await;
         assert!(back.is_alive().await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_id_gives_the_password_away_on_apache_and_not_here() {
+    let java = async |settings: ServerBuilder| {
+        let server = settings.start().await.expect("a server");
+        let wire = || Wire::over(server.in_process()().into_inner().expect("a connection"));
+        let (mut rightful, mut thief) = (wire(), wire());
+        let welcome = rightful.hello(Hello::new()).await;
+        let guessed = password_of(welcome.session);
+        let stolen = !thief.hello(Hello::again(&welcome).password(&guessed)).await.is_refusal();
+        assert_eq!(stolen, welcome.password == guessed);
+        assert!(!wire().hello(Hello::again(&welcome)).await.is_refusal(), "its owner can resume it");
+        stolen
+    };
+    assert!(!java(Server::builder()).await);
+    assert!(java(Server::builder().unguessable_session_passwords(false)).await);
+    // What must repeat does not depend on a secret.
+    let manual = || Server::builder().clock(Clock::manual());
+    assert!(java(manual()).await);
+    assert!(!java(manual().unguessable_session_passwords(true)).await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use zoolet_proto::Zxid;
 
+use crate::session::SessionSecret;
+
 /// The settings of a [`Core`](crate::Core). Times are in milliseconds, as in the protocol.
 ///
 /// Start from the defaults and assign what differs:
@@ -44,6 +46,8 @@ pub struct CoreConfig {
     /// The maximum number of paths that a connection may watch; a request for more fails with −127, throttled.
     /// `None` for no limit.
     pub max_watches_per_connection: Option<usize>,
+    /// What session passwords are made from; if `None`, the password follows from the session id, as on Apache ZooKeeper.
+    pub session_secret: Option<SessionSecret>,
     /// The zxid of the empty tree; the first transaction takes the next one.
     pub initial_zxid: Zxid,
     /// How many session ids of the millisecond of the start are skipped, of 65,536: a server that started earlier in that
@@ -73,6 +77,7 @@ impl Default for CoreConfig {
             reconfig_enabled: false,
             max_sessions: None,
             max_watches_per_connection: None,
+            session_secret: None,
             initial_zxid: Zxid(0),
             skipped_session_ids: 0,
             max_acl_bytes: 0xf_ffff,

@@ -5,7 +5,6 @@ use zoolet_proto::{SessionId, Xid};
 
 use crate::core::Core;
 use crate::message::{ConnId, Message, Millis};
-use crate::session::{password, password_matches};
 use crate::txn::TxnOp;
 
 impl Core {
@@ -46,7 +45,7 @@ impl Core {
             self.close(old);
         }
         let (exists, peer) = (self.sessions.get(id).is_some(), self.peer(conn));
-        if exists && password_matches(id, request.password.as_ref()) {
+        if exists && self.config.password_matches(id, request.password.as_ref()) {
             self.sessions.attach(id, timeout, conn, now);
             tracing::info!(session = %id, %conn, %peer, timeout, "session resumed");
             self.send_connect_response(conn, id, timeout);
@@ -67,7 +66,7 @@ impl Core {
     pub(crate) fn send_connect_response(&mut self, conn: ConnId, id: SessionId, timeout: i32) {
         let Some(read_only) = self.bind_session(conn, id) else { return };
         // A standalone server is never read-only; the byte is present if the request had it.
-        let response = connect_response(id, timeout, read_only.map(|_| false));
+        let response = self.config.connect_response(id, timeout, read_only.map(|_| false));
         self.send(conn, Message::Connected(response));
     }
 
@@ -86,9 +85,4 @@ impl Core {
         let ephemerals = self.tree.ephemerals(id).cloned().collect();
         self.commit(now, id, xid, TxnOp::CloseSession { ephemerals }, |_| {});
     }
-}
-
-/// The response that grants a session.
-pub fn connect_response(session: SessionId, timeout: i32, read_only: Option<bool>) -> ConnectResponse {
-    ConnectResponse { protocol_version: 0, timeout, session, password: password(session), read_only }
 }

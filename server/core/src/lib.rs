@@ -60,10 +60,9 @@ mod znode;
 
 pub use config::CoreConfig;
 pub use core::Core;
-pub use handshake::connect_response;
 pub use machine::{EXPIRED_AT_ONCE, StateMachine};
 pub use message::{ConnId, Effects, Input, Message, Millis, Output, SharedEvent};
-pub use session::{SessionTable, SessionView, password_matches};
+pub use session::{SessionSecret, SessionTable, SessionView};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};
 pub use watch::{WatchTable, WatchView};

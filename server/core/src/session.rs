@@ -1,13 +1,16 @@
 //! Sessions: their ids, passwords, timeouts and deadlines.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zoolet_proto::SessionId;
-use zoolet_proto::records::PASSWORD_LEN;
+use zoolet_proto::records::{ConnectResponse, PASSWORD_LEN};
 
+use crate::config::CoreConfig;
 use crate::message::{ConnId, Millis};
 
 /// The id of a standalone server: the top byte of its session ids.
@@ -171,9 +174,52 @@ fn first_id(server: i64, now: Millis) -> i64 {
     time | (server << 56)
 }
 
-/// The password of a session: a pure function of its id, as in ZooKeeper (`ZooKeeperServer.generatePasswd`), so that it stays
-/// valid after a restart and on another server that takes over the data directory.
-pub(crate) fn password(id: SessionId) -> Bytes {
+/// What makes session passwords unguessable: 32 random bytes that only the server knows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionSecret(pub [u8; 32]);
+
+// Hand-written, to keep it out of logs.
+impl fmt::Debug for SessionSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionSecret(not shown)")
+    }
+}
+
+impl CoreConfig {
+    /// The password of a session.
+    pub(crate) fn session_password(&self, id: SessionId) -> Bytes {
+        match &self.session_secret {
+            Some(secret) => secret_password(secret, id),
+            None => java_password(id),
+        }
+    }
+
+    /// Whether `given` is the password of the session. Constant-time.
+    pub fn password_matches(&self, id: SessionId, given: Option<&Bytes>) -> bool {
+        given.is_some_and(|given| self.session_password(id).ct_eq(given).into())
+    }
+
+    /// The response that grants a session.
+    pub fn connect_response(
+        &self,
+        session: SessionId,
+        timeout: i32,
+        read_only: Option<bool>,
+    ) -> ConnectResponse {
+        let password = self.session_password(session);
+        ConnectResponse { protocol_version: 0, timeout, session, password, read_only }
+    }
+}
+
+/// A hash of secret and id. Both have a fixed length and half of the hash stays hidden, so a keyed prefix suffices.
+fn secret_password(secret: &SessionSecret, id: SessionId) -> Bytes {
+    let hash = Sha256::new().chain_update(secret.0).chain_update(id.0.to_be_bytes()).finalize();
+    Bytes::copy_from_slice(&hash[..PASSWORD_LEN])
+}
+
+/// The password that ZooKeeper gives a session (`ZooKeeperServer.generatePasswd`): a function of its id, so anybody who sees
+/// the id can compute it. It is valid after a restart and on another server that takes over the data directory.
+fn java_password(id: SessionId) -> Bytes {
     const MASK: u64 = (1 << 48) - 1;
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;
     #[allow(clippy::cast_sign_loss, reason = "java.util.Random works on the bits")]
@@ -187,11 +233,6 @@ pub(crate) fn password(id: SessionId) -> Bytes {
     out.into()
 }
 
-/// Whether `given` is the password of the session. Constant-time.
-pub fn password_matches(id: SessionId, given: Option<&Bytes>) -> bool {
-    given.is_some_and(|given| password(id).ct_eq(given).into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,10 +242,26 @@ mod tests {
         let expected =
             [0x98, 0x15, 0x0f, 0xa1, 0x45, 0xf3, 0x87, 0xa5, 0x36, 0x5e, 0x0f, 0x61, 0x96, 0xe9, 0x99, 0x65];
         let id = SessionId(0x0100_0016_3e86_0000);
-        assert_eq!(password(id)[..], expected);
-        assert!(password_matches(id, Some(&Bytes::copy_from_slice(&expected))));
-        assert!(!password_matches(id, Some(&Bytes::copy_from_slice(&expected[..15]))));
-        assert!(!password_matches(id, None));
+        let config = CoreConfig::default();
+        assert_eq!(config.session_password(id)[..], expected);
+        assert!(config.password_matches(id, Some(&Bytes::copy_from_slice(&expected))));
+        assert!(!config.password_matches(id, Some(&Bytes::copy_from_slice(&expected[..15]))));
+        assert!(!config.password_matches(id, None));
+    }
+
+    #[test]
+    fn with_a_secret_a_password_follows_from_secret_and_id() {
+        let [one, other] = [1, 2].map(|byte| {
+            let session_secret = Some(SessionSecret([byte; 32]));
+            CoreConfig { session_secret, ..CoreConfig::default() }
+        });
+        let password = one.session_password(SessionId(7));
+        assert_eq!(password.len(), PASSWORD_LEN);
+        assert!(one.password_matches(SessionId(7), Some(&password)));
+        assert!(!one.password_matches(SessionId(8), Some(&password)));
+        assert!(!other.password_matches(SessionId(7), Some(&password)));
+        assert!(!one.password_matches(SessionId(7), Some(&java_password(SessionId(7)))));
+        assert!(!format!("{:?}", one.session_secret).contains('1'), "not shown");
     }
 
     #[test]
