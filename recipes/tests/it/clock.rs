@@ -1,5 +1,6 @@
 //! The times of a lock on a clock that the test moves, and that the server has too.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
@@ -203,4 +204,22 @@ async fn the_answer_to_an_identity_does_not_extend_the_lease_as_it_does_not_rene
     pass_in_steps(&world.clock, LEASE - Duration::from_secs(3)).await;
     assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
     assert_eq!(zk.state(), SessionState::Connected, "it was answered all the time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_gives_its_session_up_has_lost_its_locks_before_and_waits_for_no_other() {
+    let world = world_on(Clock::manual()).await;
+    let options = world.options().expire_locally(true);
+    let zk = options.connect(world.server.in_process()).await.unwrap();
+    let guard = Lock::new(&zk, DIR).acquire().await.unwrap();
+    world.server.shutdown().await;
+    settle(|| async { zk.state() == SessionState::Disconnected }).await;
+    let waiting = tokio::spawn(Lock::new(&zk, "/locks/other").acquire().into_future());
+    pass_in_steps(&world.clock, LEASE).await;
+    assert_eq!(at_once(guard.lost()).await, Some(LostReason::LeaseElapsed));
+    assert_eq!(zk.state(), SessionState::Disconnected, "not given up yet");
+    pass_in_steps(&world.clock, TIMEOUT - LEASE).await;
+    assert_eq!(zk.state(), SessionState::Expired);
+    let error = waiting.await.unwrap().unwrap_err();
+    assert!(matches!(error, LockError::SessionOver { reason: LostReason::SessionExpired, .. }), "{error}");
 }
