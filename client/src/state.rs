@@ -28,7 +28,7 @@ use crate::pending::PendingRoom;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// No session yet.
+    /// No session yet, or the server has not yet accepted the identities of [`auth`](crate::ConnectOptions::auth).
     Connecting,
     /// Connected to a server that takes reads and writes.
     Connected,

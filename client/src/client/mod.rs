@@ -50,8 +50,8 @@ use crate::transport::IntoTransport;
 ///
 /// # Errors of every call
 /// Besides the errors that a method names: `Refused` with `NoAuth` if an ACL forbids it, `InvalidPath`, `RequestTooLarge`,
-/// `ReplyTooLarge`, `QueueFull` from `send`, `ConnectionLoss`, `Timeout`, and `SessionExpired`, `AuthFailed` or `Closed` once the session is over.
-/// Names such as `NoNode` are codes, which [`Error::code`] returns.
+/// `ReplyTooLarge`, `QueueFull` from `send`, `ConnectionLoss`, `Timeout`, and `SessionExpired`, `AuthFailed` or `Closed` once
+/// the session is over. Names such as `NoNode` are codes, which [`Error::code`] returns.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) commands: mpsc::UnboundedSender<DriverCommand>,

@@ -11,9 +11,7 @@ use futures_core::Stream;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{
-    AddWatchMode, Client, Error, ErrorCode, EventType, SessionState, Stat, WatchUpdate, Zxid,
-};
+use zoolet_client::{AddWatchMode, Client, Error, EventType, SessionState, Stat, WatchUpdate, Zxid};
 use zoolet_proto::{Reply, Request, SessionId, records};
 
 use crate::common::{Listener, Peer, SESSION, TIMEOUT, Watched, connected, listener};
@@ -270,52 +268,6 @@ async fn a_server_that_accepts_and_stays_silent_does_not_stop_the_attempts() {
     let _peer = listener.accept().await;
     connecting.await.expect("no panic").expect("a session");
     drop(silent);
-}
-
-#[tokio::test(start_paused = true)]
-async fn refused_credentials_fail_what_comes_after_them() {
-    let (zk, mut peer, _listener) = connected().await;
-    let auth = zk.add_auth("digest", "u:secret").send();
-    let (xid, request) = peer.next().await.expect("a request");
-    assert!(!format!("{request:?} {zk:?}").contains("secret"));
-    peer.error(xid, ErrorCode::AuthFailed).await;
-    assert!(matches!(auth.await, Err(Error::AuthFailed(_))));
-    assert_eq!(zk.state(), SessionState::AuthFailed);
-    assert!(matches!(zk.get_data("/a").await, Err(Error::AuthFailed(_))));
-}
-
-/// What connecting with two identities gives, if the server refuses the second; it answers after `delay`.
-async fn connect_with_a_refused_identity(delay: Duration, lose_the_first: bool) -> Result<Client, Error> {
-    let (connect, mut listener) = listener();
-    let options = Client::options().auth("digest", "first:1").auth("digest", "secret:2");
-    let serve = async {
-        if lose_the_first {
-            let mut lost = listener.accept().await;
-            lost.next().await.expect("an identity");
-        }
-        let mut peer = listener.accept().await;
-        let first = peer.expect(auth("first:1")).await;
-        let second = peer.expect(auth("secret:2")).await;
-        tokio::time::sleep(delay).await;
-        peer.reply(first, Reply::Empty).await;
-        tokio::time::sleep(delay).await;
-        peer.error(second, ErrorCode::AuthFailed).await;
-    };
-    tokio::join!(options.connect(connect), serve).0
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_identity_is_always_an_error_of_connect() {
-    for delay in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(1)] {
-        for lose_the_first in [false, true] {
-            let error = connect_with_a_refused_identity(delay, lose_the_first).await.expect_err("refused");
-            assert!(matches!(error, Error::AuthFailed(_)), "{delay:?}: {error:?}");
-            assert_eq!(
-                error.to_string(),
-                "connect: authentication failed; the server refused the identity of scheme \"digest\""
-            );
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod clock;
 mod common;
 mod connection;
 mod delete_recursive;
+mod identities;
 mod messages;
 mod parents;
 mod pending;

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use std::sync::{Arc, Mutex};
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpListener;
 use zoolet_client::{Acl, Client, Clock, ConnectOptions, Error, ErrorCode, Perms, SessionState};
@@ -264,4 +266,62 @@ async fn mistakes_that_are_not_sent_come_with_a_hint() {
         error.to_string(),
         "connect: \"zk://host:2181/app\": a connect string has no scheme: leave out \"zk://\", as in \"host:2181/app\""
     );
+}
+
+/// The lines of the log at level info and above, without times.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text");
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_says_once_why_there_is_no_connection() {
+    let log = Log::default();
+    let sink = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || sink.clone());
+    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    let (connect, mut listener) = listener();
+    let refusing = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let refuses = Arc::clone(&refusing);
+    let connect = move || {
+        let refused = || Err(io::Error::new(io::ErrorKind::ConnectionRefused, "refused by the test"));
+        let stream = if refuses.load(std::sync::atomic::Ordering::SeqCst) {
+            refused()
+        } else {
+            connect().into_inner()
+        };
+        std::future::ready::<io::Result<DuplexStream>>(stream)
+    };
+    let (zk, peer) = tokio::join!(Client::connect(connect), listener.accept());
+    let zk = zk.expect("a session");
+    refusing.store(true, std::sync::atomic::Ordering::SeqCst);
+    drop(peer);
+    zk.get_data("/a").await.expect_err("no connection within the session timeout");
+    refusing.store(false, std::sync::atomic::Ordering::SeqCst);
+    let _peer = listener.accept().await;
+    let lines = log.lines();
+    let about = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(about("connection lost"), 1, "{lines:#?}");
+    assert_eq!(about("refused by the test"), 1, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("WARN") && line.contains("connection lost")), "{lines:#?}");
 }

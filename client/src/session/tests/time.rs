@@ -252,3 +252,19 @@ fn a_tiny_session_timeout_does_not_shorten_attempts() {
     }
     assert!(pauses > 30 * 25 * MS, "30 pauses that take {pauses:?}");
 }
+
+#[test]
+fn an_identity_that_a_server_accepts_is_no_sign_of_life() {
+    let mut harness = Harness::up();
+    let contact = harness.shared.last_contact();
+    for n in 1..4 {
+        harness.pass(MS);
+        let mut added = harness.call(auth("u:p"));
+        harness.reply(Xid::AUTH.0, n, Reply::Empty);
+        assert!(added.outcome().expect("an outcome").is_ok());
+        assert_eq!(harness.shared.last_contact(), contact, "servers do not renew the session for it");
+    }
+    let _read = harness.call(get("/a"));
+    harness.reply(harness.last_xid(), 5, data());
+    assert_eq!(harness.shared.last_contact(), contact + 3 * MS);
+}
