@@ -1,7 +1,7 @@
 //! What a reply means to the caller of its request.
 
 use zoolet_proto::records::{Op, OpResult};
-use zoolet_proto::{AddWatchMode, CreateMode, ErrorCode, Reply, Request};
+use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
 
 use crate::call::{CallOutcome, DecodedReply, ReplyExtra};
 use crate::chroot::Chroot;
@@ -105,15 +105,10 @@ pub(crate) fn outcome(
     Ok(DecodedReply { reply, extra })
 }
 
-/// The number that the server has appended to the path of a sequential create.
+/// The number that the server has appended to the path of a create; none if that was not sequential, as nothing was
+/// appended.
 fn sequence_of(request: &Request, created: &str) -> Option<i32> {
-    let (path, flags) = match request {
-        Request::Create2(create) | Request::CreateContainer(create) => (&create.path, create.flags),
-        Request::CreateTtl(create) => (&create.path, create.flags),
-        _ => return None,
-    };
-    let is_sequential = CreateMode::from_code(flags).is_some_and(CreateMode::is_sequential);
-    created.strip_prefix(path.as_str()).filter(|_| is_sequential)?.parse().ok()
+    created.strip_prefix(request.path()?)?.parse().ok()
 }
 
 /// Whether `results` has one result of the right kind for each of `ops`.
