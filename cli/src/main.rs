@@ -39,7 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::try_parse() {
         Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
-        Err(error) if error.use_stderr() => return report(MISTAKE, &first_line(&error)),
+        Err(error) if error.use_stderr() => return report(MISTAKE, &first_line(&error, is_serve())),
         // Not a mistake but the help or the version, for stdout.
         Err(help) => return if help.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
     };
@@ -56,7 +56,7 @@ fn report(code: u8, message: &str) -> ExitCode {
 }
 
 /// The error of the argument parser in one line: the mistake and the tips, without the usage.
-fn first_line(error: &clap::Error) -> String {
+fn first_line(error: &clap::Error, of_serve: bool) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no subcommand given; start a server with `zoolet serve`, or see `zoolet --help`".to_owned();
     }
@@ -64,7 +64,13 @@ fn first_line(error: &clap::Error) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
     let message = lines.join("; ");
-    format!("{}; see `zoolet --help`", message.strip_prefix("error: ").unwrap_or(&message))
+    let help = if of_serve { "zoolet serve --help" } else { "zoolet --help" };
+    format!("{}; see `{help}`", message.strip_prefix("error: ").unwrap_or(&message))
+}
+
+/// Whether the arguments are those of `zoolet serve`, whose help lists the flags.
+fn is_serve() -> bool {
+    std::env::args_os().nth(1).is_some_and(|command| command == "serve")
 }
 
 #[cfg(test)]
@@ -82,11 +88,11 @@ mod tests {
     fn a_mistake_is_one_line_with_its_tip() {
         let message = |arguments: &[&str]| match Arguments::try_parse_from(arguments) {
             Ok(_) => panic!("{arguments:?} were accepted"),
-            Err(error) => first_line(&error),
+            Err(error) => first_line(&error, arguments.get(1) == Some(&"serve")),
         };
         assert_eq!(
             message(&["zoolet", "serve", "--bnd", "x"]),
-            "unexpected argument '--bnd' found; tip: a similar argument exists: '--bind'; see `zoolet --help`"
+            "unexpected argument '--bnd' found; tip: a similar argument exists: '--bind'; see `zoolet serve --help`"
         );
         assert_eq!(
             message(&["zoolet"]),

@@ -62,9 +62,7 @@ impl Serve {
         let settings = match self.config {
             Some(file) => {
                 let config = zoo_cfg::read(&file)?;
-                if let Some(warning) = config.warning() {
-                    tracing::warn!("{warning}");
-                }
+                config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
                 flags.over(config.settings)
             }
             None => flags,

@@ -37,23 +37,23 @@ pub(crate) struct Settings {
     pub(crate) max_session_timeout: Option<Duration>,
 
     /// Maximum connections per client address; 0 for no limit [default: 60]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) max_client_cnxns: Option<usize>,
 
     /// Maximum connections in total; 0 for no limit [default: 0]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) max_cnxns: Option<usize>,
 
     /// Maximum sessions [default: no limit]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) max_sessions: Option<usize>,
 
     /// Maximum watched paths per connection [default: no limit]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) max_watches_per_connection: Option<usize>,
 
     /// Maximum connections that wait to be accepted [default: 1024]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) listen_backlog: Option<u32>,
 
     /// Close connections that do not open a session within this time [default: 10s]
@@ -61,7 +61,7 @@ pub(crate) struct Settings {
     pub(crate) sessionless_timeout: Option<Duration>,
 
     /// Maximum size of a request, in bytes [default: 1048575]
-    #[arg(long, value_name = "BYTES", value_parser = max_frame)]
+    #[arg(long, value_name = "BYTES", value_parser = max_frame, allow_negative_numbers = true)]
     pub(crate) max_frame: Option<usize>,
 
     /// Four-letter words to answer besides srvr, such as ruok,mntr,stat, or * for all [default: none]
@@ -77,7 +77,7 @@ pub(crate) struct Settings {
     pub(crate) container_check_interval: Option<Duration>,
 
     /// Maximum deletions of these per minute [default: 10000]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub(crate) container_max_per_minute: Option<u32>,
 
     /// Delete containers that never had a child at this age; 0 for never [default: 0]
@@ -190,23 +190,33 @@ pub(crate) struct TimeoutError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Words(pub(crate) Vec<FourLetterWord>);
 
-/// Parses a list of four-letter words; `*` is all of them.
-pub(crate) fn words(text: &str) -> Result<Words, String> {
-    let mut words = Vec::new();
+/// The words of a list, and those in it that are no four-letter words.
+#[derive(Debug)]
+pub(crate) struct KnownWords {
+    pub(crate) words: Vec<FourLetterWord>,
+    pub(crate) unknown: Vec<String>,
+}
+
+/// Parses a list of four-letter words; `*` is all of them. Never fails: ZooKeeper starts with unknown words too.
+pub(crate) fn known_words(text: &str) -> Result<KnownWords, String> {
+    let mut known = KnownWords { words: Vec::new(), unknown: Vec::new() };
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        if name == "*" {
-            return Ok(Words(FourLetterWord::ALL.to_vec()));
-        }
         match FourLetterWord::from_name(name) {
-            Some(word) => words.push(word),
-            None => {
-                let known: Vec<_> = FourLetterWord::ALL.iter().map(|word| word.name()).collect();
-                let known = known.join(", ");
-                return Err(format!("unknown four-letter word {}; use {known}, or * for all", quoted(name)));
-            }
+            _ if name == "*" => known.words = FourLetterWord::ALL.to_vec(),
+            Some(word) => known.words.push(word),
+            None => known.unknown.push(name.to_owned()),
         }
     }
-    Ok(Words(words))
+    Ok(known)
+}
+
+/// Parses a list of four-letter words, all of which must exist.
+fn words(text: &str) -> Result<Words, String> {
+    let KnownWords { words, unknown } = known_words(text)?;
+    let Some(unknown) = unknown.first() else { return Ok(Words(words)) };
+    let known: Vec<_> = FourLetterWord::ALL.iter().map(|word| word.name()).collect();
+    let known = known.join(", ");
+    Err(format!("unknown four-letter word {}; use {known}, or * for all", quoted(unknown)))
 }
 
 fn max_frame(text: &str) -> Result<usize, String> {

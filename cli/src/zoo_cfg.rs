@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use zoolet_server::FourLetterWord;
+
 use crate::members::{ANY_ADDRESS, Members};
 use crate::properties::{self, Entry};
-use crate::settings::{Settings, words};
+use crate::settings::{KnownWords, Settings, Words, known_words};
 use crate::text::quoted;
 use crate::values::{
     address, age, backlog, boolean, bound, decoded, decoded_interval, deletions, int, interval, limit,
@@ -25,6 +27,7 @@ pub(crate) struct ZooCfg {
     pub(crate) settings: Settings,
     file: PathBuf,
     ignored: BTreeSet<String>,
+    unknown_words: Vec<String>,
 }
 
 /// Why a file is invalid.
@@ -49,17 +52,29 @@ pub(crate) fn read(file: &Path) -> Result<ZooCfg, ConfigError> {
 }
 
 impl ZooCfg {
-    /// A line that lists the ignored keys, if there are any. It omits their values, some of which are secrets.
-    pub(crate) fn warning(&self) -> Option<String> {
-        if self.ignored.is_empty() {
-            return None;
+    /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let mut warn = |what: &str, names: Vec<String>| {
+            if !names.is_empty() {
+                warnings.push(format!("{}: {what}: {}", self.file.display(), names.join(", ")));
+            }
+        };
+        warn(
+            "ignored unknown four-letter words",
+            self.unknown_words.iter().map(|word| quoted(word)).collect(),
+        );
+        let (mut misspelt, mut unsupported) = (Vec::new(), Vec::new());
+        for key in &self.ignored {
+            match (meant(key), why_ignored(key)) {
+                (Some(meant), _) => misspelt.push(format!("{} (did you mean {meant}?)", quoted(key))),
+                (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
+                (None, None) => unsupported.push(quoted(key)),
+            }
         }
-        let named = self.ignored.iter().map(|key| match why_ignored(key) {
-            Some(why) => format!("{} ({why})", quoted(key)),
-            None => quoted(key),
-        });
-        let named: Vec<_> = named.collect();
-        Some(format!("{}: ignored unsupported keys: {}", self.file.display(), named.join(", ")))
+        warn("ignored unknown keys", misspelt);
+        warn("ignored unsupported keys", unsupported);
+        warnings
     }
 }
 
@@ -105,7 +120,8 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     if parsed.port.is_none() {
         parsed.settings.binds.extend(bind);
     }
-    Ok(ZooCfg { settings: parsed.into_settings(), file: file.to_owned(), ignored })
+    let unknown_words = parsed.words.as_ref().map_or_else(Vec::new, |words| words.unknown.clone());
+    Ok(ZooCfg { settings: parsed.into_settings(), file: file.to_owned(), ignored, unknown_words })
 }
 
 fn invalid(file: &Path, entry: &Entry, hint: String) -> ConfigError {
@@ -114,12 +130,15 @@ fn invalid(file: &Path, entry: &Entry, hint: String) -> ConfigError {
     ConfigError::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, hint }
 }
 
-/// The settings of a file. Address and port are two keys there and one setting here.
+/// The settings of a file. Address and port are two keys there and one setting here, as are the four-letter words and the
+/// read-only mode, which on a standalone server only adds `isro` to them.
 #[derive(Default)]
 struct Parsed {
     settings: Settings,
     address: Option<String>,
     port: Option<u16>,
+    words: Option<KnownWords>,
+    read_only_mode: Option<bool>,
 }
 
 impl Parsed {
@@ -134,6 +153,11 @@ impl Parsed {
         });
         let mut settings = self.settings;
         settings.binds.extend(bind);
+        settings.four_letter_words = self.words.map(|KnownWords { words, .. }| Words(words));
+        if self.read_only_mode == Some(true) {
+            let Words(words) = settings.four_letter_words.get_or_insert_with(|| Words(Vec::new()));
+            words.push(FourLetterWord::Isro);
+        }
         settings
     }
 }
@@ -157,17 +181,21 @@ impl Key {
 }
 
 /// Why a key is ignored, if that needs an explanation.
-fn why_ignored(spelling: &str) -> Option<String> {
-    let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling);
-    let why = match name {
-        "dataDir" | "dataLogDir" => "state is kept in memory",
-        _ if name.starts_with("server.") => "no ensemble; only its client address is used",
-        _ => {
-            let meant = KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(name))?;
-            return Some(format!("did you mean {}?", meant.name));
-        }
-    };
-    Some(why.to_owned())
+fn why_ignored(spelling: &str) -> Option<&'static str> {
+    match spelling.strip_prefix("zookeeper.").unwrap_or(spelling) {
+        "dataDir" | "dataLogDir" => Some("state is kept in memory"),
+        name if name.starts_with("server.") => Some("no ensemble; only its client address is used"),
+        _ => None,
+    }
+}
+
+/// The key that a misspelt one most likely means. No key of ZooKeeper is as close to another.
+fn meant(spelling: &str) -> Option<&'static str> {
+    const TYPING_ERRORS: usize = 2;
+    let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling).to_lowercase();
+    let distance = |key: &Key| strsim::damerau_levenshtein(&name, &key.name.to_lowercase());
+    let keys = KEYS.iter().chain(UNSUPPORTED).map(|key| (distance(key), key.name));
+    keys.filter(|(distance, _)| *distance <= TYPING_ERRORS).min().map(|(_, name)| name)
 }
 
 /// Rejects a key that asks for a protection that is not implemented: ignoring it would leave the server open.
@@ -185,6 +213,14 @@ const UNSUPPORTED: &[Key] = &[
     Key { name: "requireClientAuthScheme", apply: |_, _| not_supported("SASL") },
     Key { name: "sessionRequireClientSASLAuth", apply: |value, _| no_sasl(value) },
     Key { name: "enforce.auth.enabled", apply: |value, _| no_sasl(value) },
+    Key {
+        name: "DigestAuthenticationProvider.enabled",
+        apply: |value, _| if boolean(value)? { Ok(()) } else { not_supported("disabling the scheme digest") },
+    },
+    Key {
+        name: "ensembleAuthName",
+        apply: |value, _| if value.is_empty() { Ok(()) } else { not_supported("the scheme ensemble") },
+    },
 ];
 
 /// Each key, its place and its value there. A value that is an option may be `None`, which leaves the default.
@@ -211,7 +247,8 @@ const KEYS: &[Key] = keys! {
     "maxClientCnxns" => settings.max_client_cnxns = limit(int(value));
     "maxCnxns" => settings.max_cnxns = limit(decoded(value));
     "reconfigEnabled" => settings.reconfig_enabled = boolean(value);
-    "4lw.commands.whitelist" => settings.four_letter_words = words(value);
+    "4lw.commands.whitelist" => words = known_words(value);
+    "readonlymode.enabled" => read_only_mode = boolean(value);
     "extendedTypesEnabled" => settings.extended_types = boolean(value);
     "enforceQuota" => settings.enforce_quota = boolean(value);
     "skipACL" => settings.skip_acl = yes_or_no(value);

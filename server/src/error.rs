@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum StartError {
     /// The server cannot listen on the address; most often another server does.
-    #[error("cannot listen on {}: {source}; choose another address, or port 0 for any free one", .addr.escape_debug())]
+    #[error("cannot listen on {}: {source}{}", .addr.escape_debug(), bind_hint(.source))]
     Bind {
         /// The address.
         addr: String,
@@ -25,6 +25,14 @@ pub enum StartError {
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
+}
+
+fn bind_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => "; choose another address, or port 0 for any free one",
+        io::ErrorKind::AddrNotAvailable => "; this machine does not have that address",
+        _ => "",
+    }
 }
 
 /// A setting with an invalid value.

@@ -109,6 +109,9 @@ fn a_port_in_use_is_reported() {
     let message = error_of(&["--bind", &addr]);
     assert!(message.starts_with(&format!("zoolet: cannot listen on {addr}: ")), "{message}");
     assert!(message.contains("choose another address"), "{message}");
+    // Of a network for documentation.
+    let message = error_of(&["--bind", "192.0.2.1:0"]);
+    assert!(message.ends_with("; this machine does not have that address"), "{message}");
 }
 
 #[test]
@@ -141,6 +144,9 @@ fn invalid_arguments_are_reported_in_one_line() {
         (&["--tick-time", "0"], "must be at least 1ms"),
         (&["--bind", "2181"], "must be an address and a port, such as 127.0.0.1:2181"),
         (&["--max-frame", "10"], "must be a number of bytes from 64"),
+        (&["--max-frame", "-1"], "'-1' for '--max-frame <BYTES>': must be a number of bytes from 64"),
+        (&["--max-cnxns", "-1"], "'-1' for '--max-cnxns <COUNT>'"),
+        (&["--no-such-flag"], "unexpected argument '--no-such-flag' found; see `zoolet serve --help`"),
         (&["--four-letter-words", "ruok,stats"], "unknown four-letter word stats"),
         (&["--skip-acl=yes"], "'yes' for '--skip-acl[=<BOOL>]'"),
         (&["--log", "debgu"], "--log debgu: must be off, error, warn, info, debug or trace"),

@@ -273,7 +273,7 @@ fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> St
     text
 }
 
-/// The environment, under Java's names as far as they apply.
+/// The environment, with the lines of a real server: clients look for them. There is no Java, and they say so.
 fn envi() -> String {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let kernel = |name: &str| {
@@ -290,14 +290,27 @@ fn envi() -> String {
         "x86_64" => "amd64",
         other => other,
     };
+    let total = memory("MemTotal");
     let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     format!(
-        "Environment:\nzookeeper.version={VERSION}\nhost.name={host}\nos.name={os}\nos.arch={arch}\nos.version={}\n\
-         user.name={}\nuser.home={}\nuser.dir={directory}\n",
+        "Environment:\nzookeeper.version={VERSION}\nhost.name={host}\njava.version=none\njava.vendor=zoolet\njava.home=\n\
+         java.class.path=\njava.library.path=\njava.io.tmpdir={}\njava.compiler=<NA>\n\
+         os.name={os}\nos.arch={arch}\nos.version={}\nuser.name={}\nuser.home={}\nuser.dir={directory}\n\
+         os.memory.free={}MB\nos.memory.max={total}MB\nos.memory.total={total}MB\n",
+        std::env::temp_dir().display(),
         kernel("osrelease"),
         var("USER"),
         var("HOME"),
+        memory("MemAvailable"),
     )
+}
+
+/// A figure of the machine's memory in megabytes; 0 if the system does not report it.
+fn memory(name: &str) -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return 0 };
+    let line = text.lines().find(|line| line.starts_with(name));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) / 1024
 }
 
 /// How many descriptors this process has open, and how many it may have, if the system reports that.

@@ -206,6 +206,8 @@ async fn cons_tells_more_of_connections_with_a_session() {
     for part in [",to=10000,lcxid=0x1,lzxid=0x2,lresp=", ",llat=", ",minlat=", ",avglat=", ",maxlat="] {
         assert!(line.contains(part), "{part} in {line}");
     }
+    let number = |key: &str| line.split_once(key)?.1.split(',').next()?.parse::<i64>().ok();
+    assert!(number(",lresp=") >= number(",est=") && number(",est=") > Some(1_000_000_000_000), "{line}");
     ask(&server, "crst").await;
     let cons = ask(&server, "cons").await;
     let line = cons.lines().next().expect("a line");
@@ -222,12 +224,17 @@ async fn conf_and_envi_are_lines_of_keys_and_values() {
     assert_eq!(keys(&conf, "=").join(" "), expected);
     assert_eq!(value(&conf, "clientPort="), server.addrs()[0].port().to_string());
     assert_eq!((value(&conf, "tickTime"), value(&conf, "minSessionTimeout")), ("3000", "6000"));
+    assert_eq!(value(&conf, "clientPortListenBacklog"), "1024");
 
     let envi = ask(&server, "envi").await;
     let mut lines = envi.lines();
     assert_eq!(lines.next(), Some("Environment:"));
     assert!(lines.next().is_some_and(|line| line.starts_with("zookeeper.version=3.9.5-")));
     assert!(lines.all(|line| line.contains('=')));
+    let expected = "Environment: zookeeper.version host.name java.version java.vendor java.home java.class.path \
+                    java.library.path java.io.tmpdir java.compiler os.name os.arch os.version user.name user.home \
+                    user.dir os.memory.free os.memory.max os.memory.total";
+    assert_eq!(keys(&envi, "=").join(" "), expected);
 }
 
 #[tokio::test]
