@@ -14,7 +14,7 @@
 //! - the server obeys SIGTERM within a second more than the other one, while the attacker's connections are still open.
 //!
 //! An attack that breaks the rule is repeated once; the test fails if it breaks it again. An attack is over when the server uses
-//! less than 40 % of a processor for half a second, or after 20 s (60 s on Apache, where nothing is asserted).
+//! less than 40 % of a processor for half a second, or after 20 s (30 s on Apache, where nothing is asserted).
 
 mod attacks;
 mod bystander;

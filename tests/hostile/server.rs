@@ -14,9 +14,8 @@ pub const SERVER: &str = "ZOOLET_HOSTILE_SERVER";
 pub const BINARY: &str = "ZOOLET_HOSTILE_BINARY";
 
 /// A shell that runs the server and kills it when its own input ends, because the server is to end or the test is gone. It
-/// reaps the server last, so nobody else gets its process id before.
-const SUPERVISOR: &str =
-    r#"eval "$LIMITS"; "$@" </dev/null & echo $!; read -r _; kill -KILL $! 2>/dev/null; wait $! 2>/dev/null"#;
+/// reaps the server last, so nobody else gets its process id before. It outlives a test that no longer reads its output.
+const SUPERVISOR: &str = r#"trap "" PIPE; eval "$LIMITS"; "$@" </dev/null & echo $!; read -r _; kill -KILL $! 2>/dev/null; wait $! 2>/dev/null"#;
 
 /// Neither a server that allocates without bounds nor a Java heap may take the memory of the machine.
 const ADDRESS_SPACE_KIB: u64 = 6 << 20;

@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 
 /// How long a server may be busy with an attack before the trial goes on without it.
 const LIMIT: Duration = Duration::from_secs(20);
-const APACHE_LIMIT: Duration = Duration::from_secs(60);
+const APACHE_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a server may take to obey SIGTERM before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(5);

@@ -9,6 +9,9 @@ use zoolet_test_support::{RequestExt as _, auth, create, multi, who_am_i};
 use crate::peer::{Peer, repeated};
 use crate::trial::{Held, Trial};
 
+/// The length of a user name of which a connection may have 31.
+const SHORT: usize = 200;
+
 /// So many entries for the identities of the caller, no two of them equal.
 fn auth_entries(count: usize) -> Vec<Acl> {
     (1..=count).map(|perms| Acl::new(Perms(perms as i32), "auth", "")).collect()
@@ -47,7 +50,7 @@ attack!(nobody_notices_an_acl_of_many_entries_for_an_identity_of_100_kb, |trial|
 });
 
 attack!(nobody_notices_an_acl_of_many_entries_for_many_identities, |trial| {
-    trial.run(|_| Ok(()), |address, ()| create_one(address, 31, 1_000, 60_000));
+    trial.run(|_| Ok(()), |address, ()| create_one(address, 31, SHORT, 60_000));
 });
 
 attack!(nobody_notices_a_multi_of_many_acls_for_an_identity_of_100_kb, |trial| {
@@ -55,7 +58,7 @@ attack!(nobody_notices_a_multi_of_many_acls_for_an_identity_of_100_kb, |trial| {
 });
 
 attack!(nobody_notices_a_multi_of_many_acls_for_many_identities, |trial| {
-    trial.run(|_| Ok(()), |address, ()| create_many(address, 31, 1_000));
+    trial.run(|_| Ok(()), |address, ()| create_many(address, 31, SHORT));
 });
 
 /// Clients that ask who they are, so often, and do not read. A server may close the connections of those who give long names.
@@ -74,5 +77,5 @@ attack!(nobody_notices_who_asks_for_identities_of_31_mb_and_does_not_read, |tria
 });
 
 attack!(nobody_notices_sixty_clients_that_ask_for_31_identities_and_do_not_read, |trial| {
-    ask_who_i_am(trial, 60, 1_000, 4_096);
+    ask_who_i_am(trial, 60, SHORT, 4_096);
 });
