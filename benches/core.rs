@@ -145,6 +145,34 @@ fn large(c: &mut Criterion) {
     group.finish();
 }
 
+/// The same requests on a small tree and on one that no cache holds.
+fn sizes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("any of many znodes");
+    for znodes in [1_000, 1_000_000] {
+        let mut machine = Machine::with_sessions(1);
+        machine.request(0, create("/all", CreateMode::Persistent));
+        for n in 0..znodes {
+            machine.request(0, create(&format!("/all/n{n}"), CreateMode::Persistent));
+            if n % 256 == 0 {
+                machine.turn();
+            }
+        }
+        machine.turn();
+        for (name, request) in [("getData", false), ("setData", true)] {
+            let mut n = 0;
+            group.bench_function(format!("{name}, {znodes} znodes"), |b| {
+                b.iter(|| {
+                    n = (n + 611_953) % znodes;
+                    let path = format!("/all/n{n}");
+                    machine.request(0, if request { set(&path) } else { get(&path, false) });
+                    machine.turn()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
 fn watches(c: &mut Criterion) {
     const WATCHERS: u64 = 1000;
     let mut machine = Machine::with_sessions(WATCHERS);
@@ -219,5 +247,5 @@ fn lock(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, one_at_a_time, many_at_a_time, large, watches, fan_out, lock);
+criterion_group!(benches, one_at_a_time, many_at_a_time, large, sizes, watches, fan_out, lock);
 criterion_main!(benches);

@@ -1,5 +1,8 @@
 //! Several sessions do anything: the invariants hold after each step, and the transactions replay to the same tree.
 //!
+//! No request may allocate more than a bound for each byte of its frame and of the state. What takes long without allocating
+//! is found by the time limit of the fuzzer.
+//!
 //! The first byte selects between steps of eight bytes and frames of arbitrary bytes.
 
 #![no_main]
@@ -13,6 +16,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let Some((choice, rest)) = data.split_first() else { return };
     let mut script = Script::new();
+    script.world.meter = Some(within_budget);
     if choice % 4 == 0 {
         frames(&mut script, rest);
     } else {
@@ -24,6 +28,15 @@ fuzz_target!(|data: &[u8]| {
     }
     script.assert_replays();
 });
+
+/// Executes a request and checks the bytes that it allocates in all, and the number of allocations, in place of its steps.
+fn within_budget(frame: usize, state: usize, execute: &mut dyn FnMut()) {
+    let used = allocation_counter::measure(execute);
+    let bytes = (32 << 10) + 256 * frame + 16 * state;
+    let count = 1000 + 4 * frame + state;
+    assert!(used.bytes_total <= bytes as u64, "{used:?} for a frame of {frame} bytes, state of {state}");
+    assert!(used.count_total <= count as u64, "{used:?} for a frame of {frame} bytes, state of {state}");
+}
 
 /// Frames, each after a byte with its length.
 fn frames(script: &mut Script, mut rest: &[u8]) {

@@ -31,7 +31,12 @@ pub struct World<M = Core> {
     /// All bytes sent to each connection.
     pub wire: BTreeMap<ConnId, BytesMut>,
     pub txns: Vec<Txn>,
+    /// Executes each request, to measure what that takes.
+    pub meter: Option<Meter>,
 }
+
+/// Executes a request, given the bytes of its frame and of the state.
+pub type Meter = fn(frame: usize, state: usize, execute: &mut dyn FnMut());
 
 /// Something a connection received.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +76,17 @@ impl<M: StateMachine> World<M> {
     pub fn around(core: M) -> Self {
         limit();
         let (received, wire) = (BTreeMap::new(), BTreeMap::new());
-        Self { core, at: 0, now: Millis(START), opened: 0, asked: 0, received, wire, txns: Vec::new() }
+        Self {
+            core,
+            at: 0,
+            now: Millis(START),
+            opened: 0,
+            asked: 0,
+            received,
+            wire,
+            txns: Vec::new(),
+            meter: None,
+        }
     }
 
     /// Runs a control operation on the machine and collects its effects.
@@ -150,7 +165,15 @@ impl<M: StateMachine> World<M> {
     /// Sends the bytes of a frame, without the length.
     pub fn send_frame(&mut self, conn: ConnId, bytes: &[u8]) {
         let incoming = Incoming::parse(bytes).expect("a whole header");
-        self.input(conn, Input::Request(incoming));
+        let mut input = Some(Input::Request(incoming));
+        let Self { core, now, meter, .. } = self;
+        let state = if meter.is_some() { state_size(core.core()) } else { 0 };
+        let mut execute = || input.take().into_iter().for_each(|input| core.handle(*now, conn, input));
+        match meter {
+            Some(meter) => meter(bytes.len(), state, &mut execute),
+            None => execute(),
+        }
+        self.collect();
     }
 
     /// Sends a request and returns its answer. Events stay for [`World::events`].
@@ -277,6 +300,20 @@ impl<M: StateMachine> World<M> {
             _ => None,
         }
     }
+}
+
+/// About how many bytes the state has that one request may show or change.
+fn state_size(core: &Core) -> usize {
+    const ENTRY: usize = 100;
+    let tree = core.tree();
+    let mut size = tree.data_size();
+    let mut below = vec!["/".to_owned()];
+    while let Some(path) = below.pop() {
+        let Some(node) = tree.get(&path) else { continue };
+        size += ENTRY + node.acl().iter().map(|entry| ENTRY + entry.id.len()).sum::<usize>();
+        below.extend(node.children().map(ToString::to_string));
+    }
+    size + ENTRY * (core.watches().len() + core.sessions().len())
 }
 
 /// The bytes of a message; a close is written out.
