@@ -155,6 +155,7 @@ mod tests {
     fn callers_on_many_threads_all_get_room_and_never_more_than_there_is() {
         const CALLERS: usize = 8;
         const EACH: usize = 2_000;
+        zoolet_test_support::limit();
         let room = Arc::new(PendingRoom::new(2 * size_of_request(&request())));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("a runtime");

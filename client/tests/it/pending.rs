@@ -114,6 +114,24 @@ async fn large_data_counts_with_its_size_and_one_request_of_any_size_fits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn small_requests_do_not_overtake_a_large_one_that_waits() {
+    let (zk, mut peer, _listener) = connected_with(Client::options().max_pending(100_000)).await;
+    let first = zk.set_data("/first", vec![0; 60_000]).send();
+    let client = zk.clone();
+    let large = tokio::spawn(async move { client.set_data("/large", vec![0; 60_000]).await });
+    tokio::task::yield_now().await;
+    let small = zk.set_data("/small", "").send().await;
+    assert!(matches!(small, Err(Error::QueueFull { .. })), "{small:?}");
+    for path in ["/first", "/large"] {
+        let (xid, request) = peer.next().await.expect("a request");
+        assert_eq!(written(&request), path);
+        peer.reply(xid, Reply::Stat(Stat::default())).await;
+    }
+    first.await.expect("a stat");
+    large.await.expect("no panic").expect("a stat");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_the_session_ends_those_that_wait_for_room() {
     let (zk, peer, mut listener) = connected_with(options()).await;
     let sent: Vec<_> = (0..4).map(|n| zk.set_data(format!("/{n}"), "").send()).collect();
