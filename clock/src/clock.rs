@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::machine::{MachineTime, boot_time, millis};
+use crate::machine::{MachineTime, millis};
 use crate::manual::{ActivityGuard, FAR, Manual};
 use crate::sleep::{Sleep, SleepKind};
 
@@ -87,7 +87,8 @@ impl Clock {
     /// that must not rely on something after its deadline compares the deadline with this time.
     ///
     /// Suspensions are counted on Linux and Android by `CLOCK_BOOTTIME`, on Apple's systems by `CLOCK_MONOTONIC`, and on
-    /// Windows, where they always count; those of less than 100 ms may not be. On other systems they count only if
+    /// Windows, where they always count; those of less than 100 ms may not be, nor others in the first
+    /// millisecond after them. On other systems they count only if
     /// `std::time::Instant` counts them. No clock of a virtual machine counts the time for which its host has paused it,
     /// unless the host sets the clock right.
     pub fn now(&self) -> Instant {
@@ -259,9 +260,8 @@ impl Clock {
     fn times(&self) -> (Instant, Duration) {
         match &self.source {
             ClockSource::System(machine) | ClockSource::Tokio(machine) => {
-                // In this order, see `MachineTime::suspended`.
-                let (boot, awake) = (boot_time(), self.awake());
-                (awake, machine.suspended(boot, awake.saturating_duration_since(self.start)))
+                let awake = self.awake();
+                (awake, machine.suspended(awake.saturating_duration_since(self.start)))
             }
             ClockSource::Manual(manual) => manual.times(),
         }

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// still.
 const COARSE: Duration = Duration::from_millis(100);
 
+/// Nanoseconds between two looks for a suspension, so that most readings of a clock read one clock of the machine.
+const LOOK_EVERY: u64 = 1_000_000;
+
 /// The clocks of the machine, compared with their values at the start.
 #[derive(Debug)]
 pub(crate) struct MachineTime {
@@ -15,6 +18,8 @@ pub(crate) struct MachineTime {
     pub(crate) start_wall: Duration,
     /// How long the machine was suspended, in nanoseconds.
     suspended: AtomicU64,
+    /// When that was last looked at, in nanoseconds since the start by the source of the clock.
+    looked: AtomicU64,
     /// How much more time has passed by the wall clock than by the monotonic clock, in milliseconds.
     stepped: AtomicI64,
 }
@@ -24,26 +29,36 @@ impl MachineTime {
         let (start, start_wall) = (Instant::now(), wall_time());
         // Read last: if this thread pauses in between, that is never taken for a suspension.
         let start_boot = boot_time();
-        Self { start, start_boot, start_wall, suspended: AtomicU64::new(0), stepped: AtomicI64::new(0) }
+        let (suspended, looked, stepped) = Default::default();
+        Self { start, start_boot, start_wall, suspended, looked, stepped }
     }
 
-    /// How long the machine was suspended since the start. `boot` is [`boot_time`], and `elapsed` the time since the start
-    /// by the source of the caller's clock, read after that.
-    pub(crate) fn suspended(&self, boot: Option<Duration>, elapsed: Duration) -> Duration {
+    /// How long the machine was suspended since the start. `elapsed` is the time since the start by the source of the caller's
+    /// clock.
+    pub(crate) fn suspended(&self, elapsed: Duration) -> Duration {
         let known = Duration::from_nanos(self.suspended.load(Relaxed));
-        let (Some(boot), Some(start_boot)) = (boot, self.start_boot) else { return known };
-        let counted = boot.saturating_sub(start_boot);
-        if counted <= elapsed + known + COARSE {
+        let now = nanos(elapsed);
+        if now < self.looked.load(Relaxed).saturating_add(LOOK_EVERY) {
             return known;
         }
-        // Either the machine was suspended, or tokio's time is paused. The monotonic clock is read after `boot`, for the same
-        // reason as at the start.
+        self.looked.store(now, Relaxed);
+        if self.counted() <= elapsed + known + COARSE {
+            return known;
+        }
+        // Either the machine was suspended, or tokio's time is paused. The monotonic clock is read last, for the same reason as
+        // at the start.
+        let counted = self.counted();
         let suspended = counted.saturating_sub(self.start.elapsed());
         if suspended <= known + COARSE {
             return known;
         }
-        let nanos = u64::try_from(suspended.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = nanos(suspended);
         Duration::from_nanos(self.suspended.fetch_max(nanos, Relaxed).max(nanos))
+    }
+
+    /// The time since the start, with suspensions; zero if nothing counts them.
+    fn counted(&self) -> Duration {
+        boot_time().zip(self.start_boot).map_or(Duration::ZERO, |(boot, start)| boot.saturating_sub(start))
     }
 
     /// How many milliseconds more have passed since the start by the wall clock than by the monotonic clock; negative if the
@@ -63,7 +78,7 @@ impl MachineTime {
 }
 
 /// The time since the boot, with suspensions. `None` if `Instant` counts them by itself, or nothing does.
-pub(crate) fn boot_time() -> Option<Duration> {
+fn boot_time() -> Option<Duration> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const COUNTS: rustix::time::ClockId = rustix::time::ClockId::Boottime;
     // `Instant` is CLOCK_UPTIME_RAW there.
@@ -79,6 +94,10 @@ fn wall_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -92,13 +111,14 @@ mod tests {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     #[test]
     fn a_suspension_counts_once_and_for_ever() {
-        let time = MachineTime::begin();
-        let start_boot = time.start_boot.unwrap();
-        assert_eq!(time.suspended(boot_time(), time.start.elapsed()), Duration::ZERO);
-        let slept = time.suspended(Some(start_boot + 60 * SECOND), SECOND);
-        assert!(slept > 50 * SECOND && slept <= 60 * SECOND, "{slept:?}");
-        assert_eq!(time.suspended(Some(start_boot + 70 * SECOND), 10 * SECOND), slept, "awake since");
-        assert_eq!(time.suspended(Some(start_boot), Duration::ZERO), slept, "read before, used after");
+        let mut time = MachineTime::begin();
+        assert_eq!(time.suspended(SECOND), Duration::ZERO);
+        time.start_boot = time.start_boot.map(|boot| boot.checked_sub(30 * SECOND).unwrap());
+        assert_eq!(time.suspended(SECOND), Duration::ZERO, "less than a millisecond later");
+        let slept = time.suspended(SECOND * 2);
+        assert!(slept >= 29 * SECOND && slept < 60 * SECOND, "{slept:?}");
+        assert_eq!(time.suspended(10 * SECOND), slept, "awake since");
+        assert_eq!(time.suspended(Duration::ZERO), slept, "read before, used after");
     }
 
     #[test]
@@ -107,8 +127,8 @@ mod tests {
         // A minute of real time has passed since the start.
         time.start -= 60 * SECOND;
         time.start_boot = time.start_boot.map(|boot| boot.saturating_sub(60 * SECOND));
-        for elapsed in [Duration::ZERO, 3600 * SECOND] {
-            assert_eq!(time.suspended(boot_time(), elapsed), Duration::ZERO, "{elapsed:?}");
+        for elapsed in [SECOND, 3600 * SECOND] {
+            assert_eq!(time.suspended(elapsed), Duration::ZERO, "{elapsed:?}");
         }
     }
 
