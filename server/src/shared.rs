@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -27,7 +28,7 @@ use crate::net::outbox::Outbox;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::repeated::Repeated;
 use crate::net::stats::ServerStats;
-use crate::net::stream::Transport;
+use crate::net::stream::{BULK, Transport};
 
 /// What the tasks of a server share.
 pub(crate) struct Shared {
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskTracker,
     /// Held while an answer that lists many things is made.
     pub(crate) listing: tokio::sync::Mutex<()>,
+    /// One for each connection that is sending much.
+    pub(crate) bulk: Semaphore,
     /// Connections that were refused, and that were closed for what they did not read.
     pub(crate) refused: Repeated,
     pub(crate) overflowed: Repeated,
@@ -105,6 +108,7 @@ impl Shared {
             client_port,
             tasks,
             listing: tokio::sync::Mutex::default(),
+            bulk: Semaphore::new(BULK),
             refused: Repeated::default(),
             overflowed: Repeated::default(),
             runtime,

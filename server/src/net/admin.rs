@@ -185,7 +185,7 @@ impl Shared {
                 };
                 slice.into_iter().map(connection).collect()
             };
-            connections.extend(self.inbox.act(question).await?);
+            connections.extend(self.act_later(question).await?);
         }
         Some(connections)
     }

@@ -284,7 +284,7 @@ impl Connection {
             }
             let stream = Half(writer.0);
             let progress = || self.registration.peer.note_progress(self.shared.now());
-            if !send_all(writer, &mut bytes, || self.overdue(&stream), progress).await? {
+            if !send_all(writer, &mut bytes, &self.shared.bulk, || self.overdue(&stream), progress).await? {
                 return Ok(CloseReason::Close);
             }
         }
@@ -317,7 +317,7 @@ impl Connection {
         let Some(text) = text else { return false };
         let mut bytes = SendBuffer::default();
         bytes.share(&text.into());
-        match send_all(writer, &mut bytes, || tokio::time::sleep(LINGER), || {}).await {
+        match send_all(writer, &mut bytes, &self.shared.bulk, || tokio::time::sleep(LINGER), || {}).await {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(word = word.name(), %error, "cannot answer");

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::mem;
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use tokio::task::yield_now;
 use zoolet_proto::SessionId;
 use zoolet_server_core::{ConnId, Core, Millis, StateMachine};
@@ -16,7 +16,7 @@ use crate::net::registry::Peer;
 use crate::shared::Shared;
 
 /// How many entries a turn copies, and how many lines are made before other tasks run.
-pub(crate) const SLICE: usize = 1_000;
+pub(crate) const SLICE: usize = 500;
 
 /// A path with the connection that watches it.
 type Watch = (Arc<str>, ConnId);
@@ -24,22 +24,44 @@ type Watch = (Arc<str>, ConnId);
 impl Shared {
     pub(crate) async fn wchs(&self, at: usize) -> Option<String> {
         let watches = self.watches(at).await?;
-        let paths: BTreeSet<_> = watches.iter().map(|(path, _)| path).collect();
-        let conns: BTreeSet<_> = watches.iter().map(|(_, conn)| conn).collect();
-        let (paths, conns, all) = (paths.len(), conns.len(), watches.len());
+        let all = watches.len();
+        let (mut paths, mut conns) = (HashSet::new(), HashSet::new());
+        for (made, (path, conn)) in watches.into_iter().enumerate() {
+            paths.insert(path);
+            conns.insert(conn);
+            pause(made).await;
+        }
+        let (paths, conns) = (paths.len(), conns.len());
         Some(format!("{conns} connections watching {paths} paths\nTotal watches:{all}\n"))
     }
 
     pub(crate) async fn wchc(&self, at: usize) -> Option<String> {
-        let watches = self.watches(at).await?;
-        let names = self.session_names(at, &watches).await?;
-        Some(grouped(watches.iter().map(|(path, conn)| (&*names[conn], &**path))).await)
+        let (watches, names) = self.named_watches(at).await?;
+        let text = grouped(watches.iter().map(|(path, conn)| (&*names[conn], &**path))).await;
+        let_go(watches).await;
+        Some(text)
     }
 
     pub(crate) async fn wchp(&self, at: usize) -> Option<String> {
+        let (watches, names) = self.named_watches(at).await?;
+        let text = grouped(watches.iter().map(|(path, conn)| (&**path, &*names[conn]))).await;
+        let_go(watches).await;
+        Some(text)
+    }
+
+    /// The watches on znodes themselves, and the names of the sessions of all connections that have watches.
+    async fn named_watches(&self, at: usize) -> Option<(Vec<Watch>, HashMap<ConnId, String>)> {
+        let name = |core: &Core, conn| core.session_of(conn).unwrap_or_default().to_string();
+        let mut names = HashMap::new();
         let watches = self.watches(at).await?;
-        let names = self.session_names(at, &watches).await?;
-        Some(grouped(watches.iter().map(|(path, conn)| (&**path, &*names[conn]))).await)
+        for (made, (_, conn)) in watches.iter().enumerate() {
+            pause(made).await;
+            if !names.contains_key(conn) {
+                let conn = *conn;
+                names.insert(conn, self.read(at, move |core| name(core, conn)).await?);
+            }
+        }
+        Some((watches, names))
     }
 
     /// The watches on znodes themselves.
@@ -66,19 +88,23 @@ impl Shared {
         Some(watches)
     }
 
-    async fn session_names(&self, at: usize, watches: &[Watch]) -> Option<BTreeMap<ConnId, String>> {
-        let conns: BTreeSet<_> = watches.iter().map(|(_, conn)| *conn).collect();
-        let name = |core: &Core, conn| core.session_of(conn).unwrap_or_default().to_string();
-        self.read(at, move |core| conns.into_iter().map(|conn| (conn, name(core, conn))).collect()).await
-    }
-
     /// Reads the state of a replica.
-    pub(crate) async fn read<T: Send + 'static>(
+    async fn read<T: Send + 'static>(
         &self,
         at: usize,
         question: impl FnOnce(&Core) -> T + Send + 'static,
     ) -> Option<T> {
-        self.inbox.act(move |engine, _| question(engine.bus.machine().replica(at))).await
+        self.act_later(move |engine, _| question(engine.bus.machine().replica(at))).await
+    }
+
+    /// Calls the engine after the sockets were polled: a task that is answered each time it asks keeps a runtime of one
+    /// thread from that.
+    pub(crate) async fn act_later<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
+    ) -> Option<T> {
+        yield_now().await;
+        self.inbox.act(act).await
     }
 
     pub(crate) async fn dump(&self) -> Option<String> {
@@ -96,7 +122,7 @@ impl Shared {
                 let slice = move |core: &Core| -> Vec<_> {
                     core.tree().ephemerals_after(owner, after.as_deref()).take(SLICE).cloned().collect()
                 };
-                let paths = self.inbox.ask(slice).await?;
+                let paths = self.act_later(move |engine, _| slice(engine.bus.core())).await?;
                 paths.iter().for_each(|path| _ = writeln!(text, "\t{path}"));
                 if paths.len() < SLICE {
                     break;
@@ -116,7 +142,7 @@ impl Shared {
                 };
                 slice.into_iter().map(|(id, peer)| (deadline(id, &peer), peer)).collect()
             };
-            connections.extend(self.inbox.act(question).await?);
+            connections.extend(self.act_later(question).await?);
         }
         let line =
             |session: SessionId, peer: &Peer| format!("ip: {} sessionId: {session}", Endpoint(peer.addr));
@@ -164,7 +190,7 @@ async fn grouped<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> String 
     }
     let mut text = String::new();
     let mut before = None;
-    for (made, (heading, line)) in mem::take(&mut sorted).into_iter().enumerate() {
+    for (made, (heading, line)) in sorted.into_iter().enumerate() {
         if before != Some(heading) {
             let _ = writeln!(text, "{heading}");
         }
@@ -174,6 +200,14 @@ async fn grouped<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> String 
     }
     text.push('\n');
     text
+}
+
+/// Frees the memory of a long list in slices.
+async fn let_go(watches: Vec<Watch>) {
+    for (freed, watch) in watches.into_iter().enumerate() {
+        drop(watch);
+        pause(freed).await;
+    }
 }
 
 /// Lets other tasks run now and then.

@@ -1,5 +1,6 @@
 //! The stream of a connection: what is asked of it, how its two loops share it, and how bytes are sent on it.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use crate::net::send_buffer::SendBuffer;
@@ -102,22 +104,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     }
 }
 
-/// How much is sent before other tasks run. A thousand connections may each have more.
+/// How much is sent at once. Those with more take turns.
 const SEND: usize = 64 << 10;
+
+/// How many connections that have more to send do so at a time: all tasks that are ready to run wait for these.
+pub(crate) const BULK: usize = 8;
 
 /// Sends bytes; false if it was given up. `timeout` begins anew whenever the stream takes some of them, and `progress` is
 /// called if there are more.
 pub(crate) async fn send_all<T: Future<Output = ()>>(
     writer: &mut (impl AsyncWrite + Unpin),
     bytes: &mut SendBuffer,
+    bulk: &Semaphore,
     timeout: impl Fn() -> T,
     progress: impl Fn(),
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
         let writing = async {
-            let mut slices = [IoSlice::new(&[]); 8];
-            let count = bytes.slices(&mut slices, SEND);
-            let written = writer.write_vectored(&slices[..count]).await?;
+            let written = send_some(writer, bytes, bulk).await?;
             if written == bytes.len() {
                 // Streams that were handed in may buffer what is written.
                 writer.flush().await?;
@@ -139,4 +143,66 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
         }
     }
     Ok(true)
+}
+
+/// Sends bytes at the front. A connection that has more waits for its turn, but not for its peer while it has that.
+async fn send_some(
+    writer: &mut (impl AsyncWrite + Unpin),
+    bytes: &SendBuffer,
+    bulk: &Semaphore,
+) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); 8];
+    let count = bytes.slices(&mut slices, SEND);
+    let slices = &slices[..count];
+    if bytes.len() > SEND {
+        let _permit = bulk.acquire().await;
+        let at_once = poll_fn(|cx| match Pin::new(&mut *writer).poll_write_vectored(cx, slices) {
+            Poll::Ready(written) => Poll::Ready(Some(written)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        if let Some(written) = at_once.await {
+            return written;
+        }
+    }
+    writer.write_vectored(slices).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    async fn is_sent(bytes: usize, bulk: &Semaphore) -> bool {
+        let (mut ours, mut theirs) = duplex(1 << 20);
+        let mut buffer = SendBuffer::default();
+        buffer.share(&vec![0; bytes].into());
+        {
+            let mut sending = pin!(send_all(&mut ours, &mut buffer, bulk, pending::<()>, || {}));
+            for _ in 0..100 {
+                let mut once = Box::pin(poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_ready())));
+                if once.as_mut().await {
+                    break;
+                }
+                drop(once);
+                yield_now().await;
+            }
+        }
+        drop(ours);
+        let mut all = Vec::new();
+        theirs.read_to_end(&mut all).await.expect("an end");
+        all.len() == bytes
+    }
+
+    #[tokio::test]
+    async fn a_long_send_waits_for_its_turn_and_a_short_one_does_not() {
+        let (none, one) = (Semaphore::new(0), Semaphore::new(1));
+        assert!(is_sent(SEND, &none).await && !is_sent(SEND + 1, &none).await);
+        assert!(is_sent(10 * SEND, &one).await);
+        // One that waits for its peer keeps no other waiting.
+        assert!(!is_sent(2 << 20, &one).await && one.available_permits() == 1);
+    }
 }
