@@ -12,6 +12,7 @@ use tokio::runtime::Builder;
 fn alone(paused: bool, test: impl Future<Output = ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    zoolet_test_support::limit();
     let runtime = Builder::new_current_thread().enable_all().start_paused(paused).build();
     runtime.expect("a runtime").block_on(test);
 }

@@ -14,6 +14,7 @@ mod faults;
 mod lock;
 mod others;
 mod races;
+mod read_only;
 mod rw_lock;
 mod seed;
 mod semaphore;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zoolet_fixture::FixtureExt as _;
 use zoolet_fixture::fault::request;
-use zoolet_recipes::{Algorithm, Lock, LockError, Semaphore};
+use zoolet_recipes::{Algorithm, Election, Lock, LockError, Semaphore};
 
 use crate::common::{DIR, queue, settle, world};
 
@@ -81,4 +81,22 @@ async fn a_number_of_permits_that_has_changed_since_the_last_look_is_noticed_bef
     let _ahead = ahead.await.unwrap().unwrap();
     differs(waiting.await.unwrap().unwrap_err());
     assert_eq!(zk.get_ephemerals("/").await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_sees_a_leader_that_came_between_its_listing_and_its_watch() {
+    let world = world().await;
+    let (observer, candidate) = (world.client().await, world.client().await);
+    let election = Election::new(&candidate, DIR);
+    election.campaign("earlier").await.unwrap().resign().await.unwrap();
+    let faults = world.server.fixture().faults();
+    let listing = request().path(DIR).session(observer.session_id()).nth(1);
+    faults.on(listing).delay_reply(Duration::from_millis(100)).unwrap();
+    let mut leaders = Election::new(&observer, DIR).observe();
+    settle(|| async { !faults.fired().is_empty() }).await;
+    let leadership = election.campaign("now").await.unwrap();
+    let soon = Duration::from_secs(1);
+    assert_eq!(timeout(soon, leaders.next()).await.unwrap().unwrap().unwrap(), None, "as it was listed");
+    let leader = timeout(soon, leaders.next()).await.expect("it waits").unwrap().unwrap();
+    assert_eq!(leader.unwrap().path, leadership.node());
 }

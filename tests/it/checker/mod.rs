@@ -37,6 +37,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn server() -> Server {
+    zoolet_test_support::limit();
     // Where zxids begin at 0.
     let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_225_600));
     let server =

@@ -82,6 +82,7 @@ fn run(seed: u64) -> Result<History, String> {
 }
 
 async fn schedule(seed: u64) -> Result<History, String> {
+    zoolet_test_support::limit();
     let mut dice = Dice::new(seed);
     let manner = if dice.chance(25) { Manner::Quiet } else { Manner::Wild };
     let quiet = manner == Manner::Quiet;
