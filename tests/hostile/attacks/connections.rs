@@ -22,7 +22,8 @@ attack!(nobody_notices_refused_connections_that_fill_a_log_which_is_not_read, |t
                 held.push(peer);
             }
             for _ in 0..5_000 {
-                let _ = Peer::tcp(address)?;
+                // One that the server has closed already is as good.
+                let _ = Peer::tcp(address);
             }
             Ok(Box::new(held))
         },
