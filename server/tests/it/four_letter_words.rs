@@ -209,6 +209,9 @@ async fn cons_tells_more_of_connections_with_a_session() {
     }
     let number = |key: &str| line.split_once(key)?.1.split(',').next()?.parse::<i64>().ok();
     assert!(number(",lresp=") >= number(",est=") && number(",est=") > Some(1_000_000_000_000), "{line}");
+    wire.create("/a", 0).await;
+    let refused = ask(&server, "cons").await;
+    assert!(refused.contains("recved=3,sent=3,") && refused.contains(",lop=CREA,"), "{refused}");
     ask(&server, "crst").await;
     let cons = ask(&server, "cons").await;
     let line = cons.lines().next().expect("a line");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zoolet::server::{Server, ServerBuilder};
+use zoolet::server::{Clock, Server, ServerBuilder};
 
 /// The digest of `super:secret`.
 const SUPER: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
@@ -12,7 +12,10 @@ pub fn plain() -> ServerBuilder {
     // Containers would vanish in the middle of a long comparison. The other side sweeps after a minute unless configured otherwise
     // (`-Dznode.container.checkIntervalMs`).
     let never = Duration::from_secs(100_000);
+    // 2025-12-31: before 2026 zxids begin at 0, as those of the other side do.
+    let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_139_200));
     Server::builder()
+        .clock(clock)
         .bind("127.0.0.1:0")
         .tick_time(Duration::from_secs(2))
         .max_connections_per_ip(0)

@@ -1,7 +1,7 @@
 //! Several operations in one request: all or nothing, each seeing what those before it did.
 
 use zoolet_proto::records::OpResult;
-use zoolet_proto::{ErrorCode, OpCode, Perms, Reply, Request, SessionId, Stat, Xid};
+use zoolet_proto::{CreateMode, ErrorCode, OpCode, Perms, Reply, Request, SessionId, Stat, Xid};
 use zoolet_server_core::ConnId;
 
 use crate::common::*;
@@ -311,4 +311,14 @@ fn the_request_after_a_multi_sees_all_of_it() {
     world.send(a, get_data("/a"));
     world.send(a, Request::Ping);
     assert_eq!(world.heard(a), ["reply", "reply", "reply"]);
+}
+
+#[test]
+fn a_container_made_with_the_flags_of_an_ephemeral_takes_children_in_its_own_multi() {
+    let (mut world, a) = world();
+    let Request::CreateContainer(mut record) = container("/c") else { panic!("another request") };
+    record.flags = CreateMode::Ephemeral.code();
+    let done = world.ok(a, multi([Request::CreateContainer(record), create("/c/x")]));
+    assert_eq!(shapes(done.results()), ["create2 /c", "create /c/x"]);
+    assert_eq!(world.ok(a, exists("/c")).stat().ephemeral_owner, SessionId(0), "it is no ephemeral");
 }
