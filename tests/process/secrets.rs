@@ -83,7 +83,9 @@ fn no_secret_is_logged_at_any_level() {
 
         let text = log.text();
         assert!(
-            text.contains("session opened") && text.contains("session refused"),
+            text.contains("session opened")
+                && text.contains("wrong session password")
+                && text.contains("request"),
             "nothing was logged:\n{text}"
         );
         let password: String = welcome.password.iter().map(|byte| format!("{byte:02x}")).collect();
