@@ -37,7 +37,7 @@ impl Clock {
     }
 
     /// Lets every wait for a manual clock that has not ended panic with `reason`, those that begin later as well: for a test
-    /// that waits for a clock that nobody moves. Waits that are [internal](Sleep::internal) panic only if `internal` is set.
+    /// that waits for a clock that nobody moves. Waits that are [internal](crate::Sleep::internal) panic only if `internal` is set.
     /// No effect on every other clock.
     pub fn abandon(&self, reason: &str, internal: bool) {
         if let Ok(manual) = self.as_manual() {

@@ -1,5 +1,6 @@
 //! A server in a process of its own: `zoolet serve`, or Apache ZooKeeper with the same settings.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 pub const SERVER: &str = "ZOOLET_HOSTILE_SERVER";
 /// The binary of Zoolet.
 pub const BINARY: &str = "ZOOLET_HOSTILE_BINARY";
+/// Set on a machine that does other work.
+const BUSY: &str = "ZOOLET_HOSTILE_BUSY";
 
 /// A shell that runs the server and kills it when its own input ends, because the server is to end or the test is gone. It
 /// reaps the server last, so nobody else gets its process id before. It outlives a test that no longer reads its output.
@@ -45,9 +48,14 @@ pub struct Server {
     _dir: tempfile::TempDir,
 }
 
+/// How many times the usual bound a wait may take.
+pub fn wait_factor() -> u32 {
+    if env::var_os(BUSY).is_some() { 10 } else { 1 }
+}
+
 /// Whether the attacks run on Apache ZooKeeper.
 pub fn is_apache() -> bool {
-    std::env::var(SERVER).is_ok_and(|server| server == "apache")
+    env::var(SERVER).is_ok_and(|server| server == "apache")
 }
 
 /// Where logs and results are written.
@@ -83,7 +91,7 @@ impl Server {
                 .args([&format!("--jvm={HEAP}"), "-Dzookeeper.forceSync=no"]);
         } else {
             limits = format!("{limits}; ulimit -v {ADDRESS_SPACE_KIB}");
-            let binary = std::env::var(BINARY).expect(BINARY);
+            let binary = env::var(BINARY).expect(BINARY);
             supervisor.args([&binary, "serve", "--bind", "127.0.0.1:0", "--config"]).arg(&config);
         }
         let log = File::create(output().join(format!("{name}.log"))).expect("a log");

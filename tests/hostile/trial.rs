@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::bystander::{Bystander, Idle, PERIOD, Waits};
-use crate::server::{Server, Settings, is_apache, output};
+use crate::server::{Server, Settings, is_apache, output, wait_factor};
 
 const MIB: u64 = 1 << 20;
 
@@ -164,7 +164,7 @@ impl Trial {
             }
         };
         refuse(outcome.ended, "the server ended".to_owned());
-        let wait = self.bounds.wait + control.longest;
+        let wait = self.bounds.wait * wait_factor() + control.longest;
         refuse(attacked.longest > wait, format!("a wait of {:?}, of {wait:?}", attacked.longest));
         let lost = outcome.lost + usize::from(attacked.lost);
         refuse(lost > 0, format!("{lost} lost sessions"));
