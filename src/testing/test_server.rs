@@ -25,7 +25,8 @@ use super::time::AdvanceLoop;
 /// and that needs time to pass: for example by `zk.pass_time_until(client.ended())`.
 ///
 /// ```
-/// /// use zoolet::testing::{TestServer, OpCode, op};
+/// use std::time::Duration;
+/// use zoolet::testing::{TestServer, OpCode, op};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
