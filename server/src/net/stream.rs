@@ -10,7 +10,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
 use crate::net::send_buffer::SendBuffer;
@@ -121,14 +121,14 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
 ) -> io::Result<bool> {
     while !bytes.is_empty() {
         let writing = async {
-            let written = send_some(writer, bytes, bulk).await?;
+            let (written, turn) = send_some(writer, bytes, bulk).await?;
             if written == bytes.len() {
                 // Streams that were handed in may buffer what is written.
                 writer.flush().await?;
             }
-            io::Result::Ok(written)
+            io::Result::Ok((written, turn))
         };
-        let written = tokio::select! {
+        let (written, turn) = tokio::select! {
             biased;
             written = writing => written?,
             () = timeout() => return Ok(false),
@@ -141,30 +141,33 @@ pub(crate) async fn send_all<T: Future<Output = ()>>(
             progress();
             yield_now().await;
         }
+        // Not before: a thousand tasks that are ready to run would each get the same turn, one after the other.
+        drop(turn);
     }
     Ok(true)
 }
 
-/// Sends bytes at the front. A connection that has more waits for its turn, but not for its peer while it has that.
-async fn send_some(
+/// Sends bytes at the front. A connection that has more waits for its turn, but not for its peer while it has that. Returns
+/// how many bytes were sent, and the turn if they were sent in one.
+async fn send_some<'b>(
     writer: &mut (impl AsyncWrite + Unpin),
     bytes: &SendBuffer,
-    bulk: &Semaphore,
-) -> io::Result<usize> {
+    bulk: &'b Semaphore,
+) -> io::Result<(usize, Option<SemaphorePermit<'b>>)> {
     let mut slices = [IoSlice::new(&[]); 8];
     let count = bytes.slices(&mut slices, SEND);
     let slices = &slices[..count];
     if bytes.len() > SEND {
-        let _permit = bulk.acquire().await;
+        let turn = bulk.acquire().await.ok();
         let at_once = poll_fn(|cx| match Pin::new(&mut *writer).poll_write_vectored(cx, slices) {
             Poll::Ready(written) => Poll::Ready(Some(written)),
             Poll::Pending => Poll::Ready(None),
         });
         if let Some(written) = at_once.await {
-            return written;
+            return Ok((written?, turn));
         }
     }
-    writer.write_vectored(slices).await
+    Ok((writer.write_vectored(slices).await?, None))
 }
 
 #[cfg(test)]
@@ -204,5 +207,17 @@ mod tests {
         assert!(is_sent(10 * SEND, &one).await);
         // One that waits for its peer keeps no other waiting.
         assert!(!is_sent(2 << 20, &one).await && one.available_permits() == 1);
+    }
+
+    #[tokio::test]
+    async fn a_turn_lasts_until_other_tasks_have_run() {
+        let one = Semaphore::new(1);
+        let (mut ours, _theirs) = duplex(1 << 20);
+        let mut buffer = SendBuffer::default();
+        buffer.share(&vec![0; 2 * SEND].into());
+        let mut sending = pin!(send_all(&mut ours, &mut buffer, &one, pending::<()>, || {}));
+        let first = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending())).await;
+        assert!(first && one.available_permits() == 0);
+        assert!(sending.await.expect("a stream that takes all") && one.available_permits() == 1);
     }
 }
