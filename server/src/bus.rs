@@ -231,8 +231,8 @@ impl Bus {
                 1
             }
             Input::Request(Incoming { op, xid, .. }) => {
-                let name = OpCode::from_code(*op).map_or("unknown", OpCode::name);
-                tracing::trace!(%conn, %xid, name, "request");
+                // Within the macro, which evaluates it only if somebody listens.
+                tracing::trace!(%conn, %xid, name = OpCode::from_code(*op).map_or("unknown", OpCode::name), "request");
                 1
             }
             Input::Closed => 0,
@@ -440,24 +440,43 @@ fn event_of(output: &Output) -> Option<&SharedEvent> {
     }
 }
 
-/// Whether a request is sure to take no longer than a few others.
+/// Whether a request is sure to take no longer than a few others. All operations are named, so that a new one is not
+/// forgotten.
 fn is_short(input: &Input) -> bool {
-    let Input::Request(Incoming { op, .. }) = input else { return true };
-    let long = matches!(
-        OpCode::from_code(*op),
-        Some(
-            OpCode::Multi
-                | OpCode::MultiRead
-                | OpCode::SetWatches
-                | OpCode::SetWatches2
-                | OpCode::GetChildren
-                | OpCode::GetChildren2
-                | OpCode::GetAllChildrenNumber
-                | OpCode::GetEphemerals
-                | OpCode::CloseSession
-        )
-    );
-    !long
+    let Input::Request(Incoming { body: Ok(request), .. }) = input else { return true };
+    match request {
+        Request::Multi(_)
+        | Request::MultiRead(_)
+        | Request::SetWatches(_)
+        | Request::SetWatches2(_)
+        | Request::GetChildren(_)
+        | Request::GetChildren2(_)
+        | Request::GetAllChildrenNumber(_)
+        | Request::GetEphemerals(_)
+        | Request::CloseSession => false,
+        Request::Create(_)
+        | Request::Create2(_)
+        | Request::CreateContainer(_)
+        | Request::CreateTtl(_)
+        | Request::Delete(_)
+        | Request::DeleteContainer(_)
+        | Request::Exists(_)
+        | Request::GetData(_)
+        | Request::SetData(_)
+        | Request::GetAcl(_)
+        | Request::SetAcl(_)
+        | Request::Sync(_)
+        | Request::Ping
+        | Request::Check(_)
+        | Request::Reconfig(_)
+        | Request::CreateSession(_)
+        | Request::Auth(_)
+        | Request::Sasl(_)
+        | Request::AddWatch(_)
+        | Request::CheckWatches(_)
+        | Request::RemoveWatches(_)
+        | Request::WhoAmI => true,
+    }
 }
 
 /// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.

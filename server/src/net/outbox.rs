@@ -3,7 +3,7 @@
 //! What bounds it: the read loop submits its next batch of requests when those before are answered and less than the
 //! [mark](SendBudget::mark) waits, and the replies of a batch have hardly more. So a connection that does not read holds
 //! two marks and one reply. Events, and single replies that are larger than the limit, close it at the limit; so does
-//! whatever is to be queued behind more than the mark when the server's budget is spent.
+//! a message for a connection on which more than the mark waits, if the server's budget is spent.
 
 use std::future::poll_fn;
 use std::mem;
