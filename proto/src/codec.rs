@@ -197,6 +197,16 @@ impl<T: Codec> Codec for Vec<T> {
     }
 }
 
+impl<T: Codec> Codec for Box<T> {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        T::parse.map(Box::new).parse(i)
+    }
+
+    fn put(&self, out: &mut BytesMut) {
+        T::put(self, out);
+    }
+}
+
 /// Appends a buffer or string that is not null.
 pub(crate) fn put_field(bytes: &[u8], out: &mut impl BufMut) {
     put_len(bytes.len(), out);

@@ -195,7 +195,7 @@ operations! {
     /// Counts all descendants.
     GetAllChildrenNumber(records::GetAllChildrenNumber) = 104, "getAllChildrenNumber", "GETACN", required, Read -> Count(count);
     /// As [`OpCode::SetWatches`], persistent watches included.
-    SetWatches2(records::SetWatches2) = 105, "setWatches2", "STW2", none, Read -> Empty;
+    SetWatches2(Box<records::SetWatches2>) = 105, "setWatches2", "STW2", none, Read -> Empty;
     /// Sets a persistent watch.
     AddWatch(records::AddWatch) = 106, "addWatch", "ADDW", optional, Read -> WatchAdded;
     /// Lists the identities of the connection.

@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::acl::Acl;
-use crate::code::ErrorCode;
-use crate::codec::{Codec, record};
+use crate::code::{ErrorCode, EventType, KeeperState};
+use crate::codec::{Codec, put_field, record};
 use crate::frame;
 use crate::id::{Xid, Zxid};
 use crate::jute::NameList;
@@ -102,6 +102,17 @@ impl Reply {
         frame::put(out, |out| {
             header.put(out);
             self.put(out);
+        });
+    }
+
+    /// Appends the frame of a watch event of a connected client: what [`Reply::Event`] is encoded to, for a path that is
+    /// not a `String`.
+    pub fn encode_event(zxid: Zxid, kind: EventType, path: &str, out: &mut BytesMut) {
+        frame::put(out, |out| {
+            ReplyHeader::ok(Xid::EVENT, zxid).put(out);
+            kind.put(out);
+            KeeperState::SyncConnected.put(out);
+            put_field(path.as_bytes(), out);
         });
     }
 }

@@ -1,6 +1,5 @@
 //! [`Bus`]: the state machine, and the way from its messages to the connections.
 
-use std::iter::Peekable;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,10 +9,13 @@ use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
-use zoolet_server_core::{ConnId, Core, EXPIRED_AT_ONCE, Input, Message, Millis, Output, SharedEvent};
+use zoolet_server_core::{
+    ConnId, Core, EXPIRED_AT_ONCE, Input, Message, Millis, Output, Recipients, SharedEvent,
+};
 
 use crate::event_runs::EventRuns;
 use crate::extension::StateMachine;
+use crate::net::outbox::Outgoing;
 use crate::net::registry::{Peer, Registry};
 use crate::net::reply_size::reply_size;
 use crate::net::stats::{ConnStats, LastRequest, ServerStats};
@@ -118,7 +120,7 @@ impl Bus {
         }
     }
 
-    /// Executes inputs of a connection that were read `at` a time, until the turn is full. The rest stays in `inputs`.
+    /// Executes inputs of a connection that were read `at` a time, until the turn is full. Returns how many.
     ///
     /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the second queue, where
     /// it finds `slow` set. It is no longer slow after a batch that does not.
@@ -127,9 +129,9 @@ impl Bus {
         now: Millis,
         conn: ConnId,
         at: Millis,
-        inputs: &mut Peekable<impl Iterator<Item = Input>>,
+        inputs: impl Iterator<Item = Input>,
         slow: bool,
-    ) {
+    ) -> usize {
         let mut requests = 0;
         let mut last = None;
         let (bytes_before, mark) = (self.turn_bytes, self.registry.budget.mark());
@@ -137,16 +139,17 @@ impl Bus {
         // The clock is read before the first request that is not short.
         let mut began = None;
         let mut is_slow = false;
-        while let Some(input) = inputs.peek() {
-            let is_short = is_short(input);
+        let mut taken = 0;
+        for input in inputs {
+            let is_short = is_short(&input);
             if !is_short {
-                if !slow && self.is_long(input) {
+                if !slow && self.is_long(&input) {
                     is_slow = true;
                     break;
                 }
                 began.get_or_insert_with(|| self.clock.now());
             }
-            let Some(input) = inputs.next() else { break };
+            taken += 1;
             last = LastRequest::of(&input).map(|next| next.after(last)).or(last);
             if is_gone && is_without_effect(&input) {
                 requests += self.forgo(now, conn);
@@ -172,6 +175,7 @@ impl Bus {
                 conn.peer.set_slow(is_slow);
             }
         }
+        taken
     }
 
     /// Counts what the last input has led to: a reply by its bytes, and an event for what it costs each that gets it.
@@ -301,46 +305,42 @@ impl Bus {
         if let Message::Reply(_, reply) = message {
             self.turn_bytes += reply_size(reply);
         }
-        self.push(to, std::slice::from_ref(message).iter(), true);
+        self.push(to, std::iter::once(Outgoing::Message(message)), true);
     }
 
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let effects = self.machine.take_effects();
         self.counted = 0;
-        let same = |one: &Output, next: &Output| match (one, next) {
-            (Output::To(one, _), Output::To(next, _)) => one == next,
-            (Output::Event(_), Output::Event(_)) => true,
-            _ => false,
-        };
-        for run in effects.outbound.chunk_by(same) {
-            match &run[0] {
-                Output::To(to, _) => self.push(*to, run.iter().filter_map(message_of), false),
-                Output::Event(_) => self.push_events(run.iter().filter_map(event_of)),
+        for run in effects.outbound.chunk_by(|one, next| recipient(one) == recipient(next)) {
+            match recipient(&run[0]) {
+                Some(to) => self.push(to, run.iter().map(Outgoing::from), false),
+                None => self.push_events(run.iter().filter_map(shared_event)),
             }
         }
         self.machine.reuse(effects);
     }
 
-    fn push<'m>(&mut self, to: ConnId, messages: impl Iterator<Item = &'m Message> + Clone, held: bool) {
-        let sent = messages.clone().filter(|message| !matches!(message, Message::Close { .. })).count();
-        self.stats.sent.fetch_add(sent as u64, Relaxed);
+    fn push<'m>(&mut self, to: ConnId, messages: impl Iterator<Item = Outgoing<'m>> + Clone, held: bool) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
+        let mut sent = 0;
         for message in messages.clone() {
-            if let Message::Connected(response) = message {
+            sent += u64::from(!matches!(message, Outgoing::Message(Message::Close { .. })));
+            if let Outgoing::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
             }
         }
+        self.stats.sent.fetch_add(sent, Relaxed);
         conn.stats.sent += conn.peer.outbox.push(messages, held);
     }
 
     /// Encodes events in a row once for all connections that get the same of them.
-    fn push_events<'e>(&mut self, events: impl Iterator<Item = &'e SharedEvent>) {
+    fn push_events<'e>(&mut self, events: impl Iterator<Item = (&'e Arc<[ConnId]>, &'e SharedEvent)>) {
         let mut runs = EventRuns::default();
-        for event in events {
-            if !runs.add(event) {
+        for (to, event) in events {
+            if !runs.add(to, event) {
                 self.deliver_runs(&mut runs);
-                runs.add(event);
+                runs.add(to, event);
             }
         }
         self.deliver_runs(&mut runs);
@@ -426,17 +426,18 @@ impl Bus {
     }
 }
 
-fn message_of(output: &Output) -> Option<&Message> {
+/// The only connection that gets an output; `None` if several do.
+fn recipient(output: &Output) -> Option<ConnId> {
     match output {
-        Output::To(_, message) => Some(message),
+        Output::To(to, _) | Output::Event(SharedEvent { to: Recipients::One([to]), .. }) => Some(*to),
         Output::Event(_) => None,
     }
 }
 
-fn event_of(output: &Output) -> Option<&SharedEvent> {
+fn shared_event(output: &Output) -> Option<(&Arc<[ConnId]>, &SharedEvent)> {
     match output {
-        Output::To(..) => None,
-        Output::Event(event) => Some(event),
+        Output::Event(event @ SharedEvent { to: Recipients::Shared(to), .. }) => Some((to, event)),
+        _ => None,
     }
 }
 

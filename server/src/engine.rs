@@ -7,6 +7,7 @@ use zoolet_server_core::{ConnId, Input, Millis};
 
 use crate::bus::Bus;
 use crate::extension::Interceptor;
+use crate::net::driver::Batch;
 
 pub(crate) struct Engine {
     pub(crate) bus: Bus,
@@ -42,35 +43,31 @@ impl Engine {
         }
     }
 
-    /// Deals with inputs of a connection that were read `at` a time, until the turn is full. Notes whether the connection
-    /// is slow from now on; `slow` is whether it was.
-    pub(crate) fn take(
-        &mut self,
-        now: Millis,
-        conn: ConnId,
-        at: Millis,
-        inputs: impl IntoIterator<Item = Input>,
-        slow: bool,
-    ) {
+    /// Deals with inputs of a connection that were read `at` a time, until the turn is full, and empties the batch: the
+    /// connection submits the rest again. Notes whether it is slow from now on; `slow` is whether it was.
+    pub(crate) fn take(&mut self, now: Millis, conn: ConnId, at: Millis, inputs: &mut Batch, slow: bool) {
         let Self { bus, interceptor, .. } = self;
-        let mut inputs = inputs.into_iter().peekable();
         // The first and the last input of a connection come alone.
-        let is_last = matches!(inputs.peek(), Some(Input::Closed));
-        if matches!(inputs.peek(), Some(Input::Open { .. })) {
+        let is_last = matches!(inputs.first(), Some(Input::Closed));
+        if matches!(inputs.first(), Some(Input::Open { .. })) {
             bus.enter(conn);
         }
-        match interceptor {
-            None => bus.handle_all(now, conn, at, &mut inputs, slow),
+        let submitted = inputs.len();
+        let taken = match interceptor {
+            None => bus.handle_all(now, conn, at, inputs.drain(..), slow),
             Some(interceptor) => {
-                for input in inputs.by_ref() {
+                let mut taken = 0;
+                for input in inputs.drain(..) {
+                    taken += 1;
                     interceptor.input(bus, now, conn, at, input);
                     if bus.turn_is_full() {
                         break;
                     }
                 }
+                taken
             }
-        }
-        let left = inputs.count();
+        };
+        let left = submitted - taken;
         if left > 0 {
             bus.return_unprocessed(conn, left);
         }

@@ -1,10 +1,10 @@
-//! Watch events in a row, by the connections that get them: each is encoded once, however many these are.
+//! Watch events in a row for several connections each: they are encoded once, however many these are.
 
 use std::mem;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use zoolet_server_core::{ConnId, Message, SharedEvent};
+use zoolet_server_core::{ConnId, SharedEvent};
 
 /// How many lists of connections are kept apart at once. A change has one for each path at which it is watched.
 const LISTS: usize = 8;
@@ -23,20 +23,18 @@ pub(crate) struct EventRun {
 impl EventRuns {
     /// Adds an event to those for the same connections. False if all that were added must be delivered first: one of
     /// these connections gets some of them as well, and in their order.
-    pub(crate) fn add(&mut self, event: &SharedEvent) -> bool {
+    pub(crate) fn add(&mut self, to: &Arc<[ConnId]>, event: &SharedEvent) -> bool {
         let runs = &mut self.0;
-        let at = match runs.iter().position(|run| Arc::ptr_eq(&run.to, &event.to)) {
+        let at = match runs.iter().position(|run| Arc::ptr_eq(&run.to, to)) {
             Some(at) => at,
-            None if runs.len() < LISTS && runs.iter().all(|run| are_disjoint(&run.to, &event.to)) => {
-                runs.push(EventRun { to: Arc::clone(&event.to), count: 0, bytes: BytesMut::new() });
+            None if runs.len() < LISTS && runs.iter().all(|run| are_disjoint(&run.to, to)) => {
+                runs.push(EventRun { to: Arc::clone(to), count: 0, bytes: BytesMut::new() });
                 runs.len() - 1
             }
             None => return false,
         };
-        if let Message::Reply(header, reply) = event.message() {
-            reply.encode_frame(header, &mut runs[at].bytes);
-            runs[at].count += 1;
-        }
+        event.encode_frame(&mut runs[at].bytes);
+        runs[at].count += 1;
         true
     }
 
@@ -62,16 +60,17 @@ mod tests {
         let list = |ids: &[u64]| -> Arc<[ConnId]> { ids.iter().copied().map(ConnId).collect() };
         let (all, one, first) = (list(&[1, 2, 3]), list(&[4]), list(&[1]));
         let event = |to: &Arc<[ConnId]>| {
-            let (to, kind, path) = (Arc::clone(to), EventType::NodeDataChanged, "/a".into());
+            let (to, kind, path) = (to.into(), EventType::NodeDataChanged, "/a".into());
             SharedEvent { to, zxid: Zxid(1), kind, path }
         };
+        let add = |runs: &mut EventRuns, to: &Arc<[ConnId]>| runs.add(to, &event(to));
         let mut runs = EventRuns::default();
         for to in [&all, &one, &all, &one, &all] {
-            assert!(runs.add(&event(to)));
+            assert!(add(&mut runs, to));
         }
-        assert!(!runs.add(&event(&first)), "it comes after three others of the same connection");
+        assert!(!add(&mut runs, &first), "it comes after three others of the same connection");
         let counts: Vec<_> = runs.take().into_iter().map(|run| (run.to.len(), run.count)).collect();
         assert_eq!(counts, [(3, 3), (1, 2)]);
-        assert!(runs.add(&event(&first)) && runs.add(&event(&one)) && !runs.add(&event(&all)));
+        assert!(add(&mut runs, &first) && add(&mut runs, &one) && !add(&mut runs, &all));
     }
 }

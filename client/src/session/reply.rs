@@ -147,7 +147,7 @@ impl Session {
     pub(super) fn abandon(&mut self, request: &Request) {
         let lost: SetWatches2 = match request {
             Request::SetWatches(all) => all.clone().into(),
-            Request::SetWatches2(all) => all.clone(),
+            Request::SetWatches2(all) => (**all).clone(),
             _ => return,
         };
         tracing::warn!("the server refused to restore watches; they end with WatchRemoved");

@@ -53,6 +53,6 @@ fn request(all: SetWatches2) -> Request {
         let SetWatches2 { relative_zxid, data, exist, child, .. } = all;
         Request::SetWatches(SetWatches { relative_zxid, data, exist, child })
     } else {
-        Request::SetWatches2(all)
+        Request::SetWatches2(Box::new(all))
     }
 }

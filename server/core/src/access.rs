@@ -92,7 +92,7 @@ type CachedResult = (Arc<[Acl]>, bool);
 #[derive(Debug, Default)]
 pub(crate) struct AclCheckCache {
     /// By the address of the list.
-    results: HashMap<(usize, Perms), CachedResult>,
+    results: Option<HashMap<(usize, Perms), CachedResult>>,
 }
 
 impl AclCheckCache {
@@ -103,7 +103,8 @@ impl AclCheckCache {
             return allows(acl, perms, ids);
         }
         let key = (acl.as_ptr().addr(), perms);
-        self.results.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
+        let results = self.results.get_or_insert_default();
+        results.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
     }
 }
 

@@ -21,9 +21,9 @@ impl Core {
     }
 
     /// Refuses a request on the old connection of a moved session.
-    pub(crate) fn refuse_moved(&mut self, call: RequestContext, op: Option<OpCode>) {
-        let xid = if op == Some(OpCode::Ping) { Xid::PING } else { call.xid };
-        if op.is_some_and(OpCode::takes_zxid) {
+    pub(crate) fn refuse_moved(&mut self, call: RequestContext, op: OpCode) {
+        let xid = if op == OpCode::Ping { Xid::PING } else { call.xid };
+        if op.takes_zxid() {
             self.refuse_write(call, ErrorCode::SessionMoved);
         } else {
             self.refuse(RequestContext { xid, ..call }, self.tree.last_zxid(), ErrorCode::SessionMoved);

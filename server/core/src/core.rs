@@ -140,11 +140,13 @@ impl Core {
             return self.identify(call, body);
         }
         self.sessions.touch(session, now);
-        match (op, body) {
-            (None | Some(OpCode::Check), _) => self.unimplemented(call),
-            (op, _) if moved && op != Some(OpCode::CloseSession) => self.refuse_moved(call, op),
-            (_, Ok(request)) => self.route(call, request),
-            (Some(op), Err(error)) => self.undecodable(call, op, error),
+        let Some(op) = op.filter(|op| *op != OpCode::Check) else { return self.unimplemented(call) };
+        if moved && op != OpCode::CloseSession {
+            return self.refuse_moved(call, op);
+        }
+        match body {
+            Ok(request) => self.route(call, request),
+            Err(error) => self.undecodable(call, op, error),
         }
     }
 
@@ -189,7 +191,7 @@ impl Core {
             Request::RemoveWatches(record) => {
                 self.find_watch(call, record.path.as_deref(), record.kind, true)
             }
-            Request::SetWatches2(record) => self.set_watches(call, record),
+            Request::SetWatches2(record) => self.set_watches(call, *record),
             Request::SetWatches(record) => self.set_watches(call, record.into()),
 
             Request::CloseSession => {

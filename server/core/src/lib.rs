@@ -61,7 +61,7 @@ mod znode;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use machine::{EXPIRED_AT_ONCE, StateMachine};
-pub use message::{ConnId, Effects, Input, Message, Millis, Output, SharedEvent};
+pub use message::{ConnId, Effects, Input, Message, Millis, Output, Recipients, SharedEvent};
 pub use session::{SessionSecret, SessionTable, SessionView};
 pub use tree::{Change, Tree};
 pub use txn::{Txn, TxnOp};

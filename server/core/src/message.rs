@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{EventType, Incoming, KeeperState, Reply, ReplyHeader, Xid, Zxid};
 
@@ -74,7 +76,7 @@ impl Message {
 pub enum Output {
     /// A message for one connection.
     To(ConnId, Message),
-    /// A watch event, the same for several connections.
+    /// A watch event, for all connections that get it.
     Event(SharedEvent),
 }
 
@@ -91,14 +93,52 @@ impl Output {
     }
 }
 
-/// A watch event for several connections.
+/// The connections that get an event: each once, lowest first, and never none.
 ///
 /// Consecutive events for the same connections share one list, so that a multi of many changes under many watches takes
 /// memory for the changes only.
 #[derive(Debug, Clone)]
+pub enum Recipients {
+    /// A single one, as most watches have.
+    One([ConnId; 1]),
+    /// Several.
+    Shared(Arc<[ConnId]>),
+}
+
+impl Deref for Recipients {
+    type Target = [ConnId];
+
+    fn deref(&self) -> &[ConnId] {
+        match self {
+            Self::One(conn) => conn,
+            Self::Shared(list) => list,
+        }
+    }
+}
+
+impl From<&Arc<[ConnId]>> for Recipients {
+    fn from(list: &Arc<[ConnId]>) -> Self {
+        match list[..] {
+            [conn] => Self::One([conn]),
+            _ => Self::Shared(Arc::clone(list)),
+        }
+    }
+}
+
+impl From<Vec<ConnId>> for Recipients {
+    fn from(list: Vec<ConnId>) -> Self {
+        match list[..] {
+            [conn] => Self::One([conn]),
+            _ => Self::Shared(list.into()),
+        }
+    }
+}
+
+/// A watch event.
+#[derive(Debug, Clone)]
 pub struct SharedEvent {
-    /// The connections, each once, lowest first. Never empty.
-    pub to: Arc<[ConnId]>,
+    /// The connections that get it.
+    pub to: Recipients,
     /// The transaction that caused it.
     pub zxid: Zxid,
     /// What happened.
@@ -111,6 +151,11 @@ impl SharedEvent {
     /// The message that each of the connections gets.
     pub fn message(&self) -> Message {
         event_message(self.zxid, self.kind, (*self.path).to_owned())
+    }
+
+    /// Appends that message as a frame.
+    pub fn encode_frame(&self, out: &mut BytesMut) {
+        Reply::encode_event(self.zxid, self.kind, &self.path, out);
     }
 }
 

@@ -66,6 +66,7 @@ impl Nodes {
         self.tagged(self.tag(path), path)
     }
 
+    #[inline]
     fn tagged(&self, tag: u32, path: &str) -> Option<NodeIndex> {
         let is_it =
             |slot: &Slot| slot.tag == tag && self.at(slot.index).is_some_and(|node| *node.path == *path);
@@ -80,6 +81,7 @@ impl Nodes {
         self.at_mut(self.find(path)?)
     }
 
+    #[inline]
     pub(crate) fn at(&self, index: NodeIndex) -> Option<&Znode> {
         let (chunk, place) = index.parts();
         self.chunks.get(chunk)?.nodes.get(place)?.as_ref()

@@ -13,9 +13,15 @@ use crate::txn::TxnOp;
 use crate::znode::{Owner, Znode};
 
 /// What the checks of a write look at in a znode.
-#[derive(Debug, Clone)]
-pub(crate) struct PendingNode {
-    pub(crate) acl: Arc<[Acl]>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingNode<'v> {
+    pub(crate) path: &'v Arc<str>,
+    pub(crate) acl: &'v Arc<[Acl]>,
+    pub(crate) state: NodeState,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodeState {
     pub(crate) owner: Owner,
     pub(crate) creates: i64,
     pub(crate) children: usize,
@@ -24,10 +30,13 @@ pub(crate) struct PendingNode {
     pub(crate) data_len: usize,
 }
 
+/// A znode that an earlier operation has created or changed: its list, and the rest.
+type Changed = (Arc<[Acl]>, NodeState);
+
 /// The view of one write.
 pub(crate) struct Pending<'t> {
     pub(crate) tree: &'t Tree,
-    overlay: HashMap<Arc<str>, Option<PendingNode>>,
+    overlay: HashMap<Arc<str>, Option<Changed>>,
     /// The change of each usage under a quota, by the path of its statistics.
     usage_change: HashMap<String, Usage>,
 }
@@ -39,14 +48,15 @@ impl<'t> Pending<'t> {
     }
 
     /// The znode at `path`, if it exists.
-    pub(crate) fn get(&self, path: &str) -> Option<PendingNode> {
+    pub(crate) fn get(&self, path: &str) -> Option<PendingNode<'_>> {
         // Only a multi has an overlay; other writes do not hash the path twice.
         if !self.overlay.is_empty() {
-            if let Some(node) = self.overlay.get(path) {
-                return node.clone();
+            if let Some((path, node)) = self.overlay.get_key_value(path) {
+                return node.as_ref().map(|(acl, state)| PendingNode { path, acl, state: *state });
             }
         }
-        self.tree.get(path).map(PendingNode::of)
+        let node = self.tree.get(path)?;
+        Some(PendingNode { path: &node.path, acl: &node.acl, state: NodeState::of(node) })
     }
 
     /// The usage and the hard limits of the quota over `path`, if it has one.
@@ -69,21 +79,20 @@ impl<'t> Pending<'t> {
                     parent.creates = *parent_creates;
                     parent.children += 1;
                 });
-                let (acl, owner) = (Arc::clone(acl), *owner);
-                let node =
-                    PendingNode { acl, owner, creates: 0, children: 0, version: 0, aversion: 0, data_len };
-                self.overlay.insert(Arc::clone(path), Some(node));
+                let owner = *owner;
+                let state = NodeState { owner, creates: 0, children: 0, version: 0, aversion: 0, data_len };
+                self.overlay.insert(Arc::clone(path), Some((Arc::clone(acl), state)));
                 self.change_usage(path, 1, signed(data_len));
             }
             TxnOp::Delete { path } => {
-                let data_len = self.get(path).map_or(0, |node| node.data_len);
+                let data_len = self.get(path).map_or(0, |node| node.state.data_len);
                 self.change(path::parent(path), |parent| parent.children = parent.children.saturating_sub(1));
                 self.overlay.insert(Arc::clone(path), None);
                 self.change_usage(path, -1, -signed(data_len));
             }
             TxnOp::SetData { path, data, version } => {
                 let data_len = data.as_ref().map_or(0, Bytes::len);
-                let old_len = self.get(path).map_or(0, |node| node.data_len);
+                let old_len = self.get(path).map_or(0, |node| node.state.data_len);
                 self.change(path, |node| {
                     node.version = *version;
                     node.data_len = data_len;
@@ -100,12 +109,13 @@ impl<'t> Pending<'t> {
         }
     }
 
-    fn change(&mut self, path: &str, change: impl FnOnce(&mut PendingNode)) {
+    fn change(&mut self, path: &str, change: impl FnOnce(&mut NodeState)) {
         if !self.overlay.contains_key(path) {
-            self.overlay.insert(path.into(), self.tree.get(path).map(PendingNode::of));
+            let node = self.tree.get(path).map(|node| (Arc::clone(&node.acl), NodeState::of(node)));
+            self.overlay.insert(path.into(), node);
         }
-        if let Some(Some(node)) = self.overlay.get_mut(path) {
-            change(node);
+        if let Some(Some((_, state))) = self.overlay.get_mut(path) {
+            change(state);
         }
     }
 
@@ -117,10 +127,9 @@ impl<'t> Pending<'t> {
     }
 }
 
-impl PendingNode {
+impl NodeState {
     fn of(node: &Znode) -> Self {
         Self {
-            acl: Arc::clone(&node.acl),
             owner: node.owner,
             creates: node.creates,
             children: node.children().len(),

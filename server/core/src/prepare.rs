@@ -10,7 +10,7 @@ use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up};
 use crate::config::CoreConfig;
-use crate::pending::{Pending, PendingNode, signed};
+use crate::pending::{NodeState, Pending, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
 use crate::txn::TxnOp;
 use crate::znode::Owner;
@@ -34,7 +34,7 @@ pub(crate) struct Actor<'a> {
     internal: bool,
     acl_checks: AclCheckCache,
     /// The lists of this request as they are stored, by the lists as they were sent. Equal lists of a multi are one.
-    lists: HashMap<Vec<Acl>, Arc<[Acl]>>,
+    lists: Option<HashMap<Vec<Acl>, Arc<[Acl]>>>,
     /// How many bytes more lists of this request may have.
     acl_room: usize,
 }
@@ -47,7 +47,7 @@ impl<'a> Actor<'a> {
             config,
             internal: false,
             acl_checks: AclCheckCache::default(),
-            lists: HashMap::new(),
+            lists: None,
             acl_room: config.max_acl_bytes,
         }
     }
@@ -67,11 +67,12 @@ impl<'a> Actor<'a> {
         if let Some(open) = tree.acls.open(&acl) {
             return Ok(open);
         }
-        if let Some(list) = self.lists.get(&acl) {
+        let lists = self.lists.get_or_insert_default();
+        if let Some(list) = lists.get(&acl) {
             return Ok(Arc::clone(list));
         }
         let list = tree.acls.shared(fix_up(&acl, self.ids, &mut self.acl_room)?);
-        self.lists.insert(acl, Arc::clone(&list));
+        lists.insert(acl, Arc::clone(&list));
         Ok(list)
     }
 }
@@ -88,47 +89,55 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         Write::Delete(Delete { path, version }) => {
             not_a_system_path(&path)?;
             let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::DELETE, &parent.acl)?;
+            actor.needs(Perms::DELETE, parent.acl)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            expect_version(version, node.version)?;
-            has_no_children(&node)?;
-            Ok(TxnOp::Delete { path: path.into() })
+            expect_version(version, node.state.version)?;
+            has_no_children(node.state)?;
+            Ok(TxnOp::Delete { path: Arc::clone(node.path) })
         }
         Write::DeleteContainer { path } => {
             not_a_system_path(&path)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             // A real server checks no ACL here, and so lets any client delete any leaf.
             let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::DELETE, &parent.acl)?;
-            has_no_children(&node)?;
-            if node.owner.as_session().is_some() {
+            actor.needs(Perms::DELETE, parent.acl)?;
+            has_no_children(node.state)?;
+            if node.state.owner.as_session().is_some() {
                 return Err(ErrorCode::BadVersion);
             }
-            Ok(TxnOp::Delete { path: path.into() })
+            Ok(TxnOp::Delete { path: Arc::clone(node.path) })
         }
         Write::SetData(SetData { path, data, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::WRITE, &node.acl)?;
+            actor.needs(Perms::WRITE, node.acl)?;
             let len = data.as_ref().map_or(0, Bytes::len);
-            within_quota(view, actor.config, &path, 0, signed(len) - signed(node.data_len))?;
-            expect_version(version, node.version)?;
-            Ok(TxnOp::SetData { path: path.into(), data, version: node.version.wrapping_add(1) })
+            within_quota(view, actor.config, &path, 0, signed(len) - signed(node.state.data_len))?;
+            expect_version(version, node.state.version)?;
+            Ok(TxnOp::SetData {
+                path: Arc::clone(node.path),
+                data,
+                version: node.state.version.wrapping_add(1),
+            })
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let acl = actor.fix_up(view.tree, acl.unwrap_or_default())?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::ADMIN, &node.acl)?;
-            expect_version(version, node.aversion)?;
-            Ok(TxnOp::SetAcl { path: path.into(), acl, aversion: node.aversion.wrapping_add(1) })
+            actor.needs(Perms::ADMIN, node.acl)?;
+            expect_version(version, node.state.aversion)?;
+            Ok(TxnOp::SetAcl {
+                path: Arc::clone(node.path),
+                acl,
+                aversion: node.state.aversion.wrapping_add(1),
+            })
         }
         Write::Check(CheckVersion { path, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
-            actor.needs(Perms::READ, &node.acl)?;
-            expect_version(version, node.version)?;
-            Ok(TxnOp::Check { path: path.into() })
+            actor.needs(Perms::READ, node.acl)?;
+            expect_version(version, node.state.version)?;
+            Ok(TxnOp::Check { path: Arc::clone(node.path) })
         }
     }
 }
@@ -145,19 +154,19 @@ fn create(
     looks_like_a_path(&path)?;
     let acl = actor.fix_up(view.tree, acl)?;
     let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
-    actor.needs(Perms::CREATE, &parent.acl)?;
+    actor.needs(Perms::CREATE, parent.acl)?;
     if sequential {
-        path.push_str(&format!("{:010}", parent.creates));
+        path.push_str(&format!("{:010}", parent.state.creates));
     }
     path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
     if view.get(&path).is_some() {
         return Err(ErrorCode::NodeExists);
     }
-    if parent.owner.as_session().is_some() {
+    if parent.state.owner.as_session().is_some() {
         return Err(ErrorCode::NoChildrenForEphemerals);
     }
     within_quota(view, actor.config, &path, 1, signed(data.as_ref().map_or(0, Bytes::len)))?;
-    let parent_creates = parent.creates + 1;
+    let parent_creates = parent.state.creates + 1;
     let path: Arc<str> = path.into();
     Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
 }
@@ -176,7 +185,7 @@ fn expect_version(expected: i32, actual: i32) -> Result<(), ErrorCode> {
     if expected == -1 || expected == actual { Ok(()) } else { Err(ErrorCode::BadVersion) }
 }
 
-fn has_no_children(node: &PendingNode) -> Result<(), ErrorCode> {
+fn has_no_children(node: NodeState) -> Result<(), ErrorCode> {
     if node.children == 0 { Ok(()) } else { Err(ErrorCode::NotEmpty) }
 }
 

@@ -13,7 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::message::ConnId;
 use crate::watch::Modes;
-use crate::watchers::{Watchers, is_covered, push_unless_empty};
+use crate::watchers::{Lists, Watchers, is_covered, push_unless_empty};
 
 /// The paths that have recursive watches.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl RecursiveWatches {
         path: &str,
         generation: u64,
         by_path: &HashMap<Arc<str>, Watchers>,
-        lists: &mut Vec<Arc<[ConnId]>>,
+        lists: &mut Lists,
     ) {
         let Self { tops, hasher, lengths } = self;
         let Some((longest, _)) = lengths.last_key_value() else { return };
@@ -87,7 +87,7 @@ impl RecursiveWatches {
                     list
                 }
             };
-            push_unless_empty(lists, list);
+            push_unless_empty(lists, (&list).into());
         };
         // The root is the only path that is no prefix of those below it, up to a slash.
         if path.len() > 1 {

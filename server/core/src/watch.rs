@@ -9,7 +9,7 @@ use zoolet_proto::{WatchKind, WatcherType};
 
 use crate::message::ConnId;
 use crate::recursive_watches::RecursiveWatches;
-use crate::watchers::Watchers;
+use crate::watchers::{Lists, Spent, Watchers};
 
 #[cfg(test)]
 mod tests;
@@ -210,10 +210,10 @@ impl WatchTable {
     ///
     /// Persistent recursive watches are found on the ancestors. They do not fire for a change of children, as they do for the
     /// child itself. Lists of persistent watches are the same ones until such a watch comes or goes.
-    pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Vec<Arc<[ConnId]>> {
+    pub(crate) fn trigger(&mut self, path: &str, aspect: Aspect) -> Lists {
         let Self { by_path, recursive, generation, .. } = self;
-        let mut lists = Vec::new();
-        let mut spent = Vec::new();
+        let mut lists = Lists::new();
+        let mut spent = Spent::new();
         if aspect != Aspect::Children {
             recursive.collect(path, *generation, by_path, &mut lists);
         }

@@ -8,9 +8,10 @@ use zoolet_proto::{Acl, AddWatchMode, ErrorCode, EventType, Perms, Reply, Watche
 
 use crate::access::allows;
 use crate::core::{ConnState, Core, RequestContext};
-use crate::message::{ConnId, Output, SharedEvent, event_message};
+use crate::message::{ConnId, Output, Recipients, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
 use crate::watch::{Aspect, Modes, WatchTable};
+use crate::watchers::Lists;
 
 /// A null path can be watched too; no event ever has it. The empty path is another one: an alias of the root.
 const NULL_PATH: &str = "null";
@@ -103,14 +104,21 @@ pub(crate) struct EventSender<'c> {
     skip_acl: bool,
     zxid: Zxid,
     outbound: &'c mut Vec<Output>,
-    /// The readers among the connections of a list, by the addresses of the list and of an ACL.
-    readers: Option<HashMap<(usize, usize), Readers>>,
+    /// The readers among the connections of a list, by the list and by the address of an ACL.
+    readers: Option<HashMap<(ListKey, usize), Readers>>,
+}
+
+/// What tells lists of connections apart: the only one, or the address.
+#[derive(PartialEq, Eq, Hash)]
+enum ListKey {
+    One(ConnId),
+    At(usize),
 }
 
 /// The result for a list of connections and an ACL. It holds both, so that no others get their addresses.
 struct Readers {
-    _of: (Arc<[ConnId]>, Arc<[Acl]>),
-    readers: Arc<[ConnId]>,
+    _of: (Recipients, Arc<[Acl]>),
+    readers: Option<Recipients>,
 }
 
 impl<'c> EventSender<'c> {
@@ -125,13 +133,7 @@ impl<'c> EventSender<'c> {
 
     /// Queues an event for those watchers that may read the znode. One that may not learns nothing, although its one-shot
     /// watch is used up.
-    fn send(
-        &mut self,
-        watchers: Vec<Arc<[ConnId]>>,
-        kind: EventType,
-        path: &Arc<str>,
-        acl: Option<&Arc<[Acl]>>,
-    ) {
+    fn send(&mut self, watchers: Lists, kind: EventType, path: &Arc<str>, acl: Option<&Arc<[Acl]>>) {
         for list in watchers {
             if let Some(to) = self.readers(list, acl) {
                 let event = SharedEvent { to, zxid: self.zxid, kind, path: Arc::clone(path) };
@@ -141,7 +143,7 @@ impl<'c> EventSender<'c> {
     }
 
     /// The connections of a list that may read a znode with this ACL, if there are any. A znode that does not exist has none.
-    fn readers(&mut self, list: Arc<[ConnId]>, acl: Option<&Arc<[Acl]>>) -> Option<Arc<[ConnId]>> {
+    fn readers(&mut self, list: Recipients, acl: Option<&Arc<[Acl]>>) -> Option<Recipients> {
         /// The results of more checks than this are kept: the changes of one multi may need the same ones.
         const FEW: usize = 16;
         if self.skip_acl {
@@ -151,28 +153,28 @@ impl<'c> EventSender<'c> {
         let Self { conns, readers, .. } = self;
         let may_read =
             |conn: &ConnId| conns.get(conn).is_some_and(|state| allows(acl, Perms::READ, &state.ids));
-        let all = || list.iter().copied().filter(may_read).collect::<Vec<_>>();
+        let check_all = || match list.iter().copied().filter(may_read).collect::<Vec<_>>() {
+            none if none.is_empty() => None,
+            all if all.len() == list.len() => Some(list.clone()),
+            some => Some(some.into()),
+        };
         let is_open = || allows(acl, Perms::READ, &[]);
         if acl.len() <= FEW && is_open() {
             return Some(list);
         }
-        let found = if list.len() * acl.len() <= FEW {
-            share(all(), &list)
-        } else {
-            let key = (list.as_ptr().addr(), acl.as_ptr().addr());
-            let kept = readers.get_or_insert_default().entry(key).or_insert_with(|| {
-                let readers = if is_open() { Arc::clone(&list) } else { share(all(), &list) };
-                Readers { _of: (Arc::clone(&list), Arc::clone(acl)), readers }
-            });
-            Arc::clone(&kept.readers)
+        if list.len() * acl.len() <= FEW {
+            return check_all();
+        }
+        let key = match &list {
+            Recipients::One([conn]) => ListKey::One(*conn),
+            Recipients::Shared(list) => ListKey::At(list.as_ptr().addr()),
         };
-        (!found.is_empty()).then_some(found)
+        let kept = readers.get_or_insert_default().entry((key, acl.as_ptr().addr())).or_insert_with(|| {
+            let readers = if is_open() { Some(list.clone()) } else { check_all() };
+            Readers { _of: (list.clone(), Arc::clone(acl)), readers }
+        });
+        kept.readers.clone()
     }
-}
-
-/// The list `some`, or `all` if it is that.
-fn share(some: Vec<ConnId>, all: &Arc<[ConnId]>) -> Arc<[ConnId]> {
-    if some.len() == all.len() { Arc::clone(all) } else { some.into() }
 }
 
 /// Queues the events of one change, in the order of `DataTree`: the znode's own watchers, then its parent's.

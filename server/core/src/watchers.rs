@@ -3,8 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::message::ConnId;
+use smallvec::SmallVec;
+
+use crate::message::{ConnId, Recipients};
 use crate::watch::{Aspect, Modes};
+
+/// Whom a change notifies, each in one of the lists. Most often there are none or one.
+pub(crate) type Lists = SmallVec<[Recipients; 1]>;
+
+/// Connections whose one-shot watches are used up.
+pub(crate) type Spent = SmallVec<[ConnId; 1]>;
 
 /// The connections that watch one path, and how. Most paths have one, which takes no memory of its own.
 #[derive(Debug)]
@@ -75,13 +83,7 @@ impl Watchers {
 
     /// Adds to `lists` the connections whose watches on exactly this path fire, unless a list in it has them already, and
     /// to `spent` those with a one-shot watch among them.
-    pub(crate) fn collect(
-        &mut self,
-        aspect: Aspect,
-        generation: u64,
-        lists: &mut Vec<Arc<[ConnId]>>,
-        spent: &mut Vec<ConnId>,
-    ) {
+    pub(crate) fn collect(&mut self, aspect: Aspect, generation: u64, lists: &mut Lists, spent: &mut Spent) {
         let one_shot = aspect.one_shot();
         match self {
             Self::One(conn, modes) => {
@@ -90,7 +92,7 @@ impl Watchers {
                 }
                 let fires = modes.has(one_shot) || modes.has(Modes::PERSISTENT);
                 if fires && !is_covered(*conn, lists) {
-                    lists.push(Arc::from([*conn]));
+                    lists.push(Recipients::One([*conn]));
                 }
             }
             Self::Many(many) => many.collect(one_shot, generation, lists, spent),
@@ -114,13 +116,7 @@ impl Many {
         }
     }
 
-    fn collect(
-        &mut self,
-        one_shot: Modes,
-        generation: u64,
-        lists: &mut Vec<Arc<[ConnId]>>,
-        spent: &mut Vec<ConnId>,
-    ) {
+    fn collect(&mut self, one_shot: Modes, generation: u64, lists: &mut Lists, spent: &mut Spent) {
         let mut found = Vec::new();
         let one_shots = if one_shot.has(Modes::DATA) { self.data } else { 0 }
             + if one_shot.has(Modes::CHILD) { self.child } else { 0 };
@@ -134,13 +130,13 @@ impl Many {
         }
         if self.persistent > 0 {
             let persistent = self.persistent(generation, lists);
-            push_unless_empty(lists, persistent);
+            push_unless_empty(lists, (&persistent).into());
         }
         push_unless_empty(lists, found.into());
     }
 
     /// The persistent watchers that are in none of `lists`, which are those of recursive watches or empty.
-    fn persistent(&mut self, generation: u64, lists: &[Arc<[ConnId]>]) -> Arc<[ConnId]> {
+    fn persistent(&mut self, generation: u64, lists: &[Recipients]) -> Arc<[ConnId]> {
         let snapshot = match &mut self.snapshot {
             Some(snapshot) if snapshot.generation == generation => snapshot,
             outdated => {
@@ -159,11 +155,11 @@ impl Many {
 }
 
 /// Whether one of the lists has the connection. They are sorted.
-pub(crate) fn is_covered(conn: ConnId, lists: &[Arc<[ConnId]>]) -> bool {
+pub(crate) fn is_covered(conn: ConnId, lists: &[Recipients]) -> bool {
     lists.iter().any(|list| list.binary_search(&conn).is_ok())
 }
 
-pub(crate) fn push_unless_empty(lists: &mut Vec<Arc<[ConnId]>>, list: Arc<[ConnId]>) {
+pub(crate) fn push_unless_empty(lists: &mut Lists, list: Recipients) {
     if !list.is_empty() {
         lists.push(list);
     }

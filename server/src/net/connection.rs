@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tracing::Instrument;
-use zoolet_proto::records::{ConnectRequest, SetWatches, SetWatches2};
+use zoolet_proto::records::{SetWatches, SetWatches2};
 use zoolet_proto::{FourLetterWord, Incoming, Request, frame, jute};
 use zoolet_server_core::Input;
 
@@ -231,24 +231,23 @@ impl Connection {
                     return (parsed, Some(CloseReason::Close));
                 }
             };
-            let input = if *attached {
-                Incoming::parse(frame).map(Input::Request)
-            } else {
-                jute::parse::<ConnectRequest>(frame).ok().map(Input::Connect)
-            };
             let len = frame.len();
-            let Some(input) = input else {
-                tracing::debug!(len, "a frame without a whole header; closing the connection");
-                return (parsed, Some(CloseReason::Close));
-            };
-            *attached = true;
-            parsed += frame::PREFIX + len;
             if inputs.len() == inputs.capacity() {
                 // Assumes that the remaining frames are as long as this one.
                 let more = (buffer.len() - parsed) / (frame::PREFIX + len);
                 inputs.reserve_exact(more.min(BATCH - inputs.len()).max(1));
             }
-            inputs.push(input);
+            let is_whole = if *attached {
+                Incoming::parse(frame).map(|request| inputs.push(Input::Request(request))).is_some()
+            } else {
+                jute::parse(frame).map(|request| inputs.push(Input::Connect(request))).is_ok()
+            };
+            if !is_whole {
+                tracing::debug!(len, "a frame without a whole header; closing the connection");
+                return (parsed, Some(CloseReason::Close));
+            }
+            *attached = true;
+            parsed += frame::PREFIX + len;
         }
         (parsed, None)
     }
@@ -335,7 +334,8 @@ fn is_long(input: &Input) -> bool {
         Request::SetWatches(SetWatches { data, exist, child, .. }) => {
             data.len() + exist.len() + child.len() > MANY_PARTS
         }
-        Request::SetWatches2(SetWatches2 { data, exist, child, persistent, recursive, .. }) => {
+        Request::SetWatches2(record) => {
+            let SetWatches2 { data, exist, child, persistent, recursive, .. } = &**record;
             let paths = [data, exist, child, persistent, recursive];
             paths.into_iter().map(Vec::len).sum::<usize>() > MANY_PARTS
         }

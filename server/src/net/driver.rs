@@ -117,8 +117,7 @@ impl Inbox {
     /// Takes a turn with the only open batch. Its memory is kept for the next one.
     fn take_turn(&self, conn: ConnId, inputs: &mut Batch) -> bool {
         let turns = &*self.turns;
-        let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs.drain(..), false))
-        else {
+        let Some(engine) = turns.take(|engine, now| engine.take(now, conn, now, inputs, false)) else {
             return false;
         };
         let moved = engine.next_timeout() != engine.timer;
@@ -247,10 +246,10 @@ impl Driver {
                 let ended = {
                     let turn = turns.take(|engine, now| {
                         if mem::take(&mut slow_is_next) {
-                            if let Some((conn, at, inputs)) = slow.pop_front() {
+                            if let Some((conn, at, mut inputs)) = slow.pop_front() {
                                 (taken, more) = (taken + 1, true);
                                 let begun = clock.now();
-                                engine.take(now, conn, at, inputs, true);
+                                engine.take(now, conn, at, &mut inputs, true);
                                 let end = clock.now();
                                 slow_from = end + (end - begun);
                                 return;
@@ -262,8 +261,8 @@ impl Driver {
                                     taken -= 1;
                                     slow.push_back((conn, at, inputs));
                                 }
-                                Item::Inputs { conn, at, inputs, .. } => {
-                                    engine.take(now, conn, at, inputs, false);
+                                Item::Inputs { conn, at, mut inputs, .. } => {
+                                    engine.take(now, conn, at, &mut inputs, false);
                                 }
                                 Item::Act(job) => job(engine, now),
                             }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_server_core::Message;
+use zoolet_server_core::{Message, Output, SharedEvent};
 
 use crate::net::reply_size::reply_size;
 use crate::net::send_budget::{Charge, SendBudget};
@@ -78,6 +78,28 @@ mod writer {
     pub(super) const GONE: u8 = 3;
 }
 
+/// What a turn sends on one connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Outgoing<'m> {
+    Message(&'m Message),
+    Event(&'m SharedEvent),
+}
+
+impl<'m> From<&'m Message> for Outgoing<'m> {
+    fn from(message: &'m Message) -> Self {
+        Self::Message(message)
+    }
+}
+
+impl<'m> From<&'m Output> for Outgoing<'m> {
+    fn from(output: &'m Output) -> Self {
+        match output {
+            Output::To(_, message) => Self::Message(message),
+            Output::Event(event) => Self::Event(event),
+        }
+    }
+}
+
 /// What the write loop is to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -115,7 +137,11 @@ impl Outbox {
 
     /// Queues messages, and returns how many. Those after a [`Message::Close`] are lost, as on a closed connection.
     /// If they were `held` back, replies among them count against the limit only by their own size.
-    pub(crate) fn push<'m>(&self, messages: impl Iterator<Item = &'m Message>, held: bool) -> u64 {
+    pub(crate) fn push<'m, M: Into<Outgoing<'m>>>(
+        &self,
+        messages: impl Iterator<Item = M>,
+        held: bool,
+    ) -> u64 {
         let mut queued = 0;
         let mut queue = self.lock();
         for message in messages {
@@ -123,16 +149,26 @@ impl Outbox {
                 continue;
             }
             let before = queue.waiting.len();
-            let exempt = held && !message.is_event();
+            let message = message.into();
+            let exempt = held && matches!(message, Outgoing::Message(message) if !message.is_event());
             match message {
-                Message::Connected(response) => queue.waiting.put(|out| response.encode_frame(out)),
+                Outgoing::Event(event) => queue.waiting.put(|out| event.encode_frame(out)),
+                Outgoing::Message(Message::Connected(response)) => {
+                    queue.waiting.put(|out| response.encode_frame(out));
+                }
                 // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
-                Message::Reply(_, reply) if queue.counted(exempt) + reply_size(reply) > self.limit => {
+                Outgoing::Message(Message::Reply(_, reply))
+                    if queue.counted(exempt) + reply_size(reply) > self.limit =>
+                {
                     queue.overflow();
                     continue;
                 }
-                Message::Reply(header, reply) => queue.waiting.put_reply(*header, reply),
-                Message::Close { asked } => queue.state = CloseState::Draining { asked: *asked },
+                Outgoing::Message(Message::Reply(header, reply)) => {
+                    queue.waiting.put_reply(*header, reply);
+                }
+                Outgoing::Message(Message::Close { asked }) => {
+                    queue.state = CloseState::Draining { asked: *asked };
+                }
             }
             queue.position += (queue.waiting.len() - before) as u64;
             queued += u64::from(queue.state == CloseState::Open);

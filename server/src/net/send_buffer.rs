@@ -137,6 +137,11 @@ impl SendBuffer {
         }
     }
 
+    /// All bytes, if they are one piece of short messages: what a connection most often has to send.
+    pub(crate) fn only_piece(&self) -> Option<&[u8]> {
+        self.pieces.is_empty().then(|| &self.tail[self.tail_sent..])
+    }
+
     /// Fills `slices` with the bytes at the front, but no more of them than `limit`. Returns how many slices.
     pub(crate) fn slices<'b>(&'b self, slices: &mut [IoSlice<'b>], limit: usize) -> usize {
         let mut room = limit;

@@ -154,6 +154,9 @@ async fn send_some<'b>(
     bytes: &SendBuffer,
     bulk: &'b Semaphore,
 ) -> io::Result<(usize, Option<SemaphorePermit<'b>>)> {
+    if let Some(only) = bytes.only_piece().filter(|only| only.len() <= SEND) {
+        return Ok((writer.write(only).await?, None));
+    }
     let mut slices = [IoSlice::new(&[]); 8];
     let count = bytes.slices(&mut slices, SEND);
     let slices = &slices[..count];

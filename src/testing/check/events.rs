@@ -238,7 +238,7 @@ fn matches_event(expected: &ExpectedEvent, event: &WatchedEvent) -> bool {
 /// Either kind of setWatches as setWatches2.
 fn as_set_watches2(request: &Request) -> Option<SetWatches2> {
     match request {
-        Request::SetWatches2(set) => Some(set.clone()),
+        Request::SetWatches2(set) => Some((**set).clone()),
         Request::SetWatches(set) => Some(set.clone().into()),
         _ => None,
     }

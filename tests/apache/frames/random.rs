@@ -168,7 +168,8 @@ pub fn reconciling(duo: &mut Duo) {
             let (data, exist, child) = (data.clone(), exist.clone(), child.clone());
             let (persistent, recursive) = (persistent.clone(), recursive.clone());
             let relative_zxid = Zxid(since);
-            Request::SetWatches2(SetWatches2 { relative_zxid, data, exist, child, persistent, recursive })
+            let all = SetWatches2 { relative_zxid, data, exist, child, persistent, recursive };
+            Request::SetWatches2(Box::new(all))
         });
     }
     tidy(duo, conns.to_vec());

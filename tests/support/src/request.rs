@@ -138,14 +138,14 @@ pub fn set_watches(relative_zxid: i64, data: &[&str], exist: &[&str], child: &[&
 
 /// setWatches2 with persistent and recursive watches only.
 pub fn set_persistent_watches(relative_zxid: i64, persistent: &[&str], recursive: &[&str]) -> Request {
-    Request::SetWatches2(SetWatches2 {
+    Request::SetWatches2(Box::new(SetWatches2 {
         relative_zxid: Zxid(relative_zxid),
         data: vec![],
         exist: vec![],
         child: vec![],
         persistent: owned(persistent),
         recursive: owned(recursive),
-    })
+    }))
 }
 
 pub fn auth(scheme: &str, credentials: &str) -> Request {

@@ -149,14 +149,14 @@ pub(crate) fn requests() -> impl Strategy<Value = Vec<Request>> {
                     exist: list2.clone(),
                     child: list3.clone(),
                 }),
-                Request::SetWatches2(SetWatches2 {
+                Request::SetWatches2(Box::new(SetWatches2 {
                     relative_zxid,
                     data: list1,
                     exist: list2,
                     child: list3,
                     persistent,
                     recursive,
-                }),
+                })),
                 Request::Auth(AuthPacket { kind: number, scheme: elsewhere, auth: data.clone() }),
                 Request::Sasl(SaslToken(data)),
                 Request::CreateSession(number),
