@@ -57,13 +57,17 @@ pub(crate) enum Step {
 /// A request that is sent repeatedly. It is encoded once, as encoding is not measured.
 pub(crate) struct Repeat {
     frame: BytesMut,
-    /// The position of a number in the path that each request increments, so that every path is new.
+    /// The number in the path, which is another one in each request.
     counter: Option<Counter>,
 }
 
 struct Counter {
+    /// Its position in the frame.
     at: usize,
     next: u64,
+    step: u64,
+    /// It stays below this.
+    end: u64,
 }
 
 /// The digits of a counter, as in the names of sequential znodes.
@@ -79,10 +83,31 @@ impl Repeat {
 
     /// A request on `prefix` followed by a number, from 0.
     pub(crate) fn counting(prefix: &str, request: impl FnOnce(String) -> Request) -> Self {
+        Self::stepping(prefix, 0, 1, u64::MAX, request)
+    }
+
+    /// A request on `prefix` followed by a number below `end`: all of them, none near the one before.
+    pub(crate) fn scattered(
+        prefix: &str,
+        first: u64,
+        end: u64,
+        request: impl FnOnce(String) -> Request,
+    ) -> Self {
+        // A prime that divides no number of znodes that is measured.
+        Self::stepping(prefix, first, 38_953 % end, end, request)
+    }
+
+    fn stepping(
+        prefix: &str,
+        next: u64,
+        step: u64,
+        end: u64,
+        request: impl FnOnce(String) -> Request,
+    ) -> Self {
         let path = format!("{prefix}{:0DIGITS$}", 0);
         let mut repeat = Self::same(&request(path));
         // The path is the first field of all records used here, after frame length, xid, opcode and its own length.
-        repeat.counter = Some(Counter { at: 4 + 4 + 4 + 4 + prefix.len(), next: 0 });
+        repeat.counter = Some(Counter { at: 4 + 4 + 4 + 4 + prefix.len(), next, step, end });
         repeat
     }
 }
@@ -96,7 +121,7 @@ impl Exchange for Repeat {
                 *digit = b'0' + (rest % 10) as u8;
                 rest /= 10;
             }
-            counter.next += 1;
+            counter.next = (counter.next + counter.step) % counter.end;
         }
         out.extend_from_slice(&self.frame);
     }

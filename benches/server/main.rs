@@ -10,6 +10,7 @@ mod echo;
 mod exchange;
 mod finding;
 mod goal;
+mod growth;
 mod in_process;
 mod load;
 mod peer;
@@ -58,7 +59,7 @@ fn list() {
     for workload in workload::ALL {
         println!("{:<20} {}", workload.name, workload.about);
     }
-    for (name, about) in in_process::ALL.into_iter().chain(sizes::ALL) {
+    for (name, about) in in_process::ALL.into_iter().chain(sizes::ALL).chain(growth::ALL) {
         println!("{name:<20} {about}");
     }
 }
@@ -94,6 +95,7 @@ async fn measure(args: &Args) -> io::Result<()> {
     }
     let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
+    findings.extend(growth::run(args, &starter).await?);
     if !findings.is_empty() {
         finding::table(&findings, &mut out)?;
         findings.iter().try_for_each(|finding| lines.add_finding(finding))?;

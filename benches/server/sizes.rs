@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use zoolet_proto::{CreateMode, Request};
+use zoolet_proto::Request;
 
 use crate::args::Args;
 use crate::cpu::resident;
-use crate::exchange::{Repeat, create};
 use crate::finding::{Bound, Finding};
-use crate::load::{self, Lane};
+use crate::growth::fill;
 use crate::peer::{Kind, Peer, Starter};
 use crate::wire::Wire;
 
@@ -68,20 +67,10 @@ async fn session(server: &Peer) -> io::Result<Finding> {
 
 /// The memory of a znode with 100 bytes of data, including its entry in the tree.
 async fn znode(server: &Peer) -> io::Result<Finding> {
-    const LANES: u64 = 16;
-    const DEPTH: usize = 16;
-    let wires = Wire::open_many(&server.target.door, LANES as usize).await?;
     let empty = resident(server.target.pid)?;
-    let filling = |(lane, wire)| {
-        let request = |path| create(path, CreateMode::Persistent);
-        Lane::new(wire, Repeat::counting(&format!("/lane-{lane:02}-"), request)).at_most(ZNODES / LANES)
-    };
-    let lanes = wires.into_iter().enumerate().map(filling).collect();
-    let (lanes, latencies) = load::run(lanes, DEPTH, Instant::now() + Duration::from_secs(60)).await?;
+    let count = fill(server, ZNODES).await?;
     tokio::time::sleep(SETTLE).await;
     let full = resident(server.target.pid)?;
-    drop(lanes);
-    let count = latencies.count();
     Ok(Finding {
         name: ZNODE,
         about: format!("a znode with 100 bytes of data and a name of 18, as one of {count}"),

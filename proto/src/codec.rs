@@ -9,6 +9,7 @@ use nom::number::complete::be_u8;
 use nom::{IResult, Parser};
 
 use crate::jute::DecodeError;
+use crate::short::copied;
 
 /// The result of a parser of this crate: the rest of the input and the value.
 pub type Parsed<'i, T> = IResult<&'i [u8], T, DecodeError>;
@@ -114,7 +115,7 @@ impl Codec for Bytes {
 /// A buffer. Its bytes are copied out of the frame, so that a value that is kept does not keep the read buffer.
 impl Codec for Option<Bytes> {
     fn parse(i: &[u8]) -> Parsed<'_, Self> {
-        field.map(|data| data.map(Bytes::copy_from_slice)).parse(i)
+        field.map(|data| data.map(copied)).parse(i)
     }
 
     fn put(&self, out: &mut BytesMut) {

@@ -34,6 +34,7 @@ pub mod path;
 pub mod records;
 mod reply;
 mod request;
+mod short;
 mod stat;
 
 pub use acl::{Acl, Perms, digest_id, is_digest_id};

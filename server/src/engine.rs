@@ -54,7 +54,12 @@ impl Engine {
         }
         let submitted = inputs.len();
         let taken = match interceptor {
-            None => bus.handle_all(now, conn, at, inputs.drain(..), slow),
+            None => {
+                if submitted > 1 {
+                    bus.machine().prefetch(inputs);
+                }
+                bus.handle_all(now, conn, at, inputs.drain(..), slow)
+            }
             Some(interceptor) => {
                 let mut taken = 0;
                 for input in inputs.drain(..) {

@@ -98,7 +98,7 @@ impl Core {
         let age = now.plus(self.wall_ahead).0 - node.mtime;
         match node.owner().as_ttl() {
             Some(ttl) => age > ttl,
-            None => node.creates > 0 || self.config.container_max_never_used.is_some_and(|max| age > max),
+            None => node.creates() > 0 || self.config.container_max_never_used.is_some_and(|max| age > max),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::net::IpAddr;
 
-use zoolet_proto::{SessionId, Xid};
+use zoolet_proto::{Incoming, SessionId, Xid};
 
 use crate::container_cleaner::ContainerCleaner;
 use crate::core::Core;
@@ -26,6 +26,9 @@ pub trait StateMachine: Send + 'static {
     ///
     /// `now` must not decrease between calls.
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
+
+    /// Prepares for these inputs, which are executed next. No effect but on the time that they take.
+    fn prefetch(&self, _inputs: &[Input]) {}
 
     /// Does what is due at `now`: expires sessions, closes connections that did not open one, deletes containers and TTL
     /// znodes. Call it after the inputs of a turn, so that a ping that was queued still counts.
@@ -130,6 +133,14 @@ impl StateMachine for Core {
             Input::Request(incoming) => self.request(now, conn, incoming),
             Input::Closed => self.forget(conn),
         }
+    }
+
+    fn prefetch(&self, inputs: &[Input]) {
+        let paths = inputs.iter().filter_map(|input| match input {
+            Input::Request(Incoming { body: Ok(request), .. }) => request.path(),
+            _ => None,
+        });
+        self.tree.prefetch(paths);
     }
 
     fn handle_timeout(&mut self, now: Millis) {

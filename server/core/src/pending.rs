@@ -131,7 +131,7 @@ impl NodeState {
     fn of(node: &Znode) -> Self {
         Self {
             owner: node.owner,
-            creates: node.creates,
+            creates: node.creates(),
             children: node.children().len(),
             version: node.version,
             aversion: node.aversion,

@@ -107,6 +107,11 @@ impl Tree {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
     }
 
+    /// Reads what the next requests are going to read.
+    pub(crate) fn prefetch<'p>(&self, paths: impl Iterator<Item = &'p str>) {
+        self.nodes.prefetch(paths);
+    }
+
     /// The number of znodes, including the four of an empty tree.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -218,15 +223,16 @@ impl Tree {
     /// Sets the number of children that a znode has ever had. Returns false if there is no such znode.
     pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
         let node = self.nodes.get_mut(path);
-        node.map(|node| node.creates = children).is_some()
+        node.map(|node| node.children_mut().creates = children).is_some()
     }
 
     fn create(&mut self, node: Znode, parent_creates: i64) {
         let (path, czxid, len) = (Arc::clone(&node.path), node.czxid, node.data_len());
         let parent = self.insert(node);
         if let Some(parent) = self.nodes.at_mut(parent) {
-            parent.pzxid = parent.pzxid.max(czxid);
-            parent.creates = parent.creates.max(parent_creates);
+            let children = parent.children_mut();
+            children.pzxid = children.pzxid.max(czxid);
+            children.creates = children.creates.max(parent_creates);
         }
         if let Some(top) = self.quotas.created(&path) {
             self.recount_quota(top);
@@ -244,7 +250,7 @@ impl Tree {
         node.acl = self.acls.keep(&node.acl);
         self.data_size += path.len() + len;
         if let Some(parent) = self.nodes.at_mut(parent) {
-            parent.children.get_or_insert_default().insert(&path);
+            parent.children_mut().insert(&path);
         }
         self.count_below(parent, 1, len_change(0, len));
         if let Some(session) = owner.as_session() {
@@ -262,13 +268,9 @@ impl Tree {
         let len = node.data_len();
         self.count_below(node.parent, -1, len_change(len, 0));
         if let Some(parent) = self.nodes.at_mut(node.parent) {
-            parent.pzxid = parent.pzxid.max(zxid);
-            if let Some(children) = &mut parent.children {
-                children.remove(path);
-                if children.paths.is_empty() {
-                    parent.children = None;
-                }
-            }
+            let children = parent.children_mut();
+            children.pzxid = children.pzxid.max(zxid);
+            children.remove(path);
         }
         for orphan in node.children() {
             // Possible only with the log of another tree.

@@ -66,7 +66,7 @@ impl Core {
             }
         }
         for path in child {
-            match self.tree.get(&path).map(|node| node.pzxid > relative_zxid) {
+            match self.tree.get(&path).map(|node| node.pzxid() > relative_zxid) {
                 None => self.catch_up(call.conn, EventType::NodeDeleted, path),
                 Some(true) => self.catch_up(call.conn, EventType::NodeChildrenChanged, path),
                 Some(false) => self.watches.add(call.conn, &path, Modes::CHILD),

@@ -59,6 +59,11 @@ pub(crate) struct Children {
     name_bytes: usize,
     /// The last list of the names, as long as a reply with it is on its way and no child comes or goes.
     names: WeakNameList,
+    /// The last change of the list.
+    pub(crate) pzxid: Zxid,
+    /// How many children were ever created: the counter of sequential names. It is wider than ZooKeeper's, which saturates and
+    /// then yields equal names.
+    pub(crate) creates: i64,
 }
 
 impl Children {
@@ -87,25 +92,22 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// A znode.
+/// A znode. Two lines of a cache, as a large tree is in none.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Znode {
     pub(crate) path: Arc<str>,
     pub(crate) data: Option<Bytes>,
     pub(crate) acl: Arc<[Acl]>,
-    /// Boxed, as most znodes have none.
+    /// Boxed, as most znodes never have any. Stays after the last child.
     pub(crate) children: Option<Box<Children>>,
     pub(crate) parent: NodeIndex,
     pub(crate) czxid: Zxid,
     pub(crate) mzxid: Zxid,
-    pub(crate) pzxid: Zxid,
     pub(crate) ctime: i64,
     pub(crate) mtime: i64,
     pub(crate) version: i32,
     pub(crate) aversion: i32,
-    /// How many children were ever created: the counter of sequential names. It is wider than ZooKeeper's, which saturates and
-    /// then yields equal names.
-    pub(crate) creates: i64,
     pub(crate) owner: Owner,
 }
 
@@ -126,12 +128,10 @@ impl Znode {
             parent: NodeIndex::NONE,
             czxid: zxid,
             mzxid: zxid,
-            pzxid: zxid,
             ctime: time,
             mtime: time,
             version: 0,
             aversion: 0,
-            creates: 0,
             owner,
         }
     }
@@ -191,6 +191,22 @@ impl Znode {
         self.data.as_ref().map_or(0, Bytes::len)
     }
 
+    /// What it has of children, now that it gets some.
+    pub(crate) fn children_mut(&mut self) -> &mut Children {
+        let pzxid = self.czxid;
+        self.children.get_or_insert_with(|| Box::new(Children { pzxid, ..Children::default() }))
+    }
+
+    /// How many children were ever created.
+    pub(crate) fn creates(&self) -> i64 {
+        self.children.as_ref().map_or(0, |children| children.creates)
+    }
+
+    /// The last change of the list of children, or its own creation.
+    pub(crate) fn pzxid(&self) -> Zxid {
+        self.children.as_ref().map_or(self.czxid, |children| children.pzxid)
+    }
+
     /// The metadata that clients see (`DataNode.copyStat`).
     #[allow(clippy::cast_possible_truncation, reason = "counters are 32 bits on the wire and wrap there")]
     pub fn stat(&self) -> Stat {
@@ -201,12 +217,12 @@ impl Znode {
             ctime: self.ctime,
             mtime: self.mtime,
             version: self.version,
-            cversion: (self.creates as i32).wrapping_mul(2).wrapping_sub(children),
+            cversion: (self.creates() as i32).wrapping_mul(2).wrapping_sub(children),
             aversion: self.aversion,
             ephemeral_owner: self.owner.as_session().unwrap_or_default(),
             data_length: self.data_len() as i32,
             num_children: children,
-            pzxid: self.pzxid,
+            pzxid: self.pzxid(),
         }
     }
 }
