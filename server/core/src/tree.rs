@@ -234,10 +234,11 @@ impl Tree {
             children.pzxid = children.pzxid.max(czxid);
             children.creates = children.creates.max(parent_creates);
         }
-        if let Some(top) = self.quotas.created(&path) {
+        let uncounted = self.quotas.created(&path);
+        self.count_in_quota(&path, 1, len_change(0, len));
+        if let Some(top) = uncounted {
             self.recount_quota(top);
         }
-        self.count_in_quota(&path, 1, len_change(0, len));
     }
 
     /// Inserts a znode, and adds it to its parent and to the indexes. Returns the parent.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Exists, GetChildren};
+use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Delete, Exists, GetChildren, RemoveWatches};
 use zoolet_proto::{Acl, Request, SessionId, Xid, Zxid};
 use zoolet_server::{Clock, FourLetterWord, Server, ServerBuilder};
 
@@ -328,4 +328,54 @@ async fn watches_on_children_only_are_not_listed() {
     let (one, two) = (one.session, two.session);
     assert_eq!(ask(&server, "wchc").await, format!("{one}\n\t/b\n{two}\n\t/a\n\t/b\n\n"));
     assert_eq!(ask(&server, "wchp").await, format!("/a\n\t{two}\n/b\n\t{one}\n\t{two}\n\n"));
+}
+
+#[tokio::test]
+async fn what_is_gone_is_not_listed() {
+    let server = open().await;
+    let mut wire = Wire::connect(&server).await;
+    wire.create("/e", 1).await;
+    let watch = || Request::AddWatch(AddWatch { path: Some("/e".into()), mode: 0 });
+    wire.ask(watch()).await;
+    assert!(ask(&server, "dump").await.contains("Sessions with Ephemerals (1):"));
+    wire.ask(Request::RemoveWatches(RemoveWatches { path: Some("/e".into()), kind: 3 })).await;
+    wire.ask(Request::Delete(Delete { path: "/e".into(), version: -1 })).await;
+    assert_eq!(ask(&server, "wchs").await, "0 connections watching 0 paths\nTotal watches:0\n");
+    assert_eq!(ask(&server, "wchc").await, "\n");
+    let dump = ask(&server, "dump").await;
+    assert!(
+        dump.contains("Session Sets (1)/(1):") && dump.contains("Sessions with Ephemerals (0):"),
+        "{dump}"
+    );
+}
+
+#[tokio::test]
+async fn the_data_size_is_that_of_paths_and_data_in_utf_8() {
+    let server = open().await;
+    let mut wire = Wire::connect(&server).await;
+    let size = async || {
+        let mntr = ask(&server, "mntr").await;
+        value(&mntr, "zk_approximate_data_size").parse::<usize>().expect("a number")
+    };
+    let before = size().await;
+    let (path, data) = ("/\u{e9}\u{20ac}".to_owned(), Some("\u{e9}".into()));
+    wire.ask(Request::Create(Create { path, data, acl: Some(Acl::open()), flags: 0 })).await;
+    assert_eq!(size().await - before, 1 + 2 + 3 + 2);
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_has_closed_counts_until_its_peer_closes_too() {
+    let server = open().await;
+    let alive = async || {
+        let mntr = ask(&server, "mntr").await;
+        value(&mntr, "zk_num_alive_connections").parse::<usize>().expect("a number")
+    };
+    let mut wire = Wire::connect(&server).await;
+    // An unknown opcode.
+    wire.stream.write_all(&[0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 3, 231]).await.expect("sent");
+    let mut rest = Vec::new();
+    wire.stream.read_to_end(&mut rest).await.expect("a reply and the end");
+    assert_eq!(alive().await, 2, "it, and the connection of the word");
+    drop(wire);
+    while alive().await > 1 {}
 }

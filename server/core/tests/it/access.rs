@@ -228,6 +228,16 @@ fn auth_looks_at_no_id_and_takes_a_null_one() {
 }
 
 #[test]
+fn auth_entries_with_a_null_id_and_with_an_empty_one_are_the_same() {
+    let (mut world, a) = world();
+    world.ok(a, auth("digest", "bob:pw"));
+    let null = |body: Body| body.int(31).text("auth").null();
+    let create = null(null(Body::new().text("/z").bytes(b"").int(3)).int(31).text("auth").text("")).int(0);
+    assert_eq!(world.ask_raw(a, OpCode::Create.code(), create).error, None);
+    assert_eq!(world.ok(a, get_acl("/z")).acl(), only(Perms::ALL, "digest", BOB));
+}
+
+#[test]
 fn an_addauth_adds_an_identity_to_the_connection_and_not_to_the_session() {
     let (mut world, a) = world();
     world.ok(a, auth("digest", "bob:pw"));

@@ -76,6 +76,39 @@ fn statistics_that_a_multi_overwrites_repeatedly_are_right_after_it() {
 }
 
 #[test]
+fn the_quota_of_the_system_znode_counts_its_own_statistics_once() {
+    const STATS: &str = "/zookeeper/quota/zookeeper/zookeeper_stats";
+    let (mut world, a) = world();
+    world.znodes(a, &["/zookeeper/quota/zookeeper", "/zookeeper/quota/zookeeper/zookeeper_limits", STATS]);
+    world.znodes(a, &["/zookeeper/a", "/zookeeper/quotaq", "/zookeeper/quotaq/zookeeper_limits"]);
+    let stats = world.ok(a, get_data(STATS)).data().expect("statistics");
+    let usage = String::from_utf8_lossy(&stats);
+    assert!(
+        usage.starts_with("count=9,bytes="),
+        "four of the system, its quota and two below, three more: {usage}"
+    );
+    world.ok(a, create("/q"));
+    world.ok(a, delete("/zookeeper/quotaq/zookeeper_limits"));
+}
+
+#[test]
+fn of_quota_statistics_the_first_numbers_count_and_do_not_overflow() {
+    let (mut world, a) = world();
+    world.znodes(a, &["/q", "/q/a", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_limits"]);
+    world.znodes(a, &["/zookeeper/quota/q/zookeeper_stats", "/zookeeper/quota/q/ "]);
+    for (written, counted) in [
+        ("count=5,bytes=7,other=1,count=8,bytes=9", "count=5,bytes=11"),
+        ("count=1,bytes=9223372036854775807", "count=1,bytes=9223372036854775807"),
+    ] {
+        world.ok(a, set_data("/q/a", ""));
+        world.ok(a, set_data("/zookeeper/quota/q/zookeeper_stats", written));
+        world.ok(a, set_data("/q/a", "four"));
+        let stats = world.ok(a, get_data("/zookeeper/quota/q/zookeeper_stats"));
+        assert_eq!(stats.data().as_deref(), Some(counted.as_bytes()), "{written}");
+    }
+}
+
+#[test]
 fn limits_that_do_not_parse_limit_nothing() {
     for limits in
         ["", "garbage", "countHardLimit=", "countHardLimit=x", "countHardLimit=99999999999999999999"]
