@@ -1,7 +1,7 @@
 //! Copies of values, short ones with their reference count in one allocation.
 //!
-//! `Bytes` allocates a count for a copied value when it is cloned first. Most values of ZooKeeper are short and all are
-//! cloned: by a transaction, and by each reply.
+//! `Bytes` allocates the count of a copied value at its first clone. Most values of ZooKeeper are short, and all are cloned: by
+//! a transaction, and by each reply.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ impl<const N: usize> AsRef<[u8]> for Short<N> {
 
 /// A copy of a value.
 pub(crate) fn copied(value: &[u8]) -> Bytes {
-    // With the length, the count, and what an allocator adds, each is a multiple of 16 bytes.
+    // Lengths that fill an allocation, which is a multiple of 16 bytes: with the count and the length, and what malloc adds.
     match value.len() {
         0 => Bytes::new(),
         1..=15 => Short::<15>::copied(value),

@@ -15,7 +15,7 @@ use zoolet_server_core::{
 
 use crate::event_runs::EventRuns;
 use crate::extension::StateMachine;
-use crate::net::outbox::Outgoing;
+use crate::net::outbox::Delivery;
 use crate::net::registry::{Peer, Registry};
 use crate::net::reply_size::reply_size;
 use crate::net::stats::{ConnStats, LastRequest, ServerStats};
@@ -305,7 +305,7 @@ impl Bus {
         if let Message::Reply(_, reply) = message {
             self.turn_bytes += reply_size(reply);
         }
-        self.push(to, std::iter::once(Outgoing::Message(message)), true);
+        self.push(to, std::iter::once(Delivery::Message(message)), true);
     }
 
     /// Delivers what this turn has led to.
@@ -314,19 +314,19 @@ impl Bus {
         self.counted = 0;
         for run in effects.outbound.chunk_by(|one, next| recipient(one) == recipient(next)) {
             match recipient(&run[0]) {
-                Some(to) => self.push(to, run.iter().map(Outgoing::from), false),
+                Some(to) => self.push(to, run.iter().map(Delivery::from), false),
                 None => self.push_events(run.iter().filter_map(shared_event)),
             }
         }
         self.machine.reuse(effects);
     }
 
-    fn push<'m>(&mut self, to: ConnId, messages: impl Iterator<Item = Outgoing<'m>> + Clone, held: bool) {
+    fn push<'m>(&mut self, to: ConnId, messages: impl Iterator<Item = Delivery<'m>> + Clone, held: bool) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
         let mut sent = 0;
         for message in messages.clone() {
-            sent += u64::from(!matches!(message, Outgoing::Message(Message::Close { .. })));
-            if let Outgoing::Message(Message::Connected(response)) = message {
+            sent += u64::from(!matches!(message, Delivery::Message(Message::Close { .. })));
+            if let Delivery::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
             }
         }
@@ -348,10 +348,10 @@ impl Bus {
 
     fn deliver_runs(&mut self, runs: &mut EventRuns) {
         for run in runs.take() {
-            self.stats.sent.fetch_add(run.count * run.to.len() as u64, Relaxed);
             let events = self.registry.budget.shared(run.bytes);
             for to in run.to.iter() {
                 if let Some(conn) = self.conns.get_mut(to) {
+                    self.stats.sent.fetch_add(run.count, Relaxed);
                     conn.stats.sent += conn.peer.outbox.push_events(&events, run.count);
                 }
             }
@@ -429,7 +429,7 @@ impl Bus {
 /// The only connection that gets an output; `None` if several do.
 fn recipient(output: &Output) -> Option<ConnId> {
     match output {
-        Output::To(to, _) | Output::Event(SharedEvent { to: Recipients::One([to]), .. }) => Some(*to),
+        Output::To(to, _) | Output::Event(SharedEvent { to: Recipients::One(to), .. }) => Some(*to),
         Output::Event(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Watch events in a row for several connections each: they are encoded once, however many these are.
+//! Watch events in a row: each is encoded once, however many connections get it.
 
 use std::mem;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ pub trait StateMachine: Send + 'static {
     /// `now` must not decrease between calls.
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input);
 
-    /// Prepares for these inputs, which are executed next. No effect but on the time that they take.
+    /// Prepares for these inputs, which are next. Changes only how long they take.
     fn prefetch(&self, _inputs: &[Input]) {}
 
     /// Does what is due at `now`: expires sessions, closes connections that did not open one, deletes containers and TTL

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Deref;
+use std::slice;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -93,14 +94,14 @@ impl Output {
     }
 }
 
-/// The connections that get an event: each once, lowest first, and never none.
+/// The connections that get an event: each once, lowest first, and never none. Made by `from`.
 ///
 /// Consecutive events for the same connections share one list, so that a multi of many changes under many watches takes
 /// memory for the changes only.
 #[derive(Debug, Clone)]
 pub enum Recipients {
     /// A single one, as most watches have.
-    One([ConnId; 1]),
+    One(ConnId),
     /// Several.
     Shared(Arc<[ConnId]>),
 }
@@ -110,7 +111,7 @@ impl Deref for Recipients {
 
     fn deref(&self) -> &[ConnId] {
         match self {
-            Self::One(conn) => conn,
+            Self::One(conn) => slice::from_ref(conn),
             Self::Shared(list) => list,
         }
     }
@@ -119,7 +120,7 @@ impl Deref for Recipients {
 impl From<&Arc<[ConnId]>> for Recipients {
     fn from(list: &Arc<[ConnId]>) -> Self {
         match list[..] {
-            [conn] => Self::One([conn]),
+            [conn] => Self::One(conn),
             _ => Self::Shared(Arc::clone(list)),
         }
     }
@@ -128,7 +129,7 @@ impl From<&Arc<[ConnId]>> for Recipients {
 impl From<Vec<ConnId>> for Recipients {
     fn from(list: Vec<ConnId>) -> Self {
         match list[..] {
-            [conn] => Self::One([conn]),
+            [conn] => Self::One(conn),
             _ => Self::Shared(list.into()),
         }
     }

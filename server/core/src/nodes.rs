@@ -95,9 +95,10 @@ impl Nodes {
         self.chunks.get_mut(chunk)?.nodes.get_mut(place)?.as_mut()
     }
 
-    /// Reads what lookups of these paths are going to read. In a tree that is in no cache each lookup waits for memory several
-    /// times, one after the other; here the waits for all paths are at the same time.
+    /// Reads what lookups of these paths are going to read into the processor's caches. In a tree that is in none, each lookup
+    /// waits for memory several times, one after the other; here the waits for all paths are at the same time.
     pub(crate) fn prefetch<'p>(&self, paths: impl Iterator<Item = &'p str>) {
+        // What is used of a smaller tree is in the caches.
         const SMALL: usize = 20_000;
         if self.len() < SMALL {
             return;

@@ -20,6 +20,7 @@ pub(crate) struct PendingNode<'v> {
     pub(crate) state: NodeState,
 }
 
+/// Of these, what the operations of a multi change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeState {
     pub(crate) owner: Owner,
@@ -30,7 +31,7 @@ pub(crate) struct NodeState {
     pub(crate) data_len: usize,
 }
 
-/// A znode that an earlier operation has created or changed: its list, and the rest.
+/// A znode that an earlier operation has created or changed: its ACL and its state.
 type Changed = (Arc<[Acl]>, NodeState);
 
 /// The view of one write.
@@ -111,8 +112,9 @@ impl<'t> Pending<'t> {
 
     fn change(&mut self, path: &str, change: impl FnOnce(&mut NodeState)) {
         if !self.overlay.contains_key(path) {
-            let node = self.tree.get(path).map(|node| (Arc::clone(&node.acl), NodeState::of(node)));
-            self.overlay.insert(path.into(), node);
+            let Some(node) = self.tree.get(path) else { return };
+            let changed = (Arc::clone(&node.acl), NodeState::of(node));
+            self.overlay.insert(Arc::clone(&node.path), Some(changed));
         }
         if let Some(Some((_, state))) = self.overlay.get_mut(path) {
             change(state);

@@ -107,7 +107,7 @@ impl Tree {
         self.nodes.get(if path.is_empty() { ROOT } else { path })
     }
 
-    /// Reads what the next requests are going to read.
+    /// Reads into the processor's caches what requests for these paths are going to read.
     pub(crate) fn prefetch<'p>(&self, paths: impl Iterator<Item = &'p str>) {
         self.nodes.prefetch(paths);
     }

@@ -166,7 +166,7 @@ impl<'c> EventSender<'c> {
             return check_all();
         }
         let key = match &list {
-            Recipients::One([conn]) => ListKey::One(*conn),
+            Recipients::One(conn) => ListKey::One(*conn),
             Recipients::Shared(list) => ListKey::At(list.as_ptr().addr()),
         };
         let kept = readers.get_or_insert_default().entry((key, acl.as_ptr().addr())).or_insert_with(|| {

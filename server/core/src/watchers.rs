@@ -92,7 +92,7 @@ impl Watchers {
                 }
                 let fires = modes.has(one_shot) || modes.has(Modes::PERSISTENT);
                 if fires && !is_covered(*conn, lists) {
-                    lists.push(Recipients::One([*conn]));
+                    lists.push(Recipients::One(*conn));
                 }
             }
             Self::Many(many) => many.collect(one_shot, generation, lists, spent),

@@ -233,9 +233,9 @@ impl Connection {
             };
             let len = frame.len();
             if inputs.len() == inputs.capacity() {
-                // Assumes that the remaining frames are as long as this one.
+                // Assumes that the frames after this one are as long.
                 let more = (buffer.len() - parsed) / (frame::PREFIX + len);
-                inputs.reserve_exact(more.min(BATCH - inputs.len()).max(1));
+                inputs.reserve_exact(more.min(BATCH - inputs.len()));
             }
             let is_whole = if *attached {
                 Incoming::parse(frame).map(|request| inputs.push(Input::Request(request))).is_some()
@@ -260,7 +260,7 @@ impl Connection {
             self.registration.peer.begin_requests(frames);
         }
         let peer = &self.registration.peer;
-        if inputs.iter().any(is_long) {
+        if inputs.iter().any(has_many_parts) {
             peer.set_slow(true);
         }
         if !self.shared.inbox.send(self.registration.id, inputs, peer.is_slow()).await {
@@ -327,7 +327,7 @@ impl Connection {
 }
 
 /// Whether a request has so many parts that it takes a good part of a turn.
-fn is_long(input: &Input) -> bool {
+fn has_many_parts(input: &Input) -> bool {
     let Input::Request(Incoming { body: Ok(request), .. }) = input else { return false };
     match request {
         Request::Multi(parts) | Request::MultiRead(parts) => parts.len() > MANY_PARTS,

@@ -78,20 +78,14 @@ mod writer {
     pub(super) const GONE: u8 = 3;
 }
 
-/// What a turn sends on one connection.
+/// One of the things that a turn delivers to a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Outgoing<'m> {
+pub(crate) enum Delivery<'m> {
     Message(&'m Message),
     Event(&'m SharedEvent),
 }
 
-impl<'m> From<&'m Message> for Outgoing<'m> {
-    fn from(message: &'m Message) -> Self {
-        Self::Message(message)
-    }
-}
-
-impl<'m> From<&'m Output> for Outgoing<'m> {
+impl<'m> From<&'m Output> for Delivery<'m> {
     fn from(output: &'m Output) -> Self {
         match output {
             Output::To(_, message) => Self::Message(message),
@@ -137,11 +131,7 @@ impl Outbox {
 
     /// Queues messages, and returns how many. Those after a [`Message::Close`] are lost, as on a closed connection.
     /// If they were `held` back, replies among them count against the limit only by their own size.
-    pub(crate) fn push<'m, M: Into<Outgoing<'m>>>(
-        &self,
-        messages: impl Iterator<Item = M>,
-        held: bool,
-    ) -> u64 {
+    pub(crate) fn push<'m>(&self, messages: impl Iterator<Item = Delivery<'m>>, held: bool) -> u64 {
         let mut queued = 0;
         let mut queue = self.lock();
         for message in messages {
@@ -149,24 +139,23 @@ impl Outbox {
                 continue;
             }
             let before = queue.waiting.len();
-            let message = message.into();
-            let exempt = held && matches!(message, Outgoing::Message(message) if !message.is_event());
+            let exempt = held && matches!(message, Delivery::Message(message) if !message.is_event());
             match message {
-                Outgoing::Event(event) => queue.waiting.put(|out| event.encode_frame(out)),
-                Outgoing::Message(Message::Connected(response)) => {
+                Delivery::Event(event) => queue.waiting.put(|out| event.encode_frame(out)),
+                Delivery::Message(Message::Connected(response)) => {
                     queue.waiting.put(|out| response.encode_frame(out));
                 }
                 // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
-                Outgoing::Message(Message::Reply(_, reply))
+                Delivery::Message(Message::Reply(_, reply))
                     if queue.counted(exempt) + reply_size(reply) > self.limit =>
                 {
                     queue.overflow();
                     continue;
                 }
-                Outgoing::Message(Message::Reply(header, reply)) => {
+                Delivery::Message(Message::Reply(header, reply)) => {
                     queue.waiting.put_reply(*header, reply);
                 }
-                Outgoing::Message(Message::Close { asked }) => {
+                Delivery::Message(Message::Close { asked }) => {
                     queue.state = CloseState::Draining { asked: *asked };
                 }
             }

@@ -21,7 +21,7 @@ fn ping() -> Message {
 #[tokio::test]
 async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
     let outbox = outbox_of(1 << 20);
-    outbox.push([ping(), Message::Close { asked: false }, ping()].iter(), false);
+    outbox.push([ping(), Message::Close { asked: false }, ping()].iter().map(Delivery::Message), false);
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
     assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
@@ -30,15 +30,16 @@ async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
 #[tokio::test]
 async fn past_its_limit_an_outbox_closes_the_connection() {
     let outbox = outbox_of(30);
-    outbox.push([ping()].iter(), false);
-    outbox.push([ping()].iter(), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 #[tokio::test]
 async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
     let outbox = outbox_of(1 << 30);
-    outbox.push(std::iter::repeat_n(&ping(), SendBudget::default().mark() / 20 + 1), false);
+    outbox
+        .push(std::iter::repeat_n(Delivery::Message(&ping()), SendBudget::default().mark() / 20 + 1), false);
     let mut bytes = SendBuffer::default();
     let mut room = std::pin::pin!(outbox.room());
     assert!(futures_poll(room.as_mut()).await.is_pending());
@@ -85,7 +86,7 @@ fn a_connection_whose_request_is_held_up_sleeps_between_events() {
         assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
         assert!(pin!(outbox.room()).poll(&mut cx).is_pending());
         assert_eq!(wakes.0.load(Relaxed), events);
-        outbox.push([ping()].iter(), false);
+        outbox.push([ping()].iter().map(Delivery::Message), false);
         assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_ready());
     }
 }
@@ -99,7 +100,7 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     let mut bytes = SendBuffer::default();
     assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
     outbox.begin_requests(1);
-    outbox.push([ping()].iter(), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false);
     outbox.finish_requests(1);
     assert!(pin!(outbox.room()).poll(&mut cx).is_pending(), "the write loop goes first");
     assert!(outbox.writer_is_next());
@@ -109,7 +110,7 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     assert_eq!(wakes.0.load(Relaxed), 0);
     // A write loop that waits again has to be woken.
     assert!(!outbox.writer_is_next());
-    outbox.push([ping()].iter(), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false);
     assert_eq!(wakes.0.load(Relaxed), 1);
 }
 
@@ -128,7 +129,7 @@ async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
     let data = bytes::Bytes::from(vec![0; 1 << 19]);
     let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
     let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
-    outbox.push([ping(), reply, ping()].iter(), false);
+    outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false);
     assert_eq!(outbox.unsent(), 0, "what waited is let go at once");
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
@@ -182,10 +183,10 @@ fn the_size_of_a_reply_is_that_of_its_frame() {
 async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_others_are_not() {
     let budget = Arc::<SendBudget>::default();
     let (deaf, other) = (Outbox::new(1 << 30, &budget), Outbox::new(1 << 30, &budget));
-    deaf.push(std::iter::repeat_n(&ping(), 20_000), false);
+    deaf.push(std::iter::repeat_n(Delivery::Message(&ping()), 20_000), false);
     let spent = budget.shared(bytes::BytesMut::zeroed(256 << 20));
-    other.push([ping()].iter(), false);
-    deaf.push([ping()].iter(), false);
+    other.push([ping()].iter().map(Delivery::Message), false);
+    deaf.push([ping()].iter().map(Delivery::Message), false);
     let mut bytes = SendBuffer::default();
     assert_eq!((other.next(&mut bytes).await, deaf.next(&mut bytes).await), (Next::Send, Next::Abort));
     drop(spent);
@@ -225,15 +226,15 @@ async fn replies_that_were_held_back_count_by_their_own_size_and_events_by_all_t
         Message::Reply(ReplyHeader::ok(Xid::EVENT, Zxid(-1)), Reply::Event(event))
     };
     let outbox = outbox_of(100);
-    assert_eq!(outbox.push(std::iter::repeat_n(&ping(), 10), true), 10);
-    assert_eq!(outbox.push([event("/a")].iter(), true), 0);
+    assert_eq!(outbox.push(std::iter::repeat_n(Delivery::Message(&ping()), 10), true), 10);
+    assert_eq!(outbox.push([event("/a")].iter().map(Delivery::Message), true), 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
     let outbox = outbox_of(100);
     let long = Message::Reply(
         ReplyHeader::ok(Xid(1), Zxid(1)),
         Reply::Data(Some(vec![0; 101].into()), Stat::default()),
     );
-    assert_eq!(outbox.push([ping(), long].iter(), true), 1);
+    assert_eq!(outbox.push([ping(), long].iter().map(Delivery::Message), true), 1);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
