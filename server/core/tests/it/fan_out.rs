@@ -71,6 +71,25 @@ fn a_closed_znode_costs_one_check_of_its_readers_for_all_changes_of_a_multi() {
 }
 
 #[test]
+fn of_two_clients_that_watch_alone_only_the_reader_of_a_long_acl_is_notified() {
+    let mut world = World::new();
+    let [writer, stranger, reader] = [(); 3].map(|()| world.connect());
+    world.znodes(writer, &["/a", "/a/b"]);
+    for conn in [writer, reader] {
+        world.ok(conn, auth("digest", "reader:pw"));
+    }
+    // So long that its result is kept for the changes of a multi.
+    let others = (0..20).map(|n| Acl::digest(Perms::ALL, &format!("user{n}"), "pw"));
+    let acl = others.chain([Acl::digest(Perms::ALL, "reader", "pw")]).collect();
+    world.ok(writer, set_acl("/a/b", acl));
+    world.ok(stranger, add_watch("/", RECURSIVE));
+    world.ok(reader, add_watch("/a", RECURSIVE));
+    let effects = effects(&mut world, writer, multi((0..3).map(|_| set_data("/a/b", "x"))));
+    let notified: Vec<_> = events(&effects).iter().map(|event| event.to.to_vec()).collect();
+    assert_eq!(notified, vec![vec![reader]; 3]);
+}
+
+#[test]
 fn a_one_shot_watch_beside_many_persistent_ones_is_a_list_of_its_own() {
     let (mut world, watchers, writer) = world(&["/a"]);
     let other = world.connect();
