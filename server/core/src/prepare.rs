@@ -221,7 +221,7 @@ mod tests {
 
     fn apply(tree: &mut Tree, op: TxnOp) {
         let (session, xid, zxid) = (SessionId(1), Xid(1), tree.last_zxid().next());
-        tree.apply(&Txn { session, xid, zxid, time: Millis(0), op }, &mut |_, _| {});
+        tree.apply(&Txn { session, xid, zxid, time: Millis(0), op, digest: None }, &mut |_, _| {});
     }
 
     /// The next sequential name below the root, created.

@@ -21,6 +21,8 @@ pub struct Txn {
     pub time: Millis,
     /// The change.
     pub op: TxnOp,
+    /// The digest of the tree after it (`DigestCalculator`, version 2), if the tree keeps one and this is no refused write.
+    pub digest: Option<u64>,
 }
 
 /// The change of a transaction. Every check is made and every open value is chosen.

@@ -204,7 +204,7 @@ impl Core {
         seen: impl FnMut(&Change),
     ) -> Zxid {
         let zxid = self.tree.last_zxid().next();
-        let txn = Txn { session, xid, zxid, time: now.plus(self.wall_ahead), op };
+        let txn = Txn { session, xid, zxid, time: now.plus(self.wall_ahead), op, digest: None };
         self.apply(&txn, seen);
         self.effects.txns.push(txn);
         zxid

@@ -22,6 +22,16 @@ impl Owner {
 
     const TTL_MARK: i64 = 0xff << 56;
 
+    /// The owner that is stored as `code` (`ephemeralOwner` on disk).
+    pub const fn from_code(code: i64) -> Self {
+        Self(code)
+    }
+
+    /// What is stored for it.
+    pub const fn code(self) -> i64 {
+        self.0
+    }
+
     /// A session: the znode is deleted with it.
     pub fn session(id: SessionId) -> Self {
         Self(id.0)

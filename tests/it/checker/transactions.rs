@@ -18,7 +18,7 @@ fn broken_by_txns(damage: impl FnOnce(&mut Vec<Txn>)) -> Rule {
 fn append(txns: &mut Vec<Txn>, session: SessionId, xid: i32, op: TxnOp) {
     let last = txns.last().expect("a transaction");
     let (zxid, time) = (last.zxid.next(), last.time);
-    txns.push(Txn { session, xid: Xid(xid), zxid, time, op });
+    txns.push(Txn { session, xid: Xid(xid), zxid, time, op, digest: None });
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! [`Disk`]: the file operations that storage needs.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The file system, as storage uses it. Every call blocks until it is done.
+///
+/// What survives a power loss: the content of a file up to its last [`DiskFile::sync`], and the names in a directory up to its last
+/// [`Disk::sync_dir`]. Anything later may be lost, kept, or kept in part.
+pub trait Disk: fmt::Debug + Send + Sync + 'static {
+    /// Creates a directory and its parents, as far as they do not exist.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// The entries of a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
+
+    /// Opens a file to read it.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens an existing file to read and to write it.
+    fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Creates an empty file to read and to write it. An existing file of that name is emptied.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Renames a file. An existing file of the new name is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable: files created, renamed and removed.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Locks a directory until the lock is dropped or the process ends. `None` if it is locked already, by this process or
+    /// another one.
+    fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>>;
+
+    /// Whether calls return at once. Such a disk needs no thread of its own, so that a simulation repeats with its seed.
+    fn is_simulated(&self) -> bool {
+        false
+    }
+}
+
+/// Holds the lock of a directory.
+pub type DirLock = Box<dyn Any + Send + Sync>;
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskEntry {
+    /// Its name, without the directory.
+    pub name: OsString,
+    /// Its length in bytes, of a file.
+    pub len: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}
+
+/// An open file.
+pub trait DiskFile: fmt::Debug + Send + 'static {
+    /// Its length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Reads bytes from `offset` on, and returns how many: 0 at the end of the file, and otherwise perhaps fewer than `buffer` holds.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all bytes at `offset`. On an error any part of them may be written.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts the file to `len` bytes, or makes it that long with zeros.
+    fn set_len(&mut self, len: u64) -> io::Result<()>;
+
+    /// Makes the file at least `len` bytes long, with zeros, and has the file system keep room for them, where it can do that.
+    fn reserve(&mut self, len: u64) -> io::Result<()>;
+
+    /// Makes the content and the length durable (`fdatasync`).
+    fn sync(&mut self) -> io::Result<()>;
+}

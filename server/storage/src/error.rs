@@ -1,0 +1,59 @@
+//! Why a data directory cannot be used.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a data directory cannot be read or written. The message is one line with the file, the reason and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// The operating system refuses an operation.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was to be done: a verb, such as `read` or `sync`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
+    /// Another server, in this process or another one, uses the directory.
+    #[error("{} is in use by another server; stop that one first, or choose another directory", .0.display())]
+    InUse(PathBuf),
+    /// The content is not what a server can have written.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+}
+
+impl StorageError {
+    /// For `map_err`: what was to be done, and with which file.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// Damage to a data directory: where, what, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Damage {
+    /// The file, or the directory if it is not one file alone.
+    pub file: PathBuf,
+    /// Where in it: the first byte of the entry or section.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+    /// What the operator can do.
+    pub hint: &'static str,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, ", byte {offset}")?;
+        }
+        write!(f, ": {}; {}", self.reason, self.hint)
+    }
+}

@@ -1,0 +1,75 @@
+//! The settings of a data directory.
+
+use std::path::PathBuf;
+
+/// How a transaction is kept before it is acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// It is on disk: it survives a power loss (`forceSync=yes`).
+    #[default]
+    Sync,
+    /// The operating system has it: it survives the end of the process, but not a power loss (`forceSync=no`).
+    Os,
+}
+
+/// How snapshots are compressed (`snapshot.compression.method`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// As gzip does.
+    Gzip,
+    /// By blocks, as snappy's Java library does.
+    Snappy,
+}
+
+/// The settings of a data directory, each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StorageOptions {
+    /// The directory of the snapshots, in its subdirectory `version-2` (`dataDir`).
+    pub data_dir: PathBuf,
+    /// The directory of the log, if that is another one (`dataLogDir`).
+    pub log_dir: Option<PathBuf>,
+    /// How a transaction is kept before it is acknowledged.
+    pub durability: Durability,
+    /// By how many bytes a log file is extended at once; 0 for no more than is written. Default: 64 MiB (`preAllocSize`).
+    pub pre_alloc: u64,
+    /// A log file of more bytes is followed by a new one. Default: no limit (`txnLogSizeLimitInKb`).
+    pub log_size_limit: Option<u64>,
+    /// A snapshot is due after so many transactions. Default: 100,000 (`snapCount`).
+    pub snapshot_after_txns: u64,
+    /// A snapshot is due after so many bytes of log. Default: 4 GiB; `None` for any number (`snapSizeLimitInKb`).
+    pub snapshot_after_bytes: Option<u64>,
+    /// How many snapshots are kept, with the log from the oldest of them on, at least 1; `None` for all.
+    /// Default: 3. Apache keeps all by default (`autopurge.purgeInterval`, `autopurge.snapRetainCount`).
+    pub retain: Option<usize>,
+    /// Whether a directory with a log and no snapshot is taken for one that began empty (`snapshot.trust.empty`).
+    pub trust_empty_snapshot: bool,
+    /// How new snapshots are compressed.
+    pub compression: Compression,
+    /// Whether entries and snapshots have digests of the tree. Default: yes (`zookeeper.digest.enabled`).
+    pub digests: bool,
+}
+
+impl StorageOptions {
+    /// The defaults, for this directory.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            log_dir: None,
+            durability: Durability::Sync,
+            pre_alloc: 64 << 20,
+            log_size_limit: None,
+            snapshot_after_txns: 100_000,
+            snapshot_after_bytes: Some(4 << 30),
+            retain: Some(3),
+            trust_empty_snapshot: false,
+            compression: Compression::None,
+            digests: true,
+        }
+    }
+}
