@@ -1,6 +1,7 @@
 //! The settings of a data directory.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How a transaction is kept before it is acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct StorageOptions {
     pub log_dir: Option<PathBuf>,
     /// How a transaction is kept before it is acknowledged.
     pub durability: Durability,
+    /// A sync that takes longer is worth a warning. Default: 1 s (`fsync.warningthresholdms`).
+    pub slow_sync: Duration,
     /// By how many bytes a log file is extended at once; 0 for no more than is written. Default: 64 MiB (`preAllocSize`).
     pub pre_alloc: u64,
     /// A log file of more bytes is followed by a new one. Default: no limit (`txnLogSizeLimitInKb`).
@@ -49,10 +52,18 @@ pub struct StorageOptions {
     pub retain: Option<usize>,
     /// Whether a directory with a log and no snapshot is taken for one that began empty (`snapshot.trust.empty`).
     pub trust_empty_snapshot: bool,
+    /// Whether directories that do not exist are created (`datadir.autocreate`). Default: yes.
+    pub create_directories: bool,
+    /// Whether a directory without a snapshot and a log becomes an empty database (`db.autocreate`). If not, it does so only if a
+    /// file `initialize` is in the directory of the log, which is then removed. Default: yes.
+    pub create_database: bool,
     /// How new snapshots are compressed.
     pub compression: Compression,
     /// Whether entries and snapshots have digests of the tree. Default: yes (`zookeeper.digest.enabled`).
     pub digests: bool,
+    /// Whether snapshots with a digest also have the section of the last zxid, which ZooKeeper writes since 3.9
+    /// (`serializeLastProcessedZxid.enabled`). Default: yes.
+    pub last_zxid_section: bool,
 }
 
 impl StorageOptions {
@@ -62,14 +73,18 @@ impl StorageOptions {
             data_dir: data_dir.into(),
             log_dir: None,
             durability: Durability::Sync,
+            slow_sync: Duration::from_secs(1),
             pre_alloc: 64 << 20,
             log_size_limit: None,
             snapshot_after_txns: 100_000,
             snapshot_after_bytes: Some(4 << 30),
             retain: Some(3),
             trust_empty_snapshot: false,
+            create_directories: true,
+            create_database: true,
             compression: Compression::None,
             digests: true,
+            last_zxid_section: true,
         }
     }
 }
