@@ -11,6 +11,7 @@ mod foreign;
 mod operations;
 mod order;
 mod replay;
+mod unanswered;
 mod violation;
 mod watches;
 

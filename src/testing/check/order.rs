@@ -1,11 +1,12 @@
 //! The order of transactions: the zxid and the cause of each.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use zoolet_proto::{OpCode, SessionId, Xid, Zxid};
+use zoolet_proto::{OpCode, SessionId, Zxid};
 use zoolet_server_core::{Txn, TxnOp};
 
 use super::operations::{Operations, broken};
+use super::unanswered::Unanswered;
 use super::violation::{CheckError, Operation, Rule, Undecided};
 
 /// A transaction.
@@ -125,13 +126,7 @@ pub(super) fn by_transactions<'t>(
     txns: &'t [Txn],
 ) -> Result<Vec<Step<'t>>, CheckError> {
     let TakenZxids { writes, possible } = TakenZxids::of(all)?;
-    let mut unknown: HashMap<(SessionId, Xid), VecDeque<usize>> = HashMap::new();
-    for (op, it) in all.ops.iter().enumerate() {
-        let write = it.is_write() || it.request.is_none();
-        if write && it.answer.is_none() && !it.cannot_apply {
-            unknown.entry((all.session_of(op), it.xid)).or_default().push_back(op);
-        }
-    }
+    let mut unknown = Unanswered::of(all);
     let known: HashSet<SessionId> = all.conns.iter().filter_map(|conn| conn.session).collect();
     let mut steps = Vec::with_capacity(txns.len());
     for txn in txns {
@@ -155,7 +150,7 @@ pub(super) fn by_transactions<'t>(
                 "that of another request",
             ));
         }
-        let mut unanswered = || unknown.get_mut(&(txn.session, txn.xid))?.pop_front();
+        let mut unanswered = || unknown.take(all, txn);
         let cause = match (&txn.op, asked) {
             (_, Some(op)) => Cause::Request(op),
             (TxnOp::CreateSession { .. }, _) => Cause::NoChange,

@@ -79,6 +79,34 @@ fn a_write_without_a_reply_follows_what_other_clients_saw_before() {
 }
 
 #[test]
+fn of_two_writes_without_a_reply_and_with_one_xid_the_one_that_was_executed_is_found() {
+    let mut case = recorded(async |server, _, zk| {
+        zk.create("/a", "one").await.expect("a znode");
+        for executed in [false, true] {
+            let fault = server.fixture().faults().on(op(OpCode::SetData).nth(1));
+            let placed = if executed { fault.lose_reply() } else { fault.drop_request() };
+            placed.expect("a fault");
+            zk.set_data("/a", if executed { "three" } else { "two" }).await.expect_err("unknown outcome");
+        }
+        zk.get_data("/a").await.expect("three");
+    });
+    // As of a client that numbers its requests from the start on each connection.
+    let sets: Vec<usize> = (0..case.entries.len()).filter(|at| is_set(&case.entries[*at])).collect();
+    let [lost, executed] = sets[..] else { panic!("{} requests", sets.len()) };
+    let HistoryEvent::Request(first) = &case.entries[lost].event else { panic!("no request") };
+    let xid = first.xid;
+    let HistoryEvent::Request(second) = &mut case.entries[executed].event else { panic!("no request") };
+    case.txns.iter_mut().filter(|txn| txn.xid == second.xid).for_each(|txn| txn.xid = xid);
+    second.xid = xid;
+    let verdict = case.check_with_txns().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((verdict.writes, verdict.unanswered), (2, 1));
+}
+
+fn is_set(entry: &HistoryEntry) -> bool {
+    matches!(&entry.event, HistoryEvent::Request(request) if request.op == OpCode::SetData.code())
+}
+
+#[test]
 fn a_request_after_a_close_is_never_executed() {
     let mut case = valid();
     let late = HistoryEntry { conn: A, ..case.entries[case.request_at(A, 1)].clone() };
