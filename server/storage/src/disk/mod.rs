@@ -1,17 +1,23 @@
 //! [`Disk`]: the file operations that storage needs.
 
+mod real;
+
 use std::any::Any;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
+pub use real::RealDisk;
+    DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault, SimulatedDisk,
+};
+
 /// The file system, as storage uses it. Every call blocks until it is done.
 ///
 /// What survives a power loss: the content of a file up to its last [`DiskFile::sync`], and the names in a directory up to its last
 /// [`Disk::sync_dir`]. Anything later may be lost, kept, or kept in part.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// Creates a directory and its parents, as far as they do not exist.
+    /// Creates a directory and its parents, as far as they do not exist, and makes them durable.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// The entries of a directory, in no order.
