@@ -1,6 +1,7 @@
-//! [`Disk`]: the file operations that storage needs.
+//! [`Disk`]: the file operations that storage needs. [`RealDisk`] is the machine's, [`SimulatedDisk`] one in memory for tests.
 
 mod real;
+mod simulated;
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::io;
 use std::path::Path;
 
 pub use real::RealDisk;
+pub use simulated::{
     DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault, SimulatedDisk,
 };
 

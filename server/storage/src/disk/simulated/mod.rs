@@ -1,0 +1,264 @@
+//! [`SimulatedDisk`]: a disk in memory that loses power, fails and lies on demand.
+
+mod content;
+mod directory;
+mod fault;
+mod file;
+mod machine;
+mod open_file;
+mod random;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{DirLock, Disk, DiskEntry, DiskFile};
+use machine::{Held, Machine};
+use open_file::OpenFile;
+
+pub use fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault};
+
+/// A disk in memory, for tests. It keeps exactly what [`Disk`] promises, and of the rest what a seed says.
+///
+/// **What a power loss takes.** Unsynced pages of 4 KiB are lost, kept or torn independently of one another, in sectors of 512 bytes,
+/// each with any content that it had since the last sync. The length of a file is any that it had since then. Of the unsynced changes of
+/// a directory any may be lost; a rename is one change, and a change of a name needs the earlier ones of that name. Syncing a file
+/// does not make its name durable. Journaling file systems keep the order of such changes, others do not, so the harsher is simulated.
+///
+/// **Processes.** A handle is a process: clones of it are the same one. [`kill`](Self::kill) and [`power_loss`](Self::power_loss)
+/// return the handle of the next process. The old one can then do nothing, not even remove its temporary files, and what it
+/// had open and locked is closed and free. The controls of the disk work on every handle.
+///
+/// **Steps.** Operations that change something are numbered from 1. The machine stops at step `n` after
+/// [`crash_at(n)`](Self::crash_at).
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use std::path::Path;
+/// use zoolet_storage::disk::{Disk, SimulatedDisk};
+///
+/// let disk = SimulatedDisk::new(7);
+/// let dir = Path::new("/data");
+/// disk.create_dir(dir)?;
+/// let mut file = disk.create(&dir.join("log"))?;
+/// file.write_at(b"synced", 0)?;
+/// file.sync()?;
+/// disk.sync_dir(dir)?;
+/// file.write_at(b" or not", 6)?;
+/// for seed in 0..100 {
+///     let disk = disk.fork().power_loss(seed);
+///     assert!(disk.read("/data/log")?.starts_with(b"synced"), "seed {seed}\n{}", disk.tree());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SimulatedDisk {
+    machine: Arc<Mutex<Machine>>,
+    process: u64,
+}
+
+impl SimulatedDisk {
+    /// An empty disk. The seed decides what [`DiskFault`] and [`crash_at`](Self::crash_at) leave open.
+    pub fn new(seed: u64) -> Self {
+        Self::running(Machine::new(seed))
+    }
+
+    /// Ends the process: what it wrote stays, synced or not. Returns the handle of the next one.
+    #[must_use = "the old handle is dead"]
+    pub fn kill(&self) -> Self {
+        let process = self.machine().kill();
+        Self { machine: Arc::clone(&self.machine), process }
+    }
+
+    /// Turns the power off and on: of what is not synced the seed decides what is left. Returns the handle of the next process.
+    #[must_use = "the old handle is dead"]
+    pub fn power_loss(&self, seed: u64) -> Self {
+        let process = self.machine().lose_power(seed);
+        Self { machine: Arc::clone(&self.machine), process }
+    }
+
+    /// Stops the machine at this step: it is done not at all, whole or in part, as the seed says, and it and everything later
+    /// fails, until [`power_loss`](Self::power_loss) or [`kill`](Self::kill).
+    pub fn crash_at(&self, step: u64) {
+        self.machine().crash_at = Some(step);
+    }
+
+    /// How many operations have changed something, failed ones included.
+    pub fn steps(&self) -> u64 {
+        self.machine().steps
+    }
+
+    /// Whether the machine stopped at the step of [`crash_at`](Self::crash_at).
+    pub fn has_crashed(&self) -> bool {
+        self.machine().is_off
+    }
+
+    /// A copy of the disk as it is, page cache included, for a process of its own. Steps are counted on from here, and placed faults
+    /// are copied. It is cheap: the bytes are shared until one of both changes them.
+    #[must_use = "a fork changes nothing here"]
+    pub fn fork(&self) -> Self {
+        let mut machine = self.machine().clone();
+        _ = machine.kill();
+        machine.history = None;
+        Self::running(machine)
+    }
+
+    /// Keeps a [`fork`](Self::fork) of the disk from before each step from now on, for [`take_history`](Self::take_history).
+    pub fn keep_history(&self) {
+        self.machine().history = Some(Vec::new());
+    }
+
+    /// The forks that are kept, each with the number of the step that it is just before.
+    pub fn take_history(&self) -> Vec<(u64, Self)> {
+        let history = self.machine().history.as_mut().map(std::mem::take).unwrap_or_default();
+        history.into_iter().map(|machine| (machine.steps + 1, Self::running(machine))).collect()
+    }
+
+    /// Places a fault.
+    ///
+    /// ```
+    /// use zoolet_storage::disk::{DiskFault, DiskOp, SimulatedDisk};
+    ///
+    /// let disk = SimulatedDisk::new(0);
+    /// disk.place(DiskOp::Sync.on("log.*").nth(3), DiskFault::Fail)?;
+    /// disk.place(DiskOp::Read.any(), DiskFault::Short { bytes: 100 })?;
+    /// # Ok::<_, zoolet_storage::disk::DiskFaultError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The operation cannot go wrong in this way. No fault is placed then.
+    pub fn place(&self, matcher: DiskMatcher, fault: DiskFault) -> Result<DiskFaultId, DiskFaultError> {
+        self.machine().rules.place(matcher, fault)
+    }
+
+    /// Removes a fault. Returns whether it existed.
+    pub fn remove_fault(&self, id: DiskFaultId) -> bool {
+        self.machine().rules.remove(id)
+    }
+
+    /// Removes every fault.
+    pub fn clear_faults(&self) {
+        self.machine().rules.clear();
+    }
+
+    /// The faults that fired, in order.
+    pub fn fired(&self) -> Vec<FiredDiskFault> {
+        self.machine().rules.fired.clone()
+    }
+
+    /// How many bytes may still be allocated, in pages of 4 KiB, before the disk is full; `None`, the default, for any number.
+    /// Reserved room is allocated. Files that are cut or removed give room back.
+    pub fn set_free_space(&self, bytes: Option<u64>) {
+        self.machine().free = bytes;
+    }
+
+    /// Flips a bit of a file, on disk and in what is read.
+    ///
+    /// # Errors
+    /// There is no such file, or it is shorter.
+    pub fn flip(&self, path: impl AsRef<Path>, offset: u64, bit: u8) -> io::Result<()> {
+        self.machine().flip(path.as_ref(), offset, bit)
+    }
+
+    /// The whole content of a file, as a process sees it.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        self.machine().read(path.as_ref())
+    }
+
+    /// Puts a file on the disk as if it had been there for long: durable, with its directories. It is no step and no fault
+    /// matches it.
+    ///
+    /// # Errors
+    /// A directory is in the way, or a file where a directory must be.
+    pub fn write(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.machine().write(path.as_ref(), bytes.as_ref())
+    }
+
+    /// All directories and files, a line each, with what of them is not durable: for the messages of failing tests.
+    pub fn tree(&self) -> String {
+        self.machine().tree()
+    }
+
+    fn running(machine: Machine) -> Self {
+        Self { process: machine.process, machine: Arc::new(Mutex::new(machine)) }
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self, held: Held, is_writable: bool) -> Box<dyn DiskFile> {
+        Box::new(OpenFile::new(self.clone(), held, is_writable))
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimulatedDisk").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        self.machine().create_dir(self.process, dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
+        self.machine().list(self.process, dir)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let held = self.machine().open(self.process, path)?;
+        Ok(self.opened(held, false))
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let held = self.machine().open(self.process, path)?;
+        Ok(self.opened(held, true))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let held = self.machine().create(self.process, path)?;
+        Ok(self.opened(held, true))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.machine().rename(self.process, from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.machine().remove(self.process, path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.machine().sync_dir(self.process, dir)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
+        let Some(held) = self.machine().lock_dir(self.process, dir)? else { return Ok(None) };
+        Ok(Some(Box::new(Locked { disk: self.clone(), dir: held })))
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+}
+
+/// The lock of a directory.
+struct Locked {
+    disk: SimulatedDisk,
+    dir: u64,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.disk.machine().unlock_dir(self.disk.process, self.dir);
+    }
+}
