@@ -193,12 +193,22 @@ fn user_of(digest: &str) -> &str {
 #[derive(Debug)]
 pub(crate) struct AclCache {
     open: Arc<[Acl]>,
-    others: HashMap<Arc<[Acl]>, usize>,
+    others: HashMap<Arc<[Acl]>, AclUse>,
+    /// How many lists have come into use.
+    uses: u64,
+}
+
+/// The use of a list.
+#[derive(Debug)]
+struct AclUse {
+    znodes: usize,
+    /// Which one it was to come into use.
+    number: u64,
 }
 
 impl Default for AclCache {
     fn default() -> Self {
-        Self { open: Acl::open().into(), others: HashMap::new() }
+        Self { open: Acl::open().into(), others: HashMap::new(), uses: 0 }
     }
 }
 
@@ -228,7 +238,11 @@ impl AclCache {
         }
         let stored = self.others.get_key_value(acl).map_or(acl, |(stored, _)| stored);
         let stored = Arc::clone(stored);
-        *self.others.entry(Arc::clone(&stored)).or_default() += 1;
+        let entry = self.others.entry(Arc::clone(&stored)).or_insert_with(|| {
+            self.uses += 1;
+            AclUse { znodes: 0, number: self.uses }
+        });
+        entry.znodes += 1;
         stored
     }
 
@@ -237,12 +251,19 @@ impl AclCache {
         if self.is_open(acl) {
             return;
         }
-        if let Some(znodes) = self.others.get_mut(acl) {
-            *znodes -= 1;
-            if *znodes == 0 {
+        if let Some(entry) = self.others.get_mut(acl) {
+            entry.znodes -= 1;
+            if entry.znodes == 0 {
                 self.others.remove(acl);
             }
         }
+    }
+
+    /// The lists in use but the open one, in the order in which they came into use: no output depends on the order of the table.
+    pub(crate) fn others(&self) -> Vec<Arc<[Acl]>> {
+        let mut lists: Vec<_> = self.others.iter().map(|(list, entry)| (entry.number, list)).collect();
+        lists.sort_unstable_by_key(|(number, _)| *number);
+        lists.into_iter().map(|(_, list)| Arc::clone(list)).collect()
     }
 
     /// Whether it is the open list, which is not counted.

@@ -57,6 +57,10 @@ pub struct CoreConfig {
     /// by the identities of the connection. A request for more fails with −114, invalid ACL. Lists that fit into a frame
     /// as they are stored are never refused.
     pub max_acl_bytes: usize,
+    /// Whether transactions go to a log, which reports how far it is by
+    /// [`set_durable`](crate::StateMachine::set_durable). Then a reply to a read names not the newest zxid but one
+    /// that is durable, unless what it shows has changed since; and a new tree keeps its digest, which transactions contain.
+    pub logged: bool,
 }
 
 impl Default for CoreConfig {
@@ -81,6 +85,7 @@ impl Default for CoreConfig {
             initial_zxid: Zxid(0),
             skipped_session_ids: 0,
             max_acl_bytes: 0xf_ffff,
+            logged: false,
         }
     }
 }

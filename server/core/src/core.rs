@@ -16,6 +16,7 @@ use crate::message::{ConnId, Effects, Message, Millis, Output};
 use crate::prepare::Write;
 use crate::session::SessionTable;
 use crate::tree::Tree;
+use crate::undurable::UndurableChanges;
 use crate::watch::WatchTable;
 use crate::write::CreateOp;
 
@@ -32,6 +33,8 @@ pub struct Core {
     pub(crate) effects: Effects,
     /// How many milliseconds the wall clock is ahead of the time of inputs.
     pub(crate) wall_ahead: i64,
+    /// What is not in the log yet, if there is one.
+    pub(crate) undurable: Option<Box<UndurableChanges>>,
 }
 
 /// A connection as the core knows it.
@@ -43,6 +46,8 @@ pub(crate) struct ConnState {
     pub(crate) idle_until: Millis,
     /// Whether its session counts as moved to another server.
     pub(crate) moved: bool,
+    /// The zxid of its last reply, if there is a log.
+    pub(crate) replied: Zxid,
 }
 
 impl ConnState {
@@ -70,8 +75,16 @@ pub(crate) struct RequestContext {
 impl Core {
     /// Creates a server with an empty tree that starts `now`, at the zxid of the settings.
     pub fn new(config: CoreConfig, now: Millis) -> Self {
+        let tree = Tree::starting_at(config.initial_zxid);
+        let tree = if config.logged { tree.keeping_digest() } else { tree };
+        Self::around(config, tree, now)
+    }
+
+    /// Creates a server with this tree and without sessions.
+    pub(crate) fn around(config: CoreConfig, tree: Tree, now: Millis) -> Self {
         Self {
-            tree: Tree::starting_at(config.initial_zxid),
+            undurable: config.logged.then(|| Box::new(UndurableChanges::new(tree.last_zxid()))),
+            tree,
             sessions: SessionTable::new(config.tick_time, now, config.skipped_session_ids),
             watches: WatchTable::default(),
             conns: HashMap::new(),
@@ -125,7 +138,15 @@ impl Core {
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));
         let ids = vec![Identity::Ip(peer)];
-        let state = ConnState { peer, ids, session: None, read_only: None, idle_until, moved: false };
+        let state = ConnState {
+            peer,
+            ids,
+            session: None,
+            read_only: None,
+            idle_until,
+            moved: false,
+            replied: Zxid(0),
+        };
         self.conns.insert(conn, state);
     }
 
@@ -164,7 +185,7 @@ impl Core {
             Request::Sync(record) => self.reply(call, self.tree.last_zxid(), Reply::Synced(record.path)),
             Request::Ping => {
                 let ping = RequestContext { xid: Xid::PING, ..call };
-                self.reply(ping, self.tree.last_zxid(), Reply::Empty);
+                self.reply(ping, self.durable_zxid(), Reply::Empty);
             }
 
             Request::Create(record) => self.create(call, CreateOp::Create, record),
@@ -267,16 +288,19 @@ impl Core {
     }
 
     pub(crate) fn reply(&mut self, call: RequestContext, zxid: Zxid, reply: Reply) {
+        let zxid = self.raised(call.conn, zxid);
         self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, zxid), reply));
     }
 
     pub(crate) fn refuse(&mut self, call: RequestContext, zxid: Zxid, code: ErrorCode) {
+        let zxid = self.raised(call.conn, zxid);
         self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
     }
 
     /// Sends the only kind of error reply that has a body.
     pub(crate) fn refuse_with_body(&mut self, call: RequestContext, code: ErrorCode, reply: Reply) {
-        let header = ReplyHeader::error(call.xid, self.tree.last_zxid(), code);
+        let zxid = self.raised(call.conn, self.tree.last_zxid());
+        let header = ReplyHeader::error(call.xid, zxid, code);
         self.send(call.conn, Message::Reply(header, reply));
     }
 

@@ -3,11 +3,13 @@
 use std::any::Any;
 use std::net::IpAddr;
 
-use zoolet_proto::{Incoming, SessionId, Xid};
+use zoolet_proto::{Incoming, SessionId, Xid, Zxid};
 
 use crate::container_cleaner::ContainerCleaner;
 use crate::core::Core;
 use crate::message::{ConnId, Effects, Input, Millis, Output};
+use crate::record::ZnodeRecord;
+use crate::snapshot::SnapshotHeader;
 use crate::watch::WatchTable;
 
 /// The largest capacity of a list that the next effects reuse: most turns are short.
@@ -95,8 +97,30 @@ pub trait StateMachine: Send + 'static {
         self.handle(now, conn, Input::Open { peer });
     }
 
+    /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](crate::CoreConfig::logged).
+    fn set_durable(&mut self, _zxid: Zxid) {}
+
+    /// Begins a snapshot of the newest state. See [`Tree::begin_snapshot`](crate::Tree::begin_snapshot). The sessions have their
+    /// timeouts.
+    fn begin_snapshot(&mut self) -> (SnapshotHeader, Vec<(SessionId, i32)>) {
+        self.core_mut().begin_snapshot()
+    }
+
+    /// Passes the next znodes of the snapshot on. See [`Tree::next_slice`](crate::Tree::next_slice).
+    fn next_slice(&mut self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+        self.core_mut().next_slice(max, bytes, take)
+    }
+
+    /// Ends the snapshot. See [`Tree::end_snapshot`](crate::Tree::end_snapshot).
+    fn end_snapshot(&mut self) {
+        self.core_mut().end_snapshot();
+    }
+
     /// The newest state, and the sessions.
     fn core(&self) -> &Core;
+
+    /// The newest state, and the sessions.
+    fn core_mut(&mut self) -> &mut Core;
 
     /// The state that connections to a replica see.
     fn replica(&self, _replica: usize) -> &Core {
@@ -218,7 +242,17 @@ impl StateMachine for Core {
         self.tree.set_counter(path, children)
     }
 
+    fn set_durable(&mut self, zxid: Zxid) {
+        if let Some(undurable) = &mut self.undurable {
+            undurable.set_durable(zxid);
+        }
+    }
+
     fn core(&self) -> &Core {
+        self
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
         self
     }
 

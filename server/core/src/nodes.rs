@@ -95,6 +95,11 @@ impl Nodes {
         self.chunks.get_mut(chunk)?.nodes.get_mut(place)?.as_mut()
     }
 
+    /// Passes every znode, in no order.
+    pub(crate) fn for_each_mut(&mut self, mut pass: impl FnMut(&mut Znode)) {
+        self.chunks.iter_mut().flat_map(|chunk| chunk.nodes.iter_mut().flatten()).for_each(|node| pass(node));
+    }
+
     /// Reads what lookups of these paths are going to read into the processor's caches. In a tree that is in none, each lookup
     /// waits for memory several times, one after the other; here the waits for all paths are at the same time.
     pub(crate) fn prefetch<'p>(&self, paths: impl Iterator<Item = &'p str>) {

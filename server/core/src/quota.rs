@@ -42,6 +42,11 @@ impl Quotas {
         None
     }
 
+    /// The subtrees that have a quota, sorted.
+    pub(crate) fn tops(&self) -> Vec<Box<str>> {
+        self.tops.iter().cloned().collect()
+    }
+
     /// Registers a new znode. Returns the top of a subtree that must be counted: the znode has its statistics.
     pub(crate) fn created<'p>(&mut self, path: &'p str) -> Option<&'p str> {
         if let Some(top) = subtree(path, LIMITS) {

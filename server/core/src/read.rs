@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
-use zoolet_proto::{ErrorCode, NameList, Perms, Reply};
+use zoolet_proto::{ErrorCode, NameList, Perms, Reply, Zxid};
 
 use crate::access::{AclCheckCache, Identity, allows, masked};
 use crate::core::{Core, RequestContext};
@@ -27,7 +27,8 @@ impl Core {
         if record.watch && matches!(outcome, Ok(_) | Err(ErrorCode::NoNode)) {
             self.watches.add(call.conn, &record.path, Modes::DATA);
         }
-        self.answer(call, outcome);
+        let zxid = self.unchanged_since(&record.path);
+        self.answer(call, zxid, outcome);
     }
 
     pub(crate) fn get_data(&mut self, call: RequestContext, record: &GetData) {
@@ -38,7 +39,8 @@ impl Core {
         if record.watch && outcome.is_ok() {
             self.watches.add(call.conn, &record.path, Modes::DATA);
         }
-        self.answer(call, outcome);
+        let zxid = self.unchanged_since(&record.path);
+        self.answer(call, zxid, outcome);
     }
 
     pub(crate) fn get_children(&mut self, call: RequestContext, record: &GetChildren, with_stat: bool) {
@@ -58,7 +60,8 @@ impl Core {
         if record.watch && outcome.is_ok() {
             self.watches.add(call.conn, &record.path, Modes::CHILD);
         }
-        self.answer(call, outcome);
+        let zxid = self.unchanged_since(&record.path);
+        self.answer(call, zxid, outcome);
     }
 
     pub(crate) fn get_acl(&mut self, call: RequestContext, path: &str) {
@@ -71,7 +74,8 @@ impl Core {
                 Err(ErrorCode::NoAuth)
             }
         });
-        self.answer(call, outcome);
+        let zxid = self.unchanged_since(path);
+        self.answer(call, zxid, outcome);
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "int on the wire")]
@@ -81,7 +85,7 @@ impl Core {
             let count = node.descendants() + usize::from(path.is_empty());
             Reply::Count(count as i32)
         });
-        self.answer(call, outcome);
+        self.answer(call, self.tree.last_zxid(), outcome);
     }
 
     pub(crate) fn get_ephemerals(&mut self, call: RequestContext, prefix: Option<&str>) {
@@ -95,7 +99,7 @@ impl Core {
 
     pub(crate) fn who_am_i(&mut self, call: RequestContext) {
         let ids: Vec<ClientInfo> = self.ids(call.conn).iter().map(Identity::info).collect();
-        self.reply(call, self.tree.last_zxid(), Reply::WhoAmI(ids));
+        self.reply(call, self.durable_zxid(), Reply::WhoAmI(ids));
     }
 
     pub(crate) fn multi_read(&mut self, call: RequestContext, ops: &[Op]) {
@@ -127,7 +131,8 @@ impl Core {
             };
             results.push(result.unwrap_or_else(|code| OpResult::Error(Some(code))));
         }
-        self.reply(call, self.tree.last_zxid(), Reply::Multi(results));
+        let zxid = self.unchanged_since_all(ops.iter().map(Op::path));
+        self.reply(call, zxid, Reply::Multi(results));
     }
 
     /// Refuses a multiRead of writes. A real server sends an error in the header and then the results so far, which are none.
@@ -164,8 +169,7 @@ impl Core {
         self.check_watch_limit(call.conn, watch.then_some(path).into_iter())
     }
 
-    pub(crate) fn answer(&mut self, call: RequestContext, outcome: Result<Reply, ErrorCode>) {
-        let zxid = self.tree.last_zxid();
+    pub(crate) fn answer(&mut self, call: RequestContext, zxid: Zxid, outcome: Result<Reply, ErrorCode>) {
         match outcome {
             Ok(reply) => self.reply(call, zxid, reply),
             Err(code) => self.refuse(call, zxid, code),

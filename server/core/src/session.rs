@@ -91,6 +91,20 @@ impl SessionTable {
         }
     }
 
+    /// Makes new ids follow one that was given before, by this server or another one: all servers count in the bits after
+    /// their own number, from the time of their start.
+    pub(crate) fn continue_after(&mut self, id: SessionId) {
+        const COUNTER: i64 = (1 << 56) - 1;
+        self.next_id = self.next_id.max((SERVER_ID << 56) + (id.0 & COUNTER) + 1);
+    }
+
+    /// The ids and timeouts of all sessions, sorted.
+    pub(crate) fn timeouts(&self) -> Vec<(SessionId, i32)> {
+        let mut sessions: Vec<_> = self.sessions.iter().map(|(id, session)| (*id, session.timeout)).collect();
+        sessions.sort_unstable();
+        sessions
+    }
+
     /// Adds a session that is due its whole timeout after `now`.
     pub fn insert(&mut self, id: SessionId, timeout: i32, conn: Option<ConnId>, now: Millis) {
         self.remove(id);

@@ -13,6 +13,7 @@ use crate::message::Millis;
 use crate::nodes::{NodeIndex, Nodes};
 use crate::pending::signed;
 use crate::quota::{Quotas, Usage, stats_path};
+use crate::tracker::ChangeTracker;
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Owner, Znode};
 
@@ -25,14 +26,16 @@ pub(crate) const CONFIG: &str = "/zookeeper/config";
 /// All znodes, and their indexes.
 #[derive(Debug)]
 pub struct Tree {
-    nodes: Nodes,
-    ephemerals: HashMap<SessionId, BTreeSet<Arc<str>>>,
+    pub(crate) nodes: Nodes,
+    pub(crate) ephemerals: HashMap<SessionId, BTreeSet<Arc<str>>>,
     pub(crate) containers: BTreeSet<Arc<str>>,
     pub(crate) ttls: BTreeSet<Arc<str>>,
     pub(crate) acls: AclCache,
     pub(crate) quotas: Quotas,
     data_size: usize,
-    last_zxid: Zxid,
+    pub(crate) last_zxid: Zxid,
+    /// What has to know of every change, if anything: a tree without a log pays one branch for it.
+    pub(crate) tracker: Option<Box<ChangeTracker>>,
 }
 
 /// One step of an applied transaction, reported while the tree is in the state right after it.
@@ -80,7 +83,15 @@ impl Tree {
     /// The tree of an empty database whose first transaction takes the zxid after `initial`. Its znodes have zxid 0, as on a
     /// real server.
     pub fn starting_at(initial: Zxid) -> Self {
-        let mut tree = Self {
+        let mut tree = Self::without_znodes();
+        tree.last_zxid = initial;
+        tree.insert_system_znodes();
+        tree
+    }
+
+    /// A tree that does not even have a root.
+    pub(crate) fn without_znodes() -> Self {
+        Self {
             nodes: Nodes::default(),
             ephemerals: HashMap::new(),
             containers: BTreeSet::new(),
@@ -88,18 +99,26 @@ impl Tree {
             acls: AclCache::default(),
             quotas: Quotas::default(),
             data_size: 0,
-            last_zxid: initial,
-        };
+            last_zxid: Zxid(0),
+            tracker: None,
+        }
+    }
+
+    /// Inserts those of the root and the system znodes that do not exist.
+    pub(crate) fn insert_system_znodes(&mut self) {
         for path in [ROOT, SYSTEM, QUOTA, CONFIG] {
+            if self.get(path).is_some() {
+                continue;
+            }
             let acl = if path == CONFIG { Acl::read_only() } else { Acl::open() };
-            let acl = tree.acls.shared(acl);
-            tree.insert(Znode::new(path.into(), Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0));
+            let acl = self.acls.shared(acl);
+            let mut node = Znode::new(path.into(), Some(Bytes::new()), acl, Owner::PERSISTENT, Zxid(0), 0);
+            if path == CONFIG {
+                // As on a real server, which sets the ACL of this znode before it creates it.
+                node.aversion = -1;
+            }
+            self.insert(node);
         }
-        // As on a real server, which sets the ACL of this znode before it creates it.
-        if let Some(config) = tree.nodes.get_mut(CONFIG) {
-            config.aversion = -1;
-        }
-        tree
     }
 
     /// The znode at `path`. The empty path is an alias of the root, as on a real server.
@@ -173,21 +192,31 @@ impl Tree {
         self.step(txn.zxid, txn.time, &txn.op, seen);
     }
 
-    fn step(&mut self, zxid: Zxid, time: Millis, op: &TxnOp, seen: &mut impl FnMut(&Tree, Change)) {
+    pub(crate) fn step(
+        &mut self,
+        zxid: Zxid,
+        time: Millis,
+        op: &TxnOp,
+        seen: &mut impl FnMut(&Tree, Change),
+    ) {
         match op {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
                 let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
                 let stat = node.stat();
-                self.create(node, *parent_creates);
+                if let Some(parent) = self.create(node) {
+                    self.count_creates(parent, *parent_creates, zxid);
+                }
                 seen(self, Change::Created { path: Arc::clone(path), stat });
             }
             TxnOp::Delete { path } => self.delete(zxid, path, seen),
             TxnOp::SetData { path, data, version } => {
                 let Some(node) = self.nodes.get_mut(path) else { return };
+                track(&mut self.tracker, |tracker| tracker.before(node));
                 let old = std::mem::replace(&mut node.data, data.clone());
                 node.version = *version;
                 node.mzxid = zxid;
                 node.mtime = time.0;
+                track(&mut self.tracker, |tracker| tracker.after_data(node));
                 let (stat, parent) = (node.stat(), node.parent);
                 let change = len_change(old.as_ref().map_or(0, Bytes::len), node.data_len());
                 self.count_bytes(parent, change);
@@ -196,8 +225,10 @@ impl Tree {
             }
             TxnOp::SetAcl { path, acl, aversion } => {
                 let Some(node) = self.nodes.get_mut(path) else { return };
+                track(&mut self.tracker, |tracker| tracker.before(node));
                 let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
                 node.aversion = *aversion;
+                track(&mut self.tracker, |tracker| tracker.after(node));
                 let stat = node.stat();
                 self.acls.release(&old);
                 seen(self, Change::AclSet { stat });
@@ -222,33 +253,53 @@ impl Tree {
 
     /// Sets the number of children that a znode has ever had. Returns false if there is no such znode.
     pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
-        let node = self.nodes.get_mut(path);
-        node.map(|node| node.children_mut().creates = children).is_some()
+        let Some(node) = self.nodes.get_mut(path) else { return false };
+        track(&mut self.tracker, |tracker| tracker.before(node));
+        node.children_mut().creates = children;
+        track(&mut self.tracker, |tracker| tracker.after(node));
+        true
     }
 
-    fn create(&mut self, node: Znode, parent_creates: i64) {
-        let (path, czxid, len) = (Arc::clone(&node.path), node.czxid, node.data_len());
-        let parent = self.insert(node);
-        if let Some(parent) = self.nodes.at_mut(parent) {
-            let children = parent.children_mut();
-            children.pzxid = children.pzxid.max(czxid);
-            children.creates = children.creates.max(parent_creates);
-        }
+    /// Creates a znode. Returns the parent; `None` if the path has a znode, which is possible only with the log of another tree.
+    pub(crate) fn create(&mut self, node: Znode) -> Option<NodeIndex> {
+        let (path, len) = (Arc::clone(&node.path), node.data_len());
+        let parent = self.insert(node)?;
         let uncounted = self.quotas.created(&path);
         self.count_in_quota(&path, 1, len_change(0, len));
         if let Some(top) = uncounted {
             self.recount_quota(top);
         }
+        Some(parent)
     }
 
-    /// Inserts a znode, and adds it to its parent and to the indexes. Returns the parent.
-    fn insert(&mut self, mut node: Znode) -> NodeIndex {
+    /// Raises how many children a znode has ever had, and when the list changed.
+    pub(crate) fn count_creates(&mut self, at: NodeIndex, creates: i64, zxid: Zxid) {
+        let Some(node) = self.nodes.at_mut(at) else { return };
+        track(&mut self.tracker, |tracker| tracker.before(node));
+        let children = node.children_mut();
+        children.pzxid = children.pzxid.max(zxid);
+        children.creates = children.creates.max(creates);
+        track(&mut self.tracker, |tracker| tracker.after(node));
+    }
+
+    /// Sets when the list of children of a znode changed, if that is later than before.
+    pub(crate) fn raise_pzxid(&mut self, path: &str, zxid: Zxid) {
+        let Some(node) = self.nodes.get_mut(path).filter(|node| zxid > node.pzxid()) else { return };
+        track(&mut self.tracker, |tracker| tracker.before(node));
+        node.children_mut().pzxid = zxid;
+        track(&mut self.tracker, |tracker| tracker.after(node));
+    }
+
+    /// Inserts a znode, and adds it to its parent and to the indexes. Returns the parent; `None` if the path has a znode, which
+    /// stays.
+    pub(crate) fn insert(&mut self, mut node: Znode) -> Option<NodeIndex> {
         let (path, owner, len) = (Arc::clone(&node.path), node.owner, node.data_len());
         let parent = if *path == *ROOT { None } else { self.nodes.find(path::parent(&path)) };
         node.parent = parent.unwrap_or(NodeIndex::NONE);
         let parent = node.parent;
-        let Some(node) = self.nodes.insert(node) else { return NodeIndex::NONE };
+        let node = self.nodes.insert(node)?;
         node.acl = self.acls.keep(&node.acl);
+        track(&mut self.tracker, |tracker| tracker.inserted(node));
         self.data_size += path.len() + len;
         if let Some(parent) = self.nodes.at_mut(parent) {
             parent.children_mut().insert(&path);
@@ -261,17 +312,20 @@ impl Tree {
         } else if owner.as_ttl().is_some() {
             self.ttls.insert(path);
         }
-        parent
+        Some(parent)
     }
 
-    fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
+    pub(crate) fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
         let Some(node) = self.nodes.remove(path) else { return };
+        track(&mut self.tracker, |tracker| tracker.before(&node));
         let len = node.data_len();
         self.count_below(node.parent, -1, len_change(len, 0));
         if let Some(parent) = self.nodes.at_mut(node.parent) {
+            track(&mut self.tracker, |tracker| tracker.before(parent));
             let children = parent.children_mut();
             children.pzxid = children.pzxid.max(zxid);
             children.remove(path);
+            track(&mut self.tracker, |tracker| tracker.after(parent));
         }
         for orphan in node.children() {
             // Possible only with the log of another tree.
@@ -347,14 +401,28 @@ impl Tree {
         self.write_usage(&stats_path(top), usage);
     }
 
+    /// Sets the statistics of every quota.
+    pub(crate) fn recount_all_quotas(&mut self) {
+        self.quotas.tops().iter().for_each(|top| self.recount_quota(top));
+    }
+
     fn write_usage(&mut self, stats_path: &str, usage: Usage) {
         if let Some(node) = self.nodes.get_mut(stats_path) {
             let data = Bytes::from(usage.to_string());
             let change = len_change(node.data_len(), data.len());
             let parent = node.parent;
+            track(&mut self.tracker, |tracker| tracker.before(node));
             node.data = Some(data);
+            track(&mut self.tracker, |tracker| tracker.after_data(node));
             self.count_bytes(parent, change);
         }
+    }
+}
+
+#[inline]
+fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnce(&mut ChangeTracker)) {
+    if let Some(tracker) = tracker {
+        notify(tracker);
     }
 }
 

@@ -21,14 +21,15 @@ impl Core {
         let mode = match AddWatchMode::from_code(record.mode) {
             Some(AddWatchMode::Persistent) => Modes::PERSISTENT,
             Some(AddWatchMode::PersistentRecursive) => Modes::RECURSIVE,
-            None => return self.answer(call, Err(ErrorCode::MarshallingError)),
+            None => return self.answer(call, self.durable_zxid(), Err(ErrorCode::MarshallingError)),
         };
         let path = record.path.as_deref().unwrap_or(NULL_PATH);
         let allowed = self.check_watch_limit(call.conn, [path].into_iter());
         if allowed.is_ok() {
             self.watches.add(call.conn, path, mode);
         }
-        self.answer(call, allowed.map(|()| Reply::WatchAdded));
+        let zxid = if mode == Modes::RECURSIVE { self.tree.last_zxid() } else { self.unchanged_since(path) };
+        self.answer(call, zxid, allowed.map(|()| Reply::WatchAdded));
     }
 
     /// checkWatches and, with `remove`, removeWatches.
@@ -40,7 +41,7 @@ impl Core {
             Some(kind) => Ok(self.watches.contains(call.conn, path, kind)),
         };
         let outcome = found.and_then(|found| found.then_some(Reply::Empty).ok_or(ErrorCode::NoWatcher));
-        self.answer(call, outcome);
+        self.answer(call, self.tree.last_zxid(), outcome);
     }
 
     /// Sets the watches of an earlier connection again (`DataTree.setWatches`). A watch whose znode has changed since the

@@ -204,8 +204,12 @@ impl Core {
         seen: impl FnMut(&Change),
     ) -> Zxid {
         let zxid = self.tree.last_zxid().next();
-        let txn = Txn { session, xid, zxid, time: now.plus(self.wall_ahead), op, digest: None };
+        let mut txn = Txn { session, xid, zxid, time: now.plus(self.wall_ahead), op, digest: None };
         self.apply(&txn, seen);
+        if let Some(undurable) = &mut self.undurable {
+            undurable.record(&txn);
+            txn.digest = self.tree.digest().filter(|_| !matches!(txn.op, TxnOp::Error(_)));
+        }
         self.effects.txns.push(txn);
         zxid
     }

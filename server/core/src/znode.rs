@@ -116,6 +116,8 @@ pub struct Znode {
     /// Boxed, as most znodes never have any. Stays after the last child.
     pub(crate) children: Option<Box<Children>>,
     pub(crate) parent: NodeIndex,
+    /// The checksum of path and data, if the tree keeps a digest. It takes four bytes that were padding.
+    pub(crate) checksum: u32,
     pub(crate) czxid: Zxid,
     pub(crate) mzxid: Zxid,
     pub(crate) ctime: i64,
@@ -143,6 +145,7 @@ impl Znode {
             acl,
             children: None,
             parent: NodeIndex::NONE,
+            checksum: 0,
             czxid: zxid,
             mzxid: zxid,
             ctime: time,
@@ -177,6 +180,10 @@ impl Znode {
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
         self.children.as_ref().map_or(&NONE, |children| &children.paths).iter()
+    }
+
+    pub(crate) fn has_children(&self) -> bool {
+        self.children.as_ref().is_some_and(|children| !children.paths.is_empty())
     }
 
     /// The names of the children, sorted, and whether they are worth keeping: they are many, and not kept yet.

@@ -13,6 +13,7 @@ mod properties;
 mod reconcile;
 mod replay;
 mod sessions;
+mod snapshots;
 mod stats;
 mod watches;
 mod zxids;

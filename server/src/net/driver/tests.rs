@@ -235,6 +235,10 @@ impl StateMachine for Laborious {
         &self.core
     }
 
+    fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -1,0 +1,96 @@
+//! [`Tree::replay`]: applies what a log has.
+//!
+//! The snapshot that the log is replayed over may be fuzzy: a real server writes it while it goes on, so it shows effects of
+//! transactions that the log has again. Each transaction is therefore applied leniently, as a real server does
+//! (`DataTree.processTxn`), so that the end is the same: what was created exists already, what was deleted is gone already.
+
+use std::sync::Arc;
+
+use zoolet_proto::{Acl, SessionId, Zxid, path};
+
+use crate::message::Millis;
+use crate::tree::{ROOT, Tree};
+use crate::txn::{Txn, TxnOp};
+use crate::znode::Znode;
+
+impl Tree {
+    /// Applies a transaction that is read back from a log. Nothing is checked and nothing can fail.
+    ///
+    /// Where the tree differs from the one that it was decided for:
+    /// - A create below a missing parent does nothing. If the znode exists, it gets the ACL, and its parent the counters if the
+    ///   counter of children is larger. A counter of −1, of an old server, counts one more child.
+    /// - A delete of a missing znode only changes the pzxid of its parent. Whatever is below a deleted znode goes with it.
+    /// - A change of a missing znode does nothing.
+    /// - The end of a session deletes the paths that it lists, and then all that the session still owns.
+    pub fn replay(&mut self, txn: &Txn) {
+        self.last_zxid = self.last_zxid.max(txn.zxid);
+        self.replay_step(txn.session, txn.zxid, txn.time, &txn.op);
+    }
+
+    fn replay_step(&mut self, session: SessionId, zxid: Zxid, time: Millis, op: &TxnOp) {
+        match op {
+            TxnOp::Create { path, data, acl, owner, parent_creates } => {
+                let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
+                self.replay_create(node, *parent_creates);
+            }
+            TxnOp::Delete { path } => self.replay_delete(zxid, path),
+            TxnOp::SetData { .. } | TxnOp::SetAcl { .. } => self.step(zxid, time, op, &mut |_, _| {}),
+            TxnOp::Multi(ops) => ops.iter().for_each(|op| self.replay_step(session, zxid, time, op)),
+            TxnOp::CloseSession { ephemerals } => {
+                ephemerals.iter().for_each(|path| self.replay_delete(zxid, path));
+                let others: Vec<_> = self.ephemerals(session).cloned().collect();
+                others.iter().for_each(|path| self.replay_delete(zxid, path));
+            }
+            TxnOp::Check { .. } | TxnOp::CreateSession { .. } | TxnOp::Error(_) => {}
+        }
+    }
+
+    /// Only a plain create changes the counters of the parent of an existing znode on a real server, not one that returns a
+    /// Stat: the log does not say here which one it was.
+    fn replay_create(&mut self, node: Znode, parent_creates: i64) {
+        let (path, acl, zxid) = (Arc::clone(&node.path), Arc::clone(&node.acl), node.czxid);
+        if !is_below_root(&path) {
+            return;
+        }
+        let Some(at) = self.nodes.find(path::parent(&path)) else { return };
+        let creates = self.nodes.at(at).map_or(0, Znode::creates);
+        let parent_creates = if parent_creates == -1 { creates + 1 } else { parent_creates };
+        if self.create(node).is_none() {
+            self.replace_acl(&path, &acl);
+        }
+        if parent_creates > creates {
+            self.count_creates(at, parent_creates, zxid);
+        }
+    }
+
+    fn replace_acl(&mut self, path: &str, acl: &Arc<[Acl]>) {
+        if let Some(node) = self.nodes.get_mut(path) {
+            let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
+            self.acls.release(&old);
+        }
+    }
+
+    fn replay_delete(&mut self, zxid: Zxid, path: &Arc<str>) {
+        if !is_below_root(path) || self.nodes.find(path::parent(path)).is_none() {
+            return;
+        }
+        // Deepest first.
+        let mut below: Vec<Arc<str>> = vec![Arc::clone(path)];
+        let mut at = 0;
+        while let Some(path) = below.get(at) {
+            let node = self.nodes.get(path);
+            below.extend(node.iter().flat_map(|node| node.children()).cloned().collect::<Vec<_>>());
+            at += 1;
+        }
+        let existed = self.nodes.find(path).is_some();
+        below.iter().rev().for_each(|path| self.delete(zxid, path, &mut |_, _| {}));
+        if !existed {
+            self.raise_pzxid(path::parent(path), zxid);
+        }
+    }
+}
+
+/// Whether a path is one that can be created and deleted.
+fn is_below_root(path: &str) -> bool {
+    path.starts_with('/') && *path != *ROOT
+}

@@ -1,0 +1,134 @@
+//! [`UndurableChanges`]: what the transactions that are not durable yet have changed, so that a read that shows none of it need not
+//! wait for them.
+//!
+//! A server with a log sends a message when the zxid in its header is durable. A read could always name the newest transaction; then every
+//! read would wait for the sync of whatever is written elsewhere. So it names the newest durable one, or the last change of
+//! what it shows if that is later.
+//!
+//! A read that names Z is true at Z. Let S be the newest transaction when it is executed and L the last one that changed what it
+//! shows, so L ≤ Z ≤ S. Nothing in (L, S] changes what it shows, so each state from L to S shows the same, and that
+//! of Z is one of them. This holds for each Z between, so Z may be raised further:
+//! - to the zxid of the last reply on the connection, so that zxids on a connection do not go back. This
+//!   costs no time, as replies leave in order.
+//! - to S, for what is not worth an index: reads that show more than some paths, and what is below `/zookeeper/quota`, whose
+//!   statistics change with other paths.
+//!
+//! The same holds for refusals: that a znode does not exist, or may not be read, is a state of its path. And it holds for watches: a watch
+//! that is set with a read is triggered by what changes what the read shows, so it misses nothing after Z.
+//!
+//! The index has hashes of paths. If two are equal, one read names a zxid that is later than it must be, and waits.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use hashbrown::HashMap;
+use zoolet_proto::{Zxid, path};
+
+use crate::core::Core;
+use crate::message::ConnId;
+use crate::tree::{QUOTA, ROOT};
+use crate::txn::{Txn, TxnOp};
+
+/// The paths that undurable transactions have changed, each with the last of these.
+#[derive(Debug)]
+pub(crate) struct UndurableChanges {
+    durable: Zxid,
+    /// By a hash of the path.
+    last: HashMap<u64, Zxid>,
+    /// The same in the order of zxids. A path that changed again is there again.
+    changes: VecDeque<(Zxid, u64)>,
+}
+
+impl UndurableChanges {
+    pub(crate) fn new(durable: Zxid) -> Self {
+        Self { durable, last: HashMap::new(), changes: VecDeque::new() }
+    }
+
+    /// Adds the changes of a transaction, which is the newest.
+    pub(crate) fn record(&mut self, txn: &Txn) {
+        self.record_step(txn.zxid, &txn.op);
+    }
+
+    fn record_step(&mut self, zxid: Zxid, op: &TxnOp) {
+        match op {
+            TxnOp::Create { path, .. } | TxnOp::Delete { path } => self.add_with_parent(zxid, path),
+            TxnOp::SetData { path, .. } | TxnOp::SetAcl { path, .. } => self.add(zxid, path),
+            TxnOp::Multi(ops) => ops.iter().for_each(|op| self.record_step(zxid, op)),
+            TxnOp::CloseSession { ephemerals } => {
+                ephemerals.iter().for_each(|path| self.add_with_parent(zxid, path));
+            }
+            TxnOp::Check { .. } | TxnOp::CreateSession { .. } | TxnOp::Error(_) => {}
+        }
+    }
+
+    fn add_with_parent(&mut self, zxid: Zxid, path: &str) {
+        self.add(zxid, path);
+        self.add(zxid, path::parent(path));
+    }
+
+    fn add(&mut self, zxid: Zxid, path: &str) {
+        let hash = hash(path);
+        if self.last.insert(hash, zxid) != Some(zxid) {
+            self.changes.push_back((zxid, hash));
+        }
+    }
+
+    /// Takes note that the transactions up to `zxid` are durable.
+    pub(crate) fn set_durable(&mut self, zxid: Zxid) {
+        self.durable = self.durable.max(zxid);
+        while let Some((zxid, hash)) = self.changes.front().filter(|(zxid, _)| *zxid <= self.durable) {
+            if self.last.get(hash) == Some(zxid) {
+                self.last.remove(hash);
+            }
+            self.changes.pop_front();
+        }
+    }
+
+    /// The first zxid from the durable one on at which `path` was as it is now; `None` if that is not known.
+    pub(crate) fn unchanged_since(&self, path: &str) -> Option<Zxid> {
+        if self.last.is_empty() {
+            return Some(self.durable);
+        }
+        if path.strip_prefix(QUOTA).is_some_and(|rest| rest.starts_with('/')) {
+            return None;
+        }
+        Some(self.last.get(&hash(path)).map_or(self.durable, |zxid| self.durable.max(*zxid)))
+    }
+}
+
+impl Core {
+    /// What a reply names that shows nothing of the tree.
+    pub(crate) fn durable_zxid(&self) -> Zxid {
+        self.undurable.as_ref().map_or(self.tree.last_zxid(), |undurable| undurable.durable)
+    }
+
+    /// What a reply names that shows the state of one path.
+    pub(crate) fn unchanged_since(&self, path: &str) -> Zxid {
+        let since = self.undurable.as_ref().and_then(|undurable| undurable.unchanged_since(path));
+        since.unwrap_or(self.tree.last_zxid())
+    }
+
+    /// What a reply names that shows the state of these paths.
+    pub(crate) fn unchanged_since_all<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Zxid {
+        if self.undurable.is_none() {
+            return self.tree.last_zxid();
+        }
+        paths.map(|path| self.unchanged_since(path)).fold(self.durable_zxid(), Zxid::max)
+    }
+
+    /// What a reply names instead of `zxid`, so that zxids on the connection do not go back. 0 and −1 mean none.
+    pub(crate) fn raised(&mut self, conn: ConnId, zxid: Zxid) -> Zxid {
+        if self.undurable.is_none() || zxid <= Zxid(0) {
+            return zxid;
+        }
+        let Some(state) = self.conns.get_mut(&conn) else { return zxid };
+        state.replied = state.replied.max(zxid);
+        state.replied
+    }
+}
+
+/// The same in each run, as zxids in replies may depend on it.
+fn hash(path: &str) -> u64 {
+    let path = if path.is_empty() { ROOT } else { path };
+    BuildHasherDefault::<DefaultHasher>::new().hash_one(path)
+}
