@@ -96,8 +96,8 @@ impl Nodes {
     }
 
     /// Passes every znode, in no order.
-    pub(crate) fn for_each_mut(&mut self, mut pass: impl FnMut(&mut Znode)) {
-        self.chunks.iter_mut().flat_map(|chunk| chunk.nodes.iter_mut().flatten()).for_each(|node| pass(node));
+    pub(crate) fn for_each_mut(&mut self, pass: impl FnMut(&mut Znode)) {
+        self.chunks.iter_mut().flat_map(|chunk| chunk.nodes.iter_mut().flatten()).for_each(pass);
     }
 
     /// Reads what lookups of these paths are going to read into the processor's caches. In a tree that is in none, each lookup

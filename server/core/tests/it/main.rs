@@ -5,6 +5,7 @@ mod checks;
 mod common;
 mod control;
 mod creates;
+mod digests;
 mod fan_out;
 mod hostile;
 mod lifetimes;
