@@ -4,8 +4,10 @@ mod content;
 mod directory;
 mod fault;
 mod file;
+mod inspect;
 mod machine;
 mod open_file;
+mod operations;
 mod random;
 #[cfg(test)]
 mod tests;
@@ -101,10 +103,7 @@ impl SimulatedDisk {
     /// are copied. It is cheap: the bytes are shared until one of both changes them.
     #[must_use = "a fork changes nothing here"]
     pub fn fork(&self) -> Self {
-        let mut machine = self.machine().clone();
-        _ = machine.kill();
-        machine.history = None;
-        Self::running(machine)
+        Self::running(self.machine().fork())
     }
 
     /// Keeps a [`fork`](Self::fork) of the disk from before each step from now on, for [`take_history`](Self::take_history).
