@@ -19,6 +19,39 @@ fn after_a_failed_sync_a_second_one_succeeds_and_data_are_lost() {
 }
 
 #[test]
+fn after_a_failed_sync_the_length_may_be_lost() {
+    let lengths: BTreeSet<_> = (0..50)
+        .map(|seed| {
+            let disk = SimulatedDisk::new(seed);
+            disk.write(path("log"), b"").unwrap();
+            let mut file = disk.open_to_write(&path("log")).unwrap();
+            disk.place(DiskOp::Sync.any().nth(1), DiskFault::Fail).unwrap();
+            file.set_len(100).unwrap();
+            file.sync().unwrap_err();
+            file.sync().unwrap();
+            assert_eq!(file.len().unwrap(), 100);
+            disk.power_loss(seed).read(path("log")).unwrap().len()
+        })
+        .collect();
+    assert_eq!(lengths, [0].into());
+}
+
+#[test]
+fn bytes_that_are_cut_after_a_failed_sync_stay_cut() {
+    let (disk, mut file) = disk_with("a");
+    file.write_at(&[1; 8192], 0).unwrap();
+    file.sync().unwrap();
+    disk.place(DiskOp::Sync.any().nth(1), DiskFault::Fail).unwrap();
+    file.set_len(0).unwrap();
+    file.sync().unwrap_err();
+    file.set_len(8192).unwrap();
+    file.set_len(0).unwrap();
+    file.set_len(8192).unwrap();
+    file.sync().unwrap();
+    assert_eq!(disk.power_loss(0).read(path("a")).unwrap(), [0; 8192]);
+}
+
+#[test]
 fn the_bytes_that_are_written_after_a_failed_sync_are_durable_again() {
     let (disk, mut file) = disk_with("a");
     disk.place(DiskOp::Sync.any().nth(1), DiskFault::Fail).unwrap();
@@ -114,10 +147,13 @@ fn a_full_disk_takes_what_fits_and_has_room_again_after_a_removal() {
     other.write_at(b"x", 0).unwrap_err();
     file.set_len(4096).unwrap();
     other.write_at(b"x", 0).unwrap();
+    other.write_at(b"x", 4096).unwrap();
+    other.write_at(b"x", 8192).expect_err("reserved room is given back, and no more");
     drop(file);
     disk.remove(&path("a")).unwrap();
     disk.sync_dir(Path::new(DIR)).unwrap();
     other.write_at(&[1; 3 * 4096], 0).unwrap();
+    other.write_at(b"x", 3 * 4096).unwrap_err();
 }
 
 #[test]

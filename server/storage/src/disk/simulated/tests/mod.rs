@@ -147,6 +147,8 @@ fn memory_is_bounded_though_nothing_is_ever_synced() {
     let machine = disk.machine();
     let held = format!("{machine:?}").matches("Version").count();
     assert!(held <= 8 * 3, "{held} states of three pages");
+    let changes = format!("{machine:?}").matches("Change {").count();
+    assert!(changes <= 1024, "{changes} changes of names");
 }
 
 #[test]

@@ -178,3 +178,47 @@ fn the_same_seed_leaves_the_same() {
         assert_eq!(left(), left(), "seed {seed}");
     }
 }
+
+#[test]
+fn a_name_that_is_used_again_never_hides_what_it_stood_for() {
+    let disk = disk();
+    disk.write(path("a"), b"old").unwrap();
+    disk.rename(&path("a"), &path("b")).unwrap();
+    drop(disk.create(&path("a")).unwrap());
+    for seed in 0..500 {
+        let disk = disk.fork().power_loss(seed);
+        let old = ["a", "b"]
+            .into_iter()
+            .filter_map(|name| disk.read(path(name)).ok())
+            .find(|bytes| bytes == b"old");
+        assert!(old.is_some(), "seed {seed}\n{}", disk.tree());
+    }
+}
+
+#[test]
+fn bytes_behind_the_end_that_is_left_do_not_come_back() {
+    let (disk, mut file) = disk_with("a");
+    file.write_at(&[1; 10_000], 0).unwrap();
+    file.write_at(&[1; 1], 20_000).unwrap();
+    let mut cut = 0;
+    for seed in 0..500 {
+        let disk = disk.fork().power_loss(seed);
+        let mut file = disk.open_to_write(&path("a")).unwrap();
+        let len = file.len().unwrap() as usize;
+        file.set_len(20_001).unwrap();
+        cut += usize::from(len < 20_001);
+        assert!(disk.read(path("a")).unwrap()[len..].iter().all(|byte| *byte == 0), "seed {seed}");
+    }
+    assert!(cut > 0);
+}
+
+#[test]
+fn a_sync_reaches_a_sector_that_was_written_long_before_its_page() {
+    let (disk, mut file) = disk_with("a");
+    file.write_at(&[1; 512], 0).unwrap();
+    for _ in 0..100 {
+        file.write_at(&[2; 512], 512).unwrap();
+    }
+    file.sync().unwrap();
+    assert_eq!(disk.power_loss(0).read(path("a")).unwrap(), [[1; 512], [2; 512]].concat());
+}
