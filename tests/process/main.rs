@@ -1,6 +1,7 @@
 //! What is counted or logged by the whole process: these tests run one after the other in a process of their own.
 
 mod counts;
+mod kills;
 mod leftovers;
 mod secrets;
 

@@ -6,7 +6,7 @@ use zoolet_proto::{OpCode, SessionId, Zxid};
 use zoolet_server_core::{Txn, TxnOp};
 
 use super::operations::{Operations, broken};
-use super::unanswered::Unanswered;
+use super::unanswered::{Suspect, Unanswered};
 use super::violation::{CheckError, Operation, Rule, Undecided};
 
 /// A transaction.
@@ -150,24 +150,25 @@ pub(super) fn by_transactions<'t>(
                 "that of another request",
             ));
         }
-        let mut unanswered = || unknown.take(all, txn);
         let cause = match (&txn.op, asked) {
             (_, Some(op)) => Cause::Request(op),
             (TxnOp::CreateSession { .. }, _) => Cause::NoChange,
-            (TxnOp::CloseSession { .. }, _) => {
-                unanswered().map_or(Cause::Expiry(txn.session), Cause::Request)
-            }
+            (TxnOp::CloseSession { .. }, _) => match unknown.take(all, txn) {
+                Suspect::Op(op) => Cause::Request(op),
+                Suspect::None | Suspect::Several => Cause::Expiry(txn.session),
+            },
             (TxnOp::Delete { path }, _) if txn.session == SessionId(0) => Cause::Cleanup(path),
             (TxnOp::Error(_), _) if txn.session == SessionId(0) || possible.contains(&txn.zxid) => {
                 Cause::NoChange
             }
-            _ => match unanswered() {
-                Some(op) => Cause::Request(op),
-                None if known.contains(&txn.session) => {
+            _ => match unknown.take(all, txn) {
+                Suspect::Op(op) => Cause::Request(op),
+                Suspect::Several => Cause::NoChange,
+                Suspect::None if known.contains(&txn.session) => {
                     let expected = "one request of that session with that xid";
                     return Err(broken(Rule::Transactions, name(txn), None, expected, "none"));
                 }
-                None => Cause::Foreign(txn),
+                Suspect::None => Cause::Foreign(txn),
             },
         };
         if let Cause::Request(op) = cause {

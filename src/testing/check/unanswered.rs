@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use zoolet_proto::records::Op;
-use zoolet_proto::{Request, SessionId, Xid};
+use zoolet_proto::{Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{Txn, TxnOp};
 
 use super::operations::{CheckedOp, Operations};
@@ -11,36 +11,63 @@ use super::operations::{CheckedOp, Operations};
 /// The writes without a reply, in the order of arrival.
 ///
 /// Some clients number their requests from the start on each connection, so a session may have several with the same xid.
-pub(super) struct Unanswered(HashMap<(SessionId, Xid), VecDeque<usize>>);
+pub(super) struct Unanswered {
+    by_xid: HashMap<(SessionId, Xid), VecDeque<usize>>,
+    /// For each session its connections, in order, with the zxid of their first reply.
+    replied: HashMap<SessionId, Vec<(usize, Zxid)>>,
+}
+
+/// The cause of a transaction among the writes without a reply.
+pub(super) enum Suspect {
+    /// None of them can be the cause.
+    None,
+    /// This one.
+    Op(usize),
+    /// A refused write that several can have caused. It does not matter which one.
+    Several,
+}
 
 impl Unanswered {
     pub(super) fn of(all: &Operations<'_>) -> Self {
-        let mut unanswered: HashMap<_, VecDeque<usize>> = HashMap::new();
+        let mut by_xid: HashMap<_, VecDeque<usize>> = HashMap::new();
         for (op, it) in all.ops.iter().enumerate() {
             let write = it.is_write() || it.request.is_none();
             if write && it.answer.is_none() && !it.cannot_apply {
-                unanswered.entry((all.session_of(op), it.xid)).or_default().push_back(op);
+                by_xid.entry((all.session_of(op), it.xid)).or_default().push_back(op);
             }
         }
-        Self(unanswered)
+        let mut replied: HashMap<_, Vec<_>> = HashMap::new();
+        for (number, conn) in all.conns.iter().enumerate() {
+            let zxids = conn.ops.iter().filter_map(|op| Some(all.ops[*op].answer.as_ref()?.zxid));
+            if let (Some(session), Some(first)) = (conn.session, zxids.filter(|zxid| zxid.0 > 0).min()) {
+                replied.entry(session).or_default().push((number, first));
+            }
+        }
+        Self { by_xid, replied }
     }
 
-    /// Removes and returns the first request that can have caused the transaction.
-    pub(super) fn take(&mut self, all: &Operations<'_>, txn: &Txn) -> Option<usize> {
-        let candidates = self.0.get_mut(&(txn.session, txn.xid))?;
-        let at = match candidates.len() {
-            // Only one: if it does not fit, the replay says what is wrong with it.
-            1 => 0,
-            _ => candidates.iter().position(|op| may_cause(&all.ops[*op], txn))?,
-        };
-        candidates.remove(at)
+    /// Removes and returns the request that has caused the transaction.
+    pub(super) fn take(&mut self, all: &Operations<'_>, txn: &Txn) -> Suspect {
+        let Some(candidates) = self.by_xid.get_mut(&(txn.session, txn.xid)) else { return Suspect::None };
+        let replied = self.replied.get(&txn.session).map_or(&[][..], Vec::as_slice);
+        let mut fitting = (0..candidates.len()).filter(|at| {
+            // If there is only one that does not fit, the replay reports what is wrong with it.
+            candidates.len() == 1 || may_cause(&all.ops[candidates[*at]], txn, replied)
+        });
+        let (first, second) = (fitting.next(), fitting.next());
+        if second.is_some() && matches!(txn.op, TxnOp::Error(_)) {
+            return Suspect::Several;
+        }
+        first.and_then(|at| candidates.remove(at)).map_or(Suspect::None, Suspect::Op)
     }
 }
 
-fn may_cause(op: &CheckedOp<'_>, txn: &Txn) -> bool {
+fn may_cause(op: &CheckedOp<'_>, txn: &Txn, replied: &[(usize, Zxid)]) -> bool {
     // It began when a client had seen this or a later transaction.
     let too_late = op.floor.is_some_and(|observed| observed.zxid >= txn.zxid);
-    !too_late && op.request.is_none_or(|request| may_become(request, &txn.op))
+    // A later connection of the session had a reply before this transaction.
+    let too_early = replied.iter().any(|(conn, first)| *conn > op.conn && *first < txn.zxid);
+    !too_late && !too_early && op.request.is_none_or(|request| may_become(request, &txn.op))
 }
 
 /// Whether the request can be executed as `op`, in some state of the tree.

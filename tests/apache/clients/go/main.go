@@ -16,6 +16,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "restarts" {
 		restarts()
 	}
+	if len(os.Args) == 2 && os.Args[1] == "kills" {
+		kills()
+	}
 	outside, _ := connect(direct, 20*time.Second)
 	must(outside.Create(root, nil, zk.FlagPersistent, open))
 	conn, events := connect(hosts, timeout)
