@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::codec::{Codec, Parsed, fail, field, finish, put_field, put_len};
+pub use crate::short::copied;
 
 /// A value that travels as jute: every record of this crate and the primitives. No other type can implement it.
 pub trait Jute: Codec {

@@ -25,8 +25,8 @@ impl<const N: usize> AsRef<[u8]> for Short<N> {
     }
 }
 
-/// A copy of a value.
-pub(crate) fn copied(value: &[u8]) -> Bytes {
+/// A copy of a value. A short one has its reference count in the same allocation, so clones allocate nothing.
+pub fn copied(value: &[u8]) -> Bytes {
     // Lengths that fill an allocation, which is a multiple of 16 bytes: with the count and the length, and what malloc adds.
     match value.len() {
         0 => Bytes::new(),

@@ -22,6 +22,14 @@ pub enum StorageError {
     /// Another server, in this process or another one, uses the directory.
     #[error("{} is in use by another server; stop that one first, or choose another directory", .0.display())]
     InUse(PathBuf),
+    /// A znode has an access control list that the snapshot being written does not list: a defect of the server.
+    #[error("cannot write {}: the ACL of the znode {path} is not in its table; report this as a defect", snapshot.display())]
+    UnknownAcl {
+        /// The path of the znode.
+        path: String,
+        /// The snapshot.
+        snapshot: PathBuf,
+    },
     /// The content is not what a server can have written.
     #[error(transparent)]
     Damaged(#[from] Damage),

@@ -5,6 +5,12 @@
 pub mod disk;
 mod error;
 mod options;
+mod snapshot;
+mod text;
 
 pub use error::{Damage, StorageError};
 pub use options::{Compression, Durability, StorageOptions};
+pub use snapshot::{
+    CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,
+    SnapshotReader, SnapshotSummary, SnapshotWriter,
+};

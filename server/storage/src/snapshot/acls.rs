@@ -1,0 +1,75 @@
+//! [`AclIds`]: the table of access control lists of a snapshot that is written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zoolet_proto::{Acl, Perms};
+
+use super::OPEN_ACL;
+
+/// The ids of the lists, in the order in which a snapshot's table has them: from 1 on.
+pub(super) struct AclIds {
+    lists: Vec<Arc<[Acl]>>,
+    /// Equal lists of one tree are one allocation, so that nearly all are found without a comparison. The lists are kept above,
+    /// so no address is used again.
+    by_address: HashMap<usize, i64>,
+    by_value: HashMap<Arc<[Acl]>, i64>,
+}
+
+impl AclIds {
+    pub(super) fn new(acls: Vec<Arc<[Acl]>>) -> Self {
+        let mut ids = Self { lists: Vec::new(), by_address: HashMap::new(), by_value: HashMap::new() };
+        for acl in acls {
+            if is_open(&acl) || ids.by_value.contains_key(&acl) {
+                continue;
+            }
+            ids.lists.push(Arc::clone(&acl));
+            let id = ids.lists.len() as i64;
+            ids.by_address.insert(address(&acl), id);
+            ids.by_value.insert(acl, id);
+        }
+        ids
+    }
+
+    /// The lists, that with the id 1 first.
+    pub(super) fn lists(&self) -> &[Arc<[Acl]>] {
+        &self.lists
+    }
+
+    /// The id of a list, if it is in the table or the one that needs not be.
+    pub(super) fn id(&self, acl: &Arc<[Acl]>) -> Option<i64> {
+        let known = || self.by_address.get(&address(acl)).or_else(|| self.by_value.get(acl)).copied();
+        if is_open(acl) { Some(OPEN_ACL) } else { known() }
+    }
+}
+
+/// Whether it is `world:anyone:cdrwa`.
+fn is_open(acl: &[Acl]) -> bool {
+    matches!(acl, [entry] if entry.perms == Perms::ALL && entry.scheme == "world" && entry.id == "anyone")
+}
+
+fn address(acl: &Arc<[Acl]>) -> usize {
+    Arc::as_ptr(acl).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_count_from_one_and_the_open_list_has_minus_one() {
+        let read: Arc<[Acl]> = Acl::read_only().into();
+        let bob: Arc<[Acl]> = vec![Acl::digest(Perms::ALL, "bob", "secret")].into();
+        let ids = AclIds::new(vec![
+            Arc::clone(&read),
+            Acl::open().into(),
+            Arc::clone(&bob),
+            Acl::read_only().into(),
+        ]);
+        assert_eq!(ids.lists(), [Arc::clone(&read), bob.clone()]);
+        assert_eq!((ids.id(&read), ids.id(&bob)), (Some(1), Some(2)));
+        assert_eq!(ids.id(&Acl::read_only().into()), Some(1), "an equal list in another allocation");
+        assert_eq!(ids.id(&Acl::open().into()), Some(-1));
+        assert_eq!(ids.id(&Acl::creator_all().into()), None);
+    }
+}

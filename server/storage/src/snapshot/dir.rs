@@ -1,0 +1,146 @@
+//! [`SnapshotDir`]: where a server creates snapshots, and removes old ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zoolet_proto::{Acl, SessionId, Zxid};
+
+use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::options::{Compression, StorageOptions};
+
+/// The snapshots of a data directory. Clones are the same directory; a snapshot may be written by another thread than the log.
+#[derive(Debug, Clone)]
+pub struct SnapshotDir {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    log_dir: PathBuf,
+    compression: Compression,
+}
+
+/// What [`SnapshotDir::purge`] has done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Purged {
+    /// The zxid from which on the directory can still be recovered: that of the oldest snapshot that is kept.
+    pub oldest: Option<Zxid>,
+    /// The files that were removed.
+    pub removed: Vec<PathBuf>,
+    /// Snapshots that are not valid, and are not counted therefore.
+    pub damaged: Vec<PathBuf>,
+}
+
+impl SnapshotDir {
+    /// The snapshots of a data directory, which exists.
+    pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
+        let log_dir = options.log_dir.as_ref().unwrap_or(&options.data_dir);
+        Self {
+            disk,
+            dir: options.data_dir.join("version-2"),
+            log_dir: log_dir.join("version-2"),
+            compression: options.compression,
+        }
+    }
+
+    /// The directory that has the snapshots: `version-2`.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The snapshots, those with the highest zxid first. None of them has been opened.
+    ///
+    /// # Errors
+    /// If the directory cannot be listed.
+    pub fn list(&self) -> Result<Vec<SnapshotFile>, StorageError> {
+        SnapshotFile::list(&*self.disk, &self.dir)
+    }
+
+    /// Begins a snapshot of the state after the transaction `zxid`.
+    ///
+    /// `acls` are all access control lists of the znodes; that of `world:anyone:cdrwa` may be left out. Without a digest the
+    /// snapshot has no section of the last zxid either.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn create(
+        &self,
+        zxid: Zxid,
+        digest: Option<u64>,
+        sessions: &[(SessionId, i32)],
+        acls: Vec<Arc<[Acl]>>,
+    ) -> Result<SnapshotWriter, StorageError> {
+        let disk = Arc::clone(&self.disk);
+        SnapshotWriter::create(disk, &self.dir, self.compression, (zxid, digest), sessions, acls)
+    }
+
+    /// Keeps the `retain` newest valid snapshots, at least one, and the log from the oldest of them on. Removes older snapshots
+    /// and log files.
+    ///
+    /// A snapshot is valid if all of it can be read; one that cannot is not counted. If none is valid, nothing is removed.
+    /// Files with names that no server gives stay.
+    ///
+    /// # Errors
+    /// If a directory cannot be listed, a snapshot not be read, or a file not be removed.
+    pub fn purge(&self, retain: usize) -> Result<Purged, StorageError> {
+        let mut purged = Purged::default();
+        let snapshots = self.list()?;
+        let mut kept = Vec::new();
+        for snapshot in snapshots.iter().filter(|snapshot| snapshot.has_usual_name()) {
+            if kept.len() == retain.max(1) {
+                break;
+            }
+            // Two files of one zxid are one snapshot.
+            if kept.last() != Some(&snapshot.zxid) && self.is_valid(snapshot, &mut purged)? {
+                kept.push(snapshot.zxid);
+            }
+        }
+        let Some(&oldest) = kept.last() else { return Ok(purged) };
+        purged.oldest = Some(oldest);
+        let old =
+            snapshots.into_iter().filter(|snapshot| snapshot.zxid < oldest && snapshot.has_usual_name());
+        self.remove(&self.dir, old.map(|snapshot| snapshot.path), &mut purged)?;
+        let logs = self.logs()?;
+        // This one may go on after the snapshot.
+        let needed = logs.iter().map(|(zxid, _)| *zxid).filter(|zxid| *zxid <= oldest).max();
+        let old = logs.into_iter().filter(|(zxid, _)| needed.is_some_and(|needed| *zxid < needed));
+        self.remove(&self.log_dir, old.map(|(_, path)| path), &mut purged)?;
+        Ok(purged)
+    }
+
+    fn is_valid(&self, snapshot: &SnapshotFile, purged: &mut Purged) -> Result<bool, StorageError> {
+        let is_valid = SnapshotReader::validate(&*self.disk, &snapshot.path)?.is_some();
+        if !is_valid {
+            purged.damaged.push(snapshot.path.clone());
+        }
+        Ok(is_valid)
+    }
+
+    /// The log files with the names that a server gives.
+    fn logs(&self) -> Result<Vec<(Zxid, PathBuf)>, StorageError> {
+        let entries = self.disk.list(&self.log_dir).map_err(StorageError::io("list", &self.log_dir))?;
+        let named = entries.into_iter().filter(|entry| !entry.is_dir).filter_map(|entry| {
+            let name = entry.name.to_str()?;
+            let zxid = i64::from_str_radix(name.strip_prefix("log.")?, 16).ok()?;
+            (name == format!("log.{zxid:x}")).then(|| (Zxid(zxid), self.log_dir.join(&entry.name)))
+        });
+        Ok(named.collect())
+    }
+
+    fn remove(
+        &self,
+        dir: &Path,
+        paths: impl Iterator<Item = PathBuf>,
+        purged: &mut Purged,
+    ) -> Result<(), StorageError> {
+        let before = purged.removed.len();
+        for path in paths {
+            self.disk.remove(&path).map_err(StorageError::io("remove", &path))?;
+            purged.removed.push(path);
+        }
+        if purged.removed.len() > before {
+            self.disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
+        }
+        Ok(())
+    }
+}

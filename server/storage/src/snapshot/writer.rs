@@ -1,0 +1,267 @@
+//! [`SnapshotWriter`]: a snapshot under a temporary name, until it is complete.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use simd_adler32::Adler32;
+use zoolet_proto::{Acl, SessionId, Zxid};
+use zoolet_server_core::ZnodeRecord;
+
+use super::acls::AclIds;
+use super::sink::{CHUNK, Sink};
+use super::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, SnapshotReader, TERMINATOR, VERSION, file};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::options::Compression;
+
+/// Writes a snapshot: all znodes by [`add`](Self::add), then [`sync`](Self::sync), then [`CompleteSnapshot::publish`].
+///
+/// Until it is published it has a name that no server takes for a snapshot. If it is dropped before, its file is removed.
+pub struct SnapshotWriter {
+    sink: Sink,
+    temporary: Temporary,
+    /// Not yet written, and not in the checksum.
+    buffer: Vec<u8>,
+    sum: Adler32,
+    acls: AclIds,
+    zxid: Zxid,
+    digest: Option<u64>,
+    compression: Compression,
+    znodes: u64,
+}
+
+impl SnapshotWriter {
+    pub(super) fn create(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        compression: Compression,
+        (zxid, digest): (Zxid, Option<u64>),
+        sessions: &[(SessionId, i32)],
+        acls: Vec<Arc<[Acl]>>,
+    ) -> Result<Self, StorageError> {
+        let path = dir.join(format!(".zoolet-snapshot-{:x}.tmp", zxid.0));
+        let sink = Sink::create(&*disk, &path, compression)?;
+        let temporary = Temporary { disk, path, is_there: true };
+        let acls = AclIds::new(acls);
+        let mut writer = Self {
+            sink,
+            temporary,
+            buffer: Vec::with_capacity(CHUNK + (4 << 10)),
+            sum: Adler32::new(),
+            acls,
+            zxid,
+            digest,
+            compression,
+            znodes: 0,
+        };
+        writer.header(sessions)?;
+        Ok(writer)
+    }
+
+    /// Adds a znode. Its parent comes before it, the root first.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or if the znode's access control list is not among those that the snapshot was created with.
+    pub fn add(&mut self, znode: &ZnodeRecord) -> Result<(), StorageError> {
+        let acl = self.acls.id(&znode.acl).ok_or_else(|| StorageError::UnknownAcl {
+            path: znode.path.to_string(),
+            snapshot: self.temporary.path.clone(),
+        })?;
+        let path = if &*znode.path == "/" { "" } else { &*znode.path };
+        self.field(Some(path.as_bytes()))?;
+        self.field(znode.data.as_deref())?;
+        // Not in the order of the digest, nor of the stat that clients get.
+        let mut rest = [0; 68];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            rest[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        put(&acl.to_be_bytes());
+        put(&znode.czxid.0.to_be_bytes());
+        put(&znode.mzxid.0.to_be_bytes());
+        put(&znode.ctime.to_be_bytes());
+        put(&znode.mtime.to_be_bytes());
+        put(&znode.version.to_be_bytes());
+        // The low 32 bits, as a counter of Java's int has them.
+        put(&znode.creates.to_be_bytes()[4..]);
+        put(&znode.aversion.to_be_bytes());
+        put(&znode.owner.code().to_be_bytes());
+        put(&znode.pzxid.0.to_be_bytes());
+        self.znodes += 1;
+        self.put(&rest)
+    }
+
+    /// Writes what comes after the last znode, and makes the content durable. The file keeps its temporary name.
+    ///
+    /// # Errors
+    /// If the file cannot be written or synced. It is then removed.
+    pub fn sync(mut self) -> Result<CompleteSnapshot, StorageError> {
+        self.put(&TERMINATOR)?;
+        self.seal()?;
+        if let Some(digest) = self.digest {
+            self.put(&self.zxid.0.to_be_bytes())?;
+            self.put(&DIGEST_VERSION.to_be_bytes())?;
+            self.put(&digest.to_be_bytes())?;
+            self.seal()?;
+            // ZooKeeper 3.8 and 3.9 cannot read this section without that of the digest.
+            self.put(&self.zxid.0.to_be_bytes())?;
+            self.seal()?;
+        }
+        self.write_out()?;
+        let Self { sink, temporary, zxid, compression, znodes, .. } = self;
+        let mut appender = sink.finish().map_err(StorageError::io("write", &temporary.path))?;
+        appender.file.sync().map_err(StorageError::io("sync", &temporary.path))?;
+        Ok(CompleteSnapshot { temporary, zxid, compression, znodes, len: appender.len })
+    }
+
+    /// [`sync`](Self::sync), then [`CompleteSnapshot::publish`].
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn finish(self) -> Result<Published, StorageError> {
+        self.sync()?.publish()
+    }
+
+    fn header(&mut self, sessions: &[(SessionId, i32)]) -> Result<(), StorageError> {
+        self.put(&MAGIC)?;
+        self.put(&VERSION.to_be_bytes())?;
+        self.put(&DBID.to_be_bytes())?;
+        self.count(sessions.len())?;
+        for (session, timeout) in sessions {
+            self.put(&session.0.to_be_bytes())?;
+            self.put(&timeout.to_be_bytes())?;
+        }
+        self.count(self.acls.lists().len())?;
+        for index in 0..self.acls.lists().len() {
+            let acl = Arc::clone(&self.acls.lists()[index]);
+            let id = self.acls.id(&acl).unwrap_or(OPEN_ACL);
+            self.put(&id.to_be_bytes())?;
+            self.count(acl.len())?;
+            for entry in &*acl {
+                self.put(&entry.perms.0.to_be_bytes())?;
+                self.field(Some(entry.scheme.as_bytes()))?;
+                self.field(Some(entry.id.as_bytes()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The checksum of everything before it, which includes earlier checksums.
+    fn seal(&mut self) -> Result<(), StorageError> {
+        self.write_out()?;
+        let sum = i64::from(self.sum.finish());
+        self.put(&sum.to_be_bytes())?;
+        self.put(&TERMINATOR)
+    }
+
+    fn field(&mut self, bytes: Option<&[u8]>) -> Result<(), StorageError> {
+        match bytes {
+            None => self.put(&(-1i32).to_be_bytes()),
+            Some(bytes) => {
+                self.count(bytes.len())?;
+                self.put(bytes)
+            }
+        }
+    }
+
+    fn count(&mut self, count: usize) -> Result<(), StorageError> {
+        let too_many = |error| StorageError::io("write", &self.temporary.path)(std::io::Error::other(error));
+        let count = i32::try_from(count).map_err(too_many)?;
+        self.put(&count.to_be_bytes())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= CHUNK { self.write_out() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> Result<(), StorageError> {
+        self.sum.write(&self.buffer);
+        self.sink.write(&self.buffer).map_err(StorageError::io("write", &self.temporary.path))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SnapshotWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotWriter")
+            .field("zxid", &self.zxid)
+            .field("znodes", &self.znodes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A complete snapshot that is durable but for its name. If it is dropped, its file is removed.
+#[derive(Debug)]
+pub struct CompleteSnapshot {
+    temporary: Temporary,
+    zxid: Zxid,
+    compression: Compression,
+    znodes: u64,
+    len: u64,
+}
+
+impl CompleteSnapshot {
+    /// The zxid of the last transaction in it. The name must not show before that transaction is durable.
+    pub fn zxid(&self) -> Zxid {
+        self.zxid
+    }
+
+    /// Gives it its name, and makes the name durable. If a valid snapshot has that name already, that one is kept.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed or the directory cannot be synced. Whether the snapshot has its name is then unknown.
+    pub fn publish(self) -> Result<Published, StorageError> {
+        let Self { mut temporary, zxid, compression, znodes, len } = self;
+        let (disk, from) = (&temporary.disk, &temporary.path);
+        let dir = from.parent().unwrap_or(Path::new(""));
+        let name = file::name(zxid, compression);
+        let path = dir.join(&name);
+        let entries = disk.list(dir).map_err(StorageError::io("list", dir))?;
+        if entries.iter().any(|entry| entry.name == *name) {
+            if let Some(there) = SnapshotReader::validate(&**disk, &path)? {
+                return Ok(Published { path, zxid, znodes: there.znodes, len: there.file_len, kept: true });
+            }
+        }
+        disk.rename(from, &path).map_err(StorageError::io("give its name to", from))?;
+        disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
+        temporary.is_there = false;
+        Ok(Published { path, zxid, znodes, len, kept: false })
+    }
+}
+
+/// A snapshot that has its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Published {
+    /// The file.
+    pub path: PathBuf,
+    /// The zxid of the last transaction in it.
+    pub zxid: Zxid,
+    /// The number of its znodes.
+    pub znodes: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Whether a valid snapshot had that name already, and was kept.
+    pub kept: bool,
+}
+
+/// Removes a file when it is dropped, unless it was renamed.
+#[derive(Debug)]
+struct Temporary {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    is_there: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if self.is_there {
+            // The next server that opens the directory removes what cannot be removed now.
+            let _ = self.disk.remove(&self.path);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Snapshots: what is written, what is read, and what of it is refused.
+
+mod support;
+mod writing;
