@@ -85,11 +85,6 @@ impl Directory {
         }
     }
 
-    /// The changes are lost at the next power loss, but a later sync succeeds.
-    pub(super) fn fail_sync(&mut self) {
-        self.pending.clear();
-    }
-
     pub(super) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
         let mut lost = BTreeSet::new();
         for change in self.pending.drain(..) {

@@ -119,8 +119,9 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiskFault {
-    /// The operation fails as `EIO` does and changes nothing. After a failed sync the changes count as synced, as on Linux:
-    /// a second sync succeeds, and some of them never reach the disk.
+    /// The operation fails as `EIO` does and changes nothing. After a failed sync of a file its changes count as synced, as
+    /// on Linux: a second sync succeeds, and some of them never reach the disk. Names stay unsynced after a failed sync of
+    /// their directory, as a journal keeps them.
     Fail,
     /// The operation fails as `ENOSPC` does, otherwise like [`Fail`](Self::Fail). To fill the disk for real, see
     /// [`SimulatedDisk::set_free_space`](super::SimulatedDisk::set_free_space).

@@ -239,8 +239,8 @@ impl Machine {
                 self.collect();
             }
             Course::Fault(DiskFault::Lie) => return Ok(()),
-            Course::Fault(_) => self.dir_mut(dir).fail_sync(),
-            Course::Crash => {}
+            // Unlike pages, names stay in the journal: they are as unsynced as before.
+            Course::Fault(_) | Course::Crash => {}
         }
         course.pass()
     }
