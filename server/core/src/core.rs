@@ -46,8 +46,8 @@ pub(crate) struct ConnState {
     pub(crate) idle_until: Millis,
     /// Whether its session counts as moved to another server.
     pub(crate) moved: bool,
-    /// The zxid of its last reply, if there is a log.
-    pub(crate) replied: Zxid,
+    /// The highest zxid of a message to it. Kept only if transactions are logged.
+    pub(crate) named: Zxid,
 }
 
 impl ConnState {
@@ -138,15 +138,8 @@ impl Core {
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));
         let ids = vec![Identity::Ip(peer)];
-        let state = ConnState {
-            peer,
-            ids,
-            session: None,
-            read_only: None,
-            idle_until,
-            moved: false,
-            replied: Zxid(0),
-        };
+        let state =
+            ConnState { peer, ids, session: None, read_only: None, idle_until, moved: false, named: Zxid(0) };
         self.conns.insert(conn, state);
     }
 
@@ -233,7 +226,7 @@ impl Core {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             // SASL is not configured: a null token says so, and the client continues without it.
-            Ok(Request::Sasl(SaslToken(Some(_)))) => self.reply(call, Zxid(0), Reply::Sasl(None)),
+            Ok(Request::Sasl(SaslToken(Some(_)))) => self.reply_to_auth(call, Reply::Sasl(None)),
             _ => self.close(call.conn),
         }
     }
@@ -248,10 +241,10 @@ impl Core {
                         state.ids.push(id);
                     }
                 }
-                self.reply(call, Zxid(0), Reply::Empty);
+                self.reply_to_auth(call, Reply::Empty);
             }
             _ => {
-                self.refuse(call, Zxid(0), ErrorCode::AuthFailed);
+                self.refuse_without_zxid(call, Zxid(0), ErrorCode::AuthFailed);
                 self.close(call.conn);
             }
         }
@@ -259,7 +252,7 @@ impl Core {
 
     /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
     fn unimplemented(&mut self, call: RequestContext) {
-        self.refuse(call, Zxid(-1), ErrorCode::Unimplemented);
+        self.refuse_without_zxid(call, Zxid(-1), ErrorCode::Unimplemented);
         self.close(call.conn);
     }
 
@@ -295,6 +288,16 @@ impl Core {
     pub(crate) fn refuse(&mut self, call: RequestContext, zxid: Zxid, code: ErrorCode) {
         let zxid = self.raised(call.conn, zxid);
         self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, zxid, code), Reply::Empty));
+    }
+
+    /// Sends a reply that names no zxid.
+    fn reply_to_auth(&mut self, call: RequestContext, reply: Reply) {
+        self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, Zxid(0)), reply));
+    }
+
+    /// Sends an error reply that names no zxid, but `instead`.
+    fn refuse_without_zxid(&mut self, call: RequestContext, instead: Zxid, code: ErrorCode) {
+        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, instead, code), Reply::Empty));
     }
 
     /// Sends the only kind of error reply that has a body.

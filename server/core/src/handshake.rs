@@ -65,6 +65,8 @@ impl Core {
     /// Attaches `conn` to its session and answers the connect request.
     pub(crate) fn send_connect_response(&mut self, conn: ConnId, id: SessionId, timeout: i32) {
         let Some(read_only) = self.bind_session(conn, id) else { return };
+        // The response shows the session, and has no zxid that says so.
+        self.raised(conn, self.tree.last_zxid());
         // A standalone server is never read-only; the byte is present if the request had it.
         let response = self.config.connect_response(id, timeout, read_only.map(|_| false));
         self.send(conn, Message::Connected(response));

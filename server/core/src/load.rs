@@ -63,14 +63,15 @@ impl TreeLoader {
             return Err(LoadError::InvalidPath(path));
         }
         self.newest = self.newest.max(record.czxid).max(record.mzxid).max(record.pzxid);
-        match self.tree.insert(record.into()) {
-            None => Err(LoadError::Duplicate(path)),
-            Some(NodeIndex::NONE) if !is_root => Err(LoadError::NoParent(path)),
-            Some(_) => {
-                self.tree.quotas.created(&path);
-                Ok(())
-            }
+        let parent = self.tree.parent_of(&path);
+        if parent == NodeIndex::NONE && !is_root {
+            return Err(LoadError::NoParent(path));
         }
+        if !self.tree.insert(record.into(), parent) {
+            return Err(LoadError::Duplicate(path));
+        }
+        self.tree.quotas.created(&path);
+        Ok(())
     }
 
     /// The newest transaction that one of the znodes shows. Above the zxid of the snapshot if it is fuzzy: then the log must reach

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use zoolet_proto::{Acl, SessionId, Zxid, path};
 
 use crate::message::Millis;
-use crate::tree::{ROOT, Tree};
+use crate::tree::{ROOT, Tree, track};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::Znode;
+
+/// The counter of children in the log of an old server, which does not write it.
+const UNKNOWN: i64 = -1;
 
 impl Tree {
     /// Applies a transaction that is read back from a log. Nothing is checked and nothing can fail.
@@ -45,17 +48,15 @@ impl Tree {
         }
     }
 
-    /// Only a plain create changes the counters of the parent of an existing znode on a real server, not one that returns a
-    /// Stat: the log does not say here which one it was.
+    /// On a real server only a create without a Stat in its reply changes the counters of the parent of an existing znode. A
+    /// transaction does not say here which one it was, and the counters of the parent are right with either.
     fn replay_create(&mut self, node: Znode, parent_creates: i64) {
         let (path, acl, zxid) = (Arc::clone(&node.path), Arc::clone(&node.acl), node.czxid);
-        if !is_below_root(&path) {
-            return;
-        }
-        let Some(at) = self.nodes.find(path::parent(&path)) else { return };
-        let creates = self.nodes.at(at).map_or(0, Znode::creates);
-        let parent_creates = if parent_creates == -1 { creates + 1 } else { parent_creates };
-        if self.create(node).is_none() {
+        let at = self.parent_of(&path);
+        let Some(parent) = self.nodes.at(at).filter(|_| is_below_root(&path)) else { return };
+        let creates = parent.creates();
+        let parent_creates = if parent_creates == UNKNOWN { creates + 1 } else { parent_creates };
+        if !self.create(node, at) {
             self.replace_acl(&path, &acl);
         }
         if parent_creates > creates {
@@ -65,27 +66,26 @@ impl Tree {
 
     fn replace_acl(&mut self, path: &str, acl: &Arc<[Acl]>) {
         if let Some(node) = self.nodes.get_mut(path) {
+            track(&mut self.tracker, |tracker| tracker.before(node));
             let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
+            track(&mut self.tracker, |tracker| tracker.after(node));
             self.acls.release(&old);
         }
     }
 
     fn replay_delete(&mut self, zxid: Zxid, path: &Arc<str>) {
-        if !is_below_root(path) || self.nodes.find(path::parent(path)).is_none() {
-            return;
-        }
-        // Deepest first.
-        let mut below: Vec<Arc<str>> = vec![Arc::clone(path)];
-        let mut at = 0;
-        while let Some(path) = below.get(at) {
-            let node = self.nodes.get(path);
-            below.extend(node.iter().flat_map(|node| node.children()).cloned().collect::<Vec<_>>());
-            at += 1;
-        }
-        let existed = self.nodes.find(path).is_some();
-        below.iter().rev().for_each(|path| self.delete(zxid, path, &mut |_, _| {}));
-        if !existed {
-            self.raise_pzxid(path::parent(path), zxid);
+        match self.nodes.get(path).filter(|_| is_below_root(path)) {
+            None => self.raise_pzxid(path::parent(path), zxid),
+            Some(node) => {
+                // The children come from later transactions, which create them again.
+                let mut below: Vec<_> = node.children().cloned().collect();
+                let mut at = 0;
+                while let Some(node) = below.get(at).and_then(|path| self.nodes.get(path)) {
+                    below.extend(node.children().cloned());
+                    at += 1;
+                }
+                below.iter().rev().chain([path]).for_each(|path| self.delete(zxid, path, &mut |_, _| {}));
+            }
         }
     }
 }

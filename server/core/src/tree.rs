@@ -117,7 +117,8 @@ impl Tree {
                 // As on a real server, which sets the ACL of this znode before it creates it.
                 node.aversion = -1;
             }
-            self.insert(node);
+            let parent = self.parent_of(path);
+            self.insert(node, parent);
         }
     }
 
@@ -203,7 +204,8 @@ impl Tree {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
                 let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
                 let stat = node.stat();
-                if let Some(parent) = self.create(node) {
+                let parent = self.parent_of(path);
+                if self.create(node, parent) {
                     self.count_creates(parent, *parent_creates, zxid);
                 }
                 seen(self, Change::Created { path: Arc::clone(path), stat });
@@ -260,16 +262,24 @@ impl Tree {
         true
     }
 
-    /// Creates a znode. Returns the parent; `None` if the path has a znode, which is possible only with the log of another tree.
-    pub(crate) fn create(&mut self, node: Znode) -> Option<NodeIndex> {
+    /// Where the parent of a znode is, if it has one.
+    pub(crate) fn parent_of(&self, path: &str) -> NodeIndex {
+        let parent = if *path == *ROOT { None } else { self.nodes.find(path::parent(path)) };
+        parent.unwrap_or(NodeIndex::NONE)
+    }
+
+    /// Creates a znode. Returns false if there is one at its path, which stays: possible only with the log of another tree.
+    pub(crate) fn create(&mut self, node: Znode, parent: NodeIndex) -> bool {
         let (path, len) = (Arc::clone(&node.path), node.data_len());
-        let parent = self.insert(node)?;
+        if !self.insert(node, parent) {
+            return false;
+        }
         let uncounted = self.quotas.created(&path);
         self.count_in_quota(&path, 1, len_change(0, len));
         if let Some(top) = uncounted {
             self.recount_quota(top);
         }
-        Some(parent)
+        true
     }
 
     /// Raises how many children a znode has ever had, and when the list changed.
@@ -290,14 +300,11 @@ impl Tree {
         track(&mut self.tracker, |tracker| tracker.after(node));
     }
 
-    /// Inserts a znode, and adds it to its parent and to the indexes. Returns the parent; `None` if the path has a znode, which
-    /// stays.
-    pub(crate) fn insert(&mut self, mut node: Znode) -> Option<NodeIndex> {
+    /// Inserts a znode, and adds it to its parent and to the indexes. Returns false if there is one at its path, which stays.
+    pub(crate) fn insert(&mut self, mut node: Znode, parent: NodeIndex) -> bool {
         let (path, owner, len) = (Arc::clone(&node.path), node.owner, node.data_len());
-        let parent = if *path == *ROOT { None } else { self.nodes.find(path::parent(&path)) };
-        node.parent = parent.unwrap_or(NodeIndex::NONE);
-        let parent = node.parent;
-        let node = self.nodes.insert(node)?;
+        node.parent = parent;
+        let Some(node) = self.nodes.insert(node) else { return false };
         node.acl = self.acls.keep(&node.acl);
         track(&mut self.tracker, |tracker| tracker.inserted(node));
         self.data_size += path.len() + len;
@@ -312,7 +319,7 @@ impl Tree {
         } else if owner.as_ttl().is_some() {
             self.ttls.insert(path);
         }
-        Some(parent)
+        true
     }
 
     pub(crate) fn delete(&mut self, zxid: Zxid, path: &Arc<str>, seen: &mut impl FnMut(&Tree, Change)) {
@@ -419,8 +426,9 @@ impl Tree {
     }
 }
 
+/// Reports a change to the tracker, if there is one.
 #[inline]
-fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnce(&mut ChangeTracker)) {
+pub(crate) fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnce(&mut ChangeTracker)) {
     if let Some(tracker) = tracker {
         notify(tracker);
     }

@@ -8,8 +8,8 @@
 //! A read that names Z is true at Z. Let S be the newest transaction when it is executed and L the last one that changed what it
 //! shows, so L ≤ Z ≤ S. Nothing in (L, S] changes what it shows, so each state from L to S shows the same, and that
 //! of Z is one of them. This holds for each Z between, so Z may be raised further:
-//! - to the zxid of the last reply on the connection, so that zxids on a connection do not go back. This
-//!   costs no time, as replies leave in order.
+//! - to the zxid of the last message on the connection, so that zxids on a connection do not go back. This costs no time, as
+//!   messages leave in order.
 //! - to S, for what is not worth an index: reads that show more than some paths, and what is below `/zookeeper/quota`, whose
 //!   statistics change with other paths.
 //!
@@ -21,11 +21,11 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use zoolet_proto::{Zxid, path};
 
 use crate::core::Core;
-use crate::message::ConnId;
+use crate::message::{ConnId, Output, Recipients};
 use crate::tree::{QUOTA, ROOT};
 use crate::txn::{Txn, TxnOp};
 
@@ -116,14 +116,33 @@ impl Core {
         paths.map(|path| self.unchanged_since(path)).fold(self.durable_zxid(), Zxid::max)
     }
 
-    /// What a reply names instead of `zxid`, so that zxids on the connection do not go back. 0 and −1 mean none.
+    /// What a message names instead of `zxid`, so that zxids on the connection do not go back.
     pub(crate) fn raised(&mut self, conn: ConnId, zxid: Zxid) -> Zxid {
-        if self.undurable.is_none() || zxid <= Zxid(0) {
+        if self.undurable.is_none() {
             return zxid;
         }
         let Some(state) = self.conns.get_mut(&conn) else { return zxid };
-        state.replied = state.replied.max(zxid);
-        state.replied
+        state.named = state.named.max(zxid);
+        state.named
+    }
+
+    /// Notes the zxids of the events that a transaction has queued, from this one on.
+    pub(crate) fn note_events(&mut self, from: usize) {
+        // Events of a multi have few lists of recipients, each shared.
+        let mut noted = HashSet::new();
+        for output in &self.effects.outbound[from..] {
+            let Output::Event(event) = output else { continue };
+            if let Recipients::Shared(list) = &event.to {
+                if !noted.insert(list.as_ptr().addr()) {
+                    continue;
+                }
+            }
+            for conn in event.to.iter() {
+                if let Some(state) = self.conns.get_mut(conn) {
+                    state.named = event.zxid;
+                }
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod control;
 mod creates;
 mod digests;
+mod durable_reads;
 mod fan_out;
 mod hostile;
 mod lifetimes;
