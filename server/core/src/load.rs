@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use zoolet_proto::{Zxid, path};
+use zoolet_proto::Zxid;
 
 use crate::nodes::NodeIndex;
 use crate::record::ZnodeRecord;
-use crate::tree::{ROOT, Tree};
+use crate::tree::{ROOT, Tree, is_below_root};
 use crate::znode::Znode;
 
 /// Builds a tree from the znodes of a snapshot, parents first.
@@ -58,8 +58,7 @@ impl TreeLoader {
     pub fn insert(&mut self, record: ZnodeRecord) -> Result<(), LoadError> {
         let path = Arc::clone(&record.path);
         let is_root = *path == *ROOT;
-        // That the components before the last one are valid follows from the parent.
-        if !is_root && (!path.starts_with('/') || path::name(&path).is_empty()) {
+        if !is_root && !is_below_root(&path) {
             return Err(LoadError::InvalidPath(path));
         }
         self.newest = self.newest.max(record.czxid).max(record.mzxid).max(record.pzxid);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use zoolet_proto::{Acl, SessionId, Zxid, path};
 
 use crate::message::Millis;
-use crate::tree::{ROOT, Tree, track};
+use crate::tree::{Tree, is_below_root, track};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::Znode;
 
@@ -88,9 +88,4 @@ impl Tree {
             }
         }
     }
-}
-
-/// Whether a path is one that can be created and deleted.
-fn is_below_root(path: &str) -> bool {
-    path.starts_with('/') && *path != *ROOT
 }

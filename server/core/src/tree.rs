@@ -426,6 +426,12 @@ impl Tree {
     }
 }
 
+/// Whether a path from a disk can be one of a znode other than the root. Components before the last one are those of the parent,
+/// which must exist.
+pub(crate) fn is_below_root(path: &str) -> bool {
+    path.starts_with('/') && !path.starts_with("//") && !path::name(path).is_empty()
+}
+
 /// Reports a change to the tracker, if there is one.
 #[inline]
 pub(crate) fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnce(&mut ChangeTracker)) {

@@ -2,19 +2,10 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_server_core::{Tree, TreeLoader, TxnOp, ZnodeRecord};
+use zoolet_server_core::{Tree, TxnOp};
 
-use crate::common::random::{Script, Step, allow_everything};
+use crate::common::random::{self, Script, Step, allow_everything};
 use crate::common::*;
-
-/// A copy of a tree, made by way of a snapshot.
-fn copy(tree: &mut Tree) -> Tree {
-    let mut loader = TreeLoader::new(true);
-    let header = tree.begin_snapshot();
-    while tree.next_slice(100, usize::MAX, &mut |record: ZnodeRecord| loader.insert(record).unwrap()) {}
-    tree.end_snapshot();
-    loader.finish(header.zxid).unwrap()
-}
 
 #[test]
 fn an_empty_tree_has_the_digest_that_it_has_on_a_real_server() {
@@ -44,7 +35,7 @@ proptest! {
         let mut tree = Tree::default();
         script.world.txns.iter().for_each(|txn| tree.apply(txn, &mut |_, _| {}));
         let digest = script.world.core.tree().digest();
-        prop_assert_eq!(copy(&mut tree).digest(), digest);
+        prop_assert_eq!(random::reloaded(&mut tree).digest(), digest);
         prop_assert_eq!(tree.keeping_digest().digest(), digest);
     }
 }

@@ -1,12 +1,15 @@
 //! Snapshots taken in slices while writes go on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use zoolet_proto::Acl;
 use zoolet_server_core::{Tree, ZnodeRecord};
 
 use crate::common::random::{Script, Step};
+use crate::common::*;
 
 /// A znode as a record has it.
 fn record(tree: &Tree, path: &str) -> String {
@@ -49,6 +52,63 @@ fn copy(tree: &Tree) -> Vec<String> {
     all
 }
 
+/// The paths of one slice.
+fn slice(world: &mut World, max: usize, bytes: usize) -> Vec<String> {
+    let mut paths = Vec::new();
+    world.core.next_slice(max, bytes, &mut |record| paths.push(record.path.to_string()));
+    paths
+}
+
+#[test]
+fn the_order_is_depth_first_by_components() {
+    let mut world = World::new();
+    let a = world.connect();
+    world.znodes(a, &["/a", "/a-b", "/a/c", "/a/b", "/a/b/x", "/a/b!", "/b"]);
+    world.core.begin_snapshot();
+    // Those that are saved are in this order as well.
+    world.ok(a, delete("/a/b!"));
+    world.ok(a, delete("/b"));
+    world.ok(a, set_data("/a/b/x", "later"));
+    let paths = slice(&mut world, 100, usize::MAX);
+    let system = ["/zookeeper", "/zookeeper/config", "/zookeeper/quota"];
+    assert_eq!(paths[..8], ["/", "/a", "/a/b", "/a/b/x", "/a/b!", "/a/c", "/a-b", "/b"]);
+    assert_eq!(paths[8..], system);
+}
+
+#[test]
+fn a_slice_ends_after_so_many_steps_or_bytes() {
+    let mut world = World::new();
+    let a = world.connect();
+    for n in 0..100 {
+        world.ok(a, create(&format!("/n{n:02}")).data("0123456789"));
+    }
+    world.core.begin_snapshot();
+    assert!(slice(&mut world, 7, usize::MAX).len() <= 7);
+    assert_eq!(slice(&mut world, usize::MAX, 42), ["/n06", "/n07", "/n08"], "14 bytes each");
+    assert_eq!(slice(&mut world, usize::MAX, 0).len(), 1, "no slice is for nothing");
+    // What was created later takes steps as well.
+    for n in 0..100 {
+        world.ok(a, create(&format!("/n10-{n}")));
+    }
+    assert_eq!(slice(&mut world, 50, usize::MAX), ["/n10"]);
+    assert_eq!(slice(&mut world, 60, usize::MAX).first().map(String::as_str), Some("/n11"));
+}
+
+#[test]
+fn a_snapshot_that_is_begun_again_is_a_new_one() {
+    let mut world = World::new();
+    let a = world.connect();
+    world.znodes(a, &["/a", "/b"]);
+    world.core.begin_snapshot();
+    slice(&mut world, 2, usize::MAX);
+    world.ok(a, delete("/b"));
+    let header = world.core.begin_snapshot().0;
+    assert_eq!(header.zxid.0, world.zxid());
+    assert_eq!(slice(&mut world, 100, usize::MAX)[..2], ["/", "/a"]);
+    world.core.end_snapshot();
+    assert!(slice(&mut world, 100, usize::MAX).is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
@@ -77,6 +137,13 @@ proptest! {
         prop_assert!(!script.world.core.next_slice(3, 20, &mut |_| panic!("it has ended")));
         script.world.core.end_snapshot();
         prop_assert_eq!(records.iter().map(text).collect::<Vec<_>>(), expected);
+        // Every list is in the header, and as the same allocation; the header has no other one.
+        let mut unused: Vec<_> = header.acls.iter().collect();
+        for record in records.iter().filter(|record| *record.acl != Acl::open()) {
+            prop_assert!(header.acls.iter().any(|acl| Arc::ptr_eq(acl, &record.acl)), "{:?}", record);
+            unused.retain(|acl| !Arc::ptr_eq(acl, &record.acl));
+        }
+        prop_assert!(unused.is_empty(), "{:?}", unused);
         script.assert_sound();
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, StateMachine, Tree};
+use zoolet_server_core::{ConnId, Core, CoreConfig, StateMachine, Tree, TreeLoader};
 use zoolet_test_support::*;
 
 use super::{Received, World};
@@ -175,33 +175,20 @@ impl<M: StateMachine> Script<M> {
     /// Asserts what holds after every step.
     pub fn assert_sound(&self) {
         let tree = self.world.core.core().tree();
-        let (mut seen, mut bytes, mut owned) = (0, 0, 0);
+        assert_counted(tree);
         let mut below = vec!["/".to_owned()];
         while let Some(path) = below.pop() {
-            let node = tree.get(&path).unwrap_or_else(|| panic!("{path} is a child but no znode"));
+            let node = tree.get(&path).expect("a znode");
             let stat = node.stat();
-            seen += 1;
-            bytes += path.len() + node.data().map_or(0, |data| data.len());
-            assert_eq!(stat.num_children as usize, node.children().len());
-            assert_eq!(stat.data_length as usize, node.data().map_or(0, |data| data.len()));
             assert!(stat.czxid <= stat.mzxid && stat.czxid <= stat.pzxid, "{path}: {stat:?}");
             assert!(stat.mzxid <= tree.last_zxid() && stat.pzxid <= tree.last_zxid(), "{path}: {stat:?}");
             if let Some(session) = node.owner().as_session() {
-                owned += 1;
                 assert_eq!(node.children().len(), 0, "{path} is an ephemeral with children");
-                assert!(tree.ephemerals(session).any(|owned| **owned == *path), "{path} is not in the index");
-                assert!(
-                    self.world.core.core().sessions().get(session).is_some(),
-                    "{path} outlived its session"
-                );
+                let sessions = self.world.core.core().sessions();
+                assert!(sessions.get(session).is_some(), "{path} outlived its session");
             }
-            for child in node.children() {
-                assert_eq!(zoolet_proto::path::parent(child), path);
-                below.push(child.to_string());
-            }
+            below.extend(node.children().map(ToString::to_string));
         }
-        assert_eq!((seen, bytes, owned), (tree.len(), tree.data_size(), tree.ephemerals_count()));
-        assert_subtrees_are_counted(tree, "/");
 
         let zxids = self.world.txns.iter().map(|txn| txn.zxid.0);
         assert!(zxids.eq(1..=tree.last_zxid().0), "zxids are not dense");
@@ -224,6 +211,30 @@ impl<M: StateMachine> Script<M> {
             }
         }
     }
+}
+
+/// Checks all counts and indexes that a tree keeps.
+pub fn assert_counted(tree: &Tree) {
+    let (mut seen, mut bytes, mut owned) = (0, 0, 0);
+    let mut below = vec!["/".to_owned()];
+    while let Some(path) = below.pop() {
+        let node = tree.get(&path).unwrap_or_else(|| panic!("{path} is a child but no znode"));
+        let stat = node.stat();
+        seen += 1;
+        bytes += path.len() + node.data().map_or(0, |data| data.len());
+        assert_eq!(stat.num_children as usize, node.children().len());
+        assert_eq!(stat.data_length as usize, node.data().map_or(0, |data| data.len()));
+        if let Some(session) = node.owner().as_session() {
+            owned += 1;
+            assert!(tree.ephemerals(session).any(|owned| **owned == *path), "{path} is not in the index");
+        }
+        for child in node.children() {
+            assert_eq!(zoolet_proto::path::parent(child), path);
+            below.push(child.to_string());
+        }
+    }
+    assert_eq!((seen, bytes, owned), (tree.len(), tree.data_size(), tree.ephemerals_count()));
+    assert_subtrees_are_counted(tree, "/");
 }
 
 /// Checks the counts of a subtree, and returns its number of znodes and bytes of data.
@@ -251,6 +262,15 @@ pub fn dump(tree: &Tree) -> Vec<String> {
         lines.push(format!("{session}: {:?}", tree.ephemerals(session).collect::<Vec<_>>()));
     }
     lines
+}
+
+/// A copy of a tree, made by way of a snapshot: with its digest, and with its quotas counted anew.
+pub fn reloaded(tree: &mut Tree) -> Tree {
+    let mut loader = TreeLoader::new(true);
+    let header = tree.begin_snapshot();
+    while tree.next_slice(100, usize::MAX, &mut |record| loader.insert(record).expect("a znode")) {}
+    tree.end_snapshot();
+    loader.finish(header.zxid).expect("a tree")
 }
 
 /// The request of a step.
