@@ -113,7 +113,7 @@ impl Source {
     pub(crate) fn count(&mut self, part: &'static str) -> Result<u32, StorageError> {
         let at = self.offset();
         let count = self.int(part)?;
-        count.try_into().map_err(|_| self.damage(at, format!("{part} has the count {count}")).into())
+        count.try_into().map_err(|_| self.damage(at, format!("a count of {count} in {part}")).into())
     }
 
     /// Bytes with their length before them; −1 is null.
@@ -123,7 +123,7 @@ impl Source {
             -1 => Ok(None),
             len => match usize::try_from(len) {
                 Ok(len) => self.take(len, part).map(Some),
-                Err(_) => Err(self.damage(self.offset() - 4, format!("{part} has the length {len}")).into()),
+                Err(_) => Err(self.damage(self.offset() - 4, format!("a length of {len} in {part}")).into()),
             },
         }
     }

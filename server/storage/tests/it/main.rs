@@ -1,0 +1,5 @@
+//! The tests of the crate through its public interface.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
+
+mod snapshot;
