@@ -61,6 +61,9 @@ pub(crate) enum Role {
         runtime: Flavor,
         #[arg(long)]
         port: u16,
+        /// Write changes to this file, and sync it, before they are answered.
+        #[arg(long)]
+        journal: Option<PathBuf>,
     },
 }
 
@@ -68,6 +71,11 @@ impl Args {
     /// Whether a workload or figure of this name is selected.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    }
+
+    /// Whether `--only` selects it: what takes long does not run otherwise.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        !self.only.is_empty() && self.wants(name)
     }
 
     pub(crate) fn rounds(&self) -> usize {

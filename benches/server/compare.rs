@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::args::Args;
+use crate::home::Place;
 use crate::peer::{Kind, Peer, Starter};
 use crate::report::{Figures, Lines, Row};
 use crate::workload::{Sample, Workload};
@@ -12,10 +13,11 @@ use crate::workload::{Sample, Workload};
 pub(crate) async fn run(
     args: &Args,
     starter: &Starter,
+    place: Place,
     workloads: &[&'static Workload],
     lines: &mut Lines,
 ) -> io::Result<Vec<Row>> {
-    let peers = start(args, starter).await;
+    let peers = start(args, starter, place).await;
     if peers.is_empty() {
         return Ok(Vec::new());
     }
@@ -60,10 +62,11 @@ async fn one_round(
 }
 
 /// Starts the servers that are available, and prints why others are not.
-async fn start(args: &Args, starter: &Starter) -> Vec<Peer> {
+async fn start(args: &Args, starter: &Starter, place: Place) -> Vec<Peer> {
     let mut peers = Vec::new();
-    for kind in &args.peers {
-        match starter.start(*kind).await {
+    let embedded = |kind: &&Kind| place == Place::Memory || **kind != Kind::InProcess;
+    for kind in args.peers.iter().filter(embedded) {
+        match starter.start(*kind, place).await {
             Ok(peer) => {
                 println!("{kind:<10} {}", peer.about);
                 peers.push(peer);

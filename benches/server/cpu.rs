@@ -114,7 +114,21 @@ fn number(text: &str, field: usize) -> io::Result<u64> {
 
 /// The resident memory of a process, in bytes.
 pub(crate) fn resident(pid: u32) -> io::Result<u64> {
+    status(pid, "VmRSS:")
+}
+
+/// The most memory that was resident since [`reset_peak`], in bytes.
+pub(crate) fn peak(pid: u32) -> io::Result<u64> {
+    status(pid, "VmHWM:")
+}
+
+/// Makes the most memory that was resident count anew.
+pub(crate) fn reset_peak(pid: u32) -> io::Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5")
+}
+
+fn status(pid: u32, field: &str) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
     Ok(number(line, 0)? * 1024)
 }

@@ -1,8 +1,9 @@
 //! The limit of the machine: a bare tokio server without state. It answers each request at once with a frame as long as the
-//! real reply, and each watch with an event.
+//! real reply, and each watch with an event. With a journal it writes and syncs changes first.
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, BufMut, BytesMut};
@@ -16,6 +17,7 @@ use zoolet_proto::records::{ConnectResponse, PASSWORD_LEN};
 use zoolet_proto::{OpCode, SessionId};
 
 use crate::exchange::DATA_LEN;
+use crate::journal::Journal;
 use crate::wire::HEADER;
 
 const STAT: usize = 68;
@@ -50,8 +52,9 @@ impl Flavor {
     }
 }
 
-/// Serves until the process is killed.
-pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
+/// Serves until the process is killed. With a `journal`, changes are written to this file and synced before they are answered.
+pub(crate) fn run(flavor: Flavor, port: u16, journal: Option<&Path>) -> io::Result<()> {
+    let journal = journal.map(Journal::create).transpose()?;
     flavor.runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let watches = Watches::default();
@@ -63,6 +66,8 @@ pub(crate) fn run(flavor: Flavor, port: u16) -> io::Result<()> {
                 write: Arc::new(write),
                 watches: watches.clone(),
                 outbox: BytesMut::new(),
+                journal: journal.clone(),
+                changes: Vec::new(),
                 events: Vec::new(),
             };
             // An error means that the client disconnected.
@@ -78,6 +83,9 @@ struct Connection {
     write: Arc<OwnedWriteHalf>,
     watches: Watches,
     outbox: BytesMut,
+    /// Where changes are written before they are answered, and those of one read.
+    journal: Option<Journal>,
+    changes: Vec<u8>,
     /// Events for other connections, sent together with the replies to one read.
     events: Vec<(Arc<OwnedWriteHalf>, BytesMut)>,
 }
@@ -103,6 +111,10 @@ impl Connection {
                 }
                 let len = frame.len();
                 inbox.advance(PREFIX + len);
+            }
+            if let Some(journal) = &self.journal {
+                journal.append(&self.changes).await?;
+                self.changes.clear();
             }
             self.flush().await?;
         }
@@ -147,6 +159,9 @@ impl Connection {
             Some(OpCode::Create) => 4 + path.len(),
             _ => 0,
         };
+        if self.journal.is_some() && !matches!(op, Some(OpCode::GetData | OpCode::Ping)) {
+            self.changes.extend_from_slice(frame);
+        }
         put_frame(*xid, HEADER + body, &mut self.outbox);
         op == Some(OpCode::CloseSession)
     }

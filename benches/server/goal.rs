@@ -1,5 +1,8 @@
 //! The goals of the project, by workload.
 
+use crate::finding::Bound;
+use crate::peer::Kind;
+use crate::report::Figures;
 use crate::workload::Workload;
 
 /// Goals of a comparison of our server with the others.
@@ -25,6 +28,40 @@ impl Goal {
             "session" => bounds(None, Some(4.0)),
             "lock" => Self { faster_than_apache: Some(3.0), ..bounds(None, Some(4.0)) },
             _ => Self::default(),
+        }
+    }
+}
+
+/// A comparison of two servers on disk.
+pub(crate) struct Comparison {
+    pub(crate) about: &'static str,
+    pub(crate) figure: fn(&Figures) -> f64,
+    pub(crate) above: Kind,
+    pub(crate) below: Kind,
+    pub(crate) bound: Option<Bound>,
+}
+
+impl Comparison {
+    /// Those of a workload on disk.
+    pub(crate) fn of(workload: &Workload) -> Vec<Self> {
+        use Bound::{AtLeast, AtMost};
+        use Kind::{Apache, Echo, Zoolet};
+        let compare = |about, figure, above, below, bound| Self { about, figure, above, below, bound };
+        let [rate, p50, p99, cpu]: [fn(&Figures) -> f64; 4] = [|f| f.rate, |f| f.p50, |f| f.p99, |f| f.cpu];
+        match workload.name {
+            "durable-set-1x1" => vec![
+                compare("p50, zoolet / apache", p50, Zoolet, Apache, Some(AtMost(0.6))),
+                compare("p50, zoolet / echo", p50, Zoolet, Echo, Some(AtMost(1.3))),
+                compare("p99, zoolet / apache", p99, Zoolet, Apache, None),
+            ],
+            "durable-reader" => {
+                vec![compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25)))]
+            }
+            _ => vec![
+                compare("ops/s, zoolet / apache", rate, Zoolet, Apache, Some(AtLeast(5.0))),
+                compare("CPU us/op, apache / zoolet", cpu, Apache, Zoolet, Some(AtLeast(5.0))),
+                compare("ops/s, zoolet / echo", rate, Zoolet, Echo, None),
+            ],
         }
     }
 }

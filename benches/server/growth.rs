@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::cpu::CpuTime;
 use crate::exchange::{Repeat, create, get, set};
 use crate::finding::{Bound, Finding};
+use crate::home::Place;
 use crate::load::{self, Lane};
 use crate::peer::{Kind, Peer, Starter};
 use crate::wire::Wire;
@@ -22,7 +23,8 @@ pub(crate) const ALL: [(&str, &str); 2] = [
 const GET: &str = "growth-get";
 const SET: &str = "growth-set";
 
-const LANES: u64 = 16;
+/// Connections.
+pub(crate) const LANES: u64 = 16;
 const DEPTH: usize = 16;
 /// Znodes of each connection.
 const FEW: u64 = 1_000 / LANES;
@@ -36,7 +38,10 @@ pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Findin
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let (small, large) = (starter.start(Kind::Zoolet).await?, starter.start(Kind::Zoolet).await?);
+    let (small, large) = (
+        starter.start(Kind::Zoolet, Place::Memory).await?,
+        starter.start(Kind::Zoolet, Place::Memory).await?,
+    );
     fill(&small, LANES * FEW).await.map_err(|error| small.explain(error))?;
     fill(&large, LANES * MANY).await.map_err(|error| large.explain(error))?;
     let time = args.time() / 2;
@@ -74,7 +79,8 @@ pub(crate) async fn fill(server: &Peer, znodes: u64) -> io::Result<u64> {
     Ok(latencies.count())
 }
 
-fn prefix(lane: usize) -> String {
+/// The prefix of the paths of a connection.
+pub(crate) fn prefix(lane: usize) -> String {
     format!("/lane-{lane:02}-")
 }
 

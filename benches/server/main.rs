@@ -6,12 +6,16 @@ mod args;
 mod busy;
 mod compare;
 mod cpu;
+mod disk;
+mod durable;
 mod echo;
 mod exchange;
 mod finding;
 mod goal;
 mod growth;
+mod home;
 mod in_process;
+mod journal;
 mod load;
 mod peer;
 mod report;
@@ -27,13 +31,14 @@ use clap::Parser;
 
 use crate::args::{Args, Role};
 use crate::busy::Busy;
+use crate::home::Place;
 use crate::peer::Starter;
 use crate::report::Lines;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.role {
-        Some(Role::Echo { runtime, port }) => echo::run(*runtime, *port),
+        Some(Role::Echo { runtime, port, journal }) => echo::run(*runtime, *port, journal.as_deref()),
         Some(Role::Spin) => busy::spin(),
         None if args.list => {
             list();
@@ -56,10 +61,11 @@ fn main() -> ExitCode {
 }
 
 fn list() {
-    for workload in workload::ALL {
+    for workload in workload::ALL.iter().chain(workload::DURABLE) {
         println!("{:<20} {}", workload.name, workload.about);
     }
-    for (name, about) in in_process::ALL.into_iter().chain(sizes::ALL).chain(growth::ALL) {
+    let figures = in_process::ALL.into_iter().chain(sizes::ALL).chain(growth::ALL).chain(durable::ALL);
+    for (name, about) in figures {
         println!("{name:<20} {about}");
     }
 }
@@ -86,21 +92,30 @@ async fn measure(args: &Args) -> io::Result<()> {
     let mut out = io::stdout();
 
     let workloads: Vec<_> = workload::ALL.iter().filter(|workload| args.wants(workload.name)).collect();
+    let durable: Vec<_> = workload::DURABLE.iter().filter(|workload| args.names(workload.name)).collect();
     if !workloads.is_empty() {
-        let rows = compare::run(args, &starter, &workloads, &mut lines).await?;
+        let rows = compare::run(args, &starter, Place::Memory, &workloads, &mut lines).await?;
         if !rows.is_empty() {
             report::figures(&rows, &mut out)?;
             report::ratios(&rows, &mut out)?;
         }
     }
+    if !durable.is_empty() {
+        let rows = compare::run(args, &starter, Place::Disk, &durable, &mut lines).await?;
+        if !rows.is_empty() {
+            report::figures(&rows, &mut out)?;
+            report::goals(&rows, &mut out)?;
+        }
+    }
     let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
     findings.extend(growth::run(args, &starter).await?);
+    findings.extend(durable::run(args, &starter).await?);
     if !findings.is_empty() {
         finding::table(&findings, &mut out)?;
         findings.iter().try_for_each(|finding| lines.add_finding(finding))?;
     }
-    if workloads.is_empty() && findings.is_empty() {
+    if workloads.is_empty() && durable.is_empty() && findings.is_empty() {
         return Err(io::Error::other("nothing measured; --list prints the names for --only"));
     }
     println!("\nJSON: {}", lines.path.display());

@@ -11,18 +11,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use zoolet::Server;
 
 use crate::echo::Flavor;
+use crate::home::{Home, Place, Settings};
 use crate::wire::{Door, Stream, Wire};
 use crate::workload::Target;
 
 /// Apache ZooKeeper may have to be downloaded first.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// A large directory may have to be loaded.
+const LOAD_LIMIT: Duration = Duration::from_secs(600);
 /// The timeout for a starting server to open a session.
 const TRIAL: Duration = Duration::from_millis(200);
+/// The pause between two looks at a server that starts or stops.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The heap of Apache ZooKeeper.
+const HEAP: &str = "-Xmx2g";
+const HEAP_FLAG: &str = "--jvm=-Xmx2g";
 
 /// A kind of server to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +40,7 @@ pub(crate) enum Kind {
     Zoolet,
     /// Our server embedded in the bench, without sockets; its CPU time includes the load.
     InProcess,
-    /// Apache ZooKeeper 3.9, in memory.
+    /// Apache ZooKeeper 3.9.
     Apache,
 }
 
@@ -54,26 +61,21 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A running server; stopped on drop.
+/// A running server; killed on drop.
 pub(crate) struct Peer {
     pub(crate) kind: Kind,
     pub(crate) target: Target,
     /// How it was started, for the report.
     pub(crate) about: String,
+    /// How long it took until it opened a session.
+    pub(crate) started_in: Duration,
     life: Life,
 }
 
 /// How to stop a server.
 enum Life {
-    Process {
-        child: Child,
-        log: PathBuf,
-        /// The server's data, in memory; removed on drop.
-        _dir: TempDir,
-    },
-    Embedded {
-        _server: Server,
-    },
+    Process { child: Child, home: Option<Home> },
+    Embedded { _server: Server },
 }
 
 /// The configuration to start servers.
@@ -85,39 +87,60 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// Starts a server and waits until it answers.
+    /// Starts a server with an empty folder and waits until it answers.
     ///
     /// # Errors
     /// What is missing, with a hint.
-    pub(crate) async fn start(&self, kind: Kind) -> io::Result<Peer> {
+    pub(crate) async fn start(&self, kind: Kind, place: Place) -> io::Result<Peer> {
+        match (kind, place) {
+            (Kind::InProcess, _) => embed().await,
+            (_, Place::Memory) => self.start_in(kind, Home::in_memory()?, &[]).await,
+            (_, Place::Disk) => self.start_in(kind, Home::on_disk()?, &[]).await,
+        }
+    }
+
+    /// Starts a server in a folder, which may have data, and waits until it answers. The settings are for servers on disk.
+    ///
+    /// # Errors
+    /// What is missing, with a hint.
+    pub(crate) async fn start_in(&self, kind: Kind, home: Home, settings: Settings<'_>) -> io::Result<Peer> {
         let addr = free_address()?;
-        let dir = in_memory()?;
-        let (mut command, about) = match kind {
-            Kind::Echo => self.echo(addr)?,
-            Kind::Zoolet => self.zoolet(addr)?,
-            Kind::Apache => apache(addr, dir.path()),
-            Kind::InProcess => return embed().await,
+        let (mut command, about) = match (kind, home.place) {
+            (Kind::Echo, _) => self.echo(addr, &home)?,
+            (Kind::Zoolet, _) => self.zoolet(addr, &home, settings)?,
+            (Kind::Apache, Place::Memory) => apache_in_memory(addr, &home),
+            (Kind::Apache, Place::Disk) => apache_on_disk(addr, &home, settings)?,
+            (Kind::InProcess, _) => return embed().await,
         };
-        let log = dir.path().join("log");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(home.log())?);
+        let began = Instant::now();
         let child = command.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", Path::new(command.get_program()).display()))
         })?;
         let target = Target { door: Door::Tcp(addr), pid: child.id() };
-        let mut peer = Peer { kind, target, about, life: Life::Process { child, log, _dir: dir } };
+        let life = Life::Process { child, home: Some(home) };
+        let mut peer = Peer { kind, target, about, started_in: Duration::ZERO, life };
         match peer.until_it_serves().await {
-            Ok(()) => Ok(peer),
+            Ok(()) => {
+                peer.started_in = began.elapsed();
+                Ok(peer)
+            }
             Err(error) => Err(peer.explain(error)),
         }
     }
 
-    fn echo(&self, addr: SocketAddr) -> io::Result<(Command, String)> {
+    fn echo(&self, addr: SocketAddr, home: &Home) -> io::Result<(Command, String)> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["echo", "--runtime", self.flavor.name(), "--port", &addr.port().to_string()]);
-        Ok((command, format!("bare tokio server, {} runtime", self.flavor.name())))
+        let mut about = format!("bare tokio server, {} runtime", self.flavor.name());
+        if home.place == Place::Disk {
+            command.arg("--journal").arg(home.path().join("journal"));
+            about += ", writes and syncs changes";
+        }
+        Ok((command, about))
     }
 
-    fn zoolet(&self, addr: SocketAddr) -> io::Result<(Command, String)> {
+    fn zoolet(&self, addr: SocketAddr, home: &Home, settings: Settings<'_>) -> io::Result<(Command, String)> {
         let binary = match &self.zoolet {
             Some(binary) => binary.clone(),
             None => target_dir()?.join("release").join("zoolet"),
@@ -128,8 +151,13 @@ impl Starter {
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         let mut command = Command::new(binary);
+        command.args(["serve", "--bind", &addr.to_string()]);
+        if home.place == Place::Disk {
+            command.arg("--config").arg(home.config(settings)?).arg("--data-dir").arg(home.data());
+            return Ok((command, format!("zoolet serve, synced, data in {}", home.path().display())));
+        }
         // All connections come from one address.
-        command.args(["serve", "--bind", &addr.to_string(), "--max-client-cnxns", "0"]);
+        command.args(["--max-client-cnxns", "0"]);
         Ok((command, "zoolet serve, in memory".into()))
     }
 }
@@ -141,21 +169,40 @@ async fn embed() -> io::Result<Peer> {
     let connect = move || Ok(Box::new(connect().into_inner()?) as Box<dyn Stream>);
     let target = Target { door: Door::InProcess(Arc::new(connect)), pid: process::id() };
     let about = "the same embedded in this bench, without sockets, including the load".into();
-    Ok(Peer { kind: Kind::InProcess, target, about, life: Life::Embedded { _server: server } })
+    let (kind, started_in) = (Kind::InProcess, Duration::ZERO);
+    Ok(Peer { kind, target, about, started_in, life: Life::Embedded { _server: server } })
 }
 
-fn apache(addr: SocketAddr, dir: &Path) -> (Command, String) {
+fn apache_in_memory(addr: SocketAddr, home: &Home) -> (Command, String) {
     let mut command = Command::new("tests/apache/zookeeper");
-    command.args(["start", "--port", &addr.port().to_string(), "--dir"]).arg(dir);
-    command.args(["-D", "zookeeper.forceSync=no", "--jvm=-Xmx2g"]);
-    let about =
-        format!("Apache ZooKeeper, NIO, forceSync=no, data in {}", dir.parent().unwrap_or(dir).display());
+    command.args(["start", "--port", &addr.port().to_string(), "--dir"]).arg(home.path());
+    command.args(["-D", "zookeeper.forceSync=no", HEAP_FLAG]);
+    let parent = home.path().parent().unwrap_or(home.path());
+    let about = format!("Apache ZooKeeper, NIO, forceSync=no, data in {}", parent.display());
     (command, about)
 }
 
-/// A folder in memory, if the system has one.
-fn in_memory() -> io::Result<TempDir> {
-    TempDir::with_prefix_in("zoolet-bench-", "/dev/shm").or_else(|_| TempDir::with_prefix("zoolet-bench-"))
+/// Without the script, whose own start would count.
+fn apache_on_disk(addr: SocketAddr, home: &Home, settings: Settings<'_>) -> io::Result<(Command, String)> {
+    let fetched = Command::new("tests/apache/zookeeper").arg("fetch").output()?;
+    if !fetched.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&fetched.stderr).into_owned()));
+    }
+    let jars = String::from_utf8_lossy(&fetched.stdout).trim().to_owned();
+    let (data, port) = (home.data().display().to_string(), addr.port().to_string());
+    let own = [
+        ("dataDir", &*data),
+        ("clientPort", &*port),
+        ("clientPortAddress", "127.0.0.1"),
+        ("admin.enableServer", "false"),
+    ];
+    let config = home.config(&[&own, settings].concat())?;
+    let java = env::var_os("JAVA_HOME").map_or("java".into(), |home| Path::new(&home).join("bin/java"));
+    let mut command = Command::new(java);
+    command.args([HEAP, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", &jars]);
+    command.arg("org.apache.zookeeper.server.ZooKeeperServerMain").arg(config);
+    let about = format!("Apache ZooKeeper, NIO, synced, data in {}", home.path().display());
+    Ok((command, about))
 }
 
 /// A port that was free a moment ago.
@@ -174,15 +221,48 @@ impl Peer {
     /// The error with the end of the server's log.
     pub(crate) fn explain(&self, error: io::Error) -> io::Error {
         const LINES: usize = 10;
-        let Life::Process { log, .. } = &self.life else { return error };
-        let log = fs::read_to_string(log).unwrap_or_default();
+        let Life::Process { home: Some(home), .. } = &self.life else { return error };
+        let log = fs::read_to_string(home.log()).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
         io::Error::new(error.kind(), format!("{error}; the last lines of its log:\n  {last}"))
     }
 
+    /// The folder of a server in a process of its own.
+    pub(crate) fn home(&self) -> io::Result<&Home> {
+        match &self.life {
+            Life::Process { home: Some(home), .. } => Ok(home),
+            _ => Err(io::Error::other("the server has no folder")),
+        }
+    }
+
+    /// Stops the server with SIGTERM and returns its folder.
+    pub(crate) async fn stop(mut self) -> io::Result<Home> {
+        let pid = self.target.pid.to_string();
+        Command::new("kill").args(["-TERM", &pid]).status()?;
+        let Life::Process { child, home } = &mut self.life else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        while child.try_wait()?.is_none() {
+            sleep(PAUSE).await;
+        }
+        home.take().ok_or_else(|| io::Error::other("the server has no folder"))
+    }
+
+    /// Kills the server with SIGKILL and returns its folder.
+    pub(crate) fn kill(mut self) -> io::Result<Home> {
+        let Life::Process { child, home } = &mut self.life else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        child.kill()?;
+        child.wait()?;
+        home.take().ok_or_else(|| io::Error::other("the server has no folder"))
+    }
+
     async fn until_it_serves(&mut self) -> io::Result<()> {
-        let limit = Instant::now() + START_LIMIT;
+        let on_disk =
+            matches!(&self.life, Life::Process { home: Some(home), .. } if home.place == Place::Disk);
+        let limit = Instant::now() + if on_disk { LOAD_LIMIT } else { START_LIMIT };
         loop {
             // A starting server may accept connections; only a session shows that it is ready.
             if let Ok(Ok(wire)) = timeout(TRIAL, Wire::open(&self.target.door)).await {
@@ -196,7 +276,7 @@ impl Peer {
             if Instant::now() > limit {
                 return Err(io::Error::from(io::ErrorKind::TimedOut));
             }
-            sleep(TRIAL / 10).await;
+            sleep(PAUSE).await;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::finding::{Bound, Finding};
-use crate::goal::Goal;
+use crate::goal::{Comparison, Goal};
 use crate::peer::Kind;
 use crate::workload::{Sample, Workload};
 
@@ -80,7 +80,7 @@ impl Row {
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\n{:<15} {:<10} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
+        "\n{:<20} {:<10} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
         "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us"
     )?;
     for row in rows {
@@ -89,7 +89,7 @@ pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
             writeln!(
                 out,
-                "{:<15} {kind:<10} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                "{:<20} {kind:<10} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
                 row.workload.name,
                 f.cpu,
                 f.in_kernel * 100.0,
@@ -126,6 +126,18 @@ pub(crate) fn ratios(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         if let Some(wanted) = goal.faster_than_apache {
             let p50 = row.ratio(Kind::Apache, Kind::Zoolet, |figures| figures.p50);
             writeln!(out, "{:<15} {:<24} {}", "  its p50", "", judged(p50, Some(Bound::AtLeast(wanted))))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the comparison of servers on disk with the goals.
+pub(crate) fn goals(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nServers on disk compared (goal in parentheses; `-` if there is nothing to compare)\n")?;
+    for row in rows {
+        for Comparison { about, figure, above, below, bound } in Comparison::of(row.workload) {
+            let ratio = judged(row.ratio(above, below, figure), bound);
+            writeln!(out, "{:<22} {about:<28} {ratio}", row.workload.name)?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::args::Args;
 use crate::cpu::resident;
 use crate::finding::{Bound, Finding};
 use crate::growth::fill;
+use crate::home::Place;
 use crate::peer::{Kind, Peer, Starter};
 use crate::wire::Wire;
 
@@ -31,7 +32,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, _) in ALL.into_iter().filter(|(name, _)| args.wants(name)) {
-        let server = match starter.start(Kind::Zoolet).await {
+        let server = match starter.start(Kind::Zoolet, Place::Memory).await {
             Ok(server) => server,
             Err(error) => {
                 println!("{name} skipped: {error}");

@@ -1,5 +1,6 @@
 //! The workloads, by name.
 
+mod beside;
 mod closed_loop;
 mod lock;
 mod session;
@@ -33,6 +34,7 @@ enum Work {
     FanOut { watchers: usize },
     Session { at_once: usize },
     LockHandOff { contenders: usize },
+    ReaderBesideWriter { depth: usize },
 }
 
 const fn closed_loop(
@@ -98,6 +100,18 @@ pub(crate) static ALL: &[Workload] = &[
     },
 ];
 
+/// The workloads on servers that write to disk.
+pub(crate) static DURABLE: &[Workload] = &[
+    closed_loop("durable-set-1x1", "setData of 100 bytes, synced, 1 connection, depth 1", Op::Set, 1, 1),
+    closed_loop("durable-set-16x16", "setData, synced, 16 connections, depth 16", Op::Set, 16, 16),
+    closed_loop("durable-create-16x16", "create, synced, 16 connections, depth 16", Op::Create, 16, 16),
+    Workload {
+        name: "durable-reader",
+        about: "getData by one session while another has 256 synced setData of another znode in flight",
+        work: Work::ReaderBesideWriter { depth: 256 },
+    },
+];
+
 /// A server under load.
 pub(crate) struct Target {
     /// How to connect to it.
@@ -150,7 +164,8 @@ impl Workload {
         match self.work {
             Work::ClosedLoop { op, .. } => op != Op::CreateDelete,
             Work::WatchHandOff { .. } | Work::FanOut { .. } | Work::Session { .. } => true,
-            Work::LockHandOff { .. } => false,
+            // Its reader would wait for the syncs of its only thread.
+            Work::LockHandOff { .. } | Work::ReaderBesideWriter { .. } => false,
         }
     }
 
@@ -166,6 +181,7 @@ impl Workload {
             Work::FanOut { watchers } => watch::fan_out(target, watchers, time).await,
             Work::Session { at_once } => session::run(target, at_once, time).await,
             Work::LockHandOff { contenders } => lock::run(target, contenders, time).await,
+            Work::ReaderBesideWriter { depth } => beside::run(target, depth, time).await,
         }
     }
 }

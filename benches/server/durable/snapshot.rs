@@ -1,0 +1,164 @@
+//! A snapshot of a million znodes: how long it takes, how long a writer waits meanwhile, and how much memory it needs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{ZNODES, copy_of};
+use crate::cpu::{peak, reset_peak, resident};
+use crate::exchange::set;
+use crate::finding::{Bound, Finding};
+use crate::home::{Home, Settings};
+use crate::peer::{Kind, Starter};
+use crate::wire::Wire;
+
+pub(super) const SNAPSHOT: &str = "durable-snapshot";
+pub(super) const STALL: &str = "durable-stall";
+pub(super) const STALL_SYNCED: &str = "durable-stall-synced";
+pub(super) const MEMORY: &str = "durable-memory";
+
+/// The snapshot is due after so many writes, or from half as many on.
+const SYNCED: Settings<'static> = &[("snapCount", "10000")];
+const UNSYNCED: Settings<'static> = &[("snapCount", "200000"), ("forceSync", "no")];
+
+/// The server prepares a snapshot before its file is there.
+const BEFORE: Duration = Duration::from_millis(20);
+/// How long the writer goes on after a snapshot.
+const AFTER: Duration = Duration::from_millis(500);
+const LIMIT: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What one snapshot has shown.
+struct Saved {
+    took: Duration,
+    /// The longest wait of the writer while the snapshot was written, and otherwise.
+    longest: Duration,
+    otherwise: Duration,
+    /// Resident memory before, and the most meanwhile.
+    resident: u64,
+    peak: u64,
+}
+
+pub(super) async fn run(starter: &Starter, filled: &Home) -> io::Result<Vec<Finding>> {
+    let synced = save(starter, filled, SYNCED).await?;
+    let unsynced = save(starter, filled, UNSYNCED).await?;
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let stall = |name, saved: &Saved, what, goal| Finding {
+        name,
+        about: format!(
+            "longest setData during a snapshot, {what} ({:.2} ms otherwise)",
+            millis(saved.otherwise)
+        ),
+        value: millis(saved.longest),
+        unit: "ms",
+        goal,
+    };
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    Ok(vec![
+        Finding {
+            name: SNAPSHOT,
+            about: format!(
+                "a snapshot of {ZNODES} znodes beside a writer ({:.2} s without syncs of the log)",
+                unsynced.took.as_secs_f64()
+            ),
+            value: synced.took.as_secs_f64(),
+            unit: "s",
+            goal: None,
+        },
+        // Without syncs it is the server that makes the writer wait, and not the disk.
+        stall(STALL, &unsynced, "forceSync=no", Some(Bound::AtMost(5.0))),
+        stall(STALL_SYNCED, &synced, "synced", None),
+        Finding {
+            name: MEMORY,
+            about: format!(
+                "a znode of {ZNODES} after the start: {:.0} MiB; {:.0} MiB more at most during a snapshot",
+                mib(synced.resident),
+                mib(synced.peak.saturating_sub(synced.resident))
+            ),
+            value: synced.resident as f64 / ZNODES as f64,
+            unit: "bytes",
+            goal: None,
+        },
+    ])
+}
+
+/// Writes until a snapshot is written.
+async fn save(starter: &Starter, filled: &Home, settings: Settings<'_>) -> io::Result<Saved> {
+    let server = starter.start_in(Kind::Zoolet, copy_of(filled)?, settings).await?;
+    let pid = server.target.pid;
+    let resident = resident(pid)?;
+    // Without it, the peak is that of the start if that was higher.
+    drop(reset_peak(pid));
+    let watch = SnapshotWatch::start(server.home()?.files())?;
+    let mut wire = Wire::open(&server.target.door).await?;
+    let request = set("/lane-00-0000000000");
+    let (began, mut waits) = (Instant::now(), Vec::new());
+    let (from, to) = loop {
+        let sent = Instant::now();
+        wire.call(&request).await?;
+        waits.push((sent, sent.elapsed()));
+        match watch.seen() {
+            (Some(from), Some(to)) if to.elapsed() > AFTER => break (from, to),
+            _ if began.elapsed() > LIMIT => {
+                return Err(server.explain(io::Error::other("no snapshot in the time allowed")));
+            }
+            _ => {}
+        }
+    };
+    let peak = peak(pid)?;
+    server.kill()?;
+    let meanwhile = |(sent, took): &&(Instant, Duration)| *sent < to && *sent + *took > from - BEFORE;
+    let longest =
+        |waits: Vec<&(Instant, Duration)>| waits.iter().map(|(_, took)| *took).max().unwrap_or_default();
+    let (during, otherwise) = waits.iter().partition(meanwhile);
+    Ok(Saved { took: to - from, longest: longest(during), otherwise: longest(otherwise), resident, peak })
+}
+
+/// Looks at the directory until a snapshot appears: first the file in which it is written, then its own name.
+struct SnapshotWatch {
+    seen: Arc<Mutex<(Option<Instant>, Option<Instant>)>>,
+    ended: Arc<AtomicBool>,
+}
+
+impl SnapshotWatch {
+    fn start(dir: PathBuf) -> io::Result<Self> {
+        let known = names(&dir)?;
+        let watch = Self { seen: Arc::default(), ended: Arc::default() };
+        let (seen, ended) = (Arc::clone(&watch.seen), Arc::clone(&watch.ended));
+        thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                let now = names(&dir).unwrap_or_default();
+                let new = |part: &str| now.difference(&known).any(|name| name.contains(part));
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                if seen.0.is_none() && new("snapshot") {
+                    seen.0 = Some(Instant::now());
+                }
+                if seen.1.is_none() && now.difference(&known).any(|name| name.starts_with("snapshot.")) {
+                    seen.1 = Some(Instant::now());
+                }
+                drop(seen);
+                thread::sleep(LOOK);
+            }
+        });
+        Ok(watch)
+    }
+
+    fn seen(&self) -> (Option<Instant>, Option<Instant>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SnapshotWatch {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+fn names(dir: &PathBuf) -> io::Result<BTreeSet<String>> {
+    fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
