@@ -93,6 +93,9 @@ impl FileState {
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8], mut offset: u64, step: u64) {
+        if bytes.is_empty() {
+            return;
+        }
         while !bytes.is_empty() {
             let at = (offset % PAGE) as usize;
             let (piece, rest) = bytes.split_at(bytes.len().min(PAGE as usize - at));

@@ -55,6 +55,8 @@ fn it_reads_what_was_written_and_zeros_between() {
     assert_eq!(&buffer[..4], b"\0end");
     assert_eq!(file.read_at(&mut buffer, 10_003).unwrap(), 0);
     assert_eq!(file.read_at(&mut buffer, u64::MAX).unwrap(), 0);
+    file.write_at(b"", 20_000).unwrap();
+    assert_eq!(file.len().unwrap(), 10_003, "nothing is written");
 }
 
 #[test]
