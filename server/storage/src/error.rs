@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use zoolet_proto::Zxid;
+
 /// Why a data directory cannot be read or written. The message is one line with the file, the reason and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,6 +32,20 @@ pub enum StorageError {
         /// The snapshot.
         snapshot: PathBuf,
     },
+    /// There is no data of a server, and none is to be created.
+    #[error("{} has no data of a server", .0.display())]
+    NoData(PathBuf),
+    /// A transaction has no place in the log.
+    #[error("transaction {zxid} cannot be logged: {reason}")]
+    Unloggable {
+        /// Which one.
+        zxid: Zxid,
+        /// Why.
+        reason: String,
+    },
+    /// An earlier call failed, so nothing is known of what is on disk, and nothing more is written.
+    #[error("storage has failed before: {0}")]
+    Failed(String),
     /// The content is not what a server can have written.
     #[error(transparent)]
     Damaged(#[from] Damage),

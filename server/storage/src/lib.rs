@@ -4,13 +4,20 @@
 
 pub mod disk;
 mod error;
+pub mod log;
+mod names;
 mod options;
+mod recovery;
 mod snapshot;
+mod storage;
 mod text;
 
 pub use error::{Damage, StorageError};
+pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
+pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, read};
 pub use snapshot::{
     CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,
     SnapshotReader, SnapshotSummary, SnapshotWriter,
 };
+pub use storage::Storage;

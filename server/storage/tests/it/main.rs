@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
+mod recovery;
 mod snapshot;

@@ -1,0 +1,154 @@
+//! One entry of the transaction log:
+//!
+//! ```text
+//! checksum   8   Adler-32 of the payload, in the low half
+//! length     4   of the payload
+//! payload        header 32: session 8, xid 4, zxid 8, time 8, type 4
+//!                record, by the type
+//!                digest 12, unless this is a refused write: version 4, digest of the tree 8
+//!                batch marker 4, of a server of ours: where the entry begins in its batch
+//! end        1   0x42
+//! ```
+//!
+//! ZooKeeper ignores what follows the record but a whole digest, so the marker is invisible to it. A batch is what is written
+//! before one sync. After a power loss any part of the last batch may be missing, but nothing of those before: so the marker of a
+//! valid entry tells whether a bad one before it was ever acknowledged.
+
+use simd_adler32::adler32;
+use zoolet_proto::{SessionId, Xid, Zxid};
+use zoolet_server_core::{Millis, Txn};
+
+use super::fields::{Fields, Malformed, put_int, put_long};
+use super::record::{self, RecordParser, kind_of};
+
+/// The longest payload that every server reads: `jute.maxbuffer` twice.
+pub(crate) const MAX_PAYLOAD: usize = 2_097_150;
+/// Checksum and length.
+pub(crate) const PREFIX: usize = 12;
+/// The shortest payload: a header, and the record of a closeSession of before 3.6, which is empty.
+pub(crate) const MIN_PAYLOAD: usize = HEADER;
+/// The last byte of an entry.
+pub(crate) const END: u8 = 0x42;
+
+const HEADER: usize = 32;
+const DIGEST: usize = 12;
+const DIGEST_VERSION: i32 = 2;
+const MARKER: usize = 4;
+
+/// Why a transaction cannot be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EncodeError {
+    /// It would be read by no server.
+    #[error("its entry has {0} bytes, and no server reads more than 2097150")]
+    TooLong(usize),
+    /// The state machine makes no such transaction.
+    #[error("{0} cannot be stored")]
+    Unstorable(&'static str),
+}
+
+/// Appends the entry of a transaction that begins `distance` bytes after its batch. After an error `out` is as before.
+pub(crate) fn encode(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let start = out.len();
+    let encoded = encode_payload(txn, distance, out).and_then(|()| seal(out, start));
+    if encoded.is_err() {
+        out.truncate(start);
+    }
+    encoded
+}
+
+fn encode_payload(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    const FRONT: usize = PREFIX + HEADER;
+    let mut front = [0; FRONT];
+    front[12..20].copy_from_slice(&txn.session.0.to_be_bytes());
+    front[20..24].copy_from_slice(&txn.xid.0.to_be_bytes());
+    front[24..32].copy_from_slice(&txn.zxid.0.to_be_bytes());
+    front[32..40].copy_from_slice(&txn.time.0.to_be_bytes());
+    front[40..44].copy_from_slice(&kind_of(&txn.op, txn.session).to_be_bytes());
+    out.extend_from_slice(&front);
+    let room = MAX_PAYLOAD - HEADER - DIGEST - MARKER;
+    record::put(&txn.op, txn.session, room, out).map_err(EncodeError::Unstorable)?;
+    if let Some(digest) = txn.digest {
+        put_int(DIGEST_VERSION, out);
+        put_long(i64::from_be_bytes(digest.to_be_bytes()), out);
+    }
+    out.extend_from_slice(&distance.to_be_bytes());
+    Ok(())
+}
+
+/// Fills in checksum and length of the entry that begins at `start`, and ends it.
+fn seal(out: &mut Vec<u8>, start: usize) -> Result<(), EncodeError> {
+    let payload = &out[start + PREFIX..];
+    let too_long = EncodeError::TooLong(payload.len());
+    let len = u32::try_from(payload.len()).map_err(|_| too_long)?;
+    if payload.len() > MAX_PAYLOAD {
+        return Err(too_long);
+    }
+    let sum = adler32(&payload);
+    out[start + 4..start + 8].copy_from_slice(&sum.to_be_bytes());
+    out[start + 8..start + 12].copy_from_slice(&len.to_be_bytes());
+    out.push(END);
+    Ok(())
+}
+
+/// An entry that was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// The transaction.
+    pub(crate) txn: Txn,
+    /// How many bytes after its batch it begins, if a server of ours wrote it.
+    pub(crate) distance: Option<u32>,
+}
+
+/// What is known of an entry without its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EntryHeader {
+    pub(crate) session: SessionId,
+    pub(crate) xid: Xid,
+    pub(crate) zxid: Zxid,
+    pub(crate) time: Millis,
+    pub(crate) kind: i32,
+}
+
+impl EntryHeader {
+    pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            session: SessionId(fields.long()?),
+            xid: Xid(fields.int()?),
+            zxid: Zxid(fields.long()?),
+            time: Millis(fields.long()?),
+            kind: fields.int()?,
+        })
+    }
+}
+
+/// Whether `sum`, the first eight bytes of an entry, is that of `payload`.
+pub(crate) fn sum_matches(sum: [u8; 8], payload: &[u8]) -> bool {
+    u64::from_be_bytes(sum) == u64::from(adler32(&payload))
+}
+
+/// Parses the payload of an entry whose checksum is right. What is wrong with it then is damage, and no torn write.
+pub(crate) fn parse(payload: &[u8], records: &mut RecordParser) -> Result<Entry, Malformed> {
+    let mut fields = Fields(payload);
+    let EntryHeader { session, xid, zxid, time, kind } = EntryHeader::parse(&mut fields)?;
+    if zxid.0 <= 0 {
+        return Err("a zxid that no transaction has");
+    }
+    let op = records.parse(kind, session, &mut fields)?;
+    let (digest, distance) = parse_trailer(fields)?;
+    Ok(Entry { txn: Txn { session, xid, zxid, time, op, digest }, distance })
+}
+
+/// What follows the record. As in ZooKeeper, less than a digest is none, and more is ignored.
+fn parse_trailer(mut fields: Fields<'_>) -> Result<(Option<u64>, Option<u32>), Malformed> {
+    let digest = if fields.len() >= DIGEST {
+        let (version, digest) = (fields.int()?, fields.long()?);
+        (version == DIGEST_VERSION).then_some(u64::from_be_bytes(digest.to_be_bytes()))
+    } else {
+        None
+    };
+    let distance = match *fields.0 {
+        [a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
+        _ => None,
+    };
+    Ok((digest, distance))
+}

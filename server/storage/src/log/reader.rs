@@ -1,0 +1,358 @@
+//! [`LogReader`]: the entries of one log file, and how it ends.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::Txn;
+
+use super::entry::{self, END, Entry, EntryHeader, MAX_PAYLOAD, MIN_PAYLOAD, PREFIX};
+use super::fields::Fields;
+use super::record::{RecordParser, is_known};
+use super::window::Window;
+use super::{FILE_HEADER, MAGIC, VERSION};
+use crate::disk::DiskFile;
+use crate::error::StorageError;
+
+/// An entry of a log file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LogEntry {
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// How many bytes it has there.
+    pub len: u64,
+    /// What it says.
+    pub txn: Txn,
+    /// Where the batch begins that it was written with, if the entry says that: those of Apache do not.
+    pub batch: Option<u64>,
+}
+
+/// How a log file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogEnd {
+    /// After the last entry there is nothing, or only zeros.
+    Clean {
+        /// Where the last entry ends.
+        offset: u64,
+    },
+    /// The last write was not finished: the entry at `offset` is bad, and all valid ones after it, if any, were written with it.
+    /// None of them was acknowledged.
+    Torn {
+        /// Where the bad entry begins.
+        offset: u64,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The entry at `offset` is bad, and was not written last: it may have been acknowledged.
+    Damaged {
+        /// Where the bad entry begins.
+        offset: u64,
+        /// What is wrong with it.
+        fault: Fault,
+        /// Where the next valid entry is, and its zxid.
+        next: Option<(u64, Zxid)>,
+    },
+}
+
+impl LogEnd {
+    /// Where the readable part ends.
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Clean { offset } | Self::Torn { offset, .. } | Self::Damaged { offset, .. } => *offset,
+        }
+    }
+}
+
+/// What is wrong with an entry, or with the beginning of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The file ends within it.
+    CutShort,
+    /// No entry has that length.
+    Length(i32),
+    /// The last byte is another one than that of an entry.
+    LastByte(u8),
+    /// The checksum is not that of the content.
+    Checksum,
+    /// The checksum is right, and the content is none that a server writes.
+    Malformed(&'static str),
+    /// The file does not begin as a log does.
+    NoLog,
+    /// The format of the file is of this version, which is not 2.
+    Version(i32),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CutShort => f.write_str("the file ends within an entry"),
+            Self::Length(len) => write!(f, "the length of an entry is {len}"),
+            Self::LastByte(byte) => write!(f, "the last byte of an entry is {byte:#04x} instead of 0x42"),
+            Self::Checksum => f.write_str("the checksum of an entry is wrong"),
+            Self::Malformed(reason) => write!(f, "an entry with a right checksum has {reason}"),
+            Self::NoLog => f.write_str("the file does not begin with ZKLG"),
+            Self::Version(version) => write!(f, "the format has version {version} instead of 2"),
+        }
+    }
+}
+
+/// What a [`LogReader`] finds next.
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are entries")]
+pub enum LogItem {
+    /// An entry.
+    Entry(LogEntry),
+    /// The end, again and again.
+    End(LogEnd),
+}
+
+/// Reads a log file from the front. Needs a few megabytes, whatever is in the file.
+#[derive(Debug)]
+pub struct LogReader {
+    path: PathBuf,
+    window: Window,
+    records: RecordParser,
+    next: u64,
+    end: Option<LogEnd>,
+}
+
+/// What is at an offset.
+enum Probe {
+    /// An entry with a right checksum, that many bytes long.
+    Whole(usize),
+    /// None, for that reason.
+    Bad(Fault),
+}
+
+impl LogReader {
+    /// Begins to read `file`, whose name is `path`.
+    ///
+    /// # Errors
+    /// The disk's. A file that is no log is none: its end says so.
+    pub fn new(file: Box<dyn DiskFile>, path: &Path) -> Result<Self, StorageError> {
+        let window = Window::new(file).map_err(StorageError::io("read", path))?;
+        let records = RecordParser::default();
+        let mut reader = Self { path: path.to_owned(), window, records, next: FILE_HEADER, end: None };
+        reader.end = reader.check_file_header()?;
+        Ok(reader)
+    }
+
+    /// The length of the file.
+    pub fn file_len(&self) -> u64 {
+        self.window.len()
+    }
+
+    /// The next entry, or the end of the file.
+    ///
+    /// # Errors
+    /// The disk's. What is wrong with the content is no error here.
+    #[allow(clippy::should_implement_trait, reason = "the end is a value, and so is an error")]
+    pub fn next(&mut self) -> Result<LogItem, StorageError> {
+        if let Some(end) = self.end {
+            return Ok(LogItem::End(end));
+        }
+        let offset = self.next;
+        let fault = match self.probe(offset)? {
+            Probe::Whole(len) => match self.parse(offset, len)? {
+                Ok(entry) => {
+                    self.next += entry.len;
+                    return Ok(LogItem::Entry(entry));
+                }
+                Err(reason) => Fault::Malformed(reason),
+            },
+            Probe::Bad(fault) => fault,
+        };
+        let end = self.classify(offset, fault)?;
+        self.end = Some(end);
+        Ok(LogItem::End(end))
+    }
+
+    /// Goes on reading at `offset`, after damage.
+    pub fn resume_at(&mut self, offset: u64) {
+        self.next = offset;
+        self.end = None;
+    }
+
+    fn check_file_header(&mut self) -> Result<Option<LogEnd>, StorageError> {
+        let header = self.bytes(0, 16)?;
+        let int = |at: usize| header.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let version = int(4).map(i32::from_be_bytes);
+        let fault = match (int(0), version) {
+            // Begun and not finished, as Apache creates files: the name first.
+            _ if header.len() < 16 && MAGIC.starts_with(&header[..header.len().min(4)]) => Fault::CutShort,
+            (Some(MAGIC), Some(VERSION)) => return Ok(None),
+            (Some(MAGIC), Some(version)) => {
+                return Ok(Some(LogEnd::Damaged { offset: 4, fault: Fault::Version(version), next: None }));
+            }
+            _ => Fault::NoLog,
+        };
+        let blank = self.window.next_nonzero(0).map_err(StorageError::io("read", &self.path))?.is_none();
+        Ok(Some(if blank || fault == Fault::CutShort {
+            LogEnd::Torn { offset: 0, fault }
+        } else {
+            LogEnd::Damaged { offset: 0, fault, next: None }
+        }))
+    }
+
+    fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], StorageError> {
+        self.window.at(offset, len).map_err(StorageError::io("read", &self.path))
+    }
+
+    /// Looks whether a whole entry begins at `offset`.
+    fn probe(&mut self, offset: u64) -> Result<Probe, StorageError> {
+        let Some((prefix, _)) = self.bytes(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
+            return Ok(Probe::Bad(Fault::CutShort));
+        };
+        let [sum @ .., l0, l1, l2, l3] = *prefix;
+        let len = i32::from_be_bytes([l0, l1, l2, l3]);
+        let Some(payload_len) = usize::try_from(len).ok().filter(|len| (1..=MAX_PAYLOAD).contains(len))
+        else {
+            return Ok(Probe::Bad(Fault::Length(len)));
+        };
+        let whole = PREFIX + payload_len + 1;
+        let bytes = self.bytes(offset, whole)?;
+        let Some((payload, &[last])) = bytes.get(PREFIX..whole).and_then(|bytes| bytes.split_last_chunk())
+        else {
+            return Ok(Probe::Bad(Fault::CutShort));
+        };
+        Ok(if last != END {
+            Probe::Bad(Fault::LastByte(last))
+        } else if !entry::sum_matches(sum, payload) {
+            Probe::Bad(Fault::Checksum)
+        } else {
+            Probe::Whole(whole)
+        })
+    }
+
+    /// Parses the entry of `len` bytes at `offset`, whose checksum is right.
+    fn parse(&mut self, offset: u64, len: usize) -> Result<Result<LogEntry, &'static str>, StorageError> {
+        let bytes = self.window.at(offset, len).map_err(StorageError::io("read", &self.path))?;
+        let payload = bytes.get(PREFIX..len - 1).unwrap_or_default();
+        Ok(entry::parse(payload, &mut self.records).map(|Entry { txn, distance }| {
+            let batch = distance.and_then(|distance| offset.checked_sub(u64::from(distance)));
+            let batch = batch.filter(|batch| *batch >= FILE_HEADER);
+            LogEntry { offset, len: len as u64, txn, batch }
+        }))
+    }
+
+    /// What a bad entry at `offset` is: the end, a torn write or damage.
+    fn classify(&mut self, offset: u64, fault: Fault) -> Result<LogEnd, StorageError> {
+        let from = match fault {
+            Fault::Length(0) | Fault::CutShort if self.next_nonzero(offset)?.is_none() => {
+                return Ok(LogEnd::Clean { offset });
+            }
+            // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
+            _ => self.certain_end(offset)?.unwrap_or(offset + 1),
+        };
+        let mut search = Search { next: from, budget: 16 * self.window.len() + (64 << 20) };
+        let mut next = None;
+        // Checked and stored long ago: no power loss changes such an entry.
+        let mut damaged = matches!(fault, Fault::Malformed(_));
+        while let Some(found) = self.search(&mut search)? {
+            let SearchResult::Entry(entry) = found else {
+                damaged = true;
+                break;
+            };
+            next = next.or(Some((entry.offset, entry.txn.zxid)));
+            damaged |= entry.batch.is_none_or(|batch| batch > offset);
+            if damaged {
+                break;
+            }
+            search.next = entry.offset + entry.len;
+        }
+        Ok(if damaged { LogEnd::Damaged { offset, fault, next } } else { LogEnd::Torn { offset, fault } })
+    }
+
+    fn next_nonzero(&mut self, offset: u64) -> Result<Option<u64>, StorageError> {
+        self.window.next_nonzero(offset).map_err(StorageError::io("read", &self.path))
+    }
+
+    /// Where the bad entry at `offset` ends, if its last byte is right and another entry or the end of the log follows.
+    fn certain_end(&mut self, offset: u64) -> Result<Option<u64>, StorageError> {
+        let Some((prefix, _)) = self.bytes(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
+            return Ok(None);
+        };
+        let [.., l0, l1, l2, l3] = *prefix;
+        let len = u64::from(u32::from_be_bytes([l0, l1, l2, l3]));
+        if !(1..=MAX_PAYLOAD as u64).contains(&len) {
+            return Ok(None);
+        }
+        let end = offset + PREFIX as u64 + len + 1;
+        if self.bytes(end - 1, 1)? != [END] {
+            return Ok(None);
+        }
+        let certain = matches!(self.probe(end)?, Probe::Whole(_)) || self.next_nonzero(end)?.is_none();
+        Ok(certain.then_some(end))
+    }
+
+    /// The next valid entry from `search.next` on, at any offset.
+    fn search(&mut self, search: &mut Search) -> Result<Option<SearchResult>, StorageError> {
+        // As far as the type in the header.
+        const NEEDED: usize = PREFIX + MIN_PAYLOAD;
+        while let Some(nonzero) = self.next_nonzero(search.next)? {
+            // The length of an entry is not zero.
+            search.next = search.next.max(nonzero.saturating_sub(PREFIX as u64 - 1));
+            let bytes = self
+                .window
+                .at_least(search.next, NEEDED + 1)
+                .map_err(StorageError::io("read", &self.path))?;
+            let candidates = bytes.len().saturating_sub(NEEDED);
+            if candidates == 0 {
+                return Ok(None);
+            }
+            let Some(at) = bytes.windows(NEEDED).take(candidates).position(may_begin_entry) else {
+                search.next += candidates as u64;
+                continue;
+            };
+            let offset = search.next + at as u64;
+            match self.probe(offset)? {
+                Probe::Whole(len) => {
+                    if let Ok(entry) = self.parse(offset, len)? {
+                        return Ok(Some(SearchResult::Entry(entry)));
+                    }
+                }
+                Probe::Bad(Fault::Checksum) => {
+                    let Some(budget) = search.budget.checked_sub(self.claimed_len(offset)?) else {
+                        return Ok(Some(SearchResult::GivenUp));
+                    };
+                    search.budget = budget;
+                }
+                Probe::Bad(_) => {}
+            }
+            search.next = offset + 1;
+        }
+        Ok(None)
+    }
+
+    fn claimed_len(&mut self, offset: u64) -> Result<u64, StorageError> {
+        let len = self.bytes(offset + 8, 4)?.iter().fold(0, |len, byte| len << 8 | u64::from(*byte));
+        Ok(len)
+    }
+}
+
+/// A search for valid entries.
+struct Search {
+    /// Where to look next.
+    next: u64,
+    /// How many more bytes are summed in vain before the search gives up: data that is made for it costs quadratic time.
+    budget: u64,
+}
+
+#[allow(clippy::large_enum_variant, reason = "one at a time")]
+enum SearchResult {
+    Entry(LogEntry),
+    GivenUp,
+}
+
+/// Whether these could be the first bytes of an entry, before its checksum is calculated.
+fn may_begin_entry(bytes: &[u8]) -> bool {
+    let Some((prefix, header)) = bytes.split_first_chunk::<PREFIX>() else { return false };
+    let [0, 0, 0, 0, .., l0, l1, l2, l3] = *prefix else { return false };
+    let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+    (MIN_PAYLOAD..=MAX_PAYLOAD).contains(&len)
+        && EntryHeader::parse(&mut Fields(header))
+            .is_ok_and(|header| header.zxid.0 > 0 && is_known(header.kind))
+}

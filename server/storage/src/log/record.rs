@@ -1,0 +1,343 @@
+//! The records of log entries: a [`TxnOp`] as ZooKeeper stores it, in both directions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zoolet_proto::{Acl, ErrorCode, Perms, SessionId};
+use zoolet_server_core::{Owner, TxnOp};
+
+use super::fields::{Fields, Malformed, put_buffer, put_count, put_data, put_int, put_long};
+
+/// The types of records (`ZooDefs.OpCode`).
+mod kind {
+    pub(super) const CREATE_SESSION: i32 = -10;
+    pub(super) const CLOSE_SESSION: i32 = -11;
+    pub(super) const ERROR: i32 = -1;
+    pub(super) const CREATE: i32 = 1;
+    pub(super) const DELETE: i32 = 2;
+    pub(super) const SET_DATA: i32 = 5;
+    pub(super) const SET_ACL: i32 = 7;
+    pub(super) const CHECK: i32 = 13;
+    pub(super) const MULTI: i32 = 14;
+    pub(super) const CREATE2: i32 = 15;
+    pub(super) const RECONFIG: i32 = 16;
+    pub(super) const CREATE_CONTAINER: i32 = 19;
+    pub(super) const DELETE_CONTAINER: i32 = 20;
+    pub(super) const CREATE_TTL: i32 = 21;
+}
+
+/// Whether transactions of this type are stored.
+pub(crate) fn is_known(kind: i32) -> bool {
+    use kind::*;
+    const ALL: [i32; 13] = [
+        CREATE_SESSION,
+        CLOSE_SESSION,
+        ERROR,
+        CREATE,
+        DELETE,
+        SET_DATA,
+        SET_ACL,
+        MULTI,
+        CREATE2,
+        RECONFIG,
+        CREATE_CONTAINER,
+        DELETE_CONTAINER,
+        CREATE_TTL,
+    ];
+    ALL.contains(&kind)
+}
+
+/// What a record that cannot be stored has wrong. The state machine makes none.
+pub(crate) type Unstorable = &'static str;
+
+/// The type under which a change is stored.
+pub(crate) fn kind_of(op: &TxnOp, session: SessionId) -> i32 {
+    match op {
+        TxnOp::Create { owner, .. } if owner.code() == session.0 => kind::CREATE,
+        TxnOp::Create { owner: Owner::CONTAINER, .. } => kind::CREATE_CONTAINER,
+        TxnOp::Create { owner, .. } if owner.as_ttl().is_some() => kind::CREATE_TTL,
+        TxnOp::Create { .. } => kind::CREATE,
+        // The server itself deletes only containers and what has outlived its time to live.
+        TxnOp::Delete { .. } if session == SessionId(0) => kind::DELETE_CONTAINER,
+        TxnOp::Delete { .. } => kind::DELETE,
+        TxnOp::SetData { .. } => kind::SET_DATA,
+        TxnOp::SetAcl { .. } => kind::SET_ACL,
+        TxnOp::Check { .. } => kind::CHECK,
+        TxnOp::Multi(_) => kind::MULTI,
+        TxnOp::CreateSession { .. } => kind::CREATE_SESSION,
+        TxnOp::CloseSession { .. } => kind::CLOSE_SESSION,
+        TxnOp::Error(_) => kind::ERROR,
+    }
+}
+
+/// Appends the record of a whole transaction. A closeSession names as many paths as `room` bytes hold: replay deletes everything
+/// that the session owns, named or not.
+pub(crate) fn put(op: &TxnOp, session: SessionId, room: usize, out: &mut Vec<u8>) -> Result<(), Unstorable> {
+    match op {
+        TxnOp::CreateSession { timeout } => put_int(*timeout, out),
+        TxnOp::CloseSession { ephemerals } => put_paths(ephemerals, room, out),
+        TxnOp::Error(code) => put_int(code.code(), out),
+        TxnOp::Multi(ops) => {
+            put_count(ops.len(), out);
+            for op in ops {
+                put_member(op, session, out)?;
+            }
+        }
+        TxnOp::Check { .. } => return Err("a check outside of a multi"),
+        TxnOp::Create { .. } | TxnOp::Delete { .. } | TxnOp::SetData { .. } | TxnOp::SetAcl { .. } => {
+            put_change(op, session, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// A member of a multi: its type, and its record as a buffer.
+fn put_member(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), Unstorable> {
+    put_int(kind_of(op, session), out);
+    let len_at = out.len();
+    put_int(0, out);
+    put_change(op, session, out)?;
+    let len = u32::try_from(out.len() - len_at - 4).unwrap_or(u32::MAX);
+    out[len_at..len_at + 4].copy_from_slice(&len.to_be_bytes());
+    Ok(())
+}
+
+/// The record of a change of one znode.
+fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), Unstorable> {
+    match op {
+        TxnOp::Create { path, data, acl, owner, parent_creates } => {
+            put_buffer(path.as_bytes(), out);
+            put_data(data.as_ref(), out);
+            put_acl(acl, out);
+            let kind = kind_of(op, session);
+            if kind == kind::CREATE {
+                let ephemeral = *owner != Owner::PERSISTENT;
+                if ephemeral && owner.code() != session.0 {
+                    return Err("an ephemeral of another session");
+                }
+                out.push(u8::from(ephemeral));
+            }
+            put_creates(*parent_creates, out);
+            if kind == kind::CREATE_TTL {
+                put_long(owner.as_ttl().unwrap_or_default(), out);
+            }
+        }
+        TxnOp::Delete { path } => put_buffer(path.as_bytes(), out),
+        TxnOp::SetData { path, data, version } => {
+            put_buffer(path.as_bytes(), out);
+            put_data(data.as_ref(), out);
+            put_int(*version, out);
+        }
+        TxnOp::SetAcl { path, acl, aversion } => {
+            put_buffer(path.as_bytes(), out);
+            put_acl(acl, out);
+            put_int(*aversion, out);
+        }
+        // The version that it expected is not kept, and no reader looks at it.
+        TxnOp::Check { path } => {
+            put_buffer(path.as_bytes(), out);
+            put_int(-1, out);
+        }
+        TxnOp::Multi(_) | TxnOp::CreateSession { .. } | TxnOp::CloseSession { .. } | TxnOp::Error(_) => {
+            return Err("a multi with a member that is no change of a znode");
+        }
+    }
+    Ok(())
+}
+
+/// The count of children that ever were. On disk it has 32 bits, and wraps.
+#[allow(clippy::cast_possible_truncation, reason = "the format has 32 bits")]
+fn put_creates(creates: i64, out: &mut Vec<u8>) {
+    put_int(creates as i32, out);
+}
+
+fn put_acl(acl: &[Acl], out: &mut Vec<u8>) {
+    put_count(acl.len(), out);
+    for entry in acl {
+        put_int(entry.perms.0, out);
+        put_buffer(entry.scheme.as_bytes(), out);
+        put_buffer(entry.id.as_bytes(), out);
+    }
+}
+
+fn put_paths(paths: &[Arc<str>], room: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    put_int(0, out);
+    let mut count = 0;
+    for path in paths {
+        if out.len() - start + 4 + path.len() > room {
+            break;
+        }
+        put_buffer(path.as_bytes(), out);
+        count += 1;
+    }
+    let count: u32 = count;
+    out[start..start + 4].copy_from_slice(&count.to_be_bytes());
+}
+
+/// Parses records. Keeps the access control lists that it has seen, as a log repeats few of them.
+#[derive(Debug, Default)]
+pub(crate) struct RecordParser {
+    acls: HashMap<Vec<u8>, Arc<[Acl]>>,
+}
+
+/// So many elements are reserved for a count that may be wrong.
+const MAX_RESERVED: usize = 1024;
+
+/// Beyond so many the lists of a parser are forgotten.
+const MAX_KEPT_ACLS: usize = 1024;
+
+impl RecordParser {
+    /// Parses the record of a transaction, and leaves what follows it.
+    pub(crate) fn parse(
+        &mut self,
+        kind: i32,
+        session: SessionId,
+        fields: &mut Fields<'_>,
+    ) -> Result<TxnOp, Malformed> {
+        match kind {
+            kind::CREATE_SESSION => Ok(TxnOp::CreateSession { timeout: fields.int()? }),
+            kind::CLOSE_SESSION => parse_close_session(fields),
+            kind::ERROR => parse_error(fields),
+            kind::MULTI => self.parse_multi(session, fields),
+            kind::SET_ACL => {
+                let (path, acl, aversion) = (fields.path()?, self.parse_acl(fields)?, fields.int()?);
+                Ok(TxnOp::SetAcl { path, acl, aversion })
+            }
+            kind::RECONFIG => self.parse_change(kind::SET_DATA, session, fields),
+            kind::CHECK => Err("a check outside of a multi"),
+            kind => self.parse_change(kind, session, fields),
+        }
+    }
+
+    /// A multi. A failed one has members of type error, and changes nothing.
+    fn parse_multi(&mut self, session: SessionId, fields: &mut Fields<'_>) -> Result<TxnOp, Malformed> {
+        const MEMBER: usize = 8;
+        let count = fields.count(MEMBER)?.ok_or("a multi without members")?;
+        let mut ops = Vec::with_capacity(count.min(MAX_RESERVED));
+        let mut failure = None;
+        for _ in 0..count {
+            let kind = fields.int()?;
+            let mut record = Fields(fields.buffer()?.ok_or("a member of a multi without a record")?);
+            let op = match kind {
+                kind::ERROR => parse_error(&mut record)?,
+                kind => self.parse_change(kind, session, &mut record)?,
+            };
+            if record.len() > 0 {
+                return Err("a member of a multi longer than its fields");
+            }
+            match op {
+                TxnOp::Error(code) => failure = failure.or(Some(code)),
+                op => ops.push(op),
+            }
+        }
+        Ok(failure.map_or(TxnOp::Multi(ops), TxnOp::Error))
+    }
+
+    /// The record of a change of one znode, which may be a member of a multi.
+    fn parse_change(
+        &mut self,
+        kind: i32,
+        session: SessionId,
+        fields: &mut Fields<'_>,
+    ) -> Result<TxnOp, Malformed> {
+        match kind {
+            kind::CREATE | kind::CREATE2 => {
+                let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
+                let owner = if fields.bool()? { Owner::session(session) } else { Owner::PERSISTENT };
+                let parent_creates = match fields.len() {
+                    // A record of ZooKeeper 3.3: without the counter, which replay computes.
+                    0 if kind == kind::CREATE => -1,
+                    _ => parse_creates(fields)?,
+                };
+                Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
+            }
+            kind::CREATE_CONTAINER => {
+                let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
+                let parent_creates = parse_creates(fields)?;
+                Ok(TxnOp::Create { path, data, acl, owner: Owner::CONTAINER, parent_creates })
+            }
+            kind::CREATE_TTL => {
+                let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
+                let parent_creates = parse_creates(fields)?;
+                let owner = Owner::ttl(fields.long()?).ok_or("a time to live out of range")?;
+                Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
+            }
+            kind::DELETE | kind::DELETE_CONTAINER => Ok(TxnOp::Delete { path: fields.path()? }),
+            kind::SET_DATA => {
+                let (path, data, version) = (fields.path()?, fields.data()?, fields.int()?);
+                Ok(TxnOp::SetData { path, data, version })
+            }
+            kind::CHECK => {
+                let (path, _version) = (fields.path()?, fields.int()?);
+                Ok(TxnOp::Check { path })
+            }
+            _ => Err("an unknown type of transaction"),
+        }
+    }
+
+    fn parse_acl(&mut self, fields: &mut Fields<'_>) -> Result<Arc<[Acl]>, Malformed> {
+        const ENTRY: usize = 12;
+        let whole = fields.0;
+        let Some(count) = fields.count(ENTRY)? else {
+            // Everybody may do everything (`ReferenceCountedACLCache.convertAcls`).
+            return Ok(Acl::open().into());
+        };
+        let entries = *fields;
+        for _ in 0..count {
+            fields.int()?;
+            fields.buffer()?;
+            fields.buffer()?;
+        }
+        let bytes = &whole[..whole.len() - fields.len()];
+        if let Some(acl) = self.acls.get(bytes) {
+            return Ok(Arc::clone(acl));
+        }
+        let mut entries = entries;
+        let mut acl = Vec::with_capacity(count);
+        for _ in 0..count {
+            acl.push(Acl::new(Perms(entries.int()?), entries.text()?, entries.text()?));
+        }
+        let acl: Arc<[Acl]> = acl.into();
+        if self.acls.len() >= MAX_KEPT_ACLS {
+            self.acls.clear();
+        }
+        self.acls.insert(bytes.to_vec(), Arc::clone(&acl));
+        Ok(acl)
+    }
+}
+
+/// The count of children that ever were; −1 if replay is to compute it, as it does for a record of ZooKeeper 3.3.
+#[allow(clippy::cast_sign_loss, reason = "the format has the low 32 bits")]
+fn parse_creates(fields: &mut Fields<'_>) -> Result<i64, Malformed> {
+    let creates = fields.int()?;
+    Ok(if creates == -1 { -1 } else { i64::from(creates as u32) })
+}
+
+fn parse_error(fields: &mut Fields<'_>) -> Result<TxnOp, Malformed> {
+    let code = fields.int()?;
+    Ok(TxnOp::Error(ErrorCode::from_code(code).unwrap_or(ErrorCode::Unknown(code))))
+}
+
+/// A closeSession. Before 3.6, and with `closeSessionTxn.enabled=false`, it has no list of paths; a digest may follow even then.
+fn parse_close_session(fields: &mut Fields<'_>) -> Result<TxnOp, Malformed> {
+    let start = *fields;
+    match parse_paths(fields) {
+        Ok(ephemerals) => Ok(TxnOp::CloseSession { ephemerals }),
+        Err(_) if matches!(start.0, [] | [0, 0, 0, 2, _, _, _, _, _, _, _, _]) => {
+            *fields = start;
+            Ok(TxnOp::CloseSession { ephemerals: Vec::new() })
+        }
+        Err(reason) => Err(reason),
+    }
+}
+
+fn parse_paths(fields: &mut Fields<'_>) -> Result<Vec<Arc<str>>, Malformed> {
+    const PATH: usize = 5;
+    let count = fields.count(PATH)?.unwrap_or(0);
+    let mut paths = Vec::with_capacity(count.min(MAX_RESERVED));
+    for _ in 0..count {
+        paths.push(fields.path()?);
+    }
+    Ok(paths)
+}

@@ -1,0 +1,104 @@
+//! [`Window`]: a file read through a buffer that moves along.
+
+use std::io;
+
+use crate::disk::DiskFile;
+
+/// How much is read at once, unless more is asked for.
+const CHUNK: usize = 1 << 20;
+
+/// The part of a file that is in memory. It moves forward with what is asked for, and back if it must.
+#[derive(Debug)]
+pub(crate) struct Window {
+    file: Box<dyn DiskFile>,
+    len: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    pub(crate) fn new(file: Box<dyn DiskFile>) -> io::Result<Self> {
+        let len = file.len()?;
+        Ok(Self { file, len, start: 0, bytes: Vec::new() })
+    }
+
+    /// The length of the file when it was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The bytes from `offset` on: `want` of them, or fewer at the end of the file.
+    pub(crate) fn at(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+        let bytes = self.at_least(offset, want)?;
+        Ok(&bytes[..bytes.len().min(want)])
+    }
+
+    /// The bytes from `offset` on: at least `want` of them, or fewer at the end of the file. More, as far as they are in memory.
+    pub(crate) fn at_least(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+        let left = self.len.saturating_sub(offset);
+        let want = usize::try_from(left).map_or(want, |left| want.min(left));
+        if want == 0 {
+            return Ok(&[]);
+        }
+        let held = offset.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        let skip = match held {
+            Some(skip) if skip + want <= self.bytes.len() => skip,
+            held => {
+                self.move_to(offset, held, want, left)?;
+                0
+            }
+        };
+        Ok(self.bytes.get(skip..).unwrap_or_default())
+    }
+
+    /// Moves the start to `offset`, and keeps what is in memory already.
+    fn move_to(&mut self, offset: u64, held: Option<usize>, want: usize, left: u64) -> io::Result<()> {
+        match held {
+            Some(skip) if skip < self.bytes.len() => drop(self.bytes.drain(..skip)),
+            _ => self.bytes.clear(),
+        }
+        self.start = offset;
+        let mut filled = self.bytes.len();
+        let target = usize::try_from(left).map_or(want.max(CHUNK), |left| want.max(CHUNK).min(left));
+        self.bytes.resize(target.max(filled), 0);
+        while filled < target {
+            match self.file.read_at(&mut self.bytes[filled..target], offset + filled as u64) {
+                // Somebody has cut the file.
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.bytes.truncate(filled);
+                    return Err(error);
+                }
+            }
+        }
+        self.bytes.truncate(filled);
+        if filled < target {
+            self.len = offset + filled as u64;
+        }
+        Ok(())
+    }
+
+    /// Where the first byte at or after `offset` is that is not zero.
+    pub(crate) fn next_nonzero(&mut self, mut offset: u64) -> io::Result<Option<u64>> {
+        loop {
+            let bytes = self.at_least(offset, 1)?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if let Some(at) = first_nonzero(bytes) {
+                return Ok(Some(offset + at as u64));
+            }
+            offset += bytes.len() as u64;
+        }
+    }
+}
+
+/// Compares by blocks, as most files end with 64 MiB of zeros.
+fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+    static ZEROS: [u8; 4096] = [0; 4096];
+    let block = bytes.chunks(ZEROS.len()).position(|block| block != &ZEROS[..block.len()])?;
+    let start = block * ZEROS.len();
+    bytes[start..].iter().position(|byte| *byte != 0).map(|at| start + at)
+}

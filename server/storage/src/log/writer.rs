@@ -1,0 +1,253 @@
+//! [`LogWriter`]: appends transactions to the log, batch by batch.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::Txn;
+
+use super::{FILE_HEADER, MAGIC, VERSION, entry, follows};
+use crate::disk::{Disk, DiskFile};
+use crate::error::StorageError;
+use crate::names;
+use crate::options::{Durability, StorageOptions};
+
+/// So much of a batch is kept in memory before it is written.
+const WRITE_AT: usize = 1 << 20;
+/// Room is reserved as soon as less than this is left, as Apache does.
+const MARGIN: u64 = 4096;
+/// The name of a log file that is not complete yet.
+const TEMPORARY: &str = ".zoolet-log.tmp";
+
+/// Writes the log.
+///
+/// What is appended is durable after [`LogWriter::commit`]. After the first error every call fails: what is on disk is then unknown,
+/// and a write that is repeated could succeed without what came before it.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    durability: Durability,
+    pre_alloc: u64,
+    size_limit: Option<u64>,
+    /// `None` until the next transaction.
+    file: Option<OpenLog>,
+    /// The entries that are not written yet.
+    batch: Vec<u8>,
+    last: Zxid,
+    /// Whether no transaction may carry into the next epoch.
+    keeps_epoch: bool,
+    failure: Option<String>,
+}
+
+/// The file that is written to.
+#[derive(Debug)]
+struct OpenLog {
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+    /// Where the next write begins.
+    end: u64,
+    /// Where the batch began that is not durable yet.
+    batch_start: u64,
+    /// How long the file is, with the room that is reserved.
+    reserved: u64,
+    /// Whether something is written and not synced.
+    dirty: bool,
+}
+
+impl LogWriter {
+    /// A writer for the log in `dir`, whose last transaction is `last`. It creates a file with its first transaction.
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, options: &StorageOptions, last: Zxid) -> Self {
+        Self {
+            disk,
+            dir,
+            durability: options.durability,
+            pre_alloc: options.pre_alloc,
+            size_limit: options.log_size_limit,
+            file: None,
+            batch: Vec::new(),
+            last,
+            keeps_epoch: false,
+            failure: None,
+        }
+    }
+
+    /// Refuses the transaction after the last one of an epoch. A server without an ensemble counts on into the next epoch, which
+    /// nobody minds unless the directory has files that say which epoch it is.
+    pub(crate) fn keep_epoch(&mut self) {
+        self.keeps_epoch = true;
+    }
+
+    /// The last transaction.
+    pub(crate) fn last_zxid(&self) -> Zxid {
+        self.last
+    }
+
+    /// Appends a transaction to the batch, and returns the bytes of its entry.
+    pub(crate) fn append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
+        self.unless_failed(|log| log.try_append(txn))
+    }
+
+    /// Writes the batch, and makes it durable.
+    pub(crate) fn commit(&mut self) -> Result<(), StorageError> {
+        self.unless_failed(Self::try_commit)
+    }
+
+    /// Ends the file. The next transaction begins a new one.
+    pub(crate) fn roll(&mut self) -> Result<(), StorageError> {
+        self.unless_failed(Self::try_roll)
+    }
+
+    fn unless_failed<T>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        if let Some(reason) = &self.failure {
+            return Err(StorageError::Failed(reason.clone()));
+        }
+        let result = run(self);
+        if let Err(error) = &result {
+            self.failure = Some(error.to_string());
+        }
+        result
+    }
+
+    fn try_append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
+        let unloggable = |reason| StorageError::Unloggable { zxid: txn.zxid, reason };
+        if !follows(self.last, txn.zxid) {
+            return Err(unloggable(format!("it does not follow {}", self.last)));
+        }
+        if self.keeps_epoch && txn.zxid.0 & 0xffff_ffff == 0 {
+            return Err(unloggable(
+                "the epoch has no zxid left; start the ensemble, which begins another".to_owned(),
+            ));
+        }
+        if self.batch.len() >= WRITE_AT {
+            self.write_batch()?;
+        }
+        let distance = match self.file.as_ref().and_then(|log| log.distance(self.batch.len())) {
+            Some(distance) => distance,
+            None => {
+                self.begin_batch(txn.zxid)?;
+                0
+            }
+        };
+        let start = self.batch.len();
+        entry::encode(txn, distance, &mut self.batch).map_err(|error| unloggable(error.to_string()))?;
+        self.last = txn.zxid;
+        Ok((self.batch.len() - start) as u64)
+    }
+
+    /// Begins a batch, and the file if there is none.
+    fn begin_batch(&mut self, first: Zxid) -> Result<(), StorageError> {
+        self.write_batch()?;
+        let log = match &mut self.file {
+            Some(log) => log,
+            None => self.file.insert(OpenLog::create(&*self.disk, &self.dir, first, self.pre_alloc)?),
+        };
+        log.sync()?;
+        log.batch_start = log.end;
+        Ok(())
+    }
+
+    fn try_commit(&mut self) -> Result<(), StorageError> {
+        self.write_batch()?;
+        let Some(log) = &mut self.file else { return Ok(()) };
+        // Without syncs the whole file is one batch: after a power loss any part of it may be missing.
+        if self.durability == Durability::Sync {
+            log.sync()?;
+            log.batch_start = log.end;
+        }
+        if self.size_limit.is_some_and(|limit| log.end > limit) {
+            self.try_roll()?;
+        }
+        Ok(())
+    }
+
+    fn try_roll(&mut self) -> Result<(), StorageError> {
+        self.write_batch()?;
+        // Even if transactions are not synced: only the last file may have a torn end.
+        if let Some(log) = &mut self.file {
+            log.sync()?;
+        }
+        self.file = None;
+        Ok(())
+    }
+
+    fn write_batch(&mut self) -> Result<(), StorageError> {
+        if let (Some(log), false) = (&mut self.file, self.batch.is_empty()) {
+            log.write(&self.batch, self.pre_alloc)?;
+            self.batch.clear();
+            self.batch.shrink_to(2 * WRITE_AT);
+        }
+        Ok(())
+    }
+}
+
+impl OpenLog {
+    /// Creates the file whose first transaction is `first`. It gets its name when its header is durable, and keeps it if the power
+    /// is lost.
+    fn create(disk: &dyn Disk, dir: &Path, first: Zxid, pre_alloc: u64) -> Result<Self, StorageError> {
+        let path = dir.join(names::log(first));
+        match disk.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(StorageError::io("create", &path)(error)),
+            Ok(_) => return Err(StorageError::io("create", &path)(io::ErrorKind::AlreadyExists.into())),
+        }
+        let temporary = dir.join(TEMPORARY);
+        let file = disk.create(&temporary).map_err(StorageError::io("create", &temporary))?;
+        let batch_start = FILE_HEADER;
+        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved: 0, dirty: false };
+        log.write(&file_header(), pre_alloc)?;
+        log.sync()?;
+        disk.rename(&log.path, &path).map_err(StorageError::io("rename", &log.path))?;
+        disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
+        log.path = path;
+        Ok(log)
+    }
+
+    /// How far behind the start of the batch the next write begins, after `pending` bytes that are not written yet.
+    fn distance(&self, pending: usize) -> Option<u32> {
+        u32::try_from(self.end + pending as u64 - self.batch_start).ok()
+    }
+
+    fn write(&mut self, bytes: &[u8], pre_alloc: u64) -> Result<(), StorageError> {
+        self.reserve(bytes.len() as u64, pre_alloc)?;
+        self.dirty = true;
+        self.file.write_at(bytes, self.end).map_err(StorageError::io("write", &self.path))?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Reserves room before it is needed, so that a sync has no length to store.
+    fn reserve(&mut self, len: u64, pre_alloc: u64) -> Result<(), StorageError> {
+        let end = self.end + len;
+        if pre_alloc == 0 || end + MARGIN < self.reserved {
+            return Ok(());
+        }
+        let more = if end <= self.reserved { self.reserved + pre_alloc } else { end + pre_alloc };
+        self.reserved = match self.file.reserve(more) {
+            Ok(()) => more,
+            // A small disk may be full to the last byte before the server stops. It is asked again later.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => end + (1 << 20),
+            Err(error) => return Err(StorageError::io("reserve room in", &self.path)(error)),
+        };
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        if self.dirty {
+            self.file.sync().map_err(StorageError::io("sync", &self.path))?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+}
+
+fn file_header() -> [u8; 16] {
+    let mut header = [0; 16];
+    header[..4].copy_from_slice(&MAGIC);
+    header[4..8].copy_from_slice(&VERSION.to_be_bytes());
+    header
+}

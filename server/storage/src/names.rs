@@ -1,0 +1,229 @@
+//! The names in a data directory: what is a log, a snapshot or nothing of ours, and what shows that it is the wrong directory.
+
+use std::path::{Path, PathBuf};
+
+use zoolet_proto::Zxid;
+
+use crate::disk::{Disk, DiskEntry};
+use crate::error::{Damage, StorageError};
+use crate::options::StorageOptions;
+use crate::snapshot::SnapshotFile;
+
+/// The subdirectory that has the files. Its name has the version of the format.
+pub(crate) const VERSION_DIR: &str = "version-2";
+/// The epoch in which an ensemble member took part last, and the one that it has agreed to.
+pub(crate) const CURRENT_EPOCH: &str = "currentEpoch";
+pub(crate) const ACCEPTED_EPOCH: &str = "acceptedEpoch";
+/// Beside the directory of the log.
+const INITIALIZE: &str = "initialize";
+
+const VERSION_PREFIX: &str = "version-";
+const LOG_PREFIX: &str = "log.";
+const SNAPSHOT_PREFIX: &str = "snapshot.";
+
+/// The name of the log file whose first transaction is `first`.
+pub(crate) fn log(first: Zxid) -> String {
+    format!("{LOG_PREFIX}{:x}", first.0)
+}
+
+/// A log file, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The zxid in its name: that of its first transaction.
+    pub first: Zxid,
+    /// Its length in bytes, reserved room included.
+    pub len: u64,
+}
+
+impl LogFile {
+    /// The log files of a data directory, oldest first. None of them has been opened.
+    ///
+    /// # Errors
+    /// If the directory cannot be listed.
+    pub fn list(disk: &dyn Disk, options: &StorageOptions) -> Result<Vec<Self>, StorageError> {
+        let dir = Layout::new(options).log_dir;
+        let entries = disk.list(&dir).map_err(StorageError::io("list", &dir))?;
+        let mut files: Vec<Self> = entries.iter().filter_map(|entry| Self::of(&dir, entry)).collect();
+        files.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));
+        Ok(files)
+    }
+
+    /// The file of this entry of a directory, if it has the name of a log. Apache ignores what follows a second dot, so a copy such as
+    /// `log.1.old` would be a log as well.
+    fn of(dir: &Path, entry: &DiskEntry) -> Option<Self> {
+        let digits = entry.name.to_str()?.strip_prefix(LOG_PREFIX)?;
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let first = i64::from_str_radix(digits, 16).ok().filter(|first| is_hex && *first >= 0)?;
+        (!entry.is_dir).then(|| Self { path: dir.join(&entry.name), first: Zxid(first), len: entry.len })
+    }
+}
+
+/// Where the files of a data directory are.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    data_dir: PathBuf,
+    log_parent: PathBuf,
+    /// Of the snapshots and epochs.
+    pub(crate) snapshot_dir: PathBuf,
+    /// Of the log. The same one, unless the options say otherwise.
+    pub(crate) log_dir: PathBuf,
+}
+
+/// What a data directory has.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// Newest first.
+    pub(crate) snapshots: Vec<SnapshotFile>,
+    /// Oldest first.
+    pub(crate) logs: Vec<LogFile>,
+    /// Files that look like a log or a snapshot and are none.
+    pub(crate) foreign: Vec<PathBuf>,
+    /// What a server of ours was writing when it ended.
+    pub(crate) leftovers: Vec<PathBuf>,
+    /// The file by which an operator allows an empty database, once.
+    pub(crate) initialize: Option<PathBuf>,
+    /// Whether it is that of an ensemble member.
+    pub(crate) has_epochs: bool,
+}
+
+const WRONG_DIRECTORY: &str =
+    "name the directory that has them in its subdirectory version-2, or move them there";
+
+impl Layout {
+    pub(crate) fn new(options: &StorageOptions) -> Self {
+        let log_parent = options.log_dir.as_ref().unwrap_or(&options.data_dir).clone();
+        Self {
+            snapshot_dir: options.data_dir.join(VERSION_DIR),
+            log_dir: log_parent.join(VERSION_DIR),
+            data_dir: options.data_dir.clone(),
+            log_parent,
+        }
+    }
+
+    /// Both directories, which may be one.
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = &Path> {
+        let log_dir = self.is_split().then_some(&*self.log_dir);
+        std::iter::once(&*self.snapshot_dir).chain(log_dir)
+    }
+
+    /// Whether log and snapshots have a directory each.
+    fn is_split(&self) -> bool {
+        self.snapshot_dir != self.log_dir
+    }
+
+    /// Everything in it. A directory that does not exist is an empty one.
+    ///
+    /// # Errors
+    /// If it cannot be listed, or if the directory is one that Apache takes for an empty one though it has data.
+    pub(crate) fn list(&self, disk: &dyn Disk) -> Result<Listing, StorageError> {
+        let mut listing = Listing::default();
+        let entries = list(disk, &self.snapshot_dir)?;
+        self.take(&self.snapshot_dir, &entries, &mut listing);
+        listing.has_epochs =
+            entries.iter().any(|entry| entry.name == CURRENT_EPOCH || entry.name == ACCEPTED_EPOCH);
+        if !entries.is_empty() {
+            let files = SnapshotFile::list(disk, &self.snapshot_dir)?;
+            let (usual, others): (Vec<_>, Vec<_>) = files.into_iter().partition(SnapshotFile::has_usual_name);
+            listing.snapshots = usual;
+            listing.foreign.extend(others.into_iter().map(|file| file.path));
+        }
+        if self.is_split() {
+            if let Some(entry) = entries.iter().find(|entry| begins(entry, LOG_PREFIX)) {
+                return Err(swapped(
+                    self.snapshot_dir.join(&entry.name),
+                    "a log in the directory of the snapshots",
+                ));
+            }
+            let entries = list(disk, &self.log_dir)?;
+            if let Some(entry) = entries.iter().find(|entry| begins(entry, SNAPSHOT_PREFIX)) {
+                return Err(swapped(
+                    self.log_dir.join(&entry.name),
+                    "a snapshot in the directory of the log",
+                ));
+            }
+            self.take(&self.log_dir, &entries, &mut listing);
+        }
+        listing.logs.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));
+        for (one, other) in listing.logs.iter().zip(listing.logs.iter().skip(1)) {
+            if one.first == other.first {
+                return Err(damage(
+                    other.path.clone(),
+                    format!("{} begins with the same transaction", one.path.display()),
+                    "remove the one of them that is a copy",
+                ));
+            }
+        }
+        let neighbours = list(disk, &self.log_parent)?;
+        let initialize = neighbours.into_iter().find(|entry| entry.name == INITIALIZE && !entry.is_dir);
+        listing.initialize = initialize.map(|entry| self.log_parent.join(entry.name));
+        if listing.snapshots.is_empty() && listing.logs.is_empty() {
+            self.refuse_other_place(disk, &self.data_dir)?;
+            if self.is_split() {
+                self.refuse_other_place(disk, &self.log_parent)?;
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Sorts the entries of one of the directories by their names.
+    fn take(&self, dir: &Path, entries: &[DiskEntry], listing: &mut Listing) {
+        for entry in entries {
+            let path = || dir.join(&entry.name);
+            let text = entry.name.to_string_lossy();
+            if let Some(log) = LogFile::of(dir, entry) {
+                listing.logs.push(log);
+            } else if text.starts_with(".zoolet-") && text.ends_with(".tmp") && !entry.is_dir {
+                listing.leftovers.push(path());
+            } else if text.starts_with(LOG_PREFIX) {
+                listing.foreign.push(path());
+            }
+        }
+    }
+
+    /// Refuses a directory without a log or a snapshot whose neighbours have some.
+    fn refuse_other_place(&self, disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+        for entry in list(disk, dir)? {
+            let path = dir.join(&entry.name);
+            let name = entry.name.to_string_lossy();
+            let has_version = name.strip_prefix(VERSION_PREFIX).is_some_and(|version| version != "2");
+            if entry.is_dir && has_version && !list(disk, &path)?.is_empty() {
+                return Err(damage(
+                    path,
+                    "it has the data of another version of the format, and version-2 is empty".to_owned(),
+                    "use the server that wrote it, or another directory",
+                ));
+            }
+            if !entry.is_dir && (begins(&entry, LOG_PREFIX) || begins(&entry, SNAPSHOT_PREFIX)) {
+                let reason = "the files are in the directory itself, and its subdirectory version-2 is empty";
+                return Err(damage(path, reason.to_owned(), WRONG_DIRECTORY));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn begins(entry: &DiskEntry, prefix: &str) -> bool {
+    entry.name.to_string_lossy().starts_with(prefix)
+}
+
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<DiskEntry>, StorageError> {
+    match disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => {
+            let mut entries = result.map_err(StorageError::io("list", dir))?;
+            entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            Ok(entries)
+        }
+    }
+}
+
+fn swapped(file: PathBuf, what: &str) -> StorageError {
+    damage(file, what.to_owned(), "check whether dataDir and dataLogDir are swapped, or move the file")
+}
+
+fn damage(file: PathBuf, reason: String, hint: &'static str) -> StorageError {
+    Damage { file, offset: None, reason, hint }.into()
+}

@@ -1,0 +1,143 @@
+//! [`Base`]: the state that the log is replayed over.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{Tree, TreeLoader};
+
+use super::report::Warning;
+use crate::disk::Disk;
+use crate::error::{Damage, StorageError};
+use crate::names::{Layout, Listing};
+use crate::options::StorageOptions;
+use crate::snapshot::{MissingAcl, SnapshotFile, SnapshotReader};
+
+/// A tree and sessions as of a transaction.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// The snapshot, if it is one.
+    pub(super) file: Option<PathBuf>,
+    pub(super) tree: Tree,
+    pub(super) sessions: BTreeMap<SessionId, i32>,
+    /// Replay begins after this transaction.
+    pub(super) zxid: Zxid,
+    /// The last transaction of which the tree may show something: later than `zxid` if the snapshot was written while the
+    /// tree changed, as Apache does.
+    pub(super) shows: Zxid,
+    pub(super) missing_acls: Vec<MissingAcl>,
+}
+
+/// What recovery begins with.
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) base: Base,
+    /// Newer snapshots that are damaged.
+    pub(super) skipped: Vec<(Zxid, Damage)>,
+    /// Whether there is no data at all.
+    pub(super) is_new: bool,
+}
+
+impl Base {
+    fn empty(options: &StorageOptions) -> Self {
+        let tree = Tree::default();
+        Self {
+            file: None,
+            tree: if options.digests { tree.keeping_digest() } else { tree },
+            sessions: BTreeMap::new(),
+            zxid: Zxid(0),
+            shows: Zxid(0),
+            missing_acls: Vec::new(),
+        }
+    }
+
+    fn load(
+        disk: &dyn Disk,
+        file: &SnapshotFile,
+        options: &StorageOptions,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, StorageError> {
+        let mut reader = SnapshotReader::open(disk, &file.path)?;
+        let mut loader = TreeLoader::new(options.digests);
+        while let Some(znode) = reader.next_znode()? {
+            loader.insert(znode).map_err(|error| reader.refuse(error.to_string()))?;
+        }
+        let zxid = file.zxid;
+        let digest = reader.digest();
+        let sections = [reader.last_zxid(), digest.map(|digest| digest.zxid)];
+        let shows = sections.into_iter().flatten().fold(loader.newest().max(zxid), Zxid::max);
+        let tree = loader.finish(zxid).map_err(|error| reader.refuse(error.to_string()))?;
+        if let (Some(digest), Some(actual)) = (digest.filter(|digest| digest.zxid == shows), tree.digest()) {
+            if digest.digest.is_some_and(|digest| digest != actual) && shows == zxid && zxid > Zxid(0) {
+                warnings.push(Warning::SnapshotDigest { file: file.path.clone() });
+            }
+        }
+        Ok(Self {
+            file: Some(file.path.clone()),
+            tree,
+            sessions: reader.sessions().iter().copied().collect(),
+            zxid,
+            shows,
+            missing_acls: reader.missing_acls().to_vec(),
+        })
+    }
+}
+
+impl Choice {
+    /// Loads the newest valid snapshot.
+    pub(super) fn make(
+        disk: &dyn Disk,
+        layout: &Layout,
+        listing: &Listing,
+        options: &StorageOptions,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, StorageError> {
+        let mut skipped = Vec::new();
+        for file in &listing.snapshots {
+            match Base::load(disk, file, options, warnings) {
+                Ok(base) => return Ok(Self { base, skipped, is_new: false }),
+                Err(StorageError::Damaged(damage)) => skipped.push((file.zxid, damage)),
+                // The disk may work the next time. An older snapshot would be an excuse for it.
+                Err(error) => return Err(error),
+            }
+        }
+        Self::without_snapshot(layout, listing, options, skipped, warnings)
+    }
+
+    fn without_snapshot(
+        layout: &Layout,
+        listing: &Listing,
+        options: &StorageOptions,
+        skipped: Vec<(Zxid, Damage)>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, StorageError> {
+        let base = Base::empty(options);
+        let has_log = !listing.logs.is_empty();
+        if has_log && options.trust_empty_snapshot {
+            warnings.push(Warning::NoSnapshot);
+            return Ok(Self { base, skipped, is_new: false });
+        }
+        // Snapshot 0 has no transaction. Apache may not have finished the first thing that it writes.
+        let had_data = has_log || skipped.iter().any(|(zxid, _)| *zxid > Zxid(0));
+        if let (true, Some((_, damage))) = (had_data, skipped.first()) {
+            return Err(damage.clone().into());
+        }
+        let damage = |reason: &str, hint| Damage {
+            file: layout.snapshot_dir.clone(),
+            offset: None,
+            reason: reason.to_owned(),
+            hint,
+        };
+        if has_log {
+            let hint = "restore the snapshots; only if the data began empty and the log is complete, \
+                        set snapshot.trust.empty";
+            return Err(damage("there is a log, and no snapshot", hint).into());
+        }
+        if listing.has_epochs && skipped.is_empty() {
+            let hint =
+                "restore the data, or remove currentEpoch and acceptedEpoch to begin with an empty tree";
+            return Err(damage("it is of an ensemble member, and has no snapshot and no log", hint).into());
+        }
+        Ok(Self { base, skipped, is_new: true })
+    }
+}

@@ -1,0 +1,234 @@
+//! [`open`] and [`read`]: from the files of a data directory to a tree and sessions.
+//!
+//! Recovery loads the newest valid snapshot and replays the log after it. It refuses everything that could hide the loss of an
+//! acknowledged transaction; what it takes as it is, and is not in order, is in the [`RecoveryReport`].
+
+mod base;
+mod epochs;
+mod replay;
+mod report;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::Tree;
+
+use crate::disk::{DirLock, Disk};
+use crate::error::{Damage, StorageError};
+use crate::names::{Layout, Listing};
+use crate::options::StorageOptions;
+use crate::snapshot::{MissingAcl, SnapshotDir};
+use crate::storage::Storage;
+use base::Choice;
+use replay::{Repairs, Replay};
+
+pub use report::{Cut, RecoveryReport, Warning};
+
+/// What a data directory held.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The tree after the last transaction.
+    pub tree: Tree,
+    /// The sessions that are open, with their timeouts in milliseconds.
+    pub sessions: Vec<(SessionId, i32)>,
+    /// The highest id of a session that was ever given, as far as the files show.
+    pub highest_session: Option<SessionId>,
+    /// How it was found.
+    pub report: RecoveryReport,
+}
+
+/// Opens a data directory to write it. A directory that has no data, or does not exist, becomes one with an empty tree.
+///
+/// It is locked until the [`Storage`] is dropped. What a torn write left at the end of the log is cut off, and so is what a server
+/// was writing when it ended; the report says so. Everything that is recovered is durable on return.
+///
+/// # Errors
+/// [`StorageError::InUse`] if another server has it. [`StorageError::Damaged`] if what is in it is not what a server leaves behind,
+/// whatever happens to it: nothing is changed then.
+pub fn open(disk: Arc<dyn Disk>, options: StorageOptions) -> Result<(Storage, Recovered), StorageError> {
+    let layout = Layout::new(&options);
+    // Before anything is created: it may be the wrong directory.
+    layout.list(&*disk)?;
+    let locks = lock(&*disk, &options, &layout)?;
+    let listing = layout.list(&*disk)?;
+    let mut recovery = recover(&*disk, &options, &layout, &listing)?;
+    if recovery.is_new && !options.create_database && listing.initialize.is_none() {
+        return Err(StorageError::NoData(options.data_dir));
+    }
+    repair(&*disk, &layout, &listing, &recovery)?;
+    let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
+    if recovery.is_new {
+        write_first_snapshot(&snapshots, &mut recovery.recovered.tree)?;
+    }
+    let Recovered { report, .. } = &recovery.recovered;
+    let storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
+    Ok((storage, recovery.recovered))
+}
+
+/// Reads a data directory, changes nothing in it, and takes no lock: another server may be using it.
+///
+/// # Errors
+/// [`StorageError::NoData`] if there is no data. [`StorageError::Damaged`] as [`open`].
+pub fn read(disk: &dyn Disk, options: &StorageOptions) -> Result<Recovered, StorageError> {
+    let layout = Layout::new(options);
+    let listing = layout.list(disk)?;
+    let recovery = recover(disk, options, &layout, &listing)?;
+    if recovery.is_new {
+        return Err(StorageError::NoData(options.data_dir.clone()));
+    }
+    Ok(recovery.recovered)
+}
+
+/// What is found, and what is to be done to the files.
+struct Recovery {
+    recovered: Recovered,
+    repairs: Repairs,
+    is_new: bool,
+}
+
+fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Vec<DirLock>, StorageError> {
+    let mut locks = Vec::new();
+    for dir in layout.dirs() {
+        if options.create_directories {
+            disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
+        }
+        let lock = disk.lock(dir).map_err(StorageError::io("lock", dir))?;
+        locks.push(lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))?);
+    }
+    Ok(locks)
+}
+
+fn recover(
+    disk: &dyn Disk,
+    options: &StorageOptions,
+    layout: &Layout,
+    listing: &Listing,
+) -> Result<Recovery, StorageError> {
+    let mut report = RecoveryReport::default();
+    report.warnings.extend(listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() }));
+    report.warnings.extend(listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() }));
+    let Choice { mut base, skipped, is_new } =
+        Choice::make(disk, layout, listing, options, &mut report.warnings)?;
+    let (shows, file) = (base.shows, base.file.clone());
+    let missing_acls = std::mem::take(&mut base.missing_acls);
+    report.snapshot = file.clone().map(|file| (file, base.zxid));
+    let mut replay = Replay::new(base);
+    replay.run(disk, &listing.logs, &mut report).map_err(|error| with_skipped(error, &skipped))?;
+    report.last_zxid = replay.last();
+    for (zxid, damage) in skipped {
+        check_reaches(zxid, &damage, replay.last())?;
+        report.warnings.push(Warning::SnapshotSkipped(damage));
+    }
+    if let Some(file) = file.filter(|_| shows > replay.last()) {
+        let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last());
+        return Err(Damage { file, offset: None, reason, hint: "restore the log that belongs to it" }.into());
+    }
+    check_acls(&replay.tree, missing_acls)?;
+    epochs::check(disk, layout, replay.last())?;
+    let Replay { tree, sessions, highest_session, repairs, .. } = replay;
+    let sessions = sessions.into_iter().collect();
+    Ok(Recovery { recovered: Recovered { tree, sessions, highest_session, report }, repairs, is_new })
+}
+
+/// The damage of a newer snapshot is the cause of what is wrong with the log after an older one.
+fn with_skipped(error: StorageError, skipped: &[(Zxid, Damage)]) -> StorageError {
+    match (error, skipped.first()) {
+        (StorageError::Damaged(log), Some((_, snapshot))) => {
+            let mut damage = snapshot.clone();
+            damage.reason = format!("{}, and it cannot be done without: {log}", damage.reason);
+            damage.into()
+        }
+        (error, _) => error,
+    }
+}
+
+/// Refuses to go on without a snapshot if the log ends before it.
+fn check_reaches(zxid: Zxid, damage: &Damage, last: Zxid) -> Result<(), Damage> {
+    if zxid <= last {
+        return Ok(());
+    }
+    let reason = format!("{}, and the log ends before it, with {last}", damage.reason);
+    Err(Damage { reason, ..damage.clone() })
+}
+
+/// Refuses a tree with a znode whose access control list is nowhere.
+fn check_acls(tree: &Tree, missing: Vec<MissingAcl>) -> Result<(), Damage> {
+    // An empty list is refused when it is set, so it is still that of the snapshot.
+    let lost = |missing: &MissingAcl| tree.get(&missing.path).is_some_and(|node| node.acl().is_empty());
+    missing.into_iter().find(lost).map_or(Ok(()), |missing| Err(missing.damage))
+}
+
+/// Does what makes the files those of a server that ended cleanly, and durable.
+fn repair(
+    disk: &dyn Disk,
+    layout: &Layout,
+    listing: &Listing,
+    recovery: &Recovery,
+) -> Result<(), StorageError> {
+    let Repairs { cut, remove, sync, last_batch, .. } = &recovery.repairs;
+    if let Some((path, offset)) = cut {
+        let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
+        file.set_len(*offset).map_err(StorageError::io("cut", path))?;
+        file.sync().map_err(StorageError::io("sync", path))?;
+    }
+    // A server may have ended between a write and its sync.
+    for path in sync {
+        sync_file(disk, path)?;
+    }
+    if let Some((path, start, end)) = last_batch {
+        write_again(disk, path, *start, *end)?;
+    }
+    if let Some((path, _)) = &recovery.recovered.report.snapshot {
+        // Apache does not sync its snapshots.
+        sync_file(disk, path)?;
+    }
+    // Of an empty directory the snapshot 0 that Apache did not finish.
+    let unfinished = listing.snapshots.iter().filter(|_| recovery.is_new).map(|file| &file.path);
+    for path in remove.iter().chain(&listing.leftovers).chain(unfinished).chain(&listing.initialize) {
+        disk.remove(path).map_err(StorageError::io("remove", path))?;
+    }
+    for dir in layout.dirs() {
+        disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
+    }
+    Ok(())
+}
+
+fn sync_file(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
+    let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
+    file.sync().map_err(StorageError::io("sync", path))
+}
+
+/// Writes bytes of a file again, and syncs them. A page whose sync failed in an earlier process is in the page cache, looks written
+/// and is not: a sync alone does nothing about it.
+fn write_again(disk: &dyn Disk, path: &Path, start: u64, end: u64) -> Result<(), StorageError> {
+    const CHUNK: usize = 1 << 20;
+    let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
+    let mut buffer = vec![0; CHUNK];
+    let mut at = start;
+    while at < end {
+        let want = usize::try_from(end - at).map_or(CHUNK, |left| left.min(CHUNK));
+        let read = file.read_at(&mut buffer[..want], at).map_err(StorageError::io("read", path))?;
+        if read == 0 {
+            break;
+        }
+        file.write_at(&buffer[..read], at).map_err(StorageError::io("write", path))?;
+        at += read as u64;
+    }
+    file.sync().map_err(StorageError::io("sync", path))
+}
+
+/// Before any log: Apache refuses a log without a snapshot.
+fn write_first_snapshot(snapshots: &SnapshotDir, tree: &mut Tree) -> Result<(), StorageError> {
+    let header = tree.begin_snapshot();
+    let mut writer = snapshots.create(header.zxid, header.digest, &[], header.acls)?;
+    let mut records = Vec::new();
+    while tree.next_slice(1_000, 1 << 20, &mut |record| records.push(record)) {}
+    tree.end_snapshot();
+    for record in &records {
+        writer.add(record)?;
+    }
+    writer.finish()?;
+    Ok(())
+}

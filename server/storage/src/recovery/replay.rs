@@ -1,0 +1,268 @@
+//! [`Replay`]: applies the log to the state of a snapshot, and checks that nothing is missing in it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{Tree, TxnOp};
+
+use super::base::Base;
+use super::report::{Cut, RecoveryReport, Warning};
+use crate::disk::Disk;
+use crate::error::{Damage, StorageError};
+use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
+use crate::names::LogFile;
+
+const RESTORE: &str =
+    "restore the file, or make a copy that ends before this transaction: zoolet data repair --cut-at ZXID";
+
+/// The state as it is replayed.
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) tree: Tree,
+    pub(super) sessions: BTreeMap<SessionId, i32>,
+    pub(super) highest_session: Option<SessionId>,
+    /// The transaction of the snapshot. What is up to it is skipped.
+    start: Zxid,
+    /// The last transaction that is applied.
+    last: Zxid,
+    /// From this transaction on the tree is what the log says.
+    consistent_from: Zxid,
+    /// The first difference between the digests of tree and log, and how many there are.
+    wrong_digests: Option<(Zxid, u64)>,
+    pub(super) repairs: Repairs,
+}
+
+/// What an open to write does to the files.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// The end of this file is cut off.
+    pub(super) cut: Option<(PathBuf, u64)>,
+    /// These have no transaction.
+    empty: Vec<LogFile>,
+    /// These files are removed.
+    pub(super) remove: Vec<PathBuf>,
+    /// These are synced: they have transactions that may be in no more than the page cache.
+    pub(super) sync: Vec<PathBuf>,
+    /// The last batch of the log: file, start and end.
+    pub(super) last_batch: Option<(PathBuf, u64, u64)>,
+}
+
+impl Replay {
+    pub(super) fn new(base: Base) -> Self {
+        let Base { tree, sessions, zxid, shows, .. } = base;
+        Self {
+            highest_session: sessions.keys().next_back().copied(),
+            tree,
+            sessions,
+            start: zxid,
+            last: zxid,
+            consistent_from: shows,
+            wrong_digests: None,
+            repairs: Repairs::default(),
+        }
+    }
+
+    pub(super) fn last(&self) -> Zxid {
+        self.last
+    }
+
+    /// Applies all log files, of which `logs` are those that the directory has, in order.
+    pub(super) fn run(
+        &mut self,
+        disk: &dyn Disk,
+        logs: &[LogFile],
+        report: &mut RecoveryReport,
+    ) -> Result<(), StorageError> {
+        // The newest one that begins before the snapshot may go on after it.
+        let from = logs.iter().rposition(|log| log.first <= self.start).unwrap_or(0);
+        for (at, log) in logs.iter().enumerate().skip(from) {
+            if log.first > self.start && !follows(self.last, log.first) {
+                let reason = gap(self.last, log.first);
+                return Err(Damage { file: log.path.clone(), offset: None, reason, hint: RESTORE }.into());
+            }
+            self.file(disk, log, logs.get(at + 1), report)?;
+            report.log_files += 1;
+        }
+        for LogFile { path, first, .. } in std::mem::take(&mut self.repairs.empty) {
+            report.warnings.push(Warning::EmptyLog { file: path.clone() });
+            // The next transaction may need a name before this one.
+            if first > self.last {
+                self.repairs.remove.push(path);
+            }
+        }
+        if let Some((zxid, count)) = self.wrong_digests {
+            report.warnings.push(Warning::Digest { zxid, count });
+        }
+        Ok(())
+    }
+
+    /// Applies one log file, which `next` follows.
+    fn file(
+        &mut self,
+        disk: &dyn Disk,
+        log: &LogFile,
+        next: Option<&LogFile>,
+        report: &mut RecoveryReport,
+    ) -> Result<(), StorageError> {
+        let path = &log.path;
+        let file = disk.open(path).map_err(StorageError::io("open", path))?;
+        let mut reader = LogReader::new(file, path)?;
+        let mut previous = Previous::None;
+        let mut applied = false;
+        loop {
+            match reader.next()? {
+                LogItem::Entry(entry) => {
+                    self.check_order(log, previous, &entry)?;
+                    previous = Previous::Is(entry.txn.zxid);
+                    self.repairs.last_batch = Some(last_batch(path, &entry));
+                    if entry.txn.zxid <= self.start {
+                        report.skipped += 1;
+                        continue;
+                    }
+                    applied = true;
+                    self.apply(path, &entry)?;
+                    report.replayed += 1;
+                    report.replayed_bytes += entry.len;
+                }
+                LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
+                    if zxid <= self.start.next() =>
+                {
+                    report.warnings.push(Warning::OldDamage { file: path.clone(), offset, fault });
+                    previous = Previous::Unknown;
+                    reader.resume_at(at);
+                }
+                LogItem::End(end) => {
+                    if applied || next.is_none() {
+                        self.repairs.sync.push(path.clone());
+                    }
+                    self.end(log, end, next, matches!(previous, Previous::None), report)?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Refuses an entry that is out of order, in its file or after what is applied.
+    fn check_order(&self, log: &LogFile, previous: Previous, entry: &LogEntry) -> Result<(), Damage> {
+        let zxid = entry.txn.zxid;
+        let damage =
+            |reason| Damage { file: log.path.clone(), offset: Some(entry.offset), reason, hint: RESTORE };
+        match previous {
+            Previous::None if zxid != log.first => {
+                return Err(damage(format!(
+                    "the first transaction is {zxid}, and the name says {}",
+                    log.first
+                )));
+            }
+            Previous::Is(previous) if !follows(previous, zxid) => return Err(damage(gap(previous, zxid))),
+            _ => {}
+        }
+        if zxid > self.start && !follows(self.last, zxid) {
+            return Err(damage(gap(self.last, zxid)));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, file: &Path, entry: &LogEntry) -> Result<(), Damage> {
+        let txn = &entry.txn;
+        self.tree.replay(txn);
+        self.last = txn.zxid;
+        match txn.op {
+            TxnOp::CreateSession { timeout } => {
+                self.sessions.insert(txn.session, timeout);
+                self.highest_session = self.highest_session.max(Some(txn.session));
+            }
+            TxnOp::CloseSession { .. } => drop(self.sessions.remove(&txn.session)),
+            _ => {}
+        }
+        let (Some(logged), Some(actual)) = (txn.digest, self.tree.digest()) else { return Ok(()) };
+        if logged == actual || txn.zxid < self.consistent_from {
+            return Ok(());
+        }
+        if entry.batch.is_some() {
+            let reason =
+                format!("after transaction {} the digest of the tree is {actual}, not {logged}", txn.zxid);
+            return Err(Damage { file: file.to_owned(), offset: Some(entry.offset), reason, hint: RESTORE });
+        }
+        self.wrong_digests.get_or_insert((txn.zxid, 0)).1 += 1;
+        Ok(())
+    }
+
+    /// Decides what the end of a log file means.
+    fn end(
+        &mut self,
+        log: &LogFile,
+        end: LogEnd,
+        next: Option<&LogFile>,
+        is_empty: bool,
+        report: &mut RecoveryReport,
+    ) -> Result<(), Damage> {
+        let file = || log.path.clone();
+        let (offset, fault, ignored) = match end {
+            LogEnd::Clean { .. } => {
+                if is_empty {
+                    self.repairs.empty.push(log.clone());
+                }
+                return Ok(());
+            }
+            LogEnd::Torn { offset, fault } => (offset, fault, None),
+            LogEnd::Damaged { offset, fault, next } => (offset, fault, next.map(|(_, zxid)| zxid)),
+        };
+        match next {
+            // A server went on here: it took this for the end, and so do we.
+            Some(next) if follows(self.last, next.first) => {
+                report.warnings.push(Warning::TornEnd { file: file(), offset, fault, ignored });
+                Ok(())
+            }
+            Some(next) => Err(damaged(log, offset, fault, &format!(", and {}", gap(self.last, next.first)))),
+            None if matches!(end, LogEnd::Damaged { .. }) => {
+                let and = match ignored {
+                    Some(zxid) => format!(", and valid ones follow, the first of them transaction {zxid}"),
+                    None => String::new(),
+                };
+                Err(damaged(log, offset, fault, &and))
+            }
+            None => {
+                report.cut = Some(Cut { file: file(), offset, fault });
+                if is_empty {
+                    self.repairs.remove.push(file());
+                } else {
+                    self.repairs.cut = Some((file(), offset));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The transaction before an entry in its file.
+#[derive(Debug, Clone, Copy)]
+enum Previous {
+    /// It is the first.
+    None,
+    Is(Zxid),
+    /// It is damaged.
+    Unknown,
+}
+
+/// The bytes that were written last, from those of an entry on.
+fn last_batch(path: &Path, entry: &LogEntry) -> (PathBuf, u64, u64) {
+    /// Apache does not say where its batch began.
+    const GUESS: u64 = 1 << 20;
+    let end = entry.offset + entry.len;
+    (path.to_owned(), entry.batch.unwrap_or_else(|| end.saturating_sub(GUESS)), end)
+}
+
+fn damaged(log: &LogFile, offset: u64, fault: Fault, and: &str) -> Damage {
+    Damage { file: log.path.clone(), offset: Some(offset), reason: format!("{fault}{and}"), hint: RESTORE }
+}
+
+/// Why `next` cannot come after `last`.
+fn gap(last: Zxid, next: Zxid) -> String {
+    if next <= last {
+        format!("transaction {next} comes after {last}: two histories overlap")
+    } else {
+        format!("transaction {next} comes after {last}: what was between them is missing")
+    }
+}

@@ -1,0 +1,142 @@
+//! [`RecoveryReport`]: what recovery found, and what it did about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use zoolet_proto::Zxid;
+
+use crate::error::Damage;
+use crate::log::Fault;
+
+/// What a data directory held, and what was done about what was not in order.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// The snapshot that the tree was loaded from, and its zxid. `None` if the directory began empty.
+    pub snapshot: Option<(PathBuf, Zxid)>,
+    /// The last transaction.
+    pub last_zxid: Zxid,
+    /// How many entries of the log were applied to the snapshot.
+    pub replayed: u64,
+    /// How many bytes of the log that is.
+    pub replayed_bytes: u64,
+    /// How many entries were read that the snapshot includes.
+    pub skipped: u64,
+    /// How many log files were read.
+    pub log_files: usize,
+    /// What was cut from the end of the log, or would be in an open to write: none of it was acknowledged.
+    pub cut: Option<Cut>,
+    /// Everything that an operator should know of.
+    pub warnings: Vec<Warning>,
+}
+
+/// A torn end of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cut {
+    /// The file.
+    pub file: PathBuf,
+    /// From where on it is cut.
+    pub offset: u64,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, offset, fault } = self;
+        write!(f, "{}, byte {offset}: cut here, as {fault}: the last write was not finished", file.display())
+    }
+}
+
+/// Something that is not as a server leaves it, and that does not keep it from going on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A snapshot cannot be used. An older one, or none, is used with the log, which is complete.
+    SnapshotSkipped(Damage),
+    /// The tree that was loaded has another digest than the snapshot says.
+    SnapshotDigest {
+        /// The snapshot.
+        file: PathBuf,
+    },
+    /// After a transaction the tree has another digest than its entry says. Apache writes wrong ones for some requests.
+    Digest {
+        /// The first such transaction.
+        zxid: Zxid,
+        /// How many there are.
+        count: u64,
+    },
+    /// A log file has a bad entry, and is followed by a file that begins with the next transaction, so nothing is missing.
+    TornEnd {
+        /// The file with the bad entry.
+        file: PathBuf,
+        /// Where it is.
+        offset: u64,
+        /// What is wrong with it.
+        fault: Fault,
+        /// A valid entry after it, which is ignored.
+        ignored: Option<Zxid>,
+    },
+    /// A log file has a bad entry before what the snapshot needs of it.
+    OldDamage {
+        /// The file.
+        file: PathBuf,
+        /// Where it is.
+        offset: u64,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// A log file has no transaction. An open to write removes it.
+    EmptyLog {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A file looks like a log or a snapshot, but no server gives it this name. It is ignored; Apache may read it.
+    ForeignName {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A file that was being written when a server ended. An open to write removes it.
+    Leftover {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There was no valid snapshot, and the settings say that the log is complete without one.
+    NoSnapshot,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SnapshotSkipped(damage) => write!(f, "a snapshot is skipped: {damage}"),
+            Self::SnapshotDigest { file } => {
+                write!(f, "{}: the tree has another digest than the snapshot says", file.display())
+            }
+            Self::Digest { zxid, count } => {
+                write!(
+                    f,
+                    "the digest in the log is not that of the tree after {count} transactions from {zxid} on"
+                )
+            }
+            Self::TornEnd { file, offset, fault, ignored } => {
+                write!(f, "{}, byte {offset}: {fault}; the next file goes on from here", file.display())?;
+                match ignored {
+                    Some(zxid) => write!(f, ", and what follows, such as transaction {zxid}, is ignored"),
+                    None => Ok(()),
+                }
+            }
+            Self::OldDamage { file, offset, fault } => {
+                write!(f, "{}, byte {offset}: {fault}; the snapshot includes what is missing", file.display())
+            }
+            Self::EmptyLog { file } => write!(f, "{}: a log without a transaction", file.display()),
+            Self::ForeignName { file } => {
+                write!(f, "{}: no log and no snapshot has this name; ignored", file.display())
+            }
+            Self::Leftover { file } => {
+                write!(f, "{}: left over from a server that ended while writing it", file.display())
+            }
+            Self::NoSnapshot => f.write_str("there is no snapshot: the log is taken for complete"),
+        }
+    }
+}

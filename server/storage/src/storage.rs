@@ -1,0 +1,101 @@
+//! [`Storage`]: a data directory that is open.
+
+use std::sync::Arc;
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::Txn;
+
+use crate::disk::{DirLock, Disk};
+use crate::error::StorageError;
+use crate::log::LogWriter;
+use crate::names::Layout;
+use crate::options::StorageOptions;
+use crate::recovery::RecoveryReport;
+use crate::snapshot::SnapshotDir;
+
+/// A data directory that is open, and locked until this is dropped.
+///
+/// [`append`](Self::append) every transaction in order; after [`commit`](Self::commit) all of them are durable. After the first
+/// error every call fails: see [`StorageError::Failed`].
+#[derive(Debug)]
+pub struct Storage {
+    log: LogWriter,
+    snapshots: SnapshotDir,
+    snapshot_after_txns: u64,
+    snapshot_after_bytes: Option<u64>,
+    /// Since the last snapshot began.
+    txns: u64,
+    bytes: u64,
+    _locks: Vec<DirLock>,
+}
+
+impl Storage {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        options: &StorageOptions,
+        layout: &Layout,
+        has_epochs: bool,
+        snapshots: SnapshotDir,
+        report: &RecoveryReport,
+        locks: Vec<DirLock>,
+    ) -> Self {
+        let mut log = LogWriter::new(disk, layout.log_dir.clone(), options, report.last_zxid);
+        if has_epochs {
+            log.keep_epoch();
+        }
+        Self {
+            log,
+            snapshots,
+            snapshot_after_txns: options.snapshot_after_txns,
+            snapshot_after_bytes: options.snapshot_after_bytes,
+            txns: report.replayed,
+            bytes: report.replayed_bytes,
+            _locks: locks,
+        }
+    }
+
+    /// Appends a transaction, which follows the one before. It may be on disk or not until [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// If it cannot be written, or has no place in the log.
+    pub fn append(&mut self, txn: &Txn) -> Result<(), StorageError> {
+        self.bytes += self.log.append(txn)?;
+        self.txns += 1;
+        Ok(())
+    }
+
+    /// Makes everything that was appended as durable as the options ask for.
+    ///
+    /// # Errors
+    /// If it cannot be written or synced. It may be on disk in part.
+    pub fn commit(&mut self) -> Result<(), StorageError> {
+        self.log.commit()
+    }
+
+    /// The last transaction appended, or recovered if none was.
+    pub fn last_zxid(&self) -> Zxid {
+        self.log.last_zxid()
+    }
+
+    /// Whether so much was logged since the last [`roll`](Self::roll) that the options ask for a snapshot.
+    pub fn snapshot_is_due(&self) -> bool {
+        self.txns >= self.snapshot_after_txns
+            || self.snapshot_after_bytes.is_some_and(|bytes| self.bytes >= bytes)
+    }
+
+    /// Commits, and ends the log file: the next transaction begins a new one. To be called when a snapshot begins, between the last
+    /// transaction in it and the next one, so that older files can be removed some day.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit). It syncs even if the options say not to.
+    pub fn roll(&mut self) -> Result<(), StorageError> {
+        self.log.roll()?;
+        (self.txns, self.bytes) = (0, 0);
+        Ok(())
+    }
+
+    /// The snapshots of the directory.
+    pub fn snapshots(&self) -> SnapshotDir {
+        self.snapshots.clone()
+    }
+}
