@@ -7,4 +7,5 @@ mod purging;
 mod raw;
 mod round_trip;
 mod support;
+mod timing;
 mod writing;
