@@ -1,7 +1,7 @@
 //! What the disk itself can do: reserved space, files that are not in memory, syncs and reads.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -72,10 +72,9 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The time of a write and an `fdatasync`, one after the other.
 pub(crate) fn syncs(dir: &Path, time: Duration) -> io::Result<Latencies> {
-    use std::os::unix::fs::FileExt as _;
     const SPACE: u64 = 64 << 20;
     let path = dir.join("syncs");
-    let file = File::create(&path)?;
+    let mut file = File::create(&path)?;
     reserve(&file, SPACE)?;
     file.sync_all()?;
     let mut latencies = Latencies::new();
@@ -83,7 +82,7 @@ pub(crate) fn syncs(dir: &Path, time: Duration) -> io::Result<Latencies> {
     let mut at = 0;
     while Instant::now() < end && at + (ENTRY as u64) < SPACE {
         let began = Instant::now();
-        file.write_all_at(&[b'x'; ENTRY], at)?;
+        file.write_all(&[b'x'; ENTRY])?;
         file.sync_data()?;
         latencies.record(began.elapsed());
         at += ENTRY as u64;

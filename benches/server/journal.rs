@@ -1,7 +1,7 @@
 //! The limit of the disk: a file to which a bare server appends its requests before it answers them.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,13 +50,12 @@ impl Journal {
 
 impl Pages {
     fn sync(&mut self) -> io::Result<()> {
-        use std::os::unix::fs::FileExt as _;
         let end = self.synced + self.pending.len() as u64;
         while end > self.reserved {
             self.reserved += STEP;
             reserve(&self.file, self.reserved)?;
         }
-        self.file.write_all_at(&self.pending, self.synced)?;
+        self.file.write_all(&self.pending)?;
         self.file.sync_data()?;
         self.synced = end;
         self.pending.clear();

@@ -1,4 +1,5 @@
-//! What is counted or logged by the whole process: these tests run one after the other in a process of their own.
+//! What is counted or logged by the whole process: these tests run one after the other in a process of their own. Besides, what
+//! survives the end of a server's process.
 
 mod counts;
 mod kills;
