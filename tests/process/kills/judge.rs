@@ -74,3 +74,38 @@ fn tail<'h>(entries: impl Iterator<Item = &'h HistoryEntry>) -> String {
     let lines: Vec<String> = entries.map(|entry| entry.to_string().chars().take(240).collect()).collect();
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zoolet_proto::{Incoming, Request, Xid, Zxid};
+
+    /// A client that comes back to session 7, with these entries before.
+    fn refused_after(before: Vec<HistoryEvent>) -> Result<usize, String> {
+        let back = [
+            HistoryEvent::ConnectRequest { session: SessionId(7), last_zxid_seen: Zxid(1) },
+            HistoryEvent::ConnectResponse { session: SessionId(0) },
+        ];
+        let first = before.into_iter().map(|event| (Conn(0), event));
+        let all = first.chain(back.into_iter().map(|event| (Conn(1), event))).enumerate();
+        let entries: Vec<_> =
+            all.map(|(at, (conn, event))| HistoryEntry { at: at as u64, conn, event }).collect();
+        sessions_survive(&entries)
+    }
+
+    fn opened() -> Vec<HistoryEvent> {
+        vec![
+            HistoryEvent::ConnectRequest { session: SessionId(0), last_zxid_seen: Zxid(0) },
+            HistoryEvent::ConnectResponse { session: SessionId(7) },
+        ]
+    }
+
+    #[test]
+    fn a_session_that_is_refused_is_lost_unless_its_client_closed_it() {
+        let lost = refused_after(opened()).expect_err("it is lost");
+        assert!(lost.contains("was refused"), "{lost}");
+        let op = OpCode::CloseSession.code();
+        let close = HistoryEvent::Request(Incoming { xid: Xid(1), op, body: Ok(Request::CloseSession) });
+        assert_eq!(refused_after([opened(), vec![close]].concat()), Ok(0));
+    }
+}

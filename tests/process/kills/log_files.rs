@@ -208,3 +208,49 @@ impl Fields<'_> {
         (0..count).map(|_| Some(Acl::new(Perms(self.int()?), self.string()?, self.string()?))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The start of a log file of Apache ZooKeeper 3.9.5: the header, and the first session.
+    const FILE: [u8; 77] = [
+        0x5a, 0x4b, 0x4c, 0x47, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, // header
+        0, 0, 0, 0, 0x98, 0x41, 0x09, 0x17, 0, 0, 0, 0x30, // checksum and length
+        0x01, 0, 0, 0x0a, 0x56, 0x09, 0, 0, 0, 0, 0, 0, // session and xid
+        0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0x01, 0xa1, 0xf8, 0x02, 0x65, 0x31, // zxid and time
+        0xff, 0xff, 0xff, 0xf6, 0, 0, 0x27, 0x10, // type and timeout
+        0, 0, 0, 2, 0, 0, 0, 0, 0x51, 0xc6, 0xd6, 0x60, b'B', // digest and end
+    ];
+
+    fn read(bytes: &[u8]) -> Result<Vec<Txn>, String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log.1");
+        fs::write(&path, bytes).expect("a file");
+        read_file(&path)
+    }
+
+    #[test]
+    fn an_entry_of_an_apache_zookeeper_is_read_with_padding_after_it() {
+        let txns = read(&[&FILE[..], &[0; 100]].concat()).expect("a log file");
+        assert_eq!(txns.len(), 1);
+        let Txn { session, zxid, time, op, .. } = &txns[0];
+        assert_eq!(
+            (*session, *zxid, *time),
+            (SessionId(0x0100_000a_5609_0000), Zxid(1), Millis(0x01a1_f802_6531))
+        );
+        assert!(matches!(op, TxnOp::CreateSession { timeout: 10_000 }), "{op:?}");
+    }
+
+    #[test]
+    fn a_file_ends_at_an_entry_that_is_not_whole() {
+        for len in FILE_HEADER..FILE.len() {
+            assert_eq!(read(&FILE[..len]).map(|txns| txns.len()), Ok(0), "cut at {len}");
+        }
+        for at in FILE_HEADER..FILE.len() {
+            let mut damaged = FILE;
+            damaged[at] ^= 1;
+            assert_eq!(read(&damaged).map(|txns| txns.len()), Ok(0), "byte {at}");
+        }
+    }
+}
