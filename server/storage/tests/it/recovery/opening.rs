@@ -285,6 +285,18 @@ fn what_a_server_was_writing_when_it_ended_is_removed() {
 }
 
 #[test]
+fn the_first_snapshot_of_apache_may_be_unfinished() {
+    let disk = SimulatedDisk::new(1);
+    disk.write(path("snapshot.0"), b"ZKSN").unwrap();
+    assert!(matches!(read_dir(&disk), Err(StorageError::NoData(_))));
+    let (_, recovered) = open(Arc::new(disk.clone()), options()).unwrap();
+    assert!(matches!(&recovered.report.warnings[..], [Warning::SnapshotSkipped(_)]));
+    let again = read_dir(&disk).unwrap();
+    assert_eq!(again.report.snapshot, Some((path("snapshot.0"), Zxid(0))));
+    assert!(again.report.warnings.is_empty());
+}
+
+#[test]
 fn the_counter_of_a_server_alone_carries_into_the_epoch() {
     let disk = SimulatedDisk::new(1);
     let mut server = Writer::open(&disk);
