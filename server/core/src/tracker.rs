@@ -18,11 +18,13 @@ pub(crate) struct ChangeTracker {
 
 impl ChangeTracker {
     /// A znode was inserted.
+    #[inline(never)]
     pub(crate) fn inserted(&mut self, node: &mut Znode) {
         self.after_data(node);
     }
 
     /// A znode is about to be changed or deleted. Its list of children may have changed already.
+    #[inline(never)]
     pub(crate) fn before(&mut self, node: &Znode) {
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.save(node);
@@ -33,6 +35,7 @@ impl ChangeTracker {
     }
 
     /// A znode was changed, but not its data.
+    #[inline(never)]
     pub(crate) fn after(&mut self, node: &Znode) {
         if let Some(digest) = self.digest.as_mut().filter(|_| is_counted(&node.path)) {
             *digest = digest.wrapping_add(checksum(node));
@@ -40,6 +43,7 @@ impl ChangeTracker {
     }
 
     /// The data of a znode was changed, and maybe more.
+    #[inline(never)]
     pub(crate) fn after_data(&mut self, node: &mut Znode) {
         if self.digest.is_some() && is_counted(&node.path) {
             node.checksum = checksum_of_data(&node.path, node.data.as_ref());

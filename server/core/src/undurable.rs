@@ -85,6 +85,7 @@ impl UndurableChanges {
     }
 
     /// The first zxid from the durable one on at which `path` was as it is now; `None` if that is not known.
+    #[inline(never)]
     pub(crate) fn unchanged_since(&self, path: &str) -> Option<Zxid> {
         if self.last.is_empty() {
             return Some(self.durable);
@@ -96,16 +97,19 @@ impl UndurableChanges {
     }
 }
 
+// What a server without a log executes is inline, the rest is not.
 impl Core {
     /// What a reply names that shows nothing of the tree.
+    #[inline]
     pub(crate) fn durable_zxid(&self) -> Zxid {
         self.undurable.as_ref().map_or(self.tree.last_zxid(), |undurable| undurable.durable)
     }
 
     /// What a reply names that shows the state of one path.
+    #[inline]
     pub(crate) fn unchanged_since(&self, path: &str) -> Zxid {
-        let since = self.undurable.as_ref().and_then(|undurable| undurable.unchanged_since(path));
-        since.unwrap_or(self.tree.last_zxid())
+        let Some(undurable) = &self.undurable else { return self.tree.last_zxid() };
+        undurable.unchanged_since(path).unwrap_or(self.tree.last_zxid())
     }
 
     /// What a reply names that shows the state of these paths.
@@ -117,17 +121,30 @@ impl Core {
     }
 
     /// What a message names instead of `zxid`, so that zxids on the connection do not go back.
+    #[inline]
     pub(crate) fn raised(&mut self, conn: ConnId, zxid: Zxid) -> Zxid {
-        if self.undurable.is_none() {
-            return zxid;
-        }
+        if self.undurable.is_none() { zxid } else { self.raise(conn, zxid) }
+    }
+
+    #[inline(never)]
+    fn raise(&mut self, conn: ConnId, zxid: Zxid) -> Zxid {
         let Some(state) = self.conns.get_mut(&conn) else { return zxid };
         state.named = state.named.max(zxid);
         state.named
     }
 
+    /// Prepares an applied transaction for the log, and notes what it has changed. Its events are those from `events` on.
+    #[inline(never)]
+    pub(crate) fn prepare_for_log(&mut self, txn: &mut Txn, events: usize) {
+        if let Some(undurable) = &mut self.undurable {
+            undurable.record(txn);
+        }
+        txn.digest = self.tree.digest().filter(|_| !matches!(txn.op, TxnOp::Error(_)));
+        self.note_events(events);
+    }
+
     /// Notes the zxids of the events that a transaction has queued, from this one on.
-    pub(crate) fn note_events(&mut self, from: usize) {
+    fn note_events(&mut self, from: usize) {
         // Events of a multi have few lists of recipients, each shared.
         let mut noted = HashSet::new();
         for output in &self.effects.outbound[from..] {

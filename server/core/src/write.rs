@@ -205,12 +205,10 @@ impl Core {
     ) -> Zxid {
         let zxid = self.tree.last_zxid().next();
         let mut txn = Txn { session, xid, zxid, time: now.plus(self.wall_ahead), op, digest: None };
-        let before = self.effects.outbound.len();
+        let events = self.effects.outbound.len();
         self.apply(&txn, seen);
-        if let Some(undurable) = &mut self.undurable {
-            undurable.record(&txn);
-            txn.digest = self.tree.digest().filter(|_| !matches!(txn.op, TxnOp::Error(_)));
-            self.note_events(before);
+        if self.undurable.is_some() {
+            self.prepare_for_log(&mut txn, events);
         }
         self.effects.txns.push(txn);
         zxid
