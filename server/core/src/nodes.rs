@@ -22,7 +22,7 @@ pub(crate) struct Nodes {
 }
 
 /// The place of a znode, valid until it is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct NodeIndex(u32);
 
 impl NodeIndex {

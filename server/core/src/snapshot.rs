@@ -156,8 +156,19 @@ struct TreeWalk<'t> {
     nodes: &'t Nodes,
     position: Position,
     /// What is left of the children of the last znode and of its ancestors, as far as this walk has been there.
-    below: Vec<(&'t Znode, btree_set::Range<'t, Arc<str>>)>,
+    below: Vec<Below<'t>>,
 }
+
+/// What is left of the children of a znode.
+struct Below<'t> {
+    parent: &'t Znode,
+    children: btree_set::Range<'t, Arc<str>>,
+    /// How many of the next ones are in the processor's caches.
+    near: usize,
+}
+
+/// How many znodes are read into the processor's caches together.
+const NEAR: usize = 32;
 
 enum Step<'t> {
     Znode(&'t Znode),
@@ -167,7 +178,12 @@ enum Step<'t> {
 
 impl<'t> TreeWalk<'t> {
     fn step(&mut self) -> Step<'t> {
-        if let Some((parent, children)) = self.below.last_mut() {
+        if let Some(Below { parent, children, near }) = self.below.last_mut() {
+            if *near == 0 {
+                *near = NEAR;
+                self.nodes.prefetch(children.clone().take(NEAR).map(|path| &**path));
+            }
+            *near -= 1;
             let Some(child) = children.next() else {
                 self.position = Position::After(Arc::clone(&parent.path));
                 self.below.pop();
@@ -209,7 +225,8 @@ impl<'t> TreeWalk<'t> {
 
     fn descend(&mut self, node: &'t Znode, from: Bound<&str>) {
         if let Some(children) = &node.children {
-            self.below.push((node, children.paths.range::<str, _>((from, Bound::Unbounded))));
+            let children = children.paths.range::<str, _>((from, Bound::Unbounded));
+            self.below.push(Below { parent: node, children, near: 0 });
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::pending::signed;
 use crate::quota::{Quotas, Usage, stats_path};
 use crate::tracker::ChangeTracker;
 use crate::txn::{Txn, TxnOp};
-use crate::znode::{Owner, Znode};
+use crate::znode::{Children, Owner, Znode};
 
 /// The paths of the znodes that every tree has and that cannot be deleted.
 pub(crate) const ROOT: &str = "/";
@@ -301,7 +301,18 @@ impl Tree {
     }
 
     /// Inserts a znode, and adds it to its parent and to the indexes. Returns false if there is one at its path, which stays.
-    pub(crate) fn insert(&mut self, mut node: Znode, parent: NodeIndex) -> bool {
+    pub(crate) fn insert(&mut self, node: Znode, parent: NodeIndex) -> bool {
+        self.insert_with(node, parent, Children::insert)
+    }
+
+    /// As [`Tree::insert`], with another way to add the path to the children of the parent.
+    #[inline]
+    pub(crate) fn insert_with(
+        &mut self,
+        mut node: Znode,
+        parent: NodeIndex,
+        list: impl FnOnce(&mut Children, &Arc<str>),
+    ) -> bool {
         let (path, owner, len) = (Arc::clone(&node.path), node.owner, node.data_len());
         node.parent = parent;
         let Some(node) = self.nodes.insert(node) else { return false };
@@ -309,7 +320,7 @@ impl Tree {
         track(&mut self.tracker, |tracker| tracker.inserted(node));
         self.data_size += path.len() + len;
         if let Some(parent) = self.nodes.at_mut(parent) {
-            parent.children_mut().insert(&path);
+            list(parent.children_mut(), &path);
         }
         self.count_below(parent, 1, len_change(0, len));
         if let Some(session) = owner.as_session() {

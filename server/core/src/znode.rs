@@ -89,6 +89,13 @@ impl Children {
         }
     }
 
+    /// Inserts paths that it does not have, sorted.
+    pub(crate) fn insert_sorted(&mut self, paths: Vec<Arc<str>>) {
+        self.names = WeakNameList::default();
+        self.name_bytes += paths.iter().map(|path| name_of(path).len()).sum::<usize>();
+        self.paths.append(&mut paths.into_iter().collect());
+    }
+
     pub(crate) fn remove(&mut self, path: &str) {
         self.names = WeakNameList::default();
         if self.paths.remove(path) {

@@ -94,6 +94,33 @@ fn every_field_of_a_znode_is_kept() {
 }
 
 #[test]
+fn many_children_in_no_order_are_listed_in_order() {
+    let name = |n: u32| match n % 5 {
+        0 => format!("/a/n{n:010}"),
+        1 => format!("/a/é{n}"),
+        2 => format!("/a/{n}"),
+        3 => format!("/a/n{n}"),
+        _ => format!("/a/a-long-prefix-{n}"),
+    };
+    let children = (0..2_000u32).map(|n| name(n * 7_919 % 2_000));
+    let records = ["/", "/a", "/b"].map(str::to_owned).into_iter().chain(children);
+    // Children of two parents take turns.
+    let records = records.flat_map(|path| match path.strip_prefix("/a/") {
+        Some(name) => vec![path.clone(), format!("/b/{name}")],
+        None => vec![path],
+    });
+    let tree = load(records.map(|path| znode(&path))).expect("a tree");
+    for parent in ["/a", "/b"] {
+        let listed: Vec<_> = tree.get(parent).expect("a znode").children().cloned().collect();
+        assert!(listed.is_sorted() && listed.len() == 2_000);
+    }
+    random::assert_counted(&tree);
+    assert_eq!(tree.get("/a").expect("a znode").stat().num_children, 2_000);
+    let again = load(["/", "/a", "/a/n"].into_iter().chain(vec!["/a/n"; 100]).map(znode));
+    assert_eq!(again.err(), Some(LoadError::Duplicate("/a/n".into())));
+}
+
+#[test]
 fn the_newest_change_that_a_fuzzy_snapshot_shows_is_known() {
     let mut loader = TreeLoader::new(false);
     for record in [
