@@ -213,12 +213,19 @@ impl RecordParser {
     /// A multi. A failed one has members of type error, and changes nothing.
     fn parse_multi(&mut self, session: SessionId, fields: &mut Fields<'_>) -> Result<TxnOp, Malformed> {
         const MEMBER: usize = 8;
+        const CODE: usize = 4;
         let count = fields.count(MEMBER)?.ok_or("a multi without members")?;
         let mut ops = Vec::with_capacity(count.min(MAX_RESERVED));
-        let mut failure = None;
+        let (mut failure, mut has_failed) = (None, false);
         for _ in 0..count {
             let kind = fields.int()?;
             let mut record = Fields(fields.buffer()?.ok_or("a member of a multi without a record")?);
+            if kind == kind::ERROR && record.len() > CODE {
+                // Before the member that failed. A leader that has executed the multi gives followers which come later this
+                // type with the record of the change: `DataTree.processTxn` has set the one and not the other.
+                has_failed = true;
+                continue;
+            }
             let op = match kind {
                 kind::ERROR => parse_error(&mut record)?,
                 kind => self.parse_change(kind, session, &mut record)?,
@@ -231,7 +238,11 @@ impl RecordParser {
                 op => ops.push(op),
             }
         }
-        Ok(failure.map_or(TxnOp::Multi(ops), TxnOp::Error))
+        match failure {
+            Some(code) => Ok(TxnOp::Error(code)),
+            None if has_failed => Ok(TxnOp::Error(ErrorCode::RuntimeInconsistency)),
+            None => Ok(TxnOp::Multi(ops)),
+        }
     }
 
     /// The record of a change of one znode, which may be a member of a multi.

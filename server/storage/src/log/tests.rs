@@ -200,6 +200,18 @@ fn records_that_only_apache_writes_are_read() {
                 .into(),
             TxnOp::Error(ErrorCode::NoNode),
         ),
+        // The same in the log of a follower that a leader has brought up to date: the delete has become an error, its record has not.
+        (
+            14,
+            "00000003 ffffffff 00000006 00000002 2f61 ffffffff 00000004 ffffff9b ffffffff 00000004 fffffffe"
+                .into(),
+            TxnOp::Error(ErrorCode::NoNode),
+        ),
+        (
+            14,
+            "00000001 ffffffff 00000006 00000002 2f61".into(),
+            TxnOp::Error(ErrorCode::RuntimeInconsistency),
+        ),
         // create2 and the delete of a container as members.
         (
             14,
