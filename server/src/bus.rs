@@ -10,12 +10,14 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
 use zoolet_server_core::{
-    ConnId, Core, EXPIRED_AT_ONCE, Input, Message, Millis, Output, Recipients, SharedEvent,
+    ConnId, Core, EXPIRED_AT_ONCE, Effects, Input, Message, Millis, Output, Recipients, SharedEvent,
 };
+use zoolet_storage::StorageError;
 
+use crate::durable::{Gate, Hold};
 use crate::event_runs::EventRuns;
-use crate::extension::StateMachine;
-use crate::net::outbox::Delivery;
+use crate::extension::{Disk, StateMachine};
+use crate::net::outbox::{Delivery, Pushed};
 use crate::net::registry::{Peer, Registry};
 use crate::net::reply_size::reply_size;
 use crate::net::stats::{ConnStats, LastRequest, ServerStats};
@@ -43,6 +45,8 @@ pub struct Bus {
     pub(crate) stats: Arc<ServerStats>,
     /// Open connections. They are entered with their first input, and leave with their last.
     conns: HashMap<ConnId, Conn>,
+    /// The way to the log, if there is one.
+    gate: Option<Gate>,
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
     clock: Clock,
@@ -68,12 +72,14 @@ impl Bus {
         registry: Arc<Registry>,
         stats: Arc<ServerStats>,
         clock: Clock,
+        gate: Option<Gate>,
     ) -> Self {
         Self {
             machine,
             registry,
             stats,
             conns: HashMap::new(),
+            gate,
             finished: Vec::new(),
             clock,
             turn_bytes: 0,
@@ -305,23 +311,71 @@ impl Bus {
         if let Message::Reply(_, reply) = message {
             self.turn_bytes += reply_size(reply);
         }
-        self.push(to, std::iter::once(Delivery::Message(message)), true);
+        let hold = self.hold();
+        self.push(to, std::iter::once(Delivery::Message(message)), true, hold);
+    }
+
+    /// Takes the effects of what was executed since the last call. The transactions among them are passed on to the log, and
+    /// messages that show them must be delivered after that.
+    pub fn take_effects(&mut self) -> Effects {
+        let effects = self.machine.take_effects();
+        if let Some(gate) = &mut self.gate {
+            gate.submit_copies(&effects);
+        }
+        effects
+    }
+
+    /// The disk of the data directory, if there is one.
+    pub fn disk(&self) -> Option<&Arc<dyn Disk>> {
+        self.gate.as_ref().map(Gate::disk)
+    }
+
+    /// Begins a turn: messages leave whose transactions are in the log by now.
+    pub(crate) fn begin_turn(&mut self) {
+        if let Some(durable) = self.gate.as_mut().and_then(Gate::advance) {
+            self.machine.set_durable(durable);
+        }
+    }
+
+    /// Goes on with the state that the data directory has, after a crash of a simulated disk. Connections must be aborted before.
+    /// Nothing happens without a data directory.
+    pub(crate) fn reopen(&mut self, now: Millis, disk: Arc<dyn Disk>) -> Result<(), StorageError> {
+        if let Some(gate) = &mut self.gate {
+            let config = self.machine.core().config().clone();
+            self.machine = Box::new(gate.reopen(config, now, disk)?);
+        }
+        Ok(())
+    }
+
+    fn hold(&self) -> Hold {
+        self.gate.as_ref().map_or(Hold::NOTHING, Gate::hold)
     }
 
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
-        let effects = self.machine.take_effects();
+        let mut effects = self.machine.take_effects();
         self.counted = 0;
+        if let Some(gate) = &mut self.gate {
+            // First, so that the log begins while the messages are encoded.
+            gate.submit(effects.txns.drain(..));
+        }
+        let hold = self.hold();
         for run in effects.outbound.chunk_by(|one, next| recipient(one) == recipient(next)) {
             match recipient(&run[0]) {
-                Some(to) => self.push(to, run.iter().map(Delivery::from), false),
-                None => self.push_events(run.iter().filter_map(shared_event)),
+                Some(to) => self.push(to, run.iter().map(Delivery::from), false, hold),
+                None => self.push_events(run.iter().filter_map(shared_event), hold),
             }
         }
         self.machine.reuse(effects);
     }
 
-    fn push<'m>(&mut self, to: ConnId, messages: impl Iterator<Item = Delivery<'m>> + Clone, held: bool) {
+    fn push<'m>(
+        &mut self,
+        to: ConnId,
+        messages: impl Iterator<Item = Delivery<'m>> + Clone,
+        held: bool,
+        hold: Hold,
+    ) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
         let mut sent = 0;
         for message in messages.clone() {
@@ -331,28 +385,40 @@ impl Bus {
             }
         }
         self.stats.sent.fetch_add(sent, Relaxed);
-        conn.stats.sent += conn.peer.outbox.push(messages, held);
+        let Pushed { count, waits } = conn.peer.outbox.push(messages, held, hold);
+        conn.stats.sent += count;
+        if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
+            gate.wait(until, &conn.peer);
+        }
     }
 
     /// Encodes events in a row once for all connections that get the same of them.
-    fn push_events<'e>(&mut self, events: impl Iterator<Item = (&'e Arc<[ConnId]>, &'e SharedEvent)>) {
+    fn push_events<'e>(
+        &mut self,
+        events: impl Iterator<Item = (&'e Arc<[ConnId]>, &'e SharedEvent)>,
+        hold: Hold,
+    ) {
         let mut runs = EventRuns::default();
         for (to, event) in events {
             if !runs.add(to, event) {
-                self.deliver_runs(&mut runs);
+                self.deliver_runs(&mut runs, hold);
                 runs.add(to, event);
             }
         }
-        self.deliver_runs(&mut runs);
+        self.deliver_runs(&mut runs, hold);
     }
 
-    fn deliver_runs(&mut self, runs: &mut EventRuns) {
+    fn deliver_runs(&mut self, runs: &mut EventRuns, hold: Hold) {
         for run in runs.take() {
             let events = self.registry.budget.shared(run.bytes);
             for to in run.to.iter() {
                 if let Some(conn) = self.conns.get_mut(to) {
                     self.stats.sent.fetch_add(run.count, Relaxed);
-                    conn.stats.sent += conn.peer.outbox.push_events(&events, run.count);
+                    let Pushed { count, waits } = conn.peer.outbox.push_events(&events, run.count, hold);
+                    conn.stats.sent += count;
+                    if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
+                        gate.wait(until, &conn.peer);
+                    }
                 }
             }
         }
@@ -418,6 +484,9 @@ impl Bus {
     /// Ends a turn whose messages are delivered: lets connections go on whose requests it has finished.
     pub(crate) fn end_turn(&mut self) {
         (self.turn_bytes, self.turn_began, self.turn_is_over, self.short) = (0, None, false, 0);
+        if let Some(gate) = &mut self.gate {
+            gate.end_turn();
+        }
         for (conn, requests) in self.finished.drain(..) {
             if let Some(conn) = self.conns.get(&conn) {
                 conn.peer.outbox.finish_requests(requests);

@@ -1,13 +1,16 @@
 //! The settings of a server, and their builder.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use zoolet_clock::Clock;
 use zoolet_proto::frame::DEFAULT_MAX_FRAME;
 use zoolet_proto::{FourLetterWord, is_digest_id};
 use zoolet_server_core::{Core, CoreConfig};
+use zoolet_storage::StorageOptions;
 
+use crate::durable::DurableConfig;
 use crate::error::{SettingError, StartError};
 use crate::extension::MakeMachine;
 use crate::server::Server;
@@ -39,6 +42,8 @@ pub struct ServerBuilder {
     pub(crate) replicas: usize,
     /// Whether session passwords are unguessable, if it was set.
     pub(crate) unguessable: Option<bool>,
+    /// Where the state is kept; in memory if `None`.
+    pub(crate) durable: Option<DurableConfig>,
 }
 
 /// Settings of the network.
@@ -81,6 +86,7 @@ impl Default for ServerBuilder {
             make_machine: |config, _, now| Box::new(Core::new(config, now)),
             replicas: 1,
             unguessable: None,
+            durable: None,
         }
     }
 }
@@ -91,6 +97,35 @@ impl ServerBuilder {
     /// Without a `bind` there is no socket, and clients connect by [`Server::in_process`] or [`Server::serve_stream`].
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.binds.push(addr.into());
+        self
+    }
+
+    /// Keeps the state in this directory, in Apache ZooKeeper's own format. What is acknowledged is on disk, and survives the
+    /// end of the process and a power loss; a later server on the directory goes on where this one has stopped, with all
+    /// sessions. Without it the state is in memory. Default settings; [`storage`](ServerBuilder::storage) takes others.
+    ///
+    /// The directory is created if it does not exist. One server at a time can use it.
+    pub fn data_dir(self, dir: impl Into<PathBuf>) -> Self {
+        self.storage(StorageOptions::new(dir))
+    }
+
+    /// As [`data_dir`](ServerBuilder::data_dir), with settings.
+    pub fn storage(mut self, options: StorageOptions) -> Self {
+        self.durable = Some(DurableConfig::new(options));
+        self
+    }
+
+    /// The settings of the data directory, if there is one.
+    pub fn storage_options(&self) -> Option<&StorageOptions> {
+        self.durable.as_ref().map(|durable| &durable.options)
+    }
+
+    /// A sync of the log that takes longer is logged as a warning. Default: 1 s (`fsync.warningthresholdms`). Has an effect after
+    /// [`data_dir`](ServerBuilder::data_dir) or [`storage`](ServerBuilder::storage) only.
+    pub fn slow_sync_warning(mut self, after: Duration) -> Self {
+        if let Some(durable) = &mut self.durable {
+            durable.slow_sync = after;
+        }
         self
     }
 
@@ -243,7 +278,8 @@ impl ServerBuilder {
     /// the session id, as on Apache ZooKeeper: a client that reads the `ephemeralOwner` of a znode can resume the session of its
     /// owner and end it.
     ///
-    /// Default: yes, unless the clock is manual or was told when to start, so that such runs repeat byte for byte.
+    /// Default: yes, unless the clock is manual or was told when to start, so that such runs repeat byte for byte, or there is a
+    /// data directory: another server that takes it over must accept the same passwords.
     pub fn unguessable_session_passwords(mut self, unguessable: bool) -> Self {
         self.unguessable = Some(unguessable);
         self
@@ -260,7 +296,7 @@ impl ServerBuilder {
     /// can connect, it is answered.
     ///
     /// # Errors
-    /// [`StartError::Setting`] for an invalid value, [`StartError::Bind`] for an address on which the server cannot listen.
+    /// [`StartError::Setting`] for an invalid value, [`StartError::Storage`] for a data directory that is damaged or in use, [`StartError::Bind`] for an address on which the server cannot listen.
     /// Nothing is left running then.
     ///
     /// # Panics
@@ -300,6 +336,11 @@ impl ServerBuilder {
         ensure(is_digest, "super_digest", "(not shown)", hint)?;
         // A connect request has 44 or 45 bytes.
         ensure(net.max_frame >= 64, "max_frame", net.max_frame, "must be at least 64 bytes")?;
+        let secret = self.unguessable == Some(true) && self.durable.is_some();
+        let hint = "must not be set with a data directory: a server that takes it over must accept the same passwords";
+        ensure(!secret, "unguessable_session_passwords", true, hint)?;
+        let alone = self.durable.is_none() || self.replicas == 1;
+        ensure(alone, "data_dir", "set", "must not be set for a simulated ensemble, which is in memory")?;
         let limit = net.outbox_limit();
         let hint = "must be at least 1024 bytes, or every client is cut off";
         ensure(limit >= 1 << 10, "outbox_limit", limit, hint)

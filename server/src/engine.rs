@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Input, Millis};
+use zoolet_storage::StorageError;
 
 use crate::bus::Bus;
-use crate::extension::Interceptor;
+use crate::extension::{Disk, Interceptor};
 use crate::net::driver::Batch;
 
 pub(crate) struct Engine {
@@ -37,6 +38,7 @@ impl Engine {
 
     /// Begins a turn.
     pub(crate) fn begin_turn(&mut self, now: Millis, clock: &Clock) {
+        self.bus.begin_turn();
         if self.compare_clocks <= now {
             self.compare_clocks = now.plus(COMPARE_EVERY);
             self.bus.machine_mut().set_wall_ahead(clock.wall_ahead());
@@ -96,6 +98,12 @@ impl Engine {
             Some(interceptor) => interceptor.flush(&mut self.bus, now),
         }
         self.bus.end_turn();
+    }
+
+    /// Goes on with the state that the data directory has. See [`Bus::reopen`].
+    pub(crate) fn reopen(&mut self, now: Millis, disk: Arc<dyn Disk>) -> Result<(), StorageError> {
+        self.compare_clocks = Millis(i64::MIN);
+        self.bus.reopen(now, disk)
     }
 
     /// When there is something to do next, whatever comes in.

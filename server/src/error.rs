@@ -1,6 +1,9 @@
 //! Why a server did not start.
 
 use std::io;
+use std::sync::Arc;
+
+use zoolet_storage::StorageError;
 
 /// Why a server did not start. The message is one line with the setting, its value and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,24 @@ pub enum StartError {
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Why a snapshot was not written. The log has everything in any case.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The server has no data directory.
+    #[error("the server is in memory; give it a data directory to write snapshots")]
+    InMemory,
+    /// The server has stopped.
+    #[error("the server has stopped")]
+    Stopped,
+    /// The disk refuses.
+    #[error(transparent)]
+    Storage(Arc<StorageError>),
 }
 
 fn bind_hint(source: &io::Error) -> &'static str {

@@ -19,7 +19,7 @@ use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, CoreConfig, Input, Millis};
 
 use crate::config::ServerBuilder;
-use crate::engine::locked;
+use crate::engine::{Engine, locked};
 use crate::net::in_process::{self, InProcess};
 use crate::server::Server;
 use crate::shared::Shared;
@@ -27,6 +27,8 @@ use crate::shared::Shared;
 pub use crate::bus::Bus;
 pub use crate::net::stream::Transport;
 pub use zoolet_server_core::StateMachine;
+use zoolet_storage::StorageError;
+pub use zoolet_storage::disk::Disk;
 
 /// Sees what passes through a server. All calls but the first two are made in turns, one after the other.
 pub trait Interceptor: Send + Sync + 'static {
@@ -57,6 +59,14 @@ pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
 /// belong to these in turn.
 pub fn with_state_machine(mut settings: ServerBuilder, replicas: usize, make: MakeMachine) -> ServerBuilder {
     (settings.make_machine, settings.replicas) = (make, replicas);
+    settings
+}
+
+/// Settings with a data directory on this disk.
+pub fn with_disk(mut settings: ServerBuilder, disk: Arc<dyn Disk>) -> ServerBuilder {
+    if let Some(durable) = &mut settings.durable {
+        durable.disk = disk;
+    }
     settings
 }
 
@@ -137,6 +147,27 @@ impl ServerHandle {
         act: impl FnOnce(&mut Bus, Millis) -> T + Send + 'static,
     ) -> Option<T> {
         self.shared.inbox.act(|engine, now| act(&mut engine.bus, now)).await
+    }
+
+    /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
+    /// connections, and returns the disk as the next process finds it. `None` once the server has stopped.
+    pub async fn reopen(
+        &self,
+        crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
+    ) -> Option<Result<(), StorageError>> {
+        let reopen = |engine: &mut Engine, now| {
+            let disk = crash(&mut engine.bus, now);
+            engine.reopen(now, disk)
+        };
+        self.shared.inbox.act(reopen).await
+    }
+
+    /// Waits until everything that was decided so far is durable. Returns at once without a data directory, or if the server
+    /// has failed.
+    pub async fn durable(&self) {
+        if let Some(log) = &self.shared.log {
+            log.queue.all_durable().await;
+        }
     }
 
     /// Whether every input that arrived is dealt with, to the last message it led to.

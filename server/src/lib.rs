@@ -21,6 +21,7 @@
 
 mod bus;
 mod config;
+mod durable;
 mod engine;
 mod epoch;
 mod error;
@@ -31,9 +32,10 @@ mod server;
 mod shared;
 
 pub use config::ServerBuilder;
-pub use error::{SettingError, StartError};
+pub use error::{SettingError, SnapshotError, StartError};
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use server::Server;
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::FourLetterWord;
 pub use zoolet_server_core::{ConnId, Txn, TxnOp};
+pub use zoolet_storage::{Compression, Damage, Durability, RecoveryReport, StorageError, StorageOptions};

@@ -1,15 +1,19 @@
 //! [`Server`]: the handle to a running server.
 
 use std::fmt;
+use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-
+use tokio::sync::oneshot;
 use zoolet_proto::Zxid;
+use zoolet_storage::{RecoveryReport, StorageError};
 
 use crate::config::ServerBuilder;
+use crate::durable::Close;
 use crate::engine::locked;
+use crate::error::SnapshotError;
 use crate::net::in_process::{self, InProcess};
 use crate::shared::Shared;
 
@@ -31,8 +35,9 @@ impl Server {
         &self.addrs
     }
 
-    /// The zxid at which it began, empty: every transaction has a later one. It follows from the time of the start, 16 for
-    /// each microsecond since 2026-01-01, so that a server which takes the place of an earlier one begins above it.
+    /// The zxid at which it began: every transaction that it decides has a later one. With a data directory it is the last one
+    /// there. Otherwise it follows from the time of the start, 16 for each microsecond since 2026-01-01, so that a server
+    /// which takes the place of an earlier one begins above it.
     pub fn initial_zxid(&self) -> Zxid {
         locked(&self.shared.engine).bus.core().config().initial_zxid
     }
@@ -62,14 +67,54 @@ impl Server {
         }
     }
 
+    /// Writes a snapshot of the state, beside what clients do meanwhile, and returns its zxid once it is durable. If nothing has
+    /// changed since the last one, that is it. The log before the oldest snapshot that is kept is deleted.
+    ///
+    /// A server writes snapshots by itself, after a number of transactions or bytes of log, and when it is shut down.
+    ///
+    /// # Errors
+    /// [`SnapshotError::InMemory`] without a data directory. Otherwise the snapshot could not be written, or the server has
+    /// stopped; the log still has everything.
+    ///
+    /// # Cancel safety
+    /// The snapshot is written even if the future is dropped.
+    pub async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
+        let log = self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?;
+        let (request, outcome) = oneshot::channel();
+        log.queue.request_snapshot(request);
+        let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
+        outcome.map_err(SnapshotError::Storage)
+    }
+
+    /// Waits until the server has failed, and returns why: its data directory can no longer be written. It has stopped then,
+    /// and has acknowledged nothing that is not durable. Start another server on the directory to go on.
+    ///
+    /// Never returns for a server in memory, nor for one that is shut down.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn failed(&self) -> Arc<StorageError> {
+        match &self.shared.log {
+            Some(log) => log.queue.failed().await,
+            None => pending().await,
+        }
+    }
+
+    /// What was found in the data directory when the server started; `None` for a server in memory.
+    pub fn recovery(&self) -> Option<&RecoveryReport> {
+        self.shared.log.as_ref().map(|log| &log.report)
+    }
+
     /// Stops the server: closes its sockets and connections, and waits until its last task has ended. Clients lose their
-    /// connections; a client that wants its session closed must close it before.
+    /// connections; a client that wants its session closed must close it before. With a data directory, a snapshot is written
+    /// if anything has changed since the last one.
     ///
     /// # Cancel safety
     /// The server stops even if the future is dropped.
     pub async fn shutdown(self) {
         self.shared.halt();
         self.shared.tasks.wait().await;
+        self.shared.close_log().await;
     }
 }
 
@@ -82,6 +127,9 @@ impl fmt::Debug for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.halt();
+        if let Some(log) = &self.shared.log {
+            log.queue.close(Close::Drop);
+        }
     }
 }
 

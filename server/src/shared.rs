@@ -17,10 +17,11 @@ use zoolet_server_core::{ConnId, Millis, SessionSecret};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
-use crate::engine::Engine;
+use crate::durable::{Close, LogHandle, ReadyLog};
+use crate::engine::{Engine, locked};
 use crate::epoch;
 use crate::error::StartError;
-use crate::extension::Attached;
+use crate::extension::{Attached, StateMachine};
 use crate::net::connection::Connection;
 use crate::net::driver::{Driver, Inbox};
 use crate::net::listener;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     /// How many replicas the state machine has.
     pub(crate) replicas: usize,
     pub(crate) attached: OnceLock<Attached>,
+    /// The log, if there is one.
+    pub(crate) log: Option<LogHandle>,
     /// The port of the first bound address.
     pub(crate) client_port: Option<u16>,
     pub(crate) tasks: TaskTracker,
@@ -59,20 +62,25 @@ pub(crate) struct Shared {
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
-        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas, unguessable } = builder;
+        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas, unguessable, durable } =
+            builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
-        if unguessable.unwrap_or_else(|| clock.is_real()) {
+        if durable.is_none() && unguessable.unwrap_or_else(|| clock.is_real()) {
             core.session_secret = Some(session_secret()?);
         }
+        // Before the ports are bound: the first connection that is accepted is answered.
+        let opened = match durable {
+            Some(durable) => Some(durable.open().await?),
+            None => None,
+        };
         let listeners = listener::listen(&binds, net.backlog).await?;
         // After the ports are taken: an earlier server on them has stopped.
         let unix = clock.unix_time();
         let started = Millis(i64::try_from(unix.as_millis()).unwrap_or(i64::MAX));
         core.initial_zxid = epoch::initial_zxid(unix);
         core.skipped_session_ids = epoch::skipped_session_ids(unix);
-        let initial_zxid = core.initial_zxid;
         let addr_of = |(addr, listener): (&String, &TcpListener)| {
             listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
         };
@@ -82,16 +90,26 @@ impl Shared {
         let registry = Arc::new(Registry::default());
         let stats = Arc::new(ServerStats::new(started));
         let stop = CancellationToken::new();
-        let machine = make_machine(core, replicas, started);
-        let engine = Engine::new(Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone()));
-        let engine = Arc::new(Mutex::new(engine));
+        let (machine, log): (Box<dyn StateMachine>, _) = match opened {
+            None => (make_machine(core, replicas, started), None),
+            Some(opened) => {
+                let (core, log) = opened.restore(core, started);
+                (Box::new(core), Some(log))
+            }
+        };
+        let gate = log.as_ref().map(ReadyLog::gate);
+        let commits = log.as_ref().map(|log| Arc::clone(&log.queue));
+        let bus = Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone(), gate);
+        let engine = Arc::new(Mutex::new(Engine::new(bus)));
         let (driver, inbox) = Driver::new(
             Arc::clone(&engine),
             Arc::clone(&registry),
+            commits,
             clock.clone(),
             stop.clone(),
             span.clone(),
         );
+        let log = log.map(|log| log.start(&engine, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
         tasks.spawn(driver.run());
@@ -105,6 +123,7 @@ impl Shared {
             stop,
             replicas,
             attached: OnceLock::new(),
+            log,
             client_port,
             tasks,
             listing: tokio::sync::Mutex::default(),
@@ -118,7 +137,16 @@ impl Shared {
             let accepting = listener::run(Arc::clone(&shared), listener, at % replicas);
             shared.tasks.spawn(accepting.instrument(shared.span.clone()));
         }
-        tracing::info!(parent: &shared.span, ?addrs, %initial_zxid, "serving; the state is in memory and begins empty");
+        let zxid = locked(&shared.engine).bus.core().tree().last_zxid();
+        match &shared.log {
+            None => {
+                tracing::info!(parent: &shared.span, ?addrs, %zxid, "serving; the state is in memory and begins empty");
+            }
+            Some(log) => {
+                let report = &log.report;
+                tracing::info!(parent: &shared.span, ?addrs, %zxid, %report, "serving; the state is durable");
+            }
+        }
         Ok((shared, addrs))
     }
 
@@ -170,6 +198,14 @@ impl Shared {
         self.stop.cancel();
         self.tasks.close();
         self.registry.abort_all();
+    }
+
+    /// Ends the log, after all turns, and waits until its files are closed.
+    pub(crate) async fn close_log(&self) {
+        if let Some(log) = &self.log {
+            log.queue.close(Close::Clean);
+            log.ended.cancelled().await;
+        }
     }
 
     pub(crate) fn now(&self) -> Millis {

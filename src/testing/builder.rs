@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use rand::Rng;
 use zoolet_client::Clock;
-use zoolet_fixture::fault::{Action, FaultError, Matcher};
-use zoolet_fixture::{EnsembleExt, FixtureError, FixtureExt};
+use zoolet_fixture::fault::{Action, FaultError, Matcher, SimulatedDisk};
+use zoolet_fixture::{DiskExt, EnsembleExt, FixtureError, FixtureExt};
 use zoolet_server::{ServerBuilder, StartError};
 
 use super::connections::Connections;
@@ -51,6 +51,7 @@ pub struct TestServerBuilder {
     faults: Vec<(Matcher, Action)>,
     tree: Vec<ZnodeSource>,
     stall_timeout: Option<Duration>,
+    disk: Option<SimulatedDisk>,
 }
 
 impl Default for TestServerBuilder {
@@ -65,6 +66,7 @@ impl Default for TestServerBuilder {
             faults: Vec::new(),
             tree: Vec::new(),
             stall_timeout: Some(STALL_TIMEOUT),
+            disk: None,
         }
     }
 }
@@ -138,6 +140,19 @@ impl TestServerBuilder {
     /// precedence over them.
     pub fn server(mut self, settings: ServerBuilder) -> Self {
         self.server = settings;
+        self
+    }
+
+    /// Keeps the state in a data directory on a simulated disk, which [`Fixture::power_loss`](zoolet_fixture::Fixture::power_loss) and
+    /// [`Fixture::kill`](zoolet_fixture::Fixture::kill) need, and [`Faults::disk`](zoolet_fixture::fault::Faults::disk).
+    pub fn durable(self) -> Self {
+        let disk = SimulatedDisk::new(0);
+        self.disk(&disk)
+    }
+
+    /// Like [`durable`](TestServerBuilder::durable), on this disk: one on which another server was before, or with faults.
+    pub fn disk(mut self, disk: &SimulatedDisk) -> Self {
+        self.disk = Some(disk.clone());
         self
     }
 
@@ -215,6 +230,9 @@ impl TestServerBuilder {
         };
         let znodes = self.tree.into_iter().map(ZnodeSource::read).collect::<Result<Vec<_>, _>>()?;
         let mut settings = self.server.clock(self.clock.unwrap_or_else(Clock::manual));
+        if let Some(disk) = &self.disk {
+            settings = settings.simulated_disk(disk);
+        }
         if let Some(endpoints) = self.endpoints {
             settings = settings.simulated_ensemble(endpoints);
         }

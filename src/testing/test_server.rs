@@ -273,6 +273,18 @@ impl TestServer {
         self.wait_until_idle().await
     }
 
+    /// Like [`Fixture::kill`].
+    pub async fn kill(&self) -> Result<(), FixtureError> {
+        self.fixture.kill().await?;
+        self.wait_until_idle().await
+    }
+
+    /// Like [`Fixture::power_loss`].
+    pub async fn power_loss(&self) -> Result<(), FixtureError> {
+        self.fixture.power_loss().await?;
+        self.wait_until_idle().await
+    }
+
     /// Like [`Fixture::restart`].
     pub async fn restart(&self) -> Result<(), FixtureError> {
         self.fixture.restart().await?;

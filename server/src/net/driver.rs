@@ -5,7 +5,7 @@
 //! It serves that queue one batch at a time while no other batch waits, and for at most half of the time while others do.
 
 use std::collections::VecDeque;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,10 @@ use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
+use zoolet_proto::{Incoming, OpCode};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
+use crate::durable::CommitQueue;
 use crate::engine::{Engine, locked};
 use crate::net::registry::Registry;
 
@@ -59,6 +61,8 @@ struct Turns {
     open: AtomicUsize,
     /// Notified if a turn of a connection task has moved the next deadline. That batch stays open.
     moved: Notify,
+    /// The way to the log, if there is one.
+    commits: Option<Arc<CommitQueue>>,
     clock: Clock,
     stop: CancellationToken,
     /// The server's, as a turn also logs about other connections than that of its task.
@@ -95,6 +99,11 @@ impl Inbox {
     /// Submits a batch: in a turn of its own if nothing else is pending and the connection is not slow, or else to the
     /// driver, waiting while the inbox is full. False, and the batch stays, once the server has stopped.
     pub(crate) async fn send(&self, conn: ConnId, inputs: &mut Batch, slow: bool) -> bool {
+        if let Some(commits) = &self.turns.commits {
+            if commits.is_full() && inputs.iter().any(takes_zxid) {
+                commits.has_room().await;
+            }
+        }
         // While nothing is open, all earlier batches of this connection are processed: its order is kept.
         let open = &self.turns.open;
         if !slow
@@ -159,7 +168,8 @@ impl Inbox {
 
     /// Whether everything that was submitted is processed, to the last message it led to.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.turns.open.load(Ordering::Acquire) == 0
+        let Turns { open, commits, .. } = &*self.turns;
+        open.load(Ordering::Acquire) == 0 && commits.as_ref().is_none_or(|commits| commits.is_idle())
     }
 
     fn fill(&self, permit: mpsc::Permit<'_, Item>, item: Item) {
@@ -187,20 +197,21 @@ impl Driver {
     pub(crate) fn new(
         engine: Arc<Mutex<Engine>>,
         registry: Arc<Registry>,
+        commits: Option<Arc<CommitQueue>>,
         clock: Clock,
         stop: CancellationToken,
         span: Span,
     ) -> (Self, Inbox) {
         let (items, inbox) = mpsc::channel(INBOX);
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        let turns = Arc::new(Turns { engine, open, moved, clock, stop, span });
+        let turns = Arc::new(Turns { engine, open, moved, commits, clock, stop, span });
         (Self { turns: Arc::clone(&turns), inbox, registry }, Inbox { items, turns })
     }
 
     /// Runs until the server is stopped.
     pub(crate) async fn run(mut self) {
         let turns = &*self.turns;
-        let Turns { engine, open, moved, clock, stop, .. } = turns;
+        let Turns { engine, open, moved, commits, clock, stop, .. } = turns;
         let mut stopped = pin!(stop.cancelled());
         let due = locked(engine).timer;
         let mut timer = clock
@@ -222,6 +233,7 @@ impl Driver {
                 () = &mut stopped => return,
                 () = &mut timer => timer_fired = true,
                 () = moved.notified() => moved_on = true,
+                () = advanced(commits) => {}
                 got = self.inbox.recv_many(&mut items, TURN) => if got == 0 { return },
                 () = ready(()), if !slow.is_empty() => {}
             }
@@ -291,5 +303,22 @@ impl Driver {
             }
             open.fetch_sub(taken, Ordering::Release);
         }
+    }
+}
+
+/// Waits until messages may leave that wait for the log: the next turn lets them.
+async fn advanced(commits: &Option<Arc<CommitQueue>>) {
+    match commits {
+        Some(commits) => commits.advanced().await,
+        None => pending().await,
+    }
+}
+
+/// Whether an input is something for the log.
+fn takes_zxid(input: &Input) -> bool {
+    match input {
+        Input::Request(Incoming { op, .. }) => OpCode::from_code(*op).is_some_and(OpCode::takes_zxid),
+        Input::Connect(_) => true,
+        Input::Open { .. } | Input::Closed => false,
     }
 }

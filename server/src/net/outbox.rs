@@ -2,9 +2,10 @@
 //!
 //! What bounds it: the read loop submits its next batch of requests when those before are answered and less than the
 //! [mark](SendBudget::mark) waits, and the replies of a batch have hardly more. So a connection that does not read holds
-//! two marks and one reply. Events, and single replies that are larger than the limit, close it at the limit; so does
+//! two marks and one reply. What waits for the log counts as any other byte. Events, and single replies that are larger than the limit, close it at the limit; so does
 //! a message for a connection on which more than the mark waits, if the server's budget is spent.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -15,8 +16,10 @@ use std::task::{Context, Poll, Waker};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use zoolet_proto::Zxid;
 use zoolet_server_core::{Message, Output, SharedEvent};
 
+use crate::durable::Hold;
 use crate::net::reply_size::reply_size;
 use crate::net::send_budget::{Charge, SendBudget};
 use crate::net::send_buffer::SendBuffer;
@@ -42,6 +45,9 @@ pub(crate) struct Outbox {
 #[derive(Debug)]
 struct SendQueue {
     waiting: SendBuffer,
+    /// What comes after that and waits for the log, and its bytes.
+    held: VecDeque<Held>,
+    held_len: usize,
     /// Bytes that the connection has taken and is writing, and how many of them are shared with no other.
     in_flight: usize,
     own_in_flight: usize,
@@ -54,6 +60,22 @@ struct SendQueue {
     overflowed: bool,
     /// The connection's task, kept from one wait to the next.
     task: Option<Waker>,
+}
+
+/// Messages that leave when a transaction is in the log.
+#[derive(Debug)]
+struct Held {
+    until: Zxid,
+    messages: SendBuffer,
+}
+
+/// What a push has led to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    /// How many messages were queued.
+    pub(crate) count: u64,
+    /// The transactions that the queue now waits for and did not before: the last of them.
+    pub(crate) waits: Option<Zxid>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +133,8 @@ impl Outbox {
     pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
         let queue = SendQueue {
             waiting: SendBuffer::default(),
+            held: VecDeque::new(),
+            held_len: 0,
             in_flight: 0,
             own_in_flight: 0,
             charge: Charge::new(budget),
@@ -129,60 +153,85 @@ impl Outbox {
         }
     }
 
-    /// Queues messages, and returns how many. Those after a [`Message::Close`] are lost, as on a closed connection.
-    /// If they were `held` back, replies among them count against the limit only by their own size.
-    pub(crate) fn push<'m>(&self, messages: impl Iterator<Item = Delivery<'m>>, held: bool) -> u64 {
-        let mut queued = 0;
+    /// Queues messages, each until `hold` lets it leave, and behind those before it. Those after a [`Message::Close`] are lost,
+    /// as on a closed connection. If they were `held` back, replies among them count against the limit only by their own size.
+    pub(crate) fn push<'m>(
+        &self,
+        messages: impl Iterator<Item = Delivery<'m>>,
+        held: bool,
+        hold: Hold,
+    ) -> Pushed {
+        let mut pushed = Pushed::default();
         let mut queue = self.lock();
         for message in messages {
             if queue.state != CloseState::Open {
                 continue;
             }
-            let before = queue.waiting.len();
             let exempt = held && matches!(message, Delivery::Message(message) if !message.is_event());
-            match message {
-                Delivery::Event(event) => queue.waiting.put(|out| event.encode_frame(out)),
-                Delivery::Message(Message::Connected(response)) => {
-                    queue.waiting.put(|out| response.encode_frame(out));
-                }
-                // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
-                Delivery::Message(Message::Reply(_, reply))
-                    if queue.counted(exempt) + reply_size(reply) > self.limit =>
-                {
+            // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
+            if let Delivery::Message(Message::Reply(_, reply)) = message {
+                if queue.counted(exempt) + reply_size(reply) > self.limit {
                     queue.overflow();
                     continue;
                 }
+            }
+            let until = hold.until(named(message, hold));
+            let (buffer, is_new) = queue.buffer(until);
+            let before = buffer.len();
+            match message {
+                Delivery::Event(event) => buffer.put(|out| event.encode_frame(out)),
+                Delivery::Message(Message::Connected(response)) => {
+                    buffer.put(|out| response.encode_frame(out));
+                }
                 Delivery::Message(Message::Reply(header, reply)) => {
-                    queue.waiting.put_reply(*header, reply);
+                    buffer.put_reply(*header, reply);
                 }
                 Delivery::Message(Message::Close { asked }) => {
                     queue.state = CloseState::Draining { asked: *asked };
+                    continue;
                 }
             }
-            queue.position += (queue.waiting.len() - before) as u64;
-            queued += u64::from(queue.state == CloseState::Open);
+            let len = buffer.len() - before;
+            if is_new {
+                pushed.waits = until;
+            }
+            queue.add(len);
+            pushed.count += 1;
             if queue.counted(exempt) > self.limit {
                 queue.overflow();
             }
         }
         self.pushed(queue);
-        queued
+        pushed
     }
 
-    /// Queues so many events, encoded one after the other. Returns how many were queued.
-    pub(crate) fn push_events(&self, events: &Bytes, count: u64) -> u64 {
+    /// Queues so many events, encoded one after the other.
+    pub(crate) fn push_events(&self, events: &Bytes, count: u64, hold: Hold) -> Pushed {
         let mut queue = self.lock();
         if queue.state != CloseState::Open {
-            return 0;
+            return Pushed::default();
         }
-        queue.waiting.share(events);
-        queue.position += events.len() as u64;
+        let until = hold.until(hold.last());
+        let (buffer, is_new) = queue.buffer(until);
+        buffer.share(events);
+        queue.add(events.len());
         if queue.unsent() > self.limit {
             queue.overflow();
         }
-        let is_open = queue.state == CloseState::Open;
+        let count = if queue.state == CloseState::Open { count } else { 0 };
         self.pushed(queue);
-        if is_open { count } else { 0 }
+        Pushed { count, waits: until.filter(|_| is_new) }
+    }
+
+    /// Lets leave what waits for transactions up to `durable`.
+    pub(crate) fn release(&self, durable: Zxid) {
+        let mut queue = self.lock();
+        while queue.held.front().is_some_and(|held| held.until <= durable) {
+            let Some(Held { messages, .. }) = queue.held.pop_front() else { break };
+            queue.held_len -= messages.len();
+            queue.waiting.append(messages);
+        }
+        self.wake_writer(&queue);
     }
 
     fn pushed(&self, mut queue: MutexGuard<'_, SendQueue>) {
@@ -257,11 +306,13 @@ impl Outbox {
                 state if !queue.waiting.is_empty() => {
                     mem::swap(&mut queue.waiting, sent);
                     (queue.in_flight, queue.own_in_flight) = (sent.len(), sent.own());
-                    if state == CloseState::Open { Next::Send } else { Next::SendLast }
+                    let more = state == CloseState::Open || !queue.held.is_empty();
+                    if more { Next::Send } else { Next::SendLast }
                 }
-                CloseState::Draining { asked } => Next::Finish { asked },
-                CloseState::Open => {
-                    queue.charge.set(0);
+                CloseState::Draining { asked } if queue.held.is_empty() => Next::Finish { asked },
+                CloseState::Draining { .. } | CloseState::Open => {
+                    let own = queue.own();
+                    queue.charge.set(own);
                     self.note_unsent(&queue);
                     self.writer_waits(&mut queue, cx);
                     return Poll::Pending;
@@ -395,12 +446,34 @@ impl SendQueue {
         }
     }
 
+    /// Where a message goes that waits for a transaction, and whether something new is waited for.
+    fn buffer(&mut self, until: Option<Zxid>) -> (&mut SendBuffer, bool) {
+        let last = self.held.back().map(|held| held.until);
+        let is_new = until.is_some_and(|until| last.is_none_or(|last| last < until));
+        if let (Some(until), true) = (until, is_new) {
+            self.held.push_back(Held { until, messages: SendBuffer::default() });
+        }
+        match self.held.back_mut() {
+            Some(held) => (&mut held.messages, is_new),
+            None => (&mut self.waiting, false),
+        }
+    }
+
+    /// Counts bytes that were added to the last buffer.
+    fn add(&mut self, len: usize) {
+        self.position += len as u64;
+        if !self.held.is_empty() {
+            self.held_len += len;
+        }
+    }
+
     fn unsent(&self) -> usize {
-        self.waiting.len() + self.in_flight
+        self.waiting.len() + self.held_len + self.in_flight
     }
 
     fn own(&self) -> usize {
-        self.waiting.own() + self.own_in_flight
+        let held: usize = self.held.iter().map(|held| held.messages.own()).sum();
+        self.waiting.own() + held + self.own_in_flight
     }
 
     /// The bytes that count against the limit.
@@ -416,7 +489,20 @@ impl SendQueue {
     fn abort(&mut self) {
         self.state = CloseState::Aborted;
         self.waiting = SendBuffer::default();
+        self.held.clear();
+        self.held_len = 0;
         let own = self.own();
         self.charge.set(own);
+    }
+}
+
+/// The transaction that a message names: that must be in the log before the message leaves.
+fn named(message: Delivery<'_>, hold: Hold) -> Zxid {
+    match message {
+        Delivery::Event(event) => event.zxid,
+        Delivery::Message(Message::Reply(header, _)) => header.zxid,
+        // It shows that its session exists, or does not.
+        Delivery::Message(Message::Connected(_)) => hold.last(),
+        Delivery::Message(Message::Close { .. }) => Zxid(0),
     }
 }

@@ -129,6 +129,19 @@ impl SendBuffer {
         self.put(|out| MultiHeader::TRAILER.encode(out));
     }
 
+    /// Appends all of another buffer, of which nothing was sent.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        self.complete();
+        self.len += other.len;
+        self.shared += other.shared;
+        self.pieces.append(&mut other.pieces);
+        self.tail = other.tail;
+    }
+
     /// Makes a piece of the tail.
     fn complete(&mut self) {
         if !self.tail.is_empty() {

@@ -33,8 +33,8 @@ fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Inbox) {
     let now = Millis(clock.unix_millis());
     let registry = Arc::<Registry>::default();
     let stats = Arc::new(ServerStats::new(now));
-    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone()));
-    Driver::new(Arc::new(Mutex::new(engine)), registry, clock, CancellationToken::new(), Span::none())
+    let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), None));
+    Driver::new(Arc::new(Mutex::new(engine)), registry, None, clock, CancellationToken::new(), Span::none())
 }
 
 fn open() -> Batch {

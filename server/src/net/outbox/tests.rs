@@ -1,9 +1,10 @@
 //! The outbox without a connection.
 
+use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::Wake;
+use std::task::{Poll, Wake};
 
 use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
 use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
@@ -21,7 +22,11 @@ fn ping() -> Message {
 #[tokio::test]
 async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
     let outbox = outbox_of(1 << 20);
-    outbox.push([ping(), Message::Close { asked: false }, ping()].iter().map(Delivery::Message), false);
+    outbox.push(
+        [ping(), Message::Close { asked: false }, ping()].iter().map(Delivery::Message),
+        false,
+        Hold::NOTHING,
+    );
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
     assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: false });
@@ -30,16 +35,19 @@ async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
 #[tokio::test]
 async fn past_its_limit_an_outbox_closes_the_connection() {
     let outbox = outbox_of(30);
-    outbox.push([ping()].iter().map(Delivery::Message), false);
-    outbox.push([ping()].iter().map(Delivery::Message), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
+    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 #[tokio::test]
 async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
     let outbox = outbox_of(1 << 30);
-    outbox
-        .push(std::iter::repeat_n(Delivery::Message(&ping()), SendBudget::default().mark() / 20 + 1), false);
+    outbox.push(
+        std::iter::repeat_n(Delivery::Message(&ping()), SendBudget::default().mark() / 20 + 1),
+        false,
+        Hold::NOTHING,
+    );
     let mut bytes = SendBuffer::default();
     let mut room = std::pin::pin!(outbox.room());
     assert!(futures_poll(room.as_mut()).await.is_pending());
@@ -86,7 +94,7 @@ fn a_connection_whose_request_is_held_up_sleeps_between_events() {
         assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
         assert!(pin!(outbox.room()).poll(&mut cx).is_pending());
         assert_eq!(wakes.0.load(Relaxed), events);
-        outbox.push([ping()].iter().map(Delivery::Message), false);
+        outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
         assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_ready());
     }
 }
@@ -100,7 +108,7 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     let mut bytes = SendBuffer::default();
     assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
     outbox.begin_requests(1);
-    outbox.push([ping()].iter().map(Delivery::Message), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
     outbox.finish_requests(1);
     assert!(pin!(outbox.room()).poll(&mut cx).is_pending(), "the write loop goes first");
     assert!(outbox.writer_is_next());
@@ -110,7 +118,7 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     assert_eq!(wakes.0.load(Relaxed), 0);
     // A write loop that waits again has to be woken.
     assert!(!outbox.writer_is_next());
-    outbox.push([ping()].iter().map(Delivery::Message), false);
+    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
     assert_eq!(wakes.0.load(Relaxed), 1);
 }
 
@@ -129,7 +137,7 @@ async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
     let data = bytes::Bytes::from(vec![0; 1 << 19]);
     let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
     let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
-    outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false);
+    outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
     assert_eq!(outbox.unsent(), 0, "what waited is let go at once");
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
@@ -183,10 +191,10 @@ fn the_size_of_a_reply_is_that_of_its_frame() {
 async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_others_are_not() {
     let budget = Arc::<SendBudget>::default();
     let (deaf, other) = (Outbox::new(1 << 30, &budget), Outbox::new(1 << 30, &budget));
-    deaf.push(std::iter::repeat_n(Delivery::Message(&ping()), 20_000), false);
+    deaf.push(std::iter::repeat_n(Delivery::Message(&ping()), 20_000), false, Hold::NOTHING);
     let spent = budget.shared(bytes::BytesMut::zeroed(256 << 20));
-    other.push([ping()].iter().map(Delivery::Message), false);
-    deaf.push([ping()].iter().map(Delivery::Message), false);
+    other.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
+    deaf.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
     let mut bytes = SendBuffer::default();
     assert_eq!((other.next(&mut bytes).await, deaf.next(&mut bytes).await), (Next::Send, Next::Abort));
     drop(spent);
@@ -197,9 +205,10 @@ async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_oth
 async fn events_for_many_are_queued_without_a_copy_and_close_a_connection_at_its_limit() {
     let events = Bytes::from(vec![0; 100_000]);
     let outbox = outbox_of(250_000);
-    assert_eq!(outbox.push_events(&events, 3) + outbox.push_events(&events, 3), 6);
+    let push_events = |outbox: &Outbox| outbox.push_events(&events, 3, Hold::NOTHING).count;
+    assert_eq!(push_events(&outbox) + push_events(&outbox), 6);
     assert_eq!((outbox.position(), outbox.lock().own()), (200_000, 0));
-    assert_eq!(outbox.push_events(&events, 3), 0);
+    assert_eq!(push_events(&outbox), 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
@@ -226,18 +235,97 @@ async fn replies_that_were_held_back_count_by_their_own_size_and_events_by_all_t
         Message::Reply(ReplyHeader::ok(Xid::EVENT, Zxid(-1)), Reply::Event(event))
     };
     let outbox = outbox_of(100);
-    assert_eq!(outbox.push(std::iter::repeat_n(Delivery::Message(&ping()), 10), true), 10);
-    assert_eq!(outbox.push([event("/a")].iter().map(Delivery::Message), true), 0);
+    assert_eq!(
+        outbox.push(std::iter::repeat_n(Delivery::Message(&ping()), 10), true, Hold::NOTHING).count,
+        10
+    );
+    assert_eq!(outbox.push([event("/a")].iter().map(Delivery::Message), true, Hold::NOTHING).count, 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
     let outbox = outbox_of(100);
     let long = Message::Reply(
         ReplyHeader::ok(Xid(1), Zxid(1)),
         Reply::Data(Some(vec![0; 101].into()), Stat::default()),
     );
-    assert_eq!(outbox.push([ping(), long].iter().map(Delivery::Message), true), 1);
+    assert_eq!(outbox.push([ping(), long].iter().map(Delivery::Message), true, Hold::NOTHING).count, 1);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
 async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}
+
+fn reply(zxid: i64) -> Message {
+    Message::Reply(ReplyHeader::ok(Xid(7), Zxid(zxid)), Reply::Empty)
+}
+
+fn push(outbox: &Outbox, messages: &[Message], hold: Hold) -> Option<Zxid> {
+    outbox.push(messages.iter().map(Delivery::Message), false, hold).waits
+}
+
+/// The zxids in the headers of everything that may leave now.
+async fn leaving(outbox: &Outbox) -> Vec<i64> {
+    const FRAME: usize = 20;
+    let mut bytes = SendBuffer::default();
+    let mut next = pin!(outbox.next(&mut bytes));
+    let is_ready = std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await;
+    if !is_ready {
+        return Vec::new();
+    }
+    let mut slices = [IoSlice::new(&[]); 64];
+    let count = bytes.slices(&mut slices, usize::MAX);
+    let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
+    let zxid = |frame: &[u8]| i64::from_be_bytes(frame[8..16].try_into().expect("eight bytes"));
+    all.chunks(FRAME).map(zxid).collect()
+}
+
+#[tokio::test]
+async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before() {
+    let outbox = outbox_of(1 << 20);
+    // Up to 3 is in the log, 4 waits for it since an earlier turn, and this turn has decided 5 and 6.
+    let hold = Hold::new(Zxid(3), Zxid(4), Zxid(6));
+    assert_eq!(push(&outbox, &[reply(3)], hold), None);
+    assert_eq!(push(&outbox, &[reply(4)], hold), Some(Zxid(4)));
+    assert_eq!(push(&outbox, &[reply(5), reply(6)], hold), Some(Zxid(6)));
+    assert_eq!(outbox.unsent(), 80, "what waits counts");
+    assert_eq!(leaving(&outbox).await, [3]);
+    assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
+    outbox.release(Zxid(4));
+    assert_eq!(leaving(&outbox).await, [4]);
+    outbox.release(Zxid(6));
+    assert_eq!(leaving(&outbox).await, [5, 6]);
+    assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
+    assert_eq!(outbox.unsent(), 0);
+}
+
+#[tokio::test]
+async fn what_comes_later_waits_too_whatever_it_names() {
+    let outbox = outbox_of(1 << 20);
+    assert_eq!(push(&outbox, &[reply(5)], Hold::new(Zxid(3), Zxid(4), Zxid(5))), Some(Zxid(5)));
+    let hold = Hold::new(Zxid(3), Zxid(5), Zxid(5));
+    assert_eq!(push(&outbox, &[reply(0), reply(-1), reply(5)], hold), None, "it waits for 5 already");
+    assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
+    outbox.release(Zxid(5));
+    assert_eq!(leaving(&outbox).await, [5, 0, -1, 5]);
+}
+
+#[tokio::test]
+async fn a_connection_closes_after_what_waits_for_the_log() {
+    let outbox = outbox_of(1 << 20);
+    let hold = Hold::new(Zxid(3), Zxid(3), Zxid(4));
+    push(&outbox, &[reply(3), reply(4), Message::Close { asked: true }], hold);
+    let mut bytes = SendBuffer::default();
+    assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
+    outbox.release(Zxid(4));
+    assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
+    assert_eq!(outbox.next(&mut bytes).await, Next::Finish { asked: true });
+}
+
+#[tokio::test]
+async fn what_waits_for_the_log_counts_against_the_limit() {
+    let outbox = outbox_of(30);
+    let hold = Hold::new(Zxid(3), Zxid(3), Zxid(4));
+    push(&outbox, &[reply(4)], hold);
+    push(&outbox, &[reply(4)], hold);
+    assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
+    assert_eq!(outbox.unsent(), 0);
 }

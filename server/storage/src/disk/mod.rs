@@ -47,9 +47,10 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// another one.
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>>;
 
-    /// Whether calls return at once. Such a disk needs no thread of its own, so that a simulation repeats with its seed.
-    fn is_simulated(&self) -> bool {
-        false
+    /// The simulated disk that this is, if it is one. Its calls return at once, so it needs no thread of its own, and a simulation
+    /// repeats with its seed.
+    fn as_simulated(&self) -> Option<&SimulatedDisk> {
+        None
     }
 }
 

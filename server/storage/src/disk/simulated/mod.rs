@@ -245,8 +245,8 @@ impl Disk for SimulatedDisk {
         Ok(Some(Box::new(Locked { disk: self.clone(), dir: held })))
     }
 
-    fn is_simulated(&self) -> bool {
-        true
+    fn as_simulated(&self) -> Option<&SimulatedDisk> {
+        Some(self)
     }
 }
 

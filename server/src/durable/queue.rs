@@ -1,0 +1,341 @@
+//! [`CommitQueue`]: what waits for the log, and how far the log is.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, oneshot};
+use zoolet_proto::Zxid;
+use zoolet_server_core::{Txn, TxnOp};
+use zoolet_storage::{Storage, StorageError};
+
+use crate::durable::snapshot::Outcome;
+
+/// How many bytes of transactions may wait for the disk before connections that write have to wait.
+const MAX_BYTES: usize = 32 << 20;
+
+/// What a transaction takes beside its data.
+const TXN: usize = 128;
+
+/// Gets the zxid of a snapshot that was asked for.
+pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>>>;
+
+/// Turns submit transactions to it, one turn after the other; the log takes all of them at once.
+#[derive(Debug)]
+pub(crate) struct CommitQueue {
+    state: Mutex<State>,
+    /// Notified when there is work: the first if the log is a thread, the second if it is a task.
+    work: Condvar,
+    task_work: Notify,
+    durable: AtomicI64,
+    /// The last transaction whose messages have left.
+    released: AtomicI64,
+    /// Notified when the durable zxid has advanced: for the driver.
+    advanced: Notify,
+    /// Whether too much waits.
+    is_full: AtomicBool,
+    /// Notified when the log has come further, or has failed or ended.
+    progress: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    work: Work,
+    bytes: usize,
+    /// The last transaction that was submitted.
+    last: Zxid,
+    /// Whether the thread of the log waits.
+    sleeps: bool,
+    /// Whether the log has ended: it takes nothing more.
+    has_ended: bool,
+    /// How often the directory was opened anew. What an earlier log reports is void.
+    opened: u64,
+    failure: Option<Arc<StorageError>>,
+}
+
+/// What the log is to do.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) txns: Vec<Txn>,
+    pub(crate) roll: Option<Roll>,
+    pub(crate) requests: Vec<SnapshotRequest>,
+    /// What has become of the snapshot that was under way.
+    pub(crate) snapshot: Option<Outcome>,
+    /// The directory, opened anew, in the place of the one before.
+    pub(crate) reopened: Option<Box<Storage>>,
+    pub(crate) close: Option<Close>,
+    opened: u64,
+}
+
+/// Asks for a new log file after a transaction.
+#[derive(Debug)]
+pub(crate) struct Roll {
+    pub(crate) after: Zxid,
+    /// Sent when everything up to that transaction is in the log.
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// How the log ends: after everything that was submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Close {
+    /// At once.
+    Drop,
+    /// With a snapshot.
+    Clean,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.txns.is_empty()
+            && self.roll.is_none()
+            && self.requests.is_empty()
+            && self.snapshot.is_none()
+            && self.reopened.is_none()
+            && self.close.is_none()
+    }
+}
+
+impl CommitQueue {
+    /// A queue in front of a log that ends at `last`.
+    pub(crate) fn new(last: Zxid) -> Self {
+        Self {
+            state: Mutex::new(State { last, ..State::default() }),
+            work: Condvar::new(),
+            task_work: Notify::new(),
+            durable: AtomicI64::new(last.0),
+            released: AtomicI64::new(last.0),
+            advanced: Notify::new(),
+            is_full: AtomicBool::new(false),
+            progress: Notify::new(),
+        }
+    }
+
+    /// Submits transactions. Returns the zxid of the last one.
+    pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>) -> Option<Zxid> {
+        let mut state = self.lock();
+        let before = state.work.txns.len();
+        state.work.txns.extend(txns);
+        let added = &state.work.txns[before..];
+        let last = added.last()?.zxid;
+        let bytes: usize = added.iter().map(|txn| TXN + size(&txn.op)).sum();
+        state.last = last;
+        state.bytes += bytes;
+        if state.bytes > MAX_BYTES {
+            self.is_full.store(true, Ordering::Release);
+        }
+        self.wake(state);
+        Some(last)
+    }
+
+    /// Asks for a new log file after everything that was submitted, of which `after` is the last. The answer comes when all of
+    /// it is durable.
+    pub(crate) fn roll(&self, after: Zxid) -> oneshot::Receiver<()> {
+        let (done, rolled) = oneshot::channel();
+        let mut state = self.lock();
+        if !state.has_ended {
+            state.work.roll = Some(Roll { after, done });
+            self.wake(state);
+        }
+        rolled
+    }
+
+    /// Asks for a snapshot.
+    pub(crate) fn request_snapshot(&self, request: SnapshotRequest) {
+        let mut state = self.lock();
+        if !state.has_ended {
+            state.work.requests.push(request);
+            self.wake(state);
+        }
+    }
+
+    /// Reports what has become of the snapshot that was under way.
+    pub(crate) fn end_snapshot(&self, outcome: Outcome) {
+        let mut state = self.lock();
+        state.work.snapshot = Some(outcome);
+        self.wake(state);
+    }
+
+    /// Notes that the log has ended. Nobody waits for it any longer.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.has_ended = true;
+        state.work = Work::default();
+        drop(state);
+        self.is_full.store(false, Ordering::Release);
+        self.progress.notify_waiters();
+    }
+
+    /// Asks the log to end. A later call can make it a clean end, if the log has not ended by then.
+    pub(crate) fn close(&self, how: Close) {
+        let mut state = self.lock();
+        state.work.close = state.work.close.max(Some(how));
+        self.wake(state);
+    }
+
+    /// Waits until there is work, and takes it. For the thread of the log.
+    pub(crate) fn wait(&self, work: &mut Work) {
+        let mut state = self.lock();
+        while state.work.is_empty() {
+            state.sleeps = true;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.sleeps = false;
+        self.take(state, work);
+    }
+
+    /// As [`CommitQueue::wait`], for a task.
+    pub(crate) async fn wait_in_task(&self, work: &mut Work) {
+        while !self.take_if_any(work) {
+            self.task_work.notified().await;
+        }
+    }
+
+    fn take_if_any(&self, work: &mut Work) -> bool {
+        let state = self.lock();
+        let is_any = !state.work.is_empty();
+        if is_any {
+            self.take(state, work);
+        }
+        is_any
+    }
+
+    /// Swaps the work for `work`, which is done with: its memory is used again.
+    fn take(&self, mut state: MutexGuard<'_, State>, work: &mut Work) {
+        debug_assert!(work.is_empty(), "done with");
+        mem::swap(&mut state.work, work);
+        work.opened = state.opened;
+        state.bytes = 0;
+    }
+
+    /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
+    pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
+        let mut state = self.lock();
+        let close = state.work.close;
+        state.opened += 1;
+        state.work = Work { reopened: Some(Box::new(storage)), close, ..Work::default() };
+        (state.last, state.bytes) = (last, 0);
+        self.durable.store(last.0, Ordering::Release);
+        self.released.store(last.0, Ordering::Release);
+        self.wake(state);
+    }
+
+    /// Notes that everything up to `durable` is in the log, of which `work` was a part.
+    pub(crate) fn advance(&self, work: &Work, durable: Zxid) {
+        let state = self.lock();
+        if state.opened != work.opened {
+            return;
+        }
+        self.durable.store(durable.0, Ordering::Release);
+        drop(state);
+        self.advanced.notify_one();
+        self.is_full.store(false, Ordering::Release);
+        self.progress.notify_waiters();
+    }
+
+    /// The last transaction that is in the log.
+    pub(crate) fn durable(&self) -> Zxid {
+        Zxid(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Notes that the messages of everything up to `durable` have left.
+    pub(crate) fn note_released(&self, durable: Zxid) {
+        self.released.store(durable.0, Ordering::Release);
+    }
+
+    /// Waits until there are transactions in the log whose messages have not left.
+    pub(crate) async fn advanced(&self) {
+        while self.durable.load(Ordering::Acquire) == self.released.load(Ordering::Acquire) {
+            self.advanced.notified().await;
+        }
+    }
+
+    /// Whether everything that was submitted is durable, and its messages have left.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.last.0 <= self.released.load(Ordering::Acquire) && state.work.is_empty()
+    }
+
+    /// Whether too much waits for the disk.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is no longer too much.
+    pub(crate) async fn has_room(&self) {
+        while self.is_full() {
+            let progress = self.progress.notified();
+            if self.is_full() {
+                progress.await;
+            }
+        }
+    }
+
+    /// Waits until everything that was submitted so far is durable, or the log has ended.
+    pub(crate) async fn all_durable(&self) {
+        let last = self.lock().last;
+        loop {
+            let progress = self.progress.notified();
+            let has_ended = {
+                let state = self.lock();
+                state.has_ended || state.failure.is_some()
+            };
+            if has_ended || self.durable() >= last {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    /// Notes that the log has failed at `work`. Nothing more becomes durable. False if the directory was opened anew meanwhile.
+    pub(crate) fn fail(&self, work: &Work, error: StorageError) -> bool {
+        let mut state = self.lock();
+        if state.opened != work.opened {
+            return false;
+        }
+        state.failure.get_or_insert_with(|| Arc::new(error));
+        drop(state);
+        self.is_full.store(false, Ordering::Release);
+        self.progress.notify_waiters();
+        true
+    }
+
+    /// Waits until the log has failed.
+    pub(crate) async fn failed(&self) -> Arc<StorageError> {
+        loop {
+            let progress = self.progress.notified();
+            if let Some(failure) = &self.lock().failure {
+                return Arc::clone(failure);
+            }
+            progress.await;
+        }
+    }
+
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let sleeps = state.sleeps;
+        drop(state);
+        if sleeps {
+            self.work.notify_one();
+        } else {
+            self.task_work.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// About how much memory a change takes.
+fn size(op: &TxnOp) -> usize {
+    match op {
+        TxnOp::Create { path, data, .. } | TxnOp::SetData { path, data, .. } => {
+            path.len() + data.as_ref().map_or(0, Bytes::len)
+        }
+        TxnOp::Multi(ops) => ops.iter().map(|op| TXN + size(op)).sum(),
+        TxnOp::CloseSession { ephemerals } => ephemerals.iter().map(|path| path.len()).sum(),
+        TxnOp::Delete { path } | TxnOp::SetAcl { path, .. } | TxnOp::Check { path } => path.len(),
+        TxnOp::CreateSession { .. } | TxnOp::Error(_) => 0,
+    }
+}
