@@ -28,11 +28,12 @@ pub use tap::{Tap, TapCounts};
 pub use test_server::TestServer;
 #[doc(inline)]
 pub use zoolet_fixture::fault::{
-    Action, FaultError, FaultId, Faults, Matcher, connection, create, handshake, op, request,
+    Action, DiskFault, DiskMatcher, DiskOp, FaultError, FaultId, Faults, FiredDiskFault, Matcher,
+    SimulatedDisk, connection, create, handshake, op, request,
 };
 #[doc(inline)]
 pub use zoolet_fixture::{
-    self as fixture, Endpoint, EnsembleExt, Fixture, FixtureError, FixtureExt, Node, SessionInfo, TreeView,
-    WatchInfo, WatchKind,
+    self as fixture, DiskExt, Endpoint, EnsembleExt, Fixture, FixtureError, FixtureExt, Node, SessionInfo,
+    TreeView, WatchInfo, WatchKind,
 };
 pub use zoolet_proto::OpCode;

@@ -5,6 +5,7 @@
 mod barriers;
 mod checker;
 mod common;
+mod durable;
 mod embedding;
 mod endpoints;
 mod faults;

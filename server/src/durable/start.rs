@@ -45,7 +45,6 @@ pub(crate) struct LogHandle {
     pub(crate) queue: Arc<CommitQueue>,
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
-    pub(crate) config: DurableConfig,
     /// What was found when the directory was loaded.
     pub(crate) report: RecoveryReport,
 }
@@ -120,6 +119,6 @@ impl ReadyLog {
             source,
         };
         let ended = log.start().map_err(fail)?;
-        Ok(LogHandle { queue, ended, config, report })
+        Ok(LogHandle { queue, ended, report })
     }
 }

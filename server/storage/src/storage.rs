@@ -19,6 +19,7 @@ use crate::snapshot::SnapshotDir;
 /// error every call fails: see [`StorageError::Failed`].
 #[derive(Debug)]
 pub struct Storage {
+    disk: Arc<dyn Disk>,
     log: LogWriter,
     snapshots: SnapshotDir,
     snapshot_after_txns: u64,
@@ -26,6 +27,7 @@ pub struct Storage {
     /// Since the last snapshot began.
     txns: u64,
     bytes: u64,
+    loaded_snapshot: Option<Zxid>,
     _locks: Vec<DirLock>,
 }
 
@@ -39,17 +41,19 @@ impl Storage {
         report: &RecoveryReport,
         locks: Vec<DirLock>,
     ) -> Self {
-        let mut log = LogWriter::new(disk, layout.log_dir.clone(), options, report.last_zxid);
+        let mut log = LogWriter::new(Arc::clone(&disk), layout.log_dir.clone(), options, report.last_zxid);
         if has_epochs {
             log.keep_epoch();
         }
         Self {
+            disk,
             log,
             snapshots,
             snapshot_after_txns: options.snapshot_after_txns,
             snapshot_after_bytes: options.snapshot_after_bytes,
             txns: report.replayed,
             bytes: report.replayed_bytes,
+            loaded_snapshot: report.snapshot.as_ref().map(|(_, zxid)| *zxid),
             _locks: locks,
         }
     }
@@ -92,6 +96,16 @@ impl Storage {
         self.log.roll()?;
         (self.txns, self.bytes) = (0, 0);
         Ok(())
+    }
+
+    /// The snapshot that was loaded when the directory was opened.
+    pub fn loaded_snapshot(&self) -> Option<Zxid> {
+        self.loaded_snapshot
+    }
+
+    /// The disk that it is on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
     }
 
     /// The snapshots of the directory.

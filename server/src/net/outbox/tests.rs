@@ -266,8 +266,10 @@ fn push(outbox: &Outbox, messages: &[Message], hold: Hold) -> Option<Zxid> {
 async fn leaving(outbox: &Outbox) -> Vec<i64> {
     const FRAME: usize = 20;
     let mut bytes = SendBuffer::default();
-    let mut next = pin!(outbox.next(&mut bytes));
-    let is_ready = std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await;
+    let is_ready = {
+        let mut next = pin!(outbox.next(&mut bytes));
+        std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await
+    };
     if !is_ready {
         return Vec::new();
     }

@@ -30,6 +30,21 @@ pub struct RecoveryReport {
     pub warnings: Vec<Warning>,
 }
 
+impl fmt::Display for RecoveryReport {
+    /// One line, without the warnings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.snapshot {
+            Some((file, _)) => write!(f, "loaded {}", file.display())?,
+            None => f.write_str("began empty")?,
+        }
+        write!(f, ", {} transactions of the log, up to zxid {}", self.replayed, self.last_zxid)?;
+        match &self.cut {
+            Some(cut) => write!(f, "; {cut}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A torn end of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

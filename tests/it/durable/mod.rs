@@ -1,0 +1,4 @@
+//! Servers with a data directory: what is acknowledged survives, whatever happens to the process and to the power.
+
+mod crashes;
+mod gate;
