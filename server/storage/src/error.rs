@@ -35,6 +35,9 @@ pub enum StorageError {
     /// There is no data of a server, and none is to be created.
     #[error("{} has no data of a server", .0.display())]
     NoData(PathBuf),
+    /// Data are to be written into a directory that has some.
+    #[error("{} is not empty; name a directory that is, or one that does not exist", .0.display())]
+    NotEmpty(PathBuf),
     /// A transaction has no place in the log.
     #[error("transaction {zxid} cannot be logged: {reason}")]
     Unloggable {

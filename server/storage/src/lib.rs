@@ -7,7 +7,9 @@ mod error;
 pub mod log;
 mod names;
 mod options;
+mod progress;
 mod recovery;
+mod repair;
 mod snapshot;
 mod storage;
 mod text;
@@ -16,6 +18,7 @@ pub use error::{Damage, StorageError};
 pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
 pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, read};
+pub use repair::{Copied, copy};
 pub use snapshot::{
     CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,
     SnapshotReader, SnapshotSummary, SnapshotWriter,

@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
+use crate::progress::Meter;
 use crate::snapshot::{MissingAcl, SnapshotFile, SnapshotReader};
 
 /// A tree and sessions as of a transaction.
@@ -56,11 +57,13 @@ impl Base {
         file: &SnapshotFile,
         options: &StorageOptions,
         warnings: &mut Vec<Warning>,
+        meter: &mut Meter<'_>,
     ) -> Result<Self, StorageError> {
         let mut reader = SnapshotReader::open(disk, &file.path)?;
         let mut loader = TreeLoader::new(options.digests);
         while let Some(znode) = reader.next_znode()? {
             loader.insert(znode).map_err(|error| reader.refuse(error.to_string()))?;
+            meter.at(reader.progress().0);
         }
         let zxid = file.zxid;
         let digest = reader.digest();
@@ -90,16 +93,26 @@ impl Choice {
         layout: &Layout,
         listing: &Listing,
         options: &StorageOptions,
+        until: Option<Zxid>,
         warnings: &mut Vec<Warning>,
+        meter: &mut Meter<'_>,
     ) -> Result<Self, StorageError> {
-        let mut skipped = Vec::new();
+        let (mut skipped, mut has_later) = (Vec::new(), false);
         for file in &listing.snapshots {
-            match Base::load(disk, file, options, warnings) {
+            meter.expect(file.len);
+            let loaded = Base::load(disk, file, options, warnings, meter);
+            meter.end(file.len);
+            match loaded {
+                // It shows transactions that are not wanted, as Apache writes a snapshot while the tree changes.
+                Ok(base) if until.is_some_and(|until| base.shows > until) => has_later = true,
                 Ok(base) => return Ok(Self { base, skipped, is_new: false }),
                 Err(StorageError::Damaged(damage)) => skipped.push((file.zxid, damage)),
                 // The disk may work the next time. An older snapshot would be an excuse for it.
                 Err(error) => return Err(error),
             }
+        }
+        if let (Some(until), true) = (until, has_later) {
+            return Err(too_early(layout, until).into());
         }
         Self::without_snapshot(layout, listing, options, skipped, warnings)
     }
@@ -139,5 +152,15 @@ impl Choice {
             return Err(damage("it is of an ensemble member, and has no snapshot and no log", hint).into());
         }
         Ok(Self { base, skipped, is_new: true })
+    }
+}
+
+/// Why a directory cannot be read up to a transaction that no snapshot comes before.
+pub(super) fn too_early(layout: &Layout, until: Zxid) -> Damage {
+    Damage {
+        file: layout.snapshot_dir.clone(),
+        offset: None,
+        reason: format!("no snapshot is of transaction {until} or before it"),
+        hint: "name a later transaction, or restore an older snapshot and the log after it",
     }
 }

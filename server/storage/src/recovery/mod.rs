@@ -18,6 +18,7 @@ use crate::disk::{DirLock, Disk};
 use crate::error::{Damage, StorageError};
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
+use crate::progress::Meter;
 use crate::snapshot::{MissingAcl, SnapshotDir};
 use crate::storage::Storage;
 use base::Choice;
@@ -53,7 +54,7 @@ pub fn open(disk: Arc<dyn Disk>, options: StorageOptions) -> Result<(Storage, Re
     layout.list(&*disk)?;
     let locks = lock(&*disk, &options, &layout)?;
     let listing = layout.list(&*disk)?;
-    let mut recovery = recover(&*disk, &options, &layout, &listing)?;
+    let mut recovery = recover(&*disk, &options, &layout, &listing, None, &mut Meter::new(&mut |_, _| {}))?;
     if recovery.is_new && !options.create_database && listing.initialize.is_none() {
         return Err(StorageError::NoData(options.data_dir));
     }
@@ -72,9 +73,26 @@ pub fn open(disk: Arc<dyn Disk>, options: StorageOptions) -> Result<(Storage, Re
 /// # Errors
 /// [`StorageError::NoData`] if there is no data. [`StorageError::Damaged`] as [`open`].
 pub fn read(disk: &dyn Disk, options: &StorageOptions) -> Result<Recovered, StorageError> {
+    read_until(disk, options, None, &mut Meter::new(&mut |_, _| {}))
+}
+
+/// As [`read`], but only as far as this transaction, if one is given. What is after it may be damaged.
+pub(crate) fn read_until(
+    disk: &dyn Disk,
+    options: &StorageOptions,
+    until: Option<Zxid>,
+    meter: &mut Meter<'_>,
+) -> Result<Recovered, StorageError> {
     let layout = Layout::new(options);
-    let listing = layout.list(disk)?;
-    let recovery = recover(disk, options, &layout, &listing)?;
+    let mut listing = layout.list(disk)?;
+    if let Some(until) = until {
+        let had = listing.snapshots.len();
+        listing.snapshots.retain(|file| file.zxid <= until);
+        if listing.snapshots.is_empty() && had > 0 {
+            return Err(base::too_early(&layout, until).into());
+        }
+    }
+    let recovery = recover(disk, options, &layout, &listing, until, meter)?;
     if recovery.is_new {
         return Err(StorageError::NoData(options.data_dir.clone()));
     }
@@ -105,17 +123,21 @@ fn recover(
     options: &StorageOptions,
     layout: &Layout,
     listing: &Listing,
+    until: Option<Zxid>,
+    meter: &mut Meter<'_>,
 ) -> Result<Recovery, StorageError> {
     let mut report = RecoveryReport::default();
     report.warnings.extend(listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() }));
     report.warnings.extend(listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() }));
     let Choice { mut base, skipped, is_new } =
-        Choice::make(disk, layout, listing, options, &mut report.warnings)?;
+        Choice::make(disk, layout, listing, options, until, &mut report.warnings, meter)?;
     let (shows, file) = (base.shows, base.file.clone());
     let missing_acls = std::mem::take(&mut base.missing_acls);
     report.snapshot = file.clone().map(|file| (file, base.zxid));
     let mut replay = Replay::new(base);
-    replay.run(disk, &listing.logs, &mut report).map_err(|error| with_skipped(error, &skipped))?;
+    replay
+        .run(disk, &listing.logs, until, &mut report, meter)
+        .map_err(|error| with_skipped(error, &skipped))?;
     report.last_zxid = replay.last();
     for (zxid, damage) in skipped {
         check_reaches(zxid, &damage, replay.last())?;
@@ -126,7 +148,9 @@ fn recover(
         return Err(Damage { file, offset: None, reason, hint: "restore the log that belongs to it" }.into());
     }
     check_acls(&replay.tree, missing_acls)?;
-    epochs::check(disk, layout, replay.last())?;
+    if until.is_none() {
+        epochs::check(disk, layout, replay.last())?;
+    }
     let Replay { tree, sessions, highest_session, repairs, .. } = replay;
     let sessions = sessions.into_iter().collect();
     Ok(Recovery { recovered: Recovered { tree, sessions, highest_session, report }, repairs, is_new })

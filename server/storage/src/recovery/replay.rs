@@ -12,6 +12,7 @@ use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
+use crate::progress::Meter;
 
 const RESTORE: &str =
     "restore the file, or make a copy that ends before this transaction: zoolet data repair --cut-at ZXID";
@@ -67,21 +68,28 @@ impl Replay {
         self.last
     }
 
-    /// Applies all log files, of which `logs` are those that the directory has, in order.
+    /// Applies all log files, of which `logs` are those that the directory has, in order. Ends after the transaction `until`.
     pub(super) fn run(
         &mut self,
         disk: &dyn Disk,
         logs: &[LogFile],
+        until: Option<Zxid>,
         report: &mut RecoveryReport,
+        meter: &mut Meter<'_>,
     ) -> Result<(), StorageError> {
         // The newest one that begins before the snapshot may go on after it.
         let from = logs.iter().rposition(|log| log.first <= self.start).unwrap_or(0);
+        meter.expect(logs[from..].iter().map(|log| log.len).sum());
         for (at, log) in logs.iter().enumerate().skip(from) {
+            if until.is_some_and(|until| self.last >= until || log.first > until) {
+                break;
+            }
             if log.first > self.start && !follows(self.last, log.first) {
                 let reason = gap(self.last, log.first);
                 return Err(Damage { file: log.path.clone(), offset: None, reason, hint: RESTORE }.into());
             }
-            self.file(disk, log, logs.get(at + 1), report)?;
+            self.file(disk, log, logs.get(at + 1), until, report, meter)?;
+            meter.end(log.len);
             report.log_files += 1;
         }
         for LogFile { path, first, .. } in std::mem::take(&mut self.repairs.empty) {
@@ -103,7 +111,9 @@ impl Replay {
         disk: &dyn Disk,
         log: &LogFile,
         next: Option<&LogFile>,
+        until: Option<Zxid>,
         report: &mut RecoveryReport,
+        meter: &mut Meter<'_>,
     ) -> Result<(), StorageError> {
         let path = &log.path;
         let file = disk.open(path).map_err(StorageError::io("open", path))?;
@@ -112,7 +122,9 @@ impl Replay {
         let mut applied = false;
         loop {
             match reader.next()? {
+                LogItem::Entry(entry) if until.is_some_and(|until| entry.txn.zxid > until) => return Ok(()),
                 LogItem::Entry(entry) => {
+                    meter.at(entry.offset);
                     self.check_order(log, previous, &entry)?;
                     previous = Previous::Is(entry.txn.zxid);
                     self.repairs.last_batch = Some(last_batch(path, &entry));
@@ -124,6 +136,9 @@ impl Replay {
                     self.apply(path, &entry)?;
                     report.replayed += 1;
                     report.replayed_bytes += entry.len;
+                    if until == Some(self.last) {
+                        return Ok(());
+                    }
                 }
                 LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
                     if zxid <= self.start.next() =>

@@ -8,15 +8,15 @@ use zoolet_proto::{Acl, SessionId, Zxid};
 use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::options::{Compression, StorageOptions};
+use crate::names::{self, Layout, LogFile};
+use crate::options::StorageOptions;
 
 /// The snapshots of a data directory. Clones are the same directory; a snapshot may be written by another thread than the log.
 #[derive(Debug, Clone)]
 pub struct SnapshotDir {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    log_dir: PathBuf,
-    compression: Compression,
+    options: StorageOptions,
 }
 
 /// What [`SnapshotDir::purge`] has done.
@@ -34,13 +34,7 @@ pub struct Purged {
 impl SnapshotDir {
     /// The snapshots of a data directory, which exists.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
-        let log_dir = options.log_dir.as_ref().unwrap_or(&options.data_dir);
-        Self {
-            disk,
-            dir: options.data_dir.join("version-2"),
-            log_dir: log_dir.join("version-2"),
-            compression: options.compression,
-        }
+        Self { disk, dir: Layout::new(options).snapshot_dir, options: options.clone() }
     }
 
     /// The directory that has the snapshots: `version-2`.
@@ -71,7 +65,7 @@ impl SnapshotDir {
         acls: Vec<Arc<[Acl]>>,
     ) -> Result<SnapshotWriter, StorageError> {
         let disk = Arc::clone(&self.disk);
-        SnapshotWriter::create(disk, &self.dir, self.compression, (zxid, digest), sessions, acls)
+        SnapshotWriter::create(disk, &self.dir, self.options.compression, (zxid, digest), sessions, acls)
     }
 
     /// Keeps the `retain` newest valid snapshots, at least one, and the log from the oldest of them on. Removes older snapshots
@@ -100,11 +94,14 @@ impl SnapshotDir {
         let old =
             snapshots.into_iter().filter(|snapshot| snapshot.zxid < oldest && snapshot.has_usual_name());
         self.remove(&self.dir, old.map(|snapshot| snapshot.path), &mut purged)?;
-        let logs = self.logs()?;
+        let logs = LogFile::list(&*self.disk, &self.options)?;
         // This one may go on after the snapshot.
-        let needed = logs.iter().map(|(zxid, _)| *zxid).filter(|zxid| *zxid <= oldest).max();
-        let old = logs.into_iter().filter(|(zxid, _)| needed.is_some_and(|needed| *zxid < needed));
-        self.remove(&self.log_dir, old.map(|(_, path)| path), &mut purged)?;
+        let needed = logs.iter().map(|log| log.first).filter(|first| *first <= oldest).max();
+        let old = logs.into_iter().filter(|log| {
+            let is_usual = log.path.file_name() == Some(names::log(log.first).as_ref());
+            is_usual && needed.is_some_and(|needed| log.first < needed)
+        });
+        self.remove(&Layout::new(&self.options).log_dir, old.map(|log| log.path), &mut purged)?;
         Ok(purged)
     }
 
@@ -114,17 +111,6 @@ impl SnapshotDir {
             purged.damaged.push(snapshot.path.clone());
         }
         Ok(is_valid)
-    }
-
-    /// The log files with the names that a server gives.
-    fn logs(&self) -> Result<Vec<(Zxid, PathBuf)>, StorageError> {
-        let entries = self.disk.list(&self.log_dir).map_err(StorageError::io("list", &self.log_dir))?;
-        let named = entries.into_iter().filter(|entry| !entry.is_dir).filter_map(|entry| {
-            let name = entry.name.to_str()?;
-            let zxid = i64::from_str_radix(name.strip_prefix("log.")?, 16).ok()?;
-            (name == format!("log.{zxid:x}")).then(|| (Zxid(zxid), self.log_dir.join(&entry.name)))
-        });
-        Ok(named.collect())
     }
 
     fn remove(

@@ -4,3 +4,4 @@
 
 mod recovery;
 mod snapshot;
+mod tools;

@@ -2,5 +2,5 @@
 
 mod damage;
 mod opening;
-mod scene;
-mod support;
+pub(crate) mod scene;
+pub(crate) mod support;

@@ -16,8 +16,8 @@ pub(crate) struct Scene {
     pub(crate) disk: SimulatedDisk,
     pub(crate) options: StorageOptions,
     /// The znodes after each transaction.
-    states: Vec<Vec<ZnodeRecord>>,
-    sessions: Vec<(SessionId, i32)>,
+    pub(crate) states: Vec<Vec<ZnodeRecord>>,
+    pub(crate) sessions: Vec<(SessionId, i32)>,
     /// Where the entries of both files are: file, offset, length, zxid.
     places: Vec<(&'static str, usize, usize, i64)>,
 }
@@ -73,6 +73,17 @@ impl Scene {
             entries(&disk, name).into_iter().map(move |(offset, len, zxid)| (name, offset, len, zxid))
         });
         Self { options: options(), states, sessions: server.sessions.clone(), places: places.collect(), disk }
+    }
+
+    /// The same one, on a disk of its own.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            disk: self.disk.fork(),
+            options: self.options.clone(),
+            states: self.states.clone(),
+            sessions: self.sessions.clone(),
+            places: self.places.clone(),
+        }
     }
 
     /// Where the entry of a transaction begins.

@@ -16,7 +16,7 @@ use super::support::*;
 #[allow(clippy::print_stdout)]
 fn a_million_znodes_are_written_and_read() {
     let temp = tempfile::tempdir().unwrap();
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::default());
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     disk.create_dir(&temp.path().join("version-2")).unwrap();
     let acls: Vec<Arc<[Acl]>> =
         (0..8).map(|i| vec![Acl::new(Perms::ALL, "ip", format!("10.0.0.{i}"))].into()).collect();

@@ -1,0 +1,3 @@
+//! What an operator does with a directory while no server runs.
+
+mod copying;
