@@ -1,1 +1,180 @@
-//! Messages leave when what they show is in the log, and not later.
+//! A message leaves when what it shows is in the log, and not later.
+
+use std::sync::Arc;
+
+use zoolet::server::StorageOptions;
+use zoolet::server::extension::with_disk;
+use zoolet_test_support::*;
+
+use super::held_disk::HeldDisk;
+
+async fn start() -> (Zk, HeldDisk) {
+    let disk = HeldDisk::new();
+    let on_disk = Arc::new(disk.clone());
+    let zk = Zk::with(|settings| with_disk(settings.storage(StorageOptions::new("/data")), on_disk)).await;
+    (zk, disk)
+}
+
+/// Whether nothing arrives, however long other tasks run.
+async fn is_silent(wire: &mut Wire) -> bool {
+    for _ in 0..100 {
+        if at_once(wire.next()).await.is_some() {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_write_is_answered_when_its_own_sync_has_returned() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.wire().await;
+    disk.hold();
+    wire.send(create("/a")).await;
+    disk.until_held().await;
+    assert!(is_silent(&mut wire).await);
+    disk.release();
+    wire.expect(reply(1).path("/a")).await;
+}
+
+#[tokio::test]
+async fn a_read_that_shows_nothing_undurable_does_not_wait_and_names_what_is_durable() {
+    let (zk, disk) = start().await;
+    let (mut writer, mut reader) = (zk.wire().await, zk.wire().await);
+    writer.ask(create("/other")).await;
+    let durable = writer.ask(create("/written")).await.zxid;
+    disk.hold();
+    for _ in 0..3 {
+        writer.send(set_data("/written", "new")).await;
+        disk.until_held().await;
+        for read in [get_data("/other"), get_children("/other"), exists("/none"), ping(), who_am_i()] {
+            assert_eq!(reader.ask(read).await.zxid, durable);
+        }
+    }
+    disk.release();
+    for zxid in 1..=3 {
+        assert_eq!(writer.next().await.answer().zxid, durable + zxid);
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_shows_something_undurable_waits_and_names_it() {
+    let (zk, disk) = start().await;
+    let (mut writer, mut reader) = (zk.wire().await, zk.wire().await);
+    let before = writer.ask(create("/a")).await.zxid;
+    disk.hold();
+    writer.send(set_data("/a", "new")).await;
+    writer.send(create("/a/b")).await;
+    disk.until_held().await;
+    reader.send(get_data("/a")).await;
+    reader.send(exists("/a/b/c")).await;
+    assert!(is_silent(&mut reader).await);
+    disk.release();
+    let data = reader.next().await.answer();
+    assert_eq!((data.text(), data.zxid), ("new".to_owned(), before + 2), "the new child is in its Stat");
+    let missing = reader.next().await.answer();
+    assert_eq!(
+        (missing.error, missing.zxid),
+        (Some(ErrorCode::NoNode), before + 2),
+        "never less than before"
+    );
+}
+
+#[tokio::test]
+async fn a_reply_does_not_overtake_one_that_waits() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.wire().await;
+    wire.ask(create("/a")).await;
+    disk.hold();
+    wire.send(create("/b")).await;
+    wire.send(get_data("/a")).await;
+    disk.until_held().await;
+    assert!(is_silent(&mut wire).await);
+    disk.release();
+    wire.expect(reply(2).path("/b")).await;
+    wire.expect(reply(3)).await;
+}
+
+#[tokio::test]
+async fn an_event_waits_for_its_transaction_and_comes_before_every_reply_that_shows_it() {
+    let (zk, disk) = start().await;
+    let (mut writer, mut watcher) = (zk.wire().await, zk.wire().await);
+    writer.ask(create("/a")).await;
+    writer.ask(create("/other")).await;
+    watcher.ask(get_data("/a").watch()).await;
+    disk.hold();
+    writer.send(set_data("/a", "new")).await;
+    disk.until_held().await;
+    watcher.send(get_data("/other")).await;
+    watcher.send(get_data("/a")).await;
+    assert!(is_silent(&mut watcher).await, "the event waits, and the replies behind it");
+    disk.release();
+    watcher.expect(event(EventType::NodeDataChanged, "/a")).await;
+    watcher.expect(reply(2)).await;
+    watcher.expect(reply(3).data("new")).await;
+}
+
+#[tokio::test]
+async fn a_session_is_confirmed_when_it_is_in_the_log() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.raw();
+    disk.hold();
+    wire.send_bytes(&Hello::new().bytes()).await;
+    disk.until_held().await;
+    for _ in 0..100 {
+        assert!(at_once(wire.payload()).await.is_none());
+        tokio::task::yield_now().await;
+    }
+    disk.release();
+    assert!(!wire.expect_welcome().await.is_refusal());
+}
+
+#[tokio::test]
+async fn what_arrives_during_a_sync_is_synced_by_the_next_one() {
+    let (zk, disk) = start().await;
+    let mut wires = Vec::new();
+    for _ in 0..20 {
+        wires.push(zk.wire().await);
+    }
+    wires[0].ask(create("/a")).await;
+    let before = disk.syncs();
+    disk.hold();
+    wires[0].send(set_data("/a", "first")).await;
+    disk.until_held().await;
+    for wire in &mut wires[1..] {
+        for _ in 0..10 {
+            wire.send(set_data("/a", "later")).await;
+        }
+    }
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+    disk.release();
+    for wire in &mut wires[1..] {
+        for _ in 0..10 {
+            wire.next().await.answer();
+        }
+    }
+    assert_eq!(disk.syncs() - before, 2, "one for the first, one for all others");
+}
+
+#[tokio::test]
+async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.wire().await;
+    wire.ask(create("/a")).await;
+    disk.hold();
+    wire.send(set_data("/a", "unanswered")).await;
+    disk.until_held().await;
+    let shutdown = tokio::spawn(zk.shutdown());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!shutdown.is_finished());
+    disk.release();
+    shutdown.await.expect("an end");
+    let on_disk = Arc::new(disk);
+    let zk = Zk::with(|settings| with_disk(settings.storage(StorageOptions::new("/data")), on_disk)).await;
+    assert_eq!(zk.wire().await.ask(get_data("/a")).await.text(), "unanswered");
+}

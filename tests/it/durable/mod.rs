@@ -2,3 +2,4 @@
 
 mod crashes;
 mod gate;
+mod held_disk;
