@@ -4,8 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use zoolet_server::StartError;
+use zoolet_storage::StorageError;
 
 use crate::settings::TimeoutError;
+use crate::storage_settings::NoDataDir;
 use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
 
@@ -28,6 +30,16 @@ pub(crate) enum Failure {
     SuperDigest { origin: String, hint: &'static str },
     #[error(transparent)]
     Timeouts(#[from] TimeoutError),
+    #[error(transparent)]
+    NoDataDir(#[from] NoDataDir),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("{} is no data directory: {hint}", .dir.display())]
+    NotADataDirectory { dir: PathBuf, hint: &'static str },
+    #[error("there is no znode {}", quoted(.path))]
+    NoSuchZnode { path: String },
+    #[error("cannot write to stdout: {0}")]
+    Output(io::Error),
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
 }
@@ -36,7 +48,8 @@ impl Failure {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::System { .. } => 1,
+            Self::Storage(StorageError::InUse(_) | StorageError::NoData(_)) => MISTAKE,
+            Self::System { .. } | Self::Storage(_) | Self::Output(_) | Self::NoSuchZnode { .. } => 1,
             _ => MISTAKE,
         }
     }

@@ -1,8 +1,9 @@
-//! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process.
+//! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process; `zoolet data` works on data directories.
 //!
 //! Every subcommand reports an operator's mistake in one line on stderr, with the setting, its value and a hint, and exits
 //! with code 2. Any other failure of the operating system is exit code 1.
 
+mod data;
 mod duration;
 mod failure;
 mod log;
@@ -11,15 +12,18 @@ mod properties;
 mod serve;
 mod settings;
 mod signals;
+mod size;
+mod storage_settings;
 mod text;
 mod values;
 mod zoo_cfg;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::failure::MISTAKE;
 
@@ -32,14 +36,20 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the ZooKeeper protocol; state is kept in memory
+    /// Serve the ZooKeeper protocol; state is kept in memory, or in a data directory
     Serve(Box<serve::Serve>),
+    /// Inspect, check, copy and repair data directories
+    #[command(subcommand)]
+    Data(data::Data),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::try_parse() {
         Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
-        Err(error) if error.use_stderr() => return report(MISTAKE, &first_line(&error, is_serve())),
+        Ok(Arguments { command: Command::Data(data) }) => data.run(),
+        Err(error) if error.use_stderr() => {
+            return report(MISTAKE, &first_line(&error, &subcommand(std::env::args_os())));
+        }
         // Not a mistake but the help or the version, for stdout.
         Err(help) => return if help.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE },
     };
@@ -56,27 +66,37 @@ fn report(code: u8, message: &str) -> ExitCode {
 }
 
 /// The error of the argument parser in one line: the mistake and the tips, without the usage.
-fn first_line(error: &clap::Error, of_serve: bool) -> String {
+fn first_line(error: &clap::Error, subcommand: &str) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "no subcommand given; start a server with `zoolet serve`, or see `zoolet --help`".to_owned();
+        return match subcommand {
+            "zoolet" => {
+                "no subcommand given; start a server with `zoolet serve`, or see `zoolet --help`".to_owned()
+            }
+            _ => format!("an argument is missing; see `{subcommand} --help`"),
+        };
     }
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
     let message = lines.join("; ");
-    let help = if of_serve { "zoolet serve --help" } else { "zoolet --help" };
-    format!("{}; see `{help}`", message.strip_prefix("error: ").unwrap_or(&message))
+    format!("{}; see `{subcommand} --help`", message.strip_prefix("error: ").unwrap_or(&message))
 }
 
-/// Whether the arguments are those of `zoolet serve`, whose help lists the flags.
-fn is_serve() -> bool {
-    std::env::args_os().nth(1).is_some_and(|command| command == "serve")
+/// The subcommand that the arguments begin with, whose help lists the flags.
+fn subcommand(arguments: impl IntoIterator<Item = OsString>) -> String {
+    let root = Arguments::command();
+    let mut command = &root;
+    let mut text = "zoolet".to_owned();
+    for argument in arguments.into_iter().skip(1) {
+        let Some(found) = command.find_subcommand(&argument) else { break };
+        text = format!("{text} {}", found.get_name());
+        command = found;
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
@@ -88,7 +108,7 @@ mod tests {
     fn a_mistake_is_one_line_with_its_tip() {
         let message = |arguments: &[&str]| match Arguments::try_parse_from(arguments) {
             Ok(_) => panic!("{arguments:?} were accepted"),
-            Err(error) => first_line(&error, arguments.get(1) == Some(&"serve")),
+            Err(error) => first_line(&error, &subcommand(arguments.iter().map(OsString::from))),
         };
         assert_eq!(
             message(&["zoolet", "serve", "--bnd", "x"]),
@@ -97,6 +117,11 @@ mod tests {
         assert_eq!(
             message(&["zoolet"]),
             "no subcommand given; start a server with `zoolet serve`, or see `zoolet --help`"
+        );
+        assert_eq!(message(&["zoolet", "data"]), "an argument is missing; see `zoolet data --help`");
+        assert_eq!(
+            message(&["zoolet", "data", "log", "--to", "5", "dir"]),
+            "invalid value '5' for '--to <ZXID>': must be a zxid as it is printed, such as 0x2b; see `zoolet data log --help`"
         );
     }
 }

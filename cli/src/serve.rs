@@ -67,7 +67,7 @@ impl Serve {
             }
             None => flags,
         };
-        Ok(settings.builder()?)
+        settings.builder()
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 
 use crate::duration;
+use crate::failure::Failure;
+use crate::storage_settings::StorageSettings;
 use crate::text::{Secret, quoted};
 use crate::values::MIN_FRAME;
 
@@ -100,6 +102,9 @@ pub(crate) struct Settings {
     /// Not a flag: it only changes the error code of a refused reconfig.
     #[arg(skip)]
     pub(crate) reconfig_enabled: Option<bool>,
+
+    #[command(flatten)]
+    pub(crate) storage: StorageSettings,
 }
 
 impl Settings {
@@ -109,6 +114,7 @@ impl Settings {
             ($($field:ident),*) => {
                 Self {
                     binds: if self.binds.is_empty() { fallback.binds } else { self.binds },
+                    storage: self.storage.over(fallback.storage),
                     $($field: self.$field.or(fallback.$field),)*
                 }
             };
@@ -123,8 +129,11 @@ impl Settings {
     }
 
     /// A server builder with these settings.
-    pub(crate) fn builder(self) -> Result<ServerBuilder, TimeoutError> {
+    pub(crate) fn builder(self) -> Result<ServerBuilder, Failure> {
         self.check_timeouts()?;
+        if let Some(options) = self.storage.options()? {
+            tracing::warn!(data_dir = %options.data_dir.display(), "the state is in memory: a data directory is not used yet");
+        }
         let max_client_cnxns = self.max_client_cnxns.unwrap_or(DEFAULT_MAX_CLIENT_CNXNS);
         let builder = Server::builder()
             .max_connections_per_ip(max_client_cnxns)

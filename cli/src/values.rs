@@ -1,9 +1,11 @@
 //! The values of a `zoo.cfg`, each parsed as Apache ZooKeeper does. Errors say what the value must be.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use zoolet_proto::is_digest_id;
+use zoolet_storage::{Compression, Durability};
 
 use crate::text::Secret;
 
@@ -23,8 +25,13 @@ pub(crate) fn decoded(value: &str) -> Option<i64> {
     decoded_long(value).filter(|number| INTS.contains(number))
 }
 
+/// `Long.parseLong`.
+pub(crate) fn long(value: &str) -> Option<i64> {
+    value.parse().ok()
+}
+
 /// `Long.decode`.
-fn decoded_long(value: &str) -> Option<i64> {
+pub(crate) fn decoded_long(value: &str) -> Option<i64> {
     let (minus, number) = match value.strip_prefix(['-', '+']) {
         Some(number) => (value.starts_with('-'), number),
         None => (false, value),
@@ -135,6 +142,55 @@ pub(crate) fn check_super_digest(text: &str) -> Result<(), &'static str> {
 pub(crate) fn super_digest(value: &str) -> Result<Secret, String> {
     check_super_digest(value)?;
     Ok(Secret::from(value))
+}
+
+pub(crate) fn directory(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() { Err("must be a directory".to_owned()) } else { Ok(PathBuf::from(value)) }
+}
+
+/// A number of KiB, in bytes; 0 or a negative number is none.
+pub(crate) fn kibibytes(number: Option<i64>, zero: &str) -> Result<u64, String> {
+    const LARGEST: i64 = i64::MAX >> 10;
+    match number {
+        Some(number @ ..=LARGEST) => Ok(u64::try_from(number).unwrap_or(0) << 10),
+        _ => Err(format!("must be a number of KiB up to {LARGEST}, where 0 or less {zero}")),
+    }
+}
+
+/// A number of transactions. Less than 2 is 2, as on an Apache server.
+pub(crate) fn transactions(value: &str) -> Result<u64, String> {
+    let number: i64 = within(int(value), INTS, "a number of transactions")?;
+    Ok(u64::try_from(number).unwrap_or(0).max(2))
+}
+
+/// A threshold; 0 or a negative number is always exceeded.
+pub(crate) fn threshold(value: &str) -> Result<Duration, String> {
+    decoded_long(value).map(duration).ok_or_else(|| "must be a number of milliseconds".to_owned())
+}
+
+/// Whether the log is synced. Apache takes anything but `no` for yes.
+pub(crate) fn force_sync(value: &str) -> Result<Durability, String> {
+    Ok(if yes_or_no(value)? { Durability::Sync } else { Durability::Os })
+}
+
+pub(crate) fn compression(value: &str) -> Result<Compression, String> {
+    match value {
+        "" => Ok(Compression::None),
+        _ if value.eq_ignore_ascii_case("gz") => Ok(Compression::Gzip),
+        _ if value.eq_ignore_ascii_case("snappy") => Ok(Compression::Snappy),
+        _ => Err("must be gz or snappy, or empty for none".to_owned()),
+    }
+}
+
+/// How often old snapshots are removed: whether at all.
+pub(crate) fn purge_interval(value: &str) -> Result<bool, String> {
+    within::<i64>(int(value), INTS, "a number of hours, where 0 is never,").map(|hours| hours > 0)
+}
+
+/// How many snapshots are kept. Less than 3 is 3, as on an Apache server.
+pub(crate) fn retained(value: &str) -> Result<usize, String> {
+    let number: i64 = within(int(value), INTS, "a number of snapshots")?;
+    Ok(usize::try_from(number).unwrap_or(0).max(3))
 }
 
 #[cfg(test)]

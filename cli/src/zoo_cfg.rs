@@ -12,10 +12,12 @@ use zoolet_server::FourLetterWord;
 use crate::members::{ANY_ADDRESS, Members};
 use crate::properties::{self, Entry};
 use crate::settings::{KnownWords, Settings, Words, known_words};
+use crate::storage_settings::Retention;
 use crate::text::quoted;
 use crate::values::{
-    address, age, backlog, boolean, bound, decoded, decoded_interval, deletions, int, interval, limit,
-    max_frame, port, super_digest, yes_or_no,
+    address, age, backlog, boolean, bound, compression, decoded, decoded_interval, decoded_long, deletions,
+    directory, force_sync, int, interval, kibibytes, limit, long, max_frame, port, purge_interval, retained,
+    super_digest, threshold, transactions, yes_or_no,
 };
 
 #[cfg(test)]
@@ -131,7 +133,7 @@ fn invalid(file: &Path, entry: &Entry, hint: String) -> ConfigError {
 }
 
 /// The settings of a file. Address and port are two keys there and one setting here, as are the four-letter words and the
-/// read-only mode, which on a standalone server only adds `isro` to them.
+/// read-only mode, which on a standalone server only adds `isro` to them, and the two keys of the purge.
 #[derive(Default)]
 struct Parsed {
     settings: Settings,
@@ -139,6 +141,8 @@ struct Parsed {
     port: Option<u16>,
     words: Option<KnownWords>,
     read_only_mode: Option<bool>,
+    purge: Option<bool>,
+    retained: Option<usize>,
 }
 
 impl Parsed {
@@ -158,9 +162,19 @@ impl Parsed {
             let Words(words) = settings.four_letter_words.get_or_insert_with(|| Words(Vec::new()));
             words.push(FourLetterWord::Isro);
         }
+        // Without an interval an Apache server removes nothing: what is in an existing directory stays.
+        let storage = &mut settings.storage;
+        storage.retain_snapshots = match self.purge {
+            Some(true) => Some(Retention::Newest(self.retained.unwrap_or(DEFAULT_RETAINED))),
+            None if storage.data_dir.is_none() && self.retained.is_none() => None,
+            _ => Some(Retention::All),
+        };
         settings
     }
 }
+
+/// `autopurge.snapRetainCount` if only the interval is given.
+const DEFAULT_RETAINED: usize = 3;
 
 const SUPER_DIGEST: &str = "DigestAuthenticationProvider.superDigest";
 
@@ -183,7 +197,7 @@ impl Key {
 /// Why a key is ignored, if that needs an explanation.
 fn why_ignored(spelling: &str) -> Option<&'static str> {
     match spelling.strip_prefix("zookeeper.").unwrap_or(spelling) {
-        "dataDir" | "dataLogDir" => Some("state is kept in memory"),
+        "closeSessionTxn.enabled" => Some("the list of ephemerals is always written"),
         name if name.starts_with("server.") => Some("no ensemble; only its client address is used"),
         _ => None,
     }
@@ -236,6 +250,8 @@ macro_rules! keys {
     };
 }
 
+const NO_LIMIT: &str = "is no limit";
+
 const KEYS: &[Key] = keys! {
     value;
     "tickTime" => settings.tick_time = interval(value);
@@ -258,4 +274,20 @@ const KEYS: &[Key] = keys! {
     "znode.container.checkIntervalMs" => settings.container_check_interval = decoded_interval(value);
     "znode.container.maxPerMinute" => settings.container_max_per_minute = deletions(value);
     "znode.container.maxNeverUsedIntervalMs" => settings.container_max_never_used = age(value);
+    "dataDir" => settings.storage.data_dir = directory(value);
+    "dataLogDir" => settings.storage.log_dir = directory(value);
+    "forceSync" => settings.storage.durability = force_sync(value);
+    "fsync.warningthresholdms" => settings.storage.slow_sync = threshold(value);
+    "preAllocSize" => settings.storage.pre_alloc = kibibytes(long(value), "extends by what is written");
+    "txnLogSizeLimitInKb" => settings.storage.log_size_limit = kibibytes(decoded_long(value), NO_LIMIT);
+    "snapCount" => settings.storage.snap_count = transactions(value);
+    "snapSizeLimitInKb" => settings.storage.snap_size_limit = kibibytes(decoded_long(value), NO_LIMIT);
+    "autopurge.purgeInterval" => purge = purge_interval(value);
+    "autopurge.snapRetainCount" => retained = retained(value);
+    "snapshot.compression.method" => settings.storage.snapshot_compression = compression(value);
+    "snapshot.trust.empty" => settings.storage.trust_empty_snapshot = boolean(value);
+    "datadir.autocreate" => settings.storage.create_directories = boolean(value);
+    "db.autocreate" => settings.storage.create_database = boolean(value);
+    "digest.enabled" => settings.storage.digests = boolean(value);
+    "serializeLastProcessedZxid.enabled" => settings.storage.last_zxid_section = boolean(value);
 };

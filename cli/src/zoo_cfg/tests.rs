@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use zoolet_server::FourLetterWord;
+use zoolet_storage::{Compression, Durability};
 
 use crate::settings::Words;
+use crate::storage_settings::StorageSettings;
 use crate::text::Secret;
 
 use super::*;
@@ -35,7 +37,12 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
                 enforceQuota=false\nskipACL=yes\njute.maxbuffer=0x3fffff\nnio.sessionlessCnxnTimeout=5000\n\
                 DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n\
                 znode.container.checkIntervalMs=1000\nznode.container.maxPerMinute=5\n\
-                znode.container.maxNeverUsedIntervalMs=7000\n";
+                znode.container.maxNeverUsedIntervalMs=7000\n\
+                dataDir=/data\ndataLogDir=/log\nforceSync=no\nfsync.warningthresholdms=50\npreAllocSize=16\n\
+                txnLogSizeLimitInKb=0x20\nsnapCount=500\nsnapSizeLimitInKb=1024\nautopurge.purgeInterval=1\n\
+                autopurge.snapRetainCount=5\nsnapshot.compression.method=GZ\nsnapshot.trust.empty=true\n\
+                datadir.autocreate=false\ndb.autocreate=false\ndigest.enabled=false\n\
+                serializeLastProcessedZxid.enabled=false\n";
     let expected = Settings {
         binds: vec!["[::1]:2181".to_owned()],
         tick_time: secs(2),
@@ -57,6 +64,24 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         enforce_quota: Some(false),
         skip_acl: Some(true),
         reconfig_enabled: Some(true),
+        storage: StorageSettings {
+            data_dir: Some("/data".into()),
+            log_dir: Some("/log".into()),
+            in_memory: false,
+            durability: Some(Durability::Os),
+            slow_sync: Some(Duration::from_millis(50)),
+            pre_alloc: Some(16 << 10),
+            log_size_limit: Some(32 << 10),
+            snap_count: Some(500),
+            snap_size_limit: Some(1 << 20),
+            retain_snapshots: Some(Retention::Newest(5)),
+            snapshot_compression: Some(Compression::Gzip),
+            trust_empty_snapshot: Some(true),
+            create_directories: Some(false),
+            create_database: Some(false),
+            digests: Some(false),
+            last_zxid_section: Some(false),
+        },
     };
     assert_eq!(text.lines().count(), KEYS.len(), "every key is covered here");
     assert_eq!(settings(text), expected);
@@ -174,6 +199,71 @@ fn an_invalid_value_is_rejected_with_its_line_and_a_hint() {
 }
 
 #[test]
+fn an_invalid_setting_of_the_data_directory_is_rejected_with_what_it_must_be() {
+    let cases = [
+        ("dataDir=", "zoo.cfg:1: dataDir = : must be a directory"),
+        (
+            "snapCount=100k",
+            "zoo.cfg:1: snapCount = 100k: must be a number of transactions from -2147483648 to 2147483647",
+        ),
+        (
+            "preAllocSize=64M",
+            "zoo.cfg:1: preAllocSize = 64M: must be a number of KiB up to 9007199254740991, where 0 or less \
+             extends by what is written",
+        ),
+        (
+            "snapSizeLimitInKb=9007199254740992",
+            "zoo.cfg:1: snapSizeLimitInKb = 9007199254740992: must be a number of KiB up to \
+             9007199254740991, where 0 or less is no limit",
+        ),
+        (
+            "fsync.warningthresholdms=1s",
+            "zoo.cfg:1: fsync.warningthresholdms = 1s: must be a number of milliseconds",
+        ),
+        ("forceSync=false", "zoo.cfg:1: forceSync = false: must be yes or no"),
+        (
+            "snapshot.compression.method=gzip",
+            "zoo.cfg:1: snapshot.compression.method = gzip: must be gz or snappy, or empty for none",
+        ),
+        (
+            "autopurge.purgeInterval=1h",
+            "zoo.cfg:1: autopurge.purgeInterval = 1h: must be a number of hours, where 0 is never, from -2147483648 \
+             to 2147483647",
+        ),
+    ];
+    for (text, said) in cases {
+        assert_eq!(error(text), said);
+    }
+}
+
+#[test]
+fn limits_of_the_log_that_are_not_positive_are_none_and_counts_that_are_too_small_are_raised() {
+    let none =
+        settings("dataDir=/data\nsnapSizeLimitInKb=0\ntxnLogSizeLimitInKb=-1\npreAllocSize=-1\nsnapCount=0");
+    let storage = none.storage;
+    assert_eq!(
+        (storage.snap_size_limit, storage.log_size_limit, storage.pre_alloc),
+        (Some(0), Some(0), Some(0))
+    );
+    assert_eq!(storage.snap_count, Some(2));
+    let text = "autopurge.purgeInterval=24\nautopurge.snapRetainCount=1";
+    assert_eq!(settings(text).storage.retain_snapshots, Some(Retention::Newest(3)));
+}
+
+#[test]
+fn without_a_purge_interval_all_snapshots_of_a_file_are_kept() {
+    let kept = |text: &str| settings(text).storage.retain_snapshots;
+    assert_eq!(kept("tickTime=2000"), None);
+    assert_eq!(kept("dataDir=/data"), Some(Retention::All));
+    assert_eq!(kept("dataDir=/data\nautopurge.snapRetainCount=5"), Some(Retention::All));
+    assert_eq!(
+        kept("dataDir=/data\nautopurge.purgeInterval=0\nautopurge.snapRetainCount=5"),
+        Some(Retention::All)
+    );
+    assert_eq!(kept("dataDir=/data\nautopurge.purgeInterval=1"), Some(Retention::Newest(3)));
+}
+
+#[test]
 fn an_invalid_secret_is_not_shown() {
     assert_eq!(
         error("superDigest=super:secret"),
@@ -195,11 +285,12 @@ fn two_spellings_must_agree_and_a_repeated_one_overwrites() {
 
 #[test]
 fn unsupported_keys_are_listed_in_one_line_without_their_values() {
-    let config = read("initLimit=10\ndataDir=/var/lib/zk\nssl.keyStore.password=hush\ninitLimit=5");
+    let config = read("initLimit=10\nssl.keyStore.password=hush\ncloseSessionTxn.enabled=false\ninitLimit=5");
     assert_eq!(
         config.warnings(),
         [
-            "zoo.cfg: ignored unsupported keys: dataDir (state is kept in memory), initLimit, ssl.keyStore.password"
+            "zoo.cfg: ignored unsupported keys: closeSessionTxn.enabled (the list of ephemerals is always written), \
+             initLimit, ssl.keyStore.password"
         ]
     );
     assert_eq!(config.settings, Settings::default());

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
+pub mod directory;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_zoolet");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_zoolet");
 
 /// A server that has announced itself.
 pub struct Running {

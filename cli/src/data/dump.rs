@@ -1,0 +1,77 @@
+//! `zoolet data dump`: the znodes and sessions that a server would begin with.
+
+use std::process::ExitCode;
+
+use zoolet_proto::SessionId;
+use zoolet_server_core::Tree;
+use zoolet_storage::disk::RealDisk;
+
+use super::json::JsonObject;
+use super::output::Lines;
+use super::print::{Detail, ZNODE_COLUMNS, session_json, znode_json, znode_line};
+use super::progress::{Progress, WatchedDisk};
+use super::{Source, files};
+use crate::failure::Failure;
+
+/// The arguments of `zoolet data dump`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Dump {
+    #[command(flatten)]
+    source: Source,
+
+    /// Only this znode and those below it
+    #[arg(long, value_name = "PATH", default_value = "/", hide_default_value = true)]
+    path: String,
+
+    /// Print JSON: an object with the zxid and the sessions, and then one for each znode, each in a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    detail: Detail,
+}
+
+impl Dump {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let options = self.source.options()?;
+        let progress = Progress::start();
+        let disk = WatchedDisk::new(RealDisk, progress.clone());
+        let recovered = zoolet_storage::read(&disk, &options)?;
+        progress.finish();
+        files::warn_of(&recovered.report);
+        let mut tree = recovered.tree;
+        if tree.get(&self.path).is_none() {
+            return Err(Failure::NoSuchZnode { path: self.path });
+        }
+        let mut lines = Lines::new();
+        self.header(&tree, &recovered.sessions, &mut lines)?;
+        tree.begin_snapshot();
+        let below = format!("{}/", self.path.trim_end_matches('/'));
+        let show = if self.json { znode_json } else { znode_line };
+        files::each_znode(&mut tree, |znode| {
+            let is_below = *znode.path == self.path || znode.path.starts_with(&below);
+            if is_below { lines.line(&show(&znode, self.detail)) } else { Ok(()) }
+        })?;
+        lines.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn header(&self, tree: &Tree, sessions: &[(SessionId, i32)], lines: &mut Lines) -> Result<(), Failure> {
+        if self.json {
+            let sessions = sessions.iter().map(|(id, timeout)| session_json(*id, *timeout));
+            let header = JsonObject::new().display("zxid", tree.last_zxid()).array("sessions", sessions);
+            return lines.line(&header.finish());
+        }
+        lines.line(&format!(
+            "# zxid {}, {} znodes, {} sessions",
+            tree.last_zxid(),
+            tree.len(),
+            sessions.len()
+        ))?;
+        for (id, timeout) in sessions {
+            lines.line(&format!("# session {id}, timeout {timeout} ms"))?;
+        }
+        let data = if self.detail.data { "\tdata" } else { "" };
+        lines.line(&format!("# {ZNODE_COLUMNS}{data}"))
+    }
+}

@@ -1,0 +1,214 @@
+//! `zoolet data log`: the transactions of the log, also while a server writes it.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::Txn;
+use zoolet_storage::disk::{Disk, RealDisk};
+use zoolet_storage::log::{LogEnd, LogItem, LogReader};
+use zoolet_storage::{LogFile, StorageOptions};
+
+use super::output::{Lines, warn};
+use super::print::{Detail, txn_json, txn_line};
+use super::progress::{Progress, WatchedDisk};
+use super::{Source, files, zxid};
+use crate::failure::Failure;
+
+/// How often `--follow` looks for more.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The arguments of `zoolet data log`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    source: Source,
+
+    /// Begin with this transaction, such as 0x2b, or the first one after it
+    #[arg(long, value_name = "ZXID", value_parser = zxid, default_value = "0x0", hide_default_value = true)]
+    from: Zxid,
+
+    /// End with this transaction
+    #[arg(long, value_name = "ZXID", value_parser = zxid, conflicts_with = "follow")]
+    to: Option<Zxid>,
+
+    /// Go on with what a server writes, until interrupted. Includes transactions that are not durable yet
+    #[arg(long)]
+    follow: bool,
+
+    /// Print a JSON object for each transaction, each in a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    detail: Detail,
+}
+
+impl Log {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let options = self.source.options()?;
+        let progress = Progress::beside_lines();
+        let disk: Box<dyn Disk> = if self.follow {
+            Box::new(RealDisk)
+        } else {
+            Box::new(WatchedDisk::new(RealDisk, progress.clone()))
+        };
+        let mut printer =
+            Printer { arguments: &self, disk: &*disk, lines: Lines::new(), last: None, damaged: false };
+        if self.follow {
+            printer.follow(&options)?;
+        } else {
+            printer.print_all(&options)?;
+        }
+        progress.finish();
+        printer.lines.flush()?;
+        Ok(if printer.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// Prints what it reads, and reports on stderr what cannot be read.
+struct Printer<'a> {
+    arguments: &'a Log,
+    disk: &'a dyn Disk,
+    lines: Lines,
+    /// The last transaction that was read.
+    last: Option<Zxid>,
+    /// Whether damage was found, or transactions are missing.
+    damaged: bool,
+}
+
+impl Printer<'_> {
+    fn print_all(&mut self, options: &StorageOptions) -> Result<(), Failure> {
+        let files = LogFile::list(self.disk, options)?;
+        let needed = files.iter().rposition(|file| file.first <= self.arguments.from).unwrap_or(0);
+        let mut files = files.into_iter().skip(needed).peekable();
+        while let Some(LogFile { path, .. }) = files.next() {
+            let next_file = files.peek().map(|file| file.first);
+            let mut reader = self.open(&path)?;
+            let mut end = self.print_entries(&mut reader)?;
+            while let Some(offset) = self.report(&path, end, next_file) {
+                reader.resume_at(offset);
+                end = self.print_entries(&mut reader)?;
+            }
+            if self.is_done() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints what is there, and then what comes, for ever.
+    fn follow(&mut self, options: &StorageOptions) -> Result<(), Failure> {
+        // A file and how far it is read.
+        let mut current: Option<(LogFile, u64)> = None;
+        loop {
+            // In this order: when a later file exists, this one is complete.
+            let next = self.file_after(options, current.as_ref().map(|(file, _)| file.first))?;
+            if let Some((file, offset)) = &mut current {
+                *offset = self.print_more(&file.path, *offset)?;
+            }
+            self.lines.flush()?;
+            match next {
+                Some(file) => current = Some((file, 0)),
+                None => sleep(POLL),
+            }
+        }
+    }
+
+    /// The first file after that one, or the one to begin with.
+    fn file_after(
+        &self,
+        options: &StorageOptions,
+        current: Option<Zxid>,
+    ) -> Result<Option<LogFile>, Failure> {
+        let mut files = LogFile::list(self.disk, options)?;
+        let n = match current {
+            Some(current) => files.iter().position(|file| file.first > current),
+            None => files.iter().rposition(|file| file.first <= self.arguments.from).or(Some(0)),
+        };
+        Ok(n.filter(|n| *n < files.len()).map(|n| files.swap_remove(n)))
+    }
+
+    /// Prints what was added to a file after `offset`, and returns how far it is read.
+    fn print_more(&mut self, path: &Path, offset: u64) -> Result<u64, Failure> {
+        let file = match self.disk.open(path) {
+            Ok(file) => file,
+            // Purged.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(offset),
+            Err(source) => return Err(files::io("open", path)(source).into()),
+        };
+        // To a reader the rest of the file is something to search, and it is long.
+        let mut prefix = [0; 12];
+        let read = file.read_at(&mut prefix, offset).map_err(files::io("read", path))?;
+        if offset > 0 && prefix[..read].iter().all(|byte| *byte == 0) {
+            return Ok(offset);
+        }
+        let mut reader = LogReader::new(file, path)?;
+        if offset > 0 {
+            reader.resume_at(offset);
+        }
+        // Bad bytes may be an entry that is being written.
+        Ok(self.print_entries(&mut reader)?.offset())
+    }
+
+    fn open(&self, path: &Path) -> Result<LogReader, Failure> {
+        let file = self.disk.open(path).map_err(files::io("open", path))?;
+        Ok(LogReader::new(file, path)?)
+    }
+
+    /// Prints the entries of a file up to what is no entry.
+    fn print_entries(&mut self, reader: &mut LogReader) -> Result<LogEnd, Failure> {
+        loop {
+            match reader.next()? {
+                LogItem::Entry(entry) => self.print(&entry.txn)?,
+                LogItem::End(end) => return Ok(end),
+            }
+        }
+    }
+
+    fn print(&mut self, txn: &Txn) -> Result<(), Failure> {
+        let Log { from, json, detail, .. } = self.arguments;
+        if let Some(last) = self.last.filter(|last| !files::follows(*last, txn.zxid)) {
+            self.damaged = true;
+            warn(&format!("after transaction {last} comes {}", txn.zxid));
+        }
+        self.last = Some(txn.zxid);
+        if txn.zxid < *from || self.is_done() {
+            return Ok(());
+        }
+        self.lines.line(&if *json { txn_json(txn, *detail) } else { txn_line(txn, *detail) })
+    }
+
+    /// Reports how a file ends. Returns where to go on in it, if there is more behind damage.
+    fn report(&mut self, path: &Path, end: LogEnd, next_file: Option<Zxid>) -> Option<u64> {
+        let (offset, fault, next) = match end {
+            LogEnd::Torn { offset, fault } => (offset, fault, None),
+            LogEnd::Damaged { offset, fault, next } => (offset, fault, next),
+            _ => return None,
+        };
+        let at = format!("{}, byte {offset}: {fault}", path.display());
+        let continued = next_file.is_some() && self.last.map(Zxid::next) == next_file;
+        match next {
+            _ if continued => warn(&format!("{at}; the next file goes on from here")),
+            Some((_, zxid)) => {
+                self.damaged = true;
+                warn(&format!("{at}; going on with transaction {zxid}"));
+            }
+            None if matches!(end, LogEnd::Torn { .. }) => {
+                warn(&format!("{at}: the last write was not finished; a server cuts the file here"));
+            }
+            None => {
+                self.damaged = true;
+                warn(&at);
+            }
+        }
+        next.filter(|_| !continued).map(|(offset, _)| offset)
+    }
+
+    fn is_done(&self) -> bool {
+        self.arguments.to.is_some_and(|to| self.last.is_some_and(|last| last > to))
+    }
+}

@@ -1,0 +1,105 @@
+//! `zoolet data`: commands for data directories. None of them needs a server, and only `snapshot` changes a directory.
+//!
+//! What is asked for goes to stdout, everything else to stderr. The exit code is 0, or 1 if the directory is damaged or the
+//! system fails, or 2 if the command is wrong.
+
+mod dump;
+mod files;
+mod json;
+mod log;
+mod output;
+mod print;
+mod progress;
+mod snapshot;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use zoolet_proto::Zxid;
+use zoolet_storage::StorageOptions;
+
+use crate::failure::Failure;
+use crate::values;
+
+/// The subcommands of `zoolet data`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Data {
+    /// Print the znodes that a server would begin with
+    Dump(dump::Dump),
+    /// Print the transactions of the log
+    Log(log::Log),
+    /// Write a snapshot of a directory that no server uses
+    Snapshot(snapshot::Snapshot),
+}
+
+impl Data {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let outcome = match self {
+            Self::Dump(dump) => dump.run(),
+            Self::Log(log) => log.run(),
+            Self::Snapshot(snapshot) => snapshot.run(),
+        };
+        match outcome {
+            // Whoever reads the output has seen enough.
+            Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            outcome => outcome,
+        }
+    }
+}
+
+/// A data directory that exists.
+#[derive(Debug, clap::Args)]
+struct Source {
+    /// The data directory, which contains version-2
+    #[arg(value_name = "DIR", value_parser = values::directory)]
+    dir: PathBuf,
+
+    /// The directory of the transaction log, if it is another one
+    #[arg(long, value_name = "DIR", value_parser = values::directory)]
+    log_dir: Option<PathBuf>,
+
+    /// Read a log without a snapshot, as a directory of ZooKeeper 3.4 may be
+    #[arg(long)]
+    trust_empty_snapshot: bool,
+}
+
+impl Source {
+    /// Settings to read it.
+    fn options(&self) -> Result<StorageOptions, Failure> {
+        check_exists(&self.dir)?;
+        let mut options = StorageOptions::new(&self.dir);
+        if let Some(log_dir) = &self.log_dir {
+            check_exists(log_dir)?;
+            options.log_dir = Some(log_dir.clone()).filter(|log_dir| *log_dir != self.dir);
+        }
+        options.trust_empty_snapshot = self.trust_empty_snapshot;
+        options.create_directories = false;
+        options.create_database = false;
+        Ok(options)
+    }
+}
+
+/// Checks that `dir` has what a server has written.
+fn check_exists(dir: &Path) -> Result<(), Failure> {
+    const VERSION_DIR: &str = "version-2";
+    let refused = |hint| Err(Failure::NotADataDirectory { dir: dir.to_owned(), hint });
+    if dir.join(VERSION_DIR).is_dir() {
+        Ok(())
+    } else if dir.file_name().is_some_and(|name| name == VERSION_DIR) {
+        refused("name its parent, as in a zoo.cfg")
+    } else if dir.is_dir() {
+        refused("it has no version-2; name the directory that dataDir or dataLogDir of a zoo.cfg names")
+    } else {
+        refused("there is no such directory")
+    }
+}
+
+/// Parses a zxid as it is printed. Without the prefix it could be decimal.
+fn zxid(text: &str) -> Result<Zxid, String> {
+    let digits = text.strip_prefix("0x").filter(|digits| !digits.starts_with(['+', '-']));
+    digits
+        .and_then(|digits| i64::from_str_radix(digits, 16).ok())
+        .map(Zxid)
+        .ok_or_else(|| "must be a zxid as it is printed, such as 0x2b".to_owned())
+}

@@ -1,0 +1,39 @@
+use std::sync::Arc;
+
+use zoolet_storage::disk::RealDisk;
+use zoolet_storage::{StorageOptions, open};
+
+use crate::common::directory::DataDirectory;
+
+#[test]
+fn a_snapshot_shows_what_the_log_has() {
+    let directory = DataDirectory::sample();
+    let before = directory.run("dump", &["--data"]);
+    let ran = directory.run("snapshot", &[]);
+    let expected =
+        format!("{} written: zxid 0xa, 8 znodes, 1 sessions, ", directory.file("snapshot.a").display());
+    assert!(ran.clean().starts_with(&expected), "{ran:?}");
+    assert_eq!(directory.names(), ["log.1", "snapshot.0", "snapshot.a"]);
+    assert_eq!(directory.run("dump", &["--data"]).clean(), before.clean());
+    assert!(directory.run("snapshot", &[]).clean().contains("snapshot.a is valid already: zxid 0xa"));
+}
+
+#[test]
+fn a_snapshot_can_be_compressed() {
+    let directory = DataDirectory::sample();
+    for (method, name) in [("gz", "snapshot.a.gz"), ("snappy", "snapshot.a.snappy")] {
+        directory.run("snapshot", &["--compression", method]).clean();
+        assert!(directory.names().iter().any(|found| found == name), "{:?}", directory.names());
+    }
+}
+
+#[test]
+fn a_directory_in_use_gets_no_snapshot_and_can_be_read() {
+    let directory = DataDirectory::sample();
+    let server = open(Arc::new(RealDisk), StorageOptions::new(directory.path())).unwrap();
+    let ran = directory.run("snapshot", &[]);
+    assert!(ran.refused(2).contains("is in use by another server; stop that one first"), "{ran:?}");
+    directory.run("dump", &[]).clean();
+    drop(server);
+    directory.run("snapshot", &[]).clean();
+}
