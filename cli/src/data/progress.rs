@@ -127,10 +127,6 @@ impl<D: Disk> Disk for WatchedDisk<D> {
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
         self.disk.lock(dir)
     }
-
-    fn is_simulated(&self) -> bool {
-        self.disk.is_simulated()
-    }
 }
 
 struct WatchedFile {
