@@ -120,15 +120,6 @@ impl ServerBuilder {
         self.durable.as_ref().map(|durable| &durable.options)
     }
 
-    /// A sync of the log that takes longer is logged as a warning. Default: 1 s (`fsync.warningthresholdms`). Has an effect after
-    /// [`data_dir`](ServerBuilder::data_dir) or [`storage`](ServerBuilder::storage) only.
-    pub fn slow_sync_warning(mut self, after: Duration) -> Self {
-        if let Some(durable) = &mut self.durable {
-            durable.slow_sync = after;
-        }
-        self
-    }
-
     /// The clock of everything that depends on time: sessions, TTL znodes, containers, connections without a session, and
     /// the times of znodes. Only the timeout of a closing socket is on tokio's clock. Default: [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {

@@ -19,4 +19,4 @@ mod start;
 
 pub(crate) use gate::{Gate, Hold};
 pub(crate) use queue::{Close, CommitQueue};
-pub(crate) use start::{DurableConfig, LogHandle, ReadyLog};
+pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

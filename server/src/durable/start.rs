@@ -1,9 +1,12 @@
 //! From the settings of a data directory to a running log.
 
+use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -16,13 +19,15 @@ use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::CommitQueue;
 use crate::engine::Engine;
 
+/// How often a directory is tried that is in use, and the pause between two attempts.
+const ATTEMPTS: u32 = 50;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
+
 /// Where and how a server keeps its state.
 #[derive(Debug, Clone)]
 pub(crate) struct DurableConfig {
     pub(crate) options: StorageOptions,
     pub(crate) disk: Arc<dyn Disk>,
-    /// A sync that takes longer is worth a warning.
-    pub(crate) slow_sync: Duration,
 }
 
 /// A data directory that is loaded.
@@ -45,24 +50,41 @@ pub(crate) struct LogHandle {
     pub(crate) queue: Arc<CommitQueue>,
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
+    config: DurableConfig,
     /// What was found when the directory was loaded.
     pub(crate) report: RecoveryReport,
 }
 
 impl DurableConfig {
     pub(crate) fn new(options: StorageOptions) -> Self {
-        Self { options, disk: Arc::new(RealDisk), slow_sync: Duration::from_secs(1) }
+        Self { options, disk: Arc::new(RealDisk) }
     }
 
     /// Loads the directory; from a real disk on a thread that may block.
+    ///
+    /// A server on it that was dropped a moment ago may still be closing its files: it is waited for.
     pub(crate) async fn open(self) -> Result<Opened, StorageError> {
-        let loaded = if self.disk.as_simulated().is_some() {
-            self.load()
-        } else {
-            let config = self.clone();
-            match spawn_blocking(move || config.load()).await {
-                Ok(loaded) => loaded,
-                Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        let mut attempts = 0;
+        let loaded = loop {
+            let loaded = if self.disk.as_simulated().is_some() {
+                yield_now().await;
+                self.load()
+            } else {
+                let config = self.clone();
+                let load = move || {
+                    if attempts > 0 {
+                        thread::sleep(BETWEEN_ATTEMPTS);
+                    }
+                    config.load()
+                };
+                match spawn_blocking(load).await {
+                    Ok(loaded) => loaded,
+                    Err(panicked) => resume_unwind(panicked.into_panic()),
+                }
+            };
+            attempts += 1;
+            if attempts == ATTEMPTS || !matches!(loaded, Err(StorageError::InUse(_))) {
+                break loaded;
             }
         };
         let (storage, recovered) = loaded?;
@@ -106,7 +128,7 @@ impl ReadyLog {
     ) -> Result<LogHandle, StorageError> {
         let Self { storage, queue, config, report } = self;
         let settings = LogSettings {
-            slow_sync: config.slow_sync,
+            slow_sync: config.options.slow_sync,
             retain: config.options.retain,
             clock: clock.clone(),
             stop: stop.clone(),
@@ -119,6 +141,38 @@ impl ReadyLog {
             source,
         };
         let ended = log.start().map_err(fail)?;
-        Ok(LogHandle { queue, ended, report })
+        Ok(LogHandle { queue, ended, config, report })
+    }
+}
+
+/// The two directories of a server, and the lengths of all files in them, with the room that is reserved.
+#[derive(Debug, Default)]
+pub(crate) struct Dirs {
+    pub(crate) data: String,
+    pub(crate) log: String,
+    pub(crate) data_size: u64,
+    pub(crate) log_size: u64,
+}
+
+impl LogHandle {
+    pub(crate) async fn dirs(&self) -> Dirs {
+        let (disk, options) = (Arc::clone(&self.config.disk), self.config.options.clone());
+        let look = move || {
+            let (data, log) = (options.snapshot_dir(), options.log_file_dir());
+            let size = |dir: &Path| {
+                let entries = disk.list(dir).unwrap_or_default();
+                entries.iter().map(|entry| entry.len).sum()
+            };
+            Dirs {
+                data_size: size(&data),
+                log_size: size(&log),
+                data: data.display().to_string(),
+                log: log.display().to_string(),
+            }
+        };
+        if self.config.disk.as_simulated().is_some() {
+            return look();
+        }
+        spawn_blocking(look).await.unwrap_or_default()
     }
 }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_proto::{FourLetterWord as Word, OpCode, SessionId};
 use zoolet_server_core::{ConnId, Core, StateMachine};
 
+use crate::durable::Dirs;
 use crate::engine::Engine;
 use crate::net::java_format::{Endpoint, decimal};
 use crate::net::listings::SLICE;
@@ -42,6 +43,10 @@ impl Shared {
         self.stats.received.fetch_add(1, Relaxed);
         self.stats.handled.fetch_add(1, Relaxed);
         let text = self.text(word, asker.replica, rest).await;
+        if let (Some(log), false) = (&self.log, word == Word::Ruok) {
+            // It may show what no client may know before it is durable.
+            log.queue.all_durable().await;
+        }
         self.stats.sent.fetch_add(1, Relaxed);
         text
     }
@@ -72,8 +77,10 @@ impl Shared {
             Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
             Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
             Word::Wchp => self.wchp(at).await.unwrap_or_else(not_serving),
-            // Nothing is on disk.
-            Word::Dirs => "datadir_size: 0\nlogdir_size: 0\n".to_owned(),
+            Word::Dirs => {
+                let dirs = self.dirs().await;
+                format!("datadir_size: {}\nlogdir_size: {}\n", dirs.data_size, dirs.log_size)
+            }
             Word::Crst => {
                 let ids: Vec<ConnId> = self.peers_at(at).iter().map(|(id, _)| *id).collect();
                 self.inbox.act(|engine, _| ids.into_iter().for_each(|id| engine.bus.reset_stats(id))).await;
@@ -162,12 +169,21 @@ impl Shared {
         };
         let Some((tick, min, max)) = self.inbox.ask(question).await else { return not_serving() };
         let port = self.client_port.map_or(-1, i32::from);
+        let Dirs { data, log, data_size, log_size } = self.dirs().await;
         format!(
-            "clientPort={port}\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n\
-             tickTime={tick}\nmaxClientCnxns={}\nminSessionTimeout={min}\nmaxSessionTimeout={max}\n\
+            "clientPort={port}\nsecureClientPort=-1\ndataDir={data}\ndataDirSize={data_size}\n\
+             dataLogDir={log}\ndataLogSize={log_size}\ntickTime={tick}\nmaxClientCnxns={}\nminSessionTimeout={min}\nmaxSessionTimeout={max}\n\
              clientPortListenBacklog={}\nserverId=0\n",
             self.net.max_per_ip, self.net.backlog,
         )
+    }
+
+    /// What the data directory takes. A server in memory has none.
+    async fn dirs(&self) -> Dirs {
+        match &self.log {
+            Some(log) => log.dirs().await,
+            None => Dirs::default(),
+        }
     }
 
     /// Every connection of a replica, with its counters, its session and that session's timeout.

@@ -96,8 +96,8 @@ impl Layout {
     pub(crate) fn new(options: &StorageOptions) -> Self {
         let log_parent = options.log_dir.as_ref().unwrap_or(&options.data_dir).clone();
         Self {
-            snapshot_dir: options.data_dir.join(VERSION_DIR),
-            log_dir: log_parent.join(VERSION_DIR),
+            snapshot_dir: options.snapshot_dir(),
+            log_dir: options.log_file_dir(),
             data_dir: options.data_dir.clone(),
             log_parent,
         }

@@ -1,6 +1,8 @@
 //! The settings of a data directory.
 
 use std::path::PathBuf;
+
+use crate::names::VERSION_DIR;
 use std::time::Duration;
 
 /// How a transaction is kept before it is acknowledged.
@@ -86,5 +88,15 @@ impl StorageOptions {
             digests: true,
             last_zxid_section: true,
         }
+    }
+
+    /// Where the snapshots are.
+    pub fn snapshot_dir(&self) -> PathBuf {
+        self.data_dir.join(VERSION_DIR)
+    }
+
+    /// Where the log is.
+    pub fn log_file_dir(&self) -> PathBuf {
+        self.log_dir.as_ref().unwrap_or(&self.data_dir).join(VERSION_DIR)
     }
 }

@@ -8,10 +8,16 @@ use zoolet_test_support::*;
 
 use super::held_disk::HeldDisk;
 
+fn options() -> StorageOptions {
+    let mut options = StorageOptions::new("/data");
+    options.pre_alloc = 1 << 16;
+    options
+}
+
 async fn start() -> (Zk, HeldDisk) {
     let disk = HeldDisk::new();
     let on_disk = Arc::new(disk.clone());
-    let zk = Zk::with(|settings| with_disk(settings.storage(StorageOptions::new("/data")), on_disk)).await;
+    let zk = Zk::with(|settings| with_disk(settings.storage(options()), on_disk)).await;
     (zk, disk)
 }
 
@@ -175,6 +181,6 @@ async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
     disk.release();
     shutdown.await.expect("an end");
     let on_disk = Arc::new(disk);
-    let zk = Zk::with(|settings| with_disk(settings.storage(StorageOptions::new("/data")), on_disk)).await;
+    let zk = Zk::with(|settings| with_disk(settings.storage(options()), on_disk)).await;
     assert_eq!(zk.wire().await.ask(get_data("/a")).await.text(), "unanswered");
 }

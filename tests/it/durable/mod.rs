@@ -3,3 +3,4 @@
 mod crashes;
 mod gate;
 mod held_disk;
+mod real_disk;
