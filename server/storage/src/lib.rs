@@ -4,6 +4,7 @@
 
 pub mod disk;
 mod error;
+mod inspect;
 pub mod log;
 mod names;
 mod options;
@@ -13,8 +14,10 @@ mod repair;
 mod snapshot;
 mod storage;
 mod text;
+mod verify;
 
 pub use error::{Damage, StorageError};
+pub use inspect::{InspectedLog, InspectedSnapshot, Inspection, LogSummary, inspect};
 pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
 pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, read};
@@ -24,3 +27,4 @@ pub use snapshot::{
     SnapshotReader, SnapshotSummary, SnapshotWriter,
 };
 pub use storage::Storage;
+pub use verify::{Verification, verify};

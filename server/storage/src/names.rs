@@ -168,6 +168,26 @@ impl Layout {
         Ok(listing)
     }
 
+    /// As [`list`](Self::list), but it lists what it can of a directory that is damaged as a whole, and returns why.
+    pub(crate) fn survey(
+        &self,
+        disk: &dyn Disk,
+        options: &StorageOptions,
+    ) -> Result<(Listing, Option<Damage>), StorageError> {
+        let damage = match self.list(disk) {
+            Err(StorageError::Damaged(damage)) => damage,
+            listing => return Ok((listing?, None)),
+        };
+        let mut listing = Listing::default();
+        if !list(disk, &self.snapshot_dir)?.is_empty() {
+            listing.snapshots = SnapshotFile::list(disk, &self.snapshot_dir)?;
+        }
+        if !list(disk, &self.log_dir)?.is_empty() {
+            listing.logs = LogFile::list(disk, options)?;
+        }
+        Ok((listing, Some(damage)))
+    }
+
     /// Sorts the entries of one of the directories by their names.
     fn take(&self, dir: &Path, entries: &[DiskEntry], listing: &mut Listing) {
         for entry in entries {

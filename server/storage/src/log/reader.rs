@@ -176,6 +176,16 @@ impl LogReader {
         self.end = None;
     }
 
+    /// The first valid entry after `offset`, where a bad one is: its offset and its zxid.
+    pub(crate) fn find_after(&mut self, offset: u64) -> Result<Option<(u64, Zxid)>, StorageError> {
+        let next = self.certain_end(offset)?.unwrap_or(offset + 1);
+        let mut search = Search { next, budget: 16 * self.window.len() + (64 << 20) };
+        Ok(match self.search(&mut search)? {
+            Some(SearchResult::Entry(entry)) => Some((entry.offset, entry.txn.zxid)),
+            Some(SearchResult::GivenUp) | None => None,
+        })
+    }
+
     fn check_file_header(&mut self) -> Result<Option<LogEnd>, StorageError> {
         let header = self.bytes(0, 16)?;
         let int = |at: usize| header.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);

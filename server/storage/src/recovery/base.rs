@@ -12,21 +12,23 @@ use crate::error::{Damage, StorageError};
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
-use crate::snapshot::{MissingAcl, SnapshotFile, SnapshotReader};
+use crate::snapshot::{MissingAcl, SnapshotDigest, SnapshotFile, SnapshotReader};
 
 /// A tree and sessions as of a transaction.
 #[derive(Debug)]
-pub(super) struct Base {
+pub(crate) struct Base {
     /// The snapshot, if it is one.
-    pub(super) file: Option<PathBuf>,
-    pub(super) tree: Tree,
-    pub(super) sessions: BTreeMap<SessionId, i32>,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) tree: Tree,
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
     /// Replay begins after this transaction.
-    pub(super) zxid: Zxid,
+    pub(crate) zxid: Zxid,
     /// The last transaction of which the tree may show something: later than `zxid` if the snapshot was written while the
     /// tree changed, as Apache does.
-    pub(super) shows: Zxid,
-    pub(super) missing_acls: Vec<MissingAcl>,
+    pub(crate) shows: Zxid,
+    /// The digest that the snapshot has for itself.
+    pub(crate) digest: Option<SnapshotDigest>,
+    pub(crate) missing_acls: Vec<MissingAcl>,
 }
 
 /// What recovery begins with.
@@ -48,11 +50,13 @@ impl Base {
             sessions: BTreeMap::new(),
             zxid: Zxid(0),
             shows: Zxid(0),
+            digest: None,
             missing_acls: Vec::new(),
         }
     }
 
-    fn load(
+    /// Loads a snapshot.
+    pub(crate) fn load(
         disk: &dyn Disk,
         file: &SnapshotFile,
         options: &StorageOptions,
@@ -81,6 +85,7 @@ impl Base {
             sessions: reader.sessions().iter().copied().collect(),
             zxid,
             shows,
+            digest,
             missing_acls: reader.missing_acls().to_vec(),
         })
     }

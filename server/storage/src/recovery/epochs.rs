@@ -38,7 +38,7 @@ pub(super) fn check(disk: &dyn Disk, layout: &Layout, last: Zxid) -> Result<(), 
 }
 
 /// The number in a file; `None` if there is no such file.
-fn read(disk: &dyn Disk, path: PathBuf) -> Result<Option<i64>, StorageError> {
+pub(crate) fn read(disk: &dyn Disk, path: PathBuf) -> Result<Option<i64>, StorageError> {
     const LONGEST: usize = 64;
     let file = match disk.open(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

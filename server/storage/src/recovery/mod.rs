@@ -21,7 +21,10 @@ use crate::options::StorageOptions;
 use crate::progress::Meter;
 use crate::snapshot::{MissingAcl, SnapshotDir};
 use crate::storage::Storage;
+pub(crate) use base::Base;
 use base::Choice;
+pub(crate) use epochs::read as read_epoch;
+pub(crate) use replay::{RESTORE, gap};
 use replay::{Repairs, Replay};
 
 pub use report::{Cut, RecoveryReport, Warning};

@@ -14,7 +14,7 @@ use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
 use crate::progress::Meter;
 
-const RESTORE: &str =
+pub(crate) const RESTORE: &str =
     "restore the file, or make a copy that ends before this transaction: zoolet data repair --cut-at ZXID";
 
 /// The state as it is replayed.
@@ -274,7 +274,7 @@ fn damaged(log: &LogFile, offset: u64, fault: Fault, and: &str) -> Damage {
 }
 
 /// Why `next` cannot come after `last`.
-fn gap(last: Zxid, next: Zxid) -> String {
+pub(crate) fn gap(last: Zxid, next: Zxid) -> String {
     if next <= last {
         format!("transaction {next} comes after {last}: two histories overlap")
     } else {

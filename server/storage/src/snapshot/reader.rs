@@ -205,8 +205,8 @@ impl SnapshotReader {
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.
-    pub fn check(mut self) -> Result<SnapshotSummary, StorageError> {
-        self.check_with(&mut |_, _| {})
+    pub fn check(self) -> Result<SnapshotSummary, StorageError> {
+        self.check_with(&mut |_| {})
     }
 
     /// Checks a snapshot. `None` if it is damaged, or lacks access control lists: then it may need the log for them.
@@ -218,10 +218,10 @@ impl SnapshotReader {
         }
     }
 
-    /// As [`check`](Self::check), and reports its [`progress`](Self::progress) now and then.
+    /// As [`check`](Self::check), and reports how many bytes of the file are read.
     pub(crate) fn check_with(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
+        mut self,
+        progress: &mut dyn FnMut(u64),
     ) -> Result<SnapshotSummary, StorageError> {
         let mut paths = PathCheck::default();
         let (mut ephemerals, mut data_len, mut latest) = (0, 0, 0);
@@ -230,16 +230,11 @@ impl SnapshotReader {
             ephemerals += u64::from(znode.owner.as_session().is_some());
             data_len += znode.data.as_ref().map_or(0, |data| data.len() as u64);
             latest = latest.max(znode.ctime).max(znode.mtime);
-            if self.znodes % 4_096 == 0 {
-                let (done, of) = self.progress();
-                progress(done, of);
-            }
+            progress(self.progress().0);
         }
-        let (done, file_len) = self.progress();
-        progress(done, file_len);
         Ok(SnapshotSummary {
             zxid: self.named,
-            file_len,
+            file_len: self.progress().1,
             len: self.source.offset(),
             sessions: self.sessions.len() as u64,
             acls: self.acls.len() as u64 - 1,
@@ -249,7 +244,7 @@ impl SnapshotReader {
             latest,
             digest: self.digest,
             last_zxid: self.last_zxid,
-            missing_acls: std::mem::take(&mut self.missing_acls),
+            missing_acls: self.missing_acls,
         })
     }
 

@@ -1,0 +1,206 @@
+//! [`verify`]: everything that is wrong with a data directory.
+
+mod log;
+mod state;
+
+use std::path::PathBuf;
+
+use zoolet_proto::Zxid;
+
+use crate::disk::Disk;
+use crate::error::{Damage, StorageError};
+use crate::log::follows;
+use crate::names::{Layout, Listing};
+use crate::options::StorageOptions;
+use crate::progress::Meter;
+use crate::recovery::{self, Base, RESTORE, Warning, gap};
+use crate::snapshot::{SnapshotDigest, SnapshotFile};
+use state::State;
+
+/// What is wrong with a data directory, and what is in it.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Everything that is wrong: a server refuses the directory, or did not find anything that it needs, or may not the next time.
+    pub faults: Vec<StorageError>,
+    /// What an operator should know, and a server puts in order or does not mind.
+    pub notes: Vec<String>,
+    /// How many snapshots there are, damaged ones included.
+    pub snapshots: u64,
+    /// How many log files there are.
+    pub log_files: u64,
+    /// How many transactions can be read from the log.
+    pub txns: u64,
+    /// The last transaction, if a server can open the directory.
+    pub last_zxid: Option<Zxid>,
+}
+
+/// Reads everything in a data directory, and changes nothing: all files with all checksums, the order of all transactions, the digest of the
+/// tree after each of them, and whether each snapshot has the tree that the log leads to. It goes on after a fault.
+///
+/// `progress` gets the bytes that are done, and those that there are in all.
+///
+/// # Errors
+/// [`StorageError::NoData`] if there is no data. [`StorageError::Io`] if a directory cannot be listed. Other errors are faults.
+pub fn verify(
+    disk: &dyn Disk,
+    options: &StorageOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verification, StorageError> {
+    let layout = Layout::new(options);
+    let (listing, damage) = layout.survey(disk, options)?;
+    if damage.is_none() && listing.snapshots.is_empty() && listing.logs.is_empty() {
+        return Err(StorageError::NoData(options.data_dir.clone()));
+    }
+    let mut options = options.clone();
+    options.digests = true;
+    let mut verifier = Verifier {
+        disk,
+        options: &options,
+        found: Verification::default(),
+        snapshots: Vec::new(),
+        runs: Vec::new(),
+    };
+    verifier.found.faults.extend(damage.map(StorageError::from));
+    let mut meter = Meter::new(progress);
+    verifier.run(&listing, &mut meter);
+    meter.finish();
+    Ok(verifier.found)
+}
+
+/// What is known so far.
+struct Verifier<'d> {
+    disk: &'d dyn Disk,
+    options: &'d StorageOptions,
+    found: Verification,
+    /// Those that can be loaded, oldest first.
+    snapshots: Vec<Snapshot>,
+    /// The parts of the log in which nothing is missing: their first and their last transactions.
+    runs: Vec<(Zxid, Zxid)>,
+}
+
+/// A snapshot that can be loaded.
+struct Snapshot {
+    file: SnapshotFile,
+    /// The last transaction of which it may show something.
+    shows: Zxid,
+    digest: Option<SnapshotDigest>,
+}
+
+impl Verifier<'_> {
+    fn run(&mut self, listing: &Listing, meter: &mut Meter<'_>) {
+        let snapshots: u64 = listing.snapshots.iter().map(|file| file.len).sum();
+        let logs: u64 = listing.logs.iter().map(|file| file.len).sum();
+        // A recovery reads as much again, or less.
+        meter.expect(2 * (snapshots + logs));
+        let foreign = listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() });
+        let leftovers = listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() });
+        foreign.chain(leftovers).for_each(|warning| self.note(&warning));
+        self.load_snapshots(&listing.snapshots, meter);
+        self.read_logs(&listing.logs, meter);
+        self.check_coverage();
+        self.recover(snapshots + logs, meter);
+    }
+
+    fn load_snapshots(&mut self, files: &[SnapshotFile], meter: &mut Meter<'_>) {
+        self.found.snapshots = files.len() as u64;
+        for file in files.iter().rev() {
+            let mut warnings = Vec::new();
+            match Base::load(self.disk, file, self.options, &mut warnings, meter) {
+                Ok(Base { shows, mut digest, missing_acls, .. }) => {
+                    if !warnings.is_empty() {
+                        digest = None;
+                        self.damage(
+                            file.path.clone(),
+                            None,
+                            "the tree has another digest than the snapshot says",
+                        );
+                    }
+                    if !missing_acls.is_empty() {
+                        let path = file.path.display();
+                        let note = format!(
+                            "{path}: the ACLs of {} znodes are missing, so the log must set them",
+                            missing_acls.len()
+                        );
+                        self.found.notes.push(note);
+                    }
+                    self.snapshots.push(Snapshot { file: file.clone(), shows, digest });
+                }
+                Err(error) => self.found.faults.push(error),
+            }
+            meter.end(file.len);
+        }
+    }
+
+    /// Checks that the log goes on from each snapshot.
+    fn check_coverage(&mut self) {
+        for at in 0..self.snapshots.len() {
+            let Snapshot { file: SnapshotFile { path, zxid, .. }, shows, .. } = &self.snapshots[at];
+            let (path, zxid, shows) = (path.clone(), *zxid, *shows);
+            let after = self.runs.iter().find(|(_, last)| *last > zxid);
+            match after {
+                Some((first, _)) if *first > zxid && !follows(zxid, *first) => {
+                    let reason = format!("the log does not go on from this snapshot: {}", gap(zxid, *first));
+                    self.damage(path, None, reason);
+                }
+                after if after.map_or(zxid, |(_, last)| *last) < shows => {
+                    let last = after.map_or(zxid, |(_, last)| *last);
+                    let reason = format!("it shows transaction {shows}, and the log ends with {last}");
+                    self.damage(path, None, reason);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds what keeps a server from starting, if that is not known yet.
+    fn recover(&mut self, bytes: u64, meter: &mut Meter<'_>) {
+        let mut progress = |done, _| meter.at(done);
+        match recovery::read_until(self.disk, self.options, None, &mut Meter::new(&mut progress)) {
+            Ok(recovered) => {
+                self.found.last_zxid = Some(recovered.report.last_zxid);
+                for warning in &recovered.report.warnings {
+                    let is_fault = matches!(
+                        warning,
+                        Warning::SnapshotSkipped(_)
+                            | Warning::SnapshotDigest { .. }
+                            | Warning::OldDamage { .. }
+                    );
+                    // Those are faults, and known.
+                    if !is_fault {
+                        self.note(warning);
+                    }
+                }
+            }
+            Err(StorageError::Damaged(damage)) => {
+                let is_known = self.found.faults.iter().any(|fault| match fault {
+                    StorageError::Damaged(known) => {
+                        known.file == damage.file
+                            && (known.offset == damage.offset || known.reason == damage.reason)
+                    }
+                    _ => false,
+                });
+                if !is_known {
+                    self.found.faults.push(damage.into());
+                }
+            }
+            Err(error) => {
+                if !self.found.faults.iter().any(|fault| fault.to_string() == error.to_string()) {
+                    self.found.faults.push(error);
+                }
+            }
+        }
+        meter.end(bytes);
+    }
+
+    fn damage(&mut self, file: PathBuf, offset: Option<u64>, reason: impl Into<String>) {
+        self.found.faults.push(Damage { file, offset, reason: reason.into(), hint: RESTORE }.into());
+    }
+
+    fn note(&mut self, note: &dyn std::fmt::Display) {
+        let note = note.to_string();
+        if !self.found.notes.contains(&note) {
+            self.found.notes.push(note);
+        }
+    }
+}
