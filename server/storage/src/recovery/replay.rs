@@ -141,7 +141,7 @@ impl Replay {
                     }
                 }
                 LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
-                    if zxid <= self.start.next() =>
+                    if log.first <= self.start && zxid <= self.start.next() =>
                 {
                     report.warnings.push(Warning::OldDamage { file: path.clone(), offset, fault });
                     previous = Previous::Unknown;

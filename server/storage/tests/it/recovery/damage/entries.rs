@@ -83,6 +83,10 @@ fn an_acknowledged_entry_that_is_damaged_is_refused() {
             scene.damage(11, |entry| entry[60] ^= 4);
             refused("log.b", 16, "the checksum of an entry is wrong")
         }),
+        ("something before the first entry", |scene| {
+            scene.edit("log.b", |log| drop(log.splice(16..16, *b"something else")));
+            refused("log.b", 16, "the length of an entry is")
+        }),
         ("garbage over everything but the last batch", |scene| {
             let len = scene.at(18) - scene.at(11);
             scene.damage(11, |entry| entry[..len].fill(0x42));
