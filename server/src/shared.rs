@@ -100,7 +100,10 @@ impl Shared {
         let gate = log.as_ref().map(ReadyLog::gate);
         let commits = log.as_ref().map(|log| Arc::clone(&log.queue));
         let bus = Bus::new(machine, Arc::clone(&registry), Arc::clone(&stats), clock.clone(), gate);
-        let engine = Arc::new(Mutex::new(Engine::new(bus)));
+        let mut engine = Engine::new(bus);
+        // What the state machine has decided to begin with, such as the end of unknown sessions.
+        engine.end_turn(started);
+        let engine = Arc::new(Mutex::new(engine));
         let (driver, inbox) = Driver::new(
             Arc::clone(&engine),
             Arc::clone(&registry),

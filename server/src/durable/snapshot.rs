@@ -102,6 +102,10 @@ impl Job {
     fn begin(&self) -> Result<(Copy<'_>, oneshot::Receiver<()>), StorageError> {
         let (header, sessions, rolled) = {
             let mut engine = locked(&self.engine);
+            if engine.in_turn {
+                // It has panicked, and left a state that nobody may rely on.
+                self.is_cancelled.store(true, Ordering::Relaxed);
+            }
             let (header, sessions) = engine.bus.machine_mut().begin_snapshot();
             let rolled = self.queue.roll(header.zxid);
             (header, sessions, rolled)

@@ -1,8 +1,13 @@
 //! The process or the machine ends, and the server goes on with what the disk has.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use zoolet::server::{StorageOptions, Txn, TxnOp};
 use zoolet::testing::{DiskFault, DiskOp, SimulatedDisk, TestServer};
+use zoolet_proto::{Acl, SessionId, Xid, Zxid};
+use zoolet_server_core::{Millis, Owner};
+use zoolet_storage::open;
 
 async fn durable() -> TestServer {
     TestServer::builder().durable().start().await.expect("a server on an empty disk")
@@ -77,4 +82,29 @@ async fn a_failed_sync_stops_the_server_and_acknowledges_nothing() {
     let failure = zk.server().failed().await;
     assert!(failure.to_string().contains("sync"), "{failure}");
     assert!(zk.pass_time_until(write).await.expect("an end").is_err(), "never acknowledged");
+}
+
+#[tokio::test]
+async fn ephemerals_of_unknown_sessions_are_deleted_by_logged_transactions() {
+    let disk = SimulatedDisk::new(1);
+    let owner = Owner::session(SessionId(77));
+    let op = TxnOp::Create {
+        path: "/orphan".into(),
+        data: None,
+        acl: Acl::open().into(),
+        owner,
+        parent_creates: 1,
+    };
+    let (session, xid, zxid, time) = (SessionId(77), Xid(1), Zxid(1), Millis(0));
+    let (mut storage, _) =
+        open(Arc::new(disk.clone()), StorageOptions::new("/data")).expect("an empty directory");
+    storage.append(&Txn { session, xid, zxid, time, op, digest: None }).expect("an entry");
+    storage.commit().expect("a sync");
+    let disk = disk.kill();
+    let zk = TestServer::builder().disk(&disk).start().await.expect("a server");
+    assert!(zk.get("/orphan").is_none());
+    assert_eq!(zk.last_zxid(), Zxid(2));
+    zk.wait_until_idle().await.expect("quiet");
+    zk.power_loss().await.expect("a server that starts again");
+    assert_eq!(zk.last_zxid(), Zxid(2), "it was logged, and not done again");
 }
