@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use zoolet_server::StartError;
 use zoolet_storage::StorageError;
@@ -34,6 +35,10 @@ pub(crate) enum Failure {
     NoDataDir(#[from] NoDataDir),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    #[error(
+        "the data directory can no longer be written, so the server has stopped: {0}; what it has acknowledged is there"
+    )]
+    Disk(Arc<StorageError>),
     #[error("{} is no data directory: {hint}", .dir.display())]
     NotADataDirectory { dir: PathBuf, hint: &'static str },
     #[error("there is no znode {}", quoted(.path))]
@@ -49,7 +54,11 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Storage(StorageError::InUse(_) | StorageError::NoData(_)) => MISTAKE,
-            Self::System { .. } | Self::Storage(_) | Self::Output(_) | Self::NoSuchZnode { .. } => 1,
+            Self::System { .. }
+            | Self::Disk(_)
+            | Self::Storage(_)
+            | Self::Output(_)
+            | Self::NoSuchZnode { .. } => 1,
             _ => MISTAKE,
         }
     }

@@ -1,11 +1,12 @@
 //! `zoolet serve`: builds a server from arguments and `zoo.cfg`, and runs it until a signal.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tokio::runtime::Builder;
 use zoolet_server::{Server, ServerBuilder};
+use zoolet_storage::RecoveryReport;
 
 use crate::failure::Failure;
 use crate::log;
@@ -84,6 +85,7 @@ fn read_super_digest(file: PathBuf) -> Result<Secret, Failure> {
 }
 
 async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
+    let data_dir = builder.storage_options().map(|options| options.data_dir.clone());
     // First, so that any process that knows of the server can stop it.
     let mut signals =
         Signals::listen().map_err(|source| Failure::System { action: "listen for signals", source })?;
@@ -92,13 +94,20 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     let server = started?;
-    if let Err(error) = announce(&server) {
+    if let Err(error) = announce(&server, data_dir.as_deref()) {
         // A closed stdout is no reason not to serve.
         tracing::warn!(%error, "cannot announce the server on stdout");
     }
-    signals.next().await;
-    tracing::info!("signal received; shutting down");
-    Ok(stop(server.shutdown(), signals.next()).await)
+    let failure = tokio::select! {
+        biased;
+        error = server.failed() => Some(Failure::Disk(error)),
+        _ = signals.next() => None,
+    };
+    if failure.is_none() {
+        tracing::info!("signal received; shutting down");
+    }
+    let code = stop(server.shutdown(), signals.next()).await;
+    failure.map_or(Ok(code), Err)
 }
 
 /// The output of `starting`, or `None` if a signal comes first: a name lookup may take long.
@@ -110,12 +119,30 @@ async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Outpu
     }
 }
 
-/// Prints the one line that announces the server and its addresses.
-fn announce(server: &Server) -> io::Result<()> {
+/// Prints the one line that announces the server and its addresses, and what it has loaded.
+fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
     let addrs: Vec<_> = server.addrs().iter().map(ToString::to_string).collect();
+    let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addrs.join(","));
+    if let (Some(report), Some(data_dir)) = (server.recovery(), data_dir) {
+        line.push_str(&format!("; data in {}: {}", data_dir.display(), loaded(report)));
+        report.cut.iter().for_each(|cut| tracing::warn!("{cut}"));
+        report.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    }
     let mut out = io::stdout().lock();
-    writeln!(out, "zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addrs.join(","))?;
+    writeln!(out, "{line}")?;
     out.flush()
+}
+
+/// What the state was made of.
+fn loaded(report: &RecoveryReport) -> String {
+    let RecoveryReport { snapshot, replayed, last_zxid, .. } = report;
+    let from = match snapshot {
+        Some((file, _)) => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy(),
+        None if *replayed == 0 => return "empty".to_owned(),
+        None => "no snapshot".into(),
+    };
+    let plural = if *replayed == 1 { "" } else { "s" };
+    format!("{from} and {replayed} transaction{plural}, up to zxid {last_zxid}")
 }
 
 /// Waits until the server has stopped, or until a second signal.

@@ -131,9 +131,7 @@ impl Settings {
     /// A server builder with these settings.
     pub(crate) fn builder(self) -> Result<ServerBuilder, Failure> {
         self.check_timeouts()?;
-        if let Some(options) = self.storage.options()? {
-            tracing::warn!(data_dir = %options.data_dir.display(), "the state is in memory: a data directory is not used yet");
-        }
+        let storage = self.storage.options()?;
         let max_client_cnxns = self.max_client_cnxns.unwrap_or(DEFAULT_MAX_CLIENT_CNXNS);
         let builder = Server::builder()
             .max_connections_per_ip(max_client_cnxns)
@@ -154,7 +152,8 @@ impl Settings {
             .given(self.super_digest, |builder, Secret(digest)| builder.super_digest(digest))
             .given(self.enforce_quota, ServerBuilder::enforce_quota)
             .given(self.skip_acl, ServerBuilder::skip_acl)
-            .given(self.reconfig_enabled, ServerBuilder::reconfig_enabled);
+            .given(self.reconfig_enabled, ServerBuilder::reconfig_enabled)
+            .given(storage, ServerBuilder::storage);
         if self.binds.is_empty() {
             return Ok(builder.bind(DEFAULT_BIND));
         }

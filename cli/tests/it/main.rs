@@ -4,6 +4,7 @@
 
 mod common;
 mod data;
+mod durable;
 mod logging;
 mod serve;
 mod settings;

@@ -4,7 +4,7 @@
 
 pub mod directory;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -20,6 +20,8 @@ pub struct Running {
     out: BufReader<ChildStdout>,
     /// The addresses it has announced.
     pub addrs: Vec<String>,
+    /// What it says that it has loaded.
+    pub loaded: String,
 }
 
 impl Running {
@@ -40,13 +42,11 @@ impl Running {
             .spawn()
             .unwrap();
         let mut out = BufReader::new(process.stdout.take().unwrap());
-        let mut ready = String::new();
-        out.read_line(&mut ready).unwrap();
-        let mut server = Self { process, out, addrs: Vec::new() };
-        let announcement = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
-        match ready.trim_end().strip_prefix(announcement) {
-            Some(addrs) => server.addrs = addrs.split(',').map(str::to_owned).collect(),
-            None => panic!("printed {ready:?} and {:?}", server.stop("KILL")),
+        let announced = announced(&mut out);
+        let mut server = Self { process, out, addrs: Vec::new(), loaded: String::new() };
+        match announced {
+            Ok((addrs, loaded)) => (server.addrs, server.loaded) = (addrs, loaded),
+            Err(ready) => panic!("printed {ready:?} and {:?}", server.stop("KILL")),
         }
         server
     }
@@ -121,6 +121,16 @@ impl Drop for Running {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Reads the line with which a server announces itself: its addresses, and what it has loaded. Or what else it prints.
+pub fn announced(out: &mut impl BufRead) -> Result<(Vec<String>, String), String> {
+    let mut ready = String::new();
+    out.read_line(&mut ready).unwrap();
+    let announcement = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
+    let rest = ready.trim_end().strip_prefix(announcement).ok_or(&ready)?;
+    let (addrs, loaded) = rest.split_once("; ").unwrap_or((rest, ""));
+    Ok((addrs.split(',').map(str::to_owned).collect(), loaded.to_owned()))
 }
 
 /// The one line with which `zoolet serve` rejects the arguments.

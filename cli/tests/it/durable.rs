@@ -1,0 +1,189 @@
+//! `zoolet serve` with a data directory: what survives, what the start line says, and how it ends.
+
+#![cfg(unix)]
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufReader, Read as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use zoolet_client::{Client, SessionState};
+
+use crate::common::directory::{DataDirectory, names, run};
+use crate::common::{BINARY, Running, announced, config, error_of};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const BIND: &[&str] = &["--bind", "127.0.0.1:0"];
+
+/// Starts a server with small log files, which are quick to read.
+fn start(data_dir: &Path, arguments: &[&str]) -> Running {
+    let directory = ["--pre-alloc", "64KiB", "--data-dir", data_dir.to_str().unwrap()];
+    Running::start(&[BIND, &directory, arguments].concat())
+}
+
+async fn client(server: &Running) -> Result<Client, zoolet_client::Error> {
+    Client::connect(server.addrs[0].as_str()).await
+}
+
+#[tokio::test]
+async fn the_state_survives_a_kill_and_a_clean_end_leaves_a_snapshot() -> Outcome {
+    let temp = TempDir::new()?;
+    let dir = temp.path().join("data");
+    let server = start(&dir, &[]);
+    assert_eq!(server.loaded, format!("data in {}: empty", dir.display()));
+    client(&server).await?.create("/a", "1").await?;
+    assert_eq!(server.stop("KILL").0, None);
+    assert_eq!(names(&dir), ["log.1", "snapshot.0"]);
+
+    let server = start(&dir, &[]);
+    let expected = "snapshot.0 and 2 transactions, up to zxid 0x2";
+    assert_eq!(server.loaded, format!("data in {}: {expected}", dir.display()));
+    assert_eq!(client(&server).await?.get_data("/a").await?.0, "1");
+    let (code, _, log) = server.stop("TERM");
+    assert_eq!((code, log.as_str()), (Some(0), ""));
+
+    let server = start(&dir, &[]);
+    assert_eq!(
+        server.loaded,
+        format!("data in {}: snapshot.3 and 0 transactions, up to zxid 0x3", dir.display())
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_a_server_that_was_killed_and_started_again() -> Outcome {
+    let temp = TempDir::new()?;
+    let server = start(temp.path(), &[]);
+    let addr = server.addrs[0].clone();
+    let zk = client(&server).await?;
+    zk.create("/here", "").ephemeral().await?;
+    let session = zk.session_id();
+    let mut states = zk.states();
+    server.stop("KILL");
+
+    let _server = Running::start(&["--bind", &addr, "--data-dir", temp.path().to_str().unwrap()]);
+    while states.next().await != Some(SessionState::Connected) {}
+    assert_eq!(zk.session_id(), session);
+    assert!(zk.exists("/here").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_directories_of_a_zoo_cfg_keep_the_state() -> Outcome {
+    let temp = TempDir::new()?;
+    let (data, log) = (temp.path().join("data"), temp.path().join("log"));
+    let file =
+        config(&format!("dataDir={}\ndataLogDir={}\npreAllocSize=64\n", data.display(), log.display()));
+    let arguments = ["--config", file.path().to_str().unwrap(), "--bind", "127.0.0.1:0"];
+    let server = Running::start(&arguments);
+    client(&server).await?.create("/a", "1").await?;
+    server.stop("KILL");
+    assert_eq!((names(&data), names(&log)), (vec!["snapshot.0".to_owned()], vec!["log.1".to_owned()]));
+    assert_eq!(fs::metadata(log.join("version-2/log.1"))?.len() % (64 << 10), 16);
+
+    let server = Running::start(&arguments);
+    assert_eq!(client(&server).await?.get_data("/a").await?.0, "1");
+    let in_memory = Running::start(&[&arguments[..], &["--in-memory"]].concat());
+    assert_eq!(in_memory.loaded, "");
+    assert!(client(&in_memory).await?.exists("/a").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn old_snapshots_and_logs_are_removed_if_the_settings_say_so() -> Outcome {
+    let temp = TempDir::new()?;
+    let dir = temp.path().join("data");
+    for retain in ["all", "2"] {
+        for _ in 0..5 {
+            let server = start(&dir, &["--retain-snapshots", retain]);
+            client(&server).await?.create("/n-", "").sequential().await?;
+            server.stop("TERM");
+        }
+        let snapshots = names(&dir).iter().filter(|name| name.starts_with("snapshot.")).count();
+        assert_eq!(snapshots, if retain == "all" { 6 } else { 2 }, "{:?}", names(&dir));
+    }
+    Ok(())
+}
+
+#[test]
+fn one_process_at_a_time_uses_a_directory() {
+    let temp = TempDir::new().unwrap();
+    let _server = start(temp.path(), &[]);
+    let message = error_of(&["--bind", "127.0.0.1:0", "--data-dir", temp.path().to_str().unwrap()]);
+    assert!(message.contains("is in use by another server; stop that one first"), "{message}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_refused_in_one_line() {
+    let directory = DataDirectory::sample();
+    let damaged = directory.entry("log.1", 4);
+    directory.edit("log.1", |bytes| bytes[damaged + 20] ^= 1);
+    let path = directory.path().display().to_string();
+    let message = error_of(&["--bind", "127.0.0.1:0", "--data-dir", &path]);
+    let expected = format!("zoolet: {}, byte {damaged}: the checksum", directory.file("log.1").display());
+    assert!(message.starts_with(&expected), "{message}");
+
+    let message = error_of(&["--data-dir", "/proc/no/such"]);
+    assert!(message.starts_with("zoolet: cannot create /proc/no/such/version-2: "), "{message}");
+    for (text, expected) in [
+        ("dataDir=/no/such\ndatadir.autocreate=false", "/no/such"),
+        ("snapCount=5", "--snap-count (snapCount) requires a data directory; set --data-dir (dataDir)"),
+        ("dataLogDir=/x", "--log-dir (dataLogDir) requires a data directory"),
+    ] {
+        let file = config(text);
+        let message = error_of(&["--config", file.path().to_str().unwrap()]);
+        assert!(message.contains(expected), "{message}");
+    }
+    let empty = TempDir::new().unwrap();
+    let file = config(&format!("dataDir={}\ndb.autocreate=false", empty.path().display()));
+    let message = error_of(&["--config", file.path().to_str().unwrap()]);
+    assert!(message.contains("has no data of a server"), "{message}");
+}
+
+#[test]
+fn what_recovery_cuts_is_a_warning() {
+    let directory = DataDirectory::sample();
+    let torn = directory.entry("log.1", 9);
+    directory.edit("log.1", |bytes| bytes[torn + 20] ^= 1);
+    let server = start(&directory.path(), &[]);
+    assert!(server.loaded.ends_with(": snapshot.0 and 9 transactions, up to zxid 0x9"), "{}", server.loaded);
+    let log = server.stop("TERM").2;
+    let expected = format!("log.1, byte {torn}: ");
+    assert!(log.contains("WARN") && log.contains(&expected), "{log}");
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_ends_the_server_and_what_was_acknowledged_is_there() -> Outcome {
+    let temp = TempDir::new()?;
+    // Files may have 64 KiB: a disk that is full.
+    let script =
+        "trap '' XFSZ; ulimit -f 64; exec \"$0\" serve --bind 127.0.0.1:0 --pre-alloc 0 --data-dir \"$1\"";
+    let mut process = Command::new("bash")
+        .args(["-c", script, BINARY, temp.path().to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (addrs, _) = announced(&mut BufReader::new(process.stdout.take().unwrap()))?;
+    let zk = Client::connect(addrs[0].as_str()).await?;
+    let mut acknowledged = 0;
+    while zk.create("/n-", vec![b'x'; 1_000]).sequential().await.is_ok() {
+        acknowledged += 1;
+    }
+    assert_eq!(process.wait()?.code(), Some(1));
+    let mut log = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut log)?;
+    let last = log.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("zoolet: the data directory can no longer be written, so the server has stopped: "),
+        "{log}"
+    );
+    assert!(last.contains("log.1: ") && last.ends_with("; what it has acknowledged is there"), "{log}");
+
+    let dump = run(&["data", "dump", temp.path().to_str().unwrap()]);
+    let found = dump.out.lines().filter(|line| line.starts_with("/n-")).count();
+    assert!(acknowledged > 10 && found >= acknowledged, "{found} of {acknowledged}: {dump:?}");
+    Ok(())
+}
