@@ -20,7 +20,7 @@ pub use error::{Damage, StorageError};
 pub use inspect::{InspectedLog, InspectedSnapshot, Inspection, LogSummary, inspect};
 pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
-pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, read};
+pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, open_with, read, read_with};
 pub use repair::{Copied, copy};
 pub use snapshot::{
     CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,

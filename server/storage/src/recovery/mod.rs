@@ -52,12 +52,25 @@ pub struct Recovered {
 /// [`StorageError::InUse`] if another server has it. [`StorageError::Damaged`] if what is in it is not what a server leaves behind,
 /// whatever happens to it: nothing is changed then.
 pub fn open(disk: Arc<dyn Disk>, options: StorageOptions) -> Result<(Storage, Recovered), StorageError> {
+    open_with(disk, options, &mut |_, _| {})
+}
+
+/// As [`open`]. `progress` gets the bytes that are read, and those that there are in all.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    disk: Arc<dyn Disk>,
+    options: StorageOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Storage, Recovered), StorageError> {
+    let mut meter = Meter::new(progress);
     let layout = Layout::new(&options);
     // Before anything is created: it may be the wrong directory.
     layout.list(&*disk)?;
     let locks = lock(&*disk, &options, &layout)?;
     let listing = layout.list(&*disk)?;
-    let mut recovery = recover(&*disk, &options, &layout, &listing, None, &mut Meter::new(&mut |_, _| {}))?;
+    let mut recovery = recover(&*disk, &options, &layout, &listing, None, &mut meter)?;
     if recovery.is_new && !options.create_database && listing.initialize.is_none() {
         return Err(StorageError::NoData(options.data_dir));
     }
@@ -76,10 +89,24 @@ pub fn open(disk: Arc<dyn Disk>, options: StorageOptions) -> Result<(Storage, Re
 /// # Errors
 /// [`StorageError::NoData`] if there is no data. [`StorageError::Damaged`] as [`open`].
 pub fn read(disk: &dyn Disk, options: &StorageOptions) -> Result<Recovered, StorageError> {
-    read_until(disk, options, None, &mut Meter::new(&mut |_, _| {}))
+    read_with(disk, options, None, &mut |_, _| {})
 }
 
-/// As [`read`], but only as far as this transaction, if one is given. What is after it may be damaged.
+/// As [`read`], but only as far as the transaction `until`, if one is given. What is after it may be damaged. The report says
+/// whether there was as much as that. `progress` gets the bytes that are read, and those that there are in all.
+///
+/// # Errors
+/// As [`read`], and [`StorageError::Damaged`] if all snapshots are later than `until`.
+pub fn read_with(
+    disk: &dyn Disk,
+    options: &StorageOptions,
+    until: Option<Zxid>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Recovered, StorageError> {
+    read_until(disk, options, until, &mut Meter::new(progress))
+}
+
+/// As [`read_with`], as a part of something longer.
 pub(crate) fn read_until(
     disk: &dyn Disk,
     options: &StorageOptions,
