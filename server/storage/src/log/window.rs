@@ -60,6 +60,10 @@ impl Window {
         self.start = offset;
         let mut filled = self.bytes.len();
         let target = usize::try_from(left).map_or(want.max(CHUNK), |left| want.max(CHUNK).min(left));
+        if filled == 0 && self.bytes.capacity() < target {
+            // Pages of zeros from the allocator.
+            self.bytes = vec![0; target];
+        }
         self.bytes.resize(target.max(filled), 0);
         while filled < target {
             match self.file.read_at(&mut self.bytes[filled..target], offset + filled as u64) {

@@ -259,10 +259,11 @@ fn sync_file(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
 fn write_again(disk: &dyn Disk, path: &Path, start: u64, end: u64) -> Result<(), StorageError> {
     const CHUNK: usize = 1 << 20;
     let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
-    let mut buffer = vec![0; CHUNK];
+    let most = |left| usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+    let mut buffer = vec![0; most(end.saturating_sub(start))];
     let mut at = start;
     while at < end {
-        let want = usize::try_from(end - at).map_or(CHUNK, |left| left.min(CHUNK));
+        let want = most(end - at);
         let read = file.read_at(&mut buffer[..want], at).map_err(StorageError::io("read", path))?;
         if read == 0 {
             break;

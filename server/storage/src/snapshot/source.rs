@@ -46,11 +46,15 @@ impl Source {
             Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(buffered(cursor)))),
             Compression::Snappy => Stream::Snappy(snappy::Decoder::new(buffered(cursor))),
         };
+        let buffer = match stream {
+            Stream::Plain(_) => vec![0; usize::try_from(file_len).map_or(CHUNK, |len| len.clamp(1, CHUNK))],
+            _ => vec![0; CHUNK],
+        };
         Ok(Self {
             path: path.to_owned(),
             stream,
             file_len,
-            buffer: vec![0; CHUNK],
+            buffer,
             start: 0,
             end: 0,
             summed: 0,
