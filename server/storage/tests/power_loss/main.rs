@@ -1,0 +1,195 @@
+//! Power loss at every step of the disk, while a server writes, commits, rolls its log, takes snapshots, purges and restarts.
+//!
+//! A script of random turns runs once, on a disk that keeps what it was before each of its steps. From each of these the
+//! power is lost in several ways and the directory is opened again, to go on for a few turns and crash again, in the middle of
+//! recovery or after it; or the disk fails, or is full. Recovery must always succeed, with every committed transaction and with nothing half.
+//!
+//! `ZOOLET_POWER_LOSS_POINTS` sets how many crash points each test tries, `ZOOLET_POWER_LOSS_SEED` the seed of its first script. What
+//! fails prints script, step and seed.
+
+mod life;
+mod server;
+mod truth;
+
+use std::io::ErrorKind;
+
+use zoolet_storage::disk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::{Compression, Durability, StorageError, StorageOptions};
+use zoolet_test_support::Dice;
+
+use life::{Known, Life};
+
+#[test]
+fn every_committed_transaction_survives_a_power_loss_at_any_step() {
+    let mut options = StorageOptions::new("/data");
+    options.pre_alloc = 32 << 10;
+    options.retain = Some(2);
+    explore(&options, 8_000);
+}
+
+#[test]
+fn log_and_snapshots_may_be_on_different_disks() {
+    let mut options = StorageOptions::new("/data");
+    options.log_dir = Some("/log".into());
+    options.pre_alloc = 0;
+    options.compression = Compression::Gzip;
+    options.retain = Some(1);
+    explore(&options, 4_000);
+}
+
+#[test]
+fn small_log_files_without_digests_survive_as_well() {
+    let mut options = StorageOptions::new("/data");
+    options.pre_alloc = 4 << 10;
+    options.log_size_limit = Some(8 << 10);
+    options.digests = false;
+    options.retain = None;
+    explore(&options, 4_000);
+}
+
+#[test]
+fn what_the_system_has_survives_the_end_of_the_process_and_a_power_loss_leaves_a_prefix() {
+    let mut options = StorageOptions::new("/data");
+    options.pre_alloc = 16 << 10;
+    options.durability = Durability::Os;
+    explore(&options, 4_000);
+}
+
+/// Runs scripts until so many crash points are tried.
+fn explore(options: &StorageOptions, points: usize) {
+    let from_env = |name| std::env::var(name).ok().map(|value| value.parse().expect("a number"));
+    let points = from_env("ZOOLET_POWER_LOSS_POINTS").map_or(points, |points| points as usize);
+    let first = from_env("ZOOLET_POWER_LOSS_SEED").unwrap_or(0);
+    let mut tried = 0;
+    for script in first.. {
+        for (known, life) in run(options, script) {
+            for (step, disk) in &life.history {
+                for seed in 0..2 {
+                    if tried >= points {
+                        return;
+                    }
+                    let crash = Crash { script, step: *step, seed, disk };
+                    tried += crash.check(options, life.known_at(*step, &known));
+                }
+            }
+        }
+    }
+}
+
+/// Runs a script: several lives of a server, each with what was known before it.
+fn run(options: &StorageOptions, script: u64) -> Vec<(Known, Life)> {
+    let mut disk = SimulatedDisk::new(script);
+    let mut lives = Vec::new();
+    let mut known = Known::nothing(options);
+    for seed in 0..4 {
+        disk.keep_history();
+        let life = Life::run(&disk, options, &known, 1_000 * script + seed, 25);
+        assert!(life.error.is_none(), "script {script}: {:?}", life.error);
+        disk = life.disk.clone();
+        let next = life.known_at_end(&known);
+        lives.push((std::mem::replace(&mut known, next), life));
+    }
+    lives
+}
+
+/// A crash of a script before a step.
+struct Crash<'a> {
+    script: u64,
+    step: u64,
+    seed: u64,
+    disk: &'a SimulatedDisk,
+}
+
+impl Crash<'_> {
+    /// Crashes, goes on, and crashes again. Returns how many crashes that were.
+    fn check(&self, options: &StorageOptions, mut known: Known) -> usize {
+        let mut dice = Dice::new(self.script * 1_000_003 + self.step * 101 + self.seed);
+        let mut disk = end(&self.disk.fork(), &mut known, options, &mut dice);
+        let lives = dice.below(4);
+        for _ in 0..lives {
+            disk.keep_history();
+            let fired = disk.fired().len();
+            match dice.below(10) {
+                0..=2 => disk.crash_at(disk.steps() + 1 + dice.below(40) as u64),
+                3..=5 => place_fault(&disk, &mut dice),
+                6 => disk.set_free_space(Some(dice.below(64 << 10) as u64)),
+                _ => {}
+            }
+            let life = Life::run(&disk, options, &known, dice.below(1 << 30) as u64, 1 + dice.below(3));
+            let has_failed = disk.has_crashed() || disk.fired().len() > fired || is_full(&life);
+            assert!(life.error.is_none() || has_failed, "{:?}", life.error);
+            let point = dice.below(life.history.len() + 1);
+            disk = match life.history.get(point) {
+                Some((step, disk)) if !life.disk.has_crashed() => {
+                    known = life.known_at(*step, &known);
+                    disk.clone()
+                }
+                _ => {
+                    known = life.known_at_end(&known);
+                    life.disk.clone()
+                }
+            };
+            disk.clear_faults();
+            disk.set_free_space(None);
+            disk = end(&disk, &mut known, options, &mut dice);
+        }
+        let read = known.read(&disk, options).expect("recovery after a crash");
+        let (_, _, opened) = known.open(&disk, options).expect("recovery after a crash");
+        assert!(read.is_none_or(|read| read == opened), "reading and opening differ");
+        known.check_is_clean(&disk, options);
+        1 + lives
+    }
+}
+
+impl Drop for Crash<'_> {
+    #[allow(clippy::print_stderr, reason = "it is the message of a failing test")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self { script, step, seed, disk } = self;
+            eprintln!("script {script}, crash {seed} before step {step}; the disk:\n{}", disk.tree());
+        }
+    }
+}
+
+/// Lets an operation fail once, or reads return less than asked for.
+fn place_fault(disk: &SimulatedDisk, dice: &mut Dice) {
+    let op = dice.of(&[
+        DiskOp::Read,
+        DiskOp::Open,
+        DiskOp::List,
+        DiskOp::Create,
+        DiskOp::Rename,
+        DiskOp::Remove,
+        DiskOp::SyncDir,
+        DiskOp::SetLen,
+        DiskOp::Reserve,
+        DiskOp::Write,
+        DiskOp::Write,
+        DiskOp::Sync,
+        DiskOp::Sync,
+        DiskOp::Sync,
+    ]);
+    let once = op.any().nth(1 + dice.below(8) as u64);
+    let (matcher, fault) = match op {
+        DiskOp::Read if dice.chance(80) => (op.any(), DiskFault::Short { bytes: 100 + dice.below(5_000) }),
+        DiskOp::Write if dice.chance(50) => (once, DiskFault::Short { bytes: dice.below(5_000) }),
+        _ if op.is_step() && dice.chance(30) => (once, DiskFault::Full),
+        _ => (once, DiskFault::Fail),
+    };
+    disk.place(matcher, fault).expect("a fault that fits");
+}
+
+fn is_full(life: &Life) -> bool {
+    matches!(&life.error, Some(StorageError::Io { source, .. }) if source.kind() == ErrorKind::StorageFull)
+}
+
+/// Ends the machine or only the process.
+fn end(disk: &SimulatedDisk, known: &mut Known, options: &StorageOptions, dice: &mut Dice) -> SimulatedDisk {
+    if dice.chance(30) {
+        return disk.kill();
+    }
+    if options.durability == Durability::Os {
+        known.lose_power();
+    }
+    disk.power_loss(dice.below(1 << 30) as u64)
+}
