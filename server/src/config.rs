@@ -173,11 +173,12 @@ impl ServerBuilder {
     }
 
     /// The longest frame that is accepted from a client, in bytes; a longer one closes its connection. Replies are not limited.
-    /// The access control lists that one request stores are bounded by the same number, after `auth` entries are replaced.
+    /// The access control lists that one request stores are bounded by 64 bytes less, after `auth` entries are replaced, so that a
+    /// transaction is never longer than twice this number, which is what Apache reads from a log with the same setting.
     /// Default: 1,048,575 (`jute.maxbuffer`).
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.net.max_frame = bytes;
-        self.core.max_acl_bytes = bytes;
+        self.core.max_acl_bytes = bytes.saturating_sub(64);
         self
     }
 
@@ -332,6 +333,9 @@ impl ServerBuilder {
         ensure(!secret, "unguessable_session_passwords", true, hint)?;
         let alone = self.durable.is_none() || self.replicas == 1;
         ensure(alone, "data_dir", "set", "must not be set for a simulated ensemble, which is in memory")?;
+        let fits = self.durable.is_none() || net.max_frame <= 32 << 20;
+        let hint = "must be at most 32 MiB with a data directory: an entry of the log may have twice that";
+        ensure(fits, "max_frame", net.max_frame, hint)?;
         let limit = net.outbox_limit();
         let hint = "must be at least 1024 bytes, or every client is cut off";
         ensure(limit >= 1 << 10, "outbox_limit", limit, hint)

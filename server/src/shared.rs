@@ -72,7 +72,7 @@ impl Shared {
         }
         // Before the ports are bound: the first connection that is accepted is answered.
         let opened = match durable {
-            Some(durable) => Some(durable.open().await?),
+            Some(durable) => Some(durable.with_max_frame(net.max_frame).open().await?),
             None => None,
         };
         let listeners = listener::listen(&binds, net.backlog).await?;

@@ -54,8 +54,8 @@ pub struct CoreConfig {
     /// millisecond may have given them.
     pub skipped_session_ids: u16,
     /// The maximum size in bytes of the access control lists that one request stores, after `auth` entries are replaced
-    /// by the identities of the connection. A request for more fails with −114, invalid ACL. Lists that fit into a frame
-    /// as they are stored are never refused.
+    /// by the identities of the connection. A request for more fails with −114, invalid ACL. With the default,
+    /// the frame and its lists have room in an entry of a log that every server reads, of 2,097,150 bytes.
     pub max_acl_bytes: usize,
     /// Whether transactions go to a log, which reports how far it is by
     /// [`set_durable`](crate::StateMachine::set_durable). Then a reply to a read names not the newest zxid but one
@@ -84,7 +84,7 @@ impl Default for CoreConfig {
             session_secret: None,
             initial_zxid: Zxid(0),
             skipped_session_ids: 0,
-            max_acl_bytes: 0xf_ffff,
+            max_acl_bytes: 0xf_ffff - 64,
             logged: false,
         }
     }

@@ -60,6 +60,12 @@ impl DurableConfig {
         Self { options, disk: Arc::new(RealDisk) }
     }
 
+    /// Makes the entries of the log as long as what follows from a request can be.
+    pub(crate) fn with_max_frame(mut self, max_frame: usize) -> Self {
+        self.options.max_entry = self.options.max_entry.max(max_frame.saturating_mul(2));
+        self
+    }
+
     /// Loads the directory; from a real disk on a thread that may block.
     ///
     /// A server on it that was dropped a moment ago may still be closing its files: it is waited for.

@@ -1,9 +1,9 @@
 //! The settings of a data directory.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::names::VERSION_DIR;
-use std::time::Duration;
 
 /// How a transaction is kept before it is acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub struct StorageOptions {
     pub pre_alloc: u64,
     /// A log file of more bytes is followed by a new one. Default: no limit (`txnLogSizeLimitInKb`).
     pub log_size_limit: Option<u64>,
+    /// The longest entry of the log, in bytes. A transaction for which it is too short ends the server, so it must have room for the
+    /// longest request and its access control lists. Default: 2,097,150, the longest that Apache reads: twice its
+    /// `jute.maxbuffer`.
+    pub max_entry: usize,
     /// A snapshot is due after so many transactions. Default: 100,000 (`snapCount`).
     pub snapshot_after_txns: u64,
     /// A snapshot is due after so many bytes of log. Default: 4 GiB; `None` for any number (`snapSizeLimitInKb`).
@@ -78,6 +82,7 @@ impl StorageOptions {
             slow_sync: Duration::from_secs(1),
             pre_alloc: 64 << 20,
             log_size_limit: None,
+            max_entry: 2 * 0xf_ffff,
             snapshot_after_txns: 100_000,
             snapshot_after_bytes: Some(4 << 30),
             retain: Some(3),

@@ -21,8 +21,8 @@ use zoolet_server_core::{Millis, Txn};
 use super::fields::{Fields, Malformed, put_int, put_long};
 use super::record::{self, RecordParser, kind_of};
 
-/// The longest payload that every server reads: `jute.maxbuffer` twice.
-pub(crate) const MAX_PAYLOAD: usize = 2_097_150;
+/// The longest payload that is read. More than every server writes, as Apache writes longer ones than it reads.
+pub(crate) const MAX_PAYLOAD: usize = 64 << 20;
 /// Checksum and length.
 pub(crate) const PREFIX: usize = 12;
 /// The shortest payload: a header, and the record of a closeSession of before 3.6, which is empty.
@@ -38,25 +38,26 @@ const MARKER: usize = 4;
 /// Why a transaction cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodeError {
-    /// It would be read by no server.
-    #[error("its entry has {0} bytes, and no server reads more than 2097150")]
+    /// A server could not read it.
+    #[error("its entry has {0} bytes, more than servers read")]
     TooLong(usize),
     /// The state machine makes no such transaction.
     #[error("{0} cannot be stored")]
     Unstorable(&'static str),
 }
 
-/// Appends the entry of a transaction that begins `distance` bytes after its batch. After an error `out` is as before.
-pub(crate) fn encode(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// Appends the entry of a transaction that begins `distance` bytes after its batch, with a payload of at most `max` bytes. After an
+/// error `out` is as before.
+pub(crate) fn encode(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
-    let encoded = encode_payload(txn, distance, out).and_then(|()| seal(out, start));
+    let encoded = encode_payload(txn, distance, max, out).and_then(|()| seal(out, start, max));
     if encoded.is_err() {
         out.truncate(start);
     }
     encoded
 }
 
-fn encode_payload(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+fn encode_payload(txn: &Txn, distance: u32, max: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     const FRONT: usize = PREFIX + HEADER;
     let mut front = [0; FRONT];
     front[12..20].copy_from_slice(&txn.session.0.to_be_bytes());
@@ -65,7 +66,7 @@ fn encode_payload(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), Enc
     front[32..40].copy_from_slice(&txn.time.0.to_be_bytes());
     front[40..44].copy_from_slice(&kind_of(&txn.op, txn.session).to_be_bytes());
     out.extend_from_slice(&front);
-    let room = MAX_PAYLOAD - HEADER - DIGEST - MARKER;
+    let room = max.saturating_sub(HEADER + DIGEST + MARKER);
     record::put(&txn.op, txn.session, room, out).map_err(EncodeError::Unstorable)?;
     if let Some(digest) = txn.digest {
         put_int(DIGEST_VERSION, out);
@@ -76,11 +77,11 @@ fn encode_payload(txn: &Txn, distance: u32, out: &mut Vec<u8>) -> Result<(), Enc
 }
 
 /// Fills in checksum and length of the entry that begins at `start`, and ends it.
-fn seal(out: &mut Vec<u8>, start: usize) -> Result<(), EncodeError> {
+fn seal(out: &mut Vec<u8>, start: usize, max: usize) -> Result<(), EncodeError> {
     let payload = &out[start + PREFIX..];
     let too_long = EncodeError::TooLong(payload.len());
     let len = u32::try_from(payload.len()).map_err(|_| too_long)?;
-    if payload.len() > MAX_PAYLOAD {
+    if payload.len() > max.min(MAX_PAYLOAD) {
         return Err(too_long);
     }
     let sum = adler32(&payload);

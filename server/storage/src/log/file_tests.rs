@@ -231,8 +231,8 @@ fn a_bad_entry_of_the_last_batch_is_a_torn_end() {
             "length of {n}"
         );
         assert_eq!(
-            after(&[3, 3], |log| log[at(n) + 8] = 1),
-            torn(n, Length((1 << 24) + PAYLOAD)),
+            after(&[3, 3], |log| log[at(n) + 8] = 0x10),
+            torn(n, Length((1 << 28) + PAYLOAD)),
             "length of {n}"
         );
         assert_eq!(after(&[3, 3], |log| log[at(n) + 10] = 1), torn(n, CutShort), "length of {n}");
@@ -275,8 +275,8 @@ fn a_bad_entry_before_the_last_batch_is_damage() {
             damaged(n, next, Fault::Length(0))
         );
         assert_eq!(
-            after(&[1, 2, 2, 1, 1], |log| log[at(n) + 8] = 1),
-            damaged(n, next, Fault::Length((1 << 24) + PAYLOAD))
+            after(&[1, 2, 2, 1, 1], |log| log[at(n) + 8] = 0x10),
+            damaged(n, next, Fault::Length((1 << 28) + PAYLOAD))
         );
         assert_eq!(after(&[1, 2, 2, 1, 1], |log| log[at(n) + 11] += 1), damaged(n, next, Fault::LastByte(0)));
     }

@@ -109,7 +109,7 @@ pub enum LogItem {
     End(LogEnd),
 }
 
-/// Reads a log file from the front. Needs a few megabytes, whatever is in the file.
+/// Reads a log file from the front. Needs a megabyte, or as much as the longest entry has, and no entry has more than 64 MiB.
 #[derive(Debug)]
 pub struct LogReader {
     path: PathBuf,
@@ -223,18 +223,20 @@ impl LogReader {
             return Ok(Probe::Bad(Fault::Length(len)));
         };
         let whole = PREFIX + payload_len + 1;
+        // The last byte first, so that a wrong length loads nothing.
+        match self.last_byte(offset, whole)? {
+            None => return Ok(Probe::Bad(Fault::CutShort)),
+            Some(END) => {}
+            Some(last) => return Ok(Probe::Bad(Fault::LastByte(last))),
+        }
         let bytes = self.bytes(offset, whole)?;
-        let Some((payload, &[last])) = bytes.get(PREFIX..whole).and_then(|bytes| bytes.split_last_chunk())
-        else {
-            return Ok(Probe::Bad(Fault::CutShort));
-        };
-        Ok(if last != END {
-            Probe::Bad(Fault::LastByte(last))
-        } else if !entry::sum_matches(sum, payload) {
-            Probe::Bad(Fault::Checksum)
-        } else {
-            Probe::Whole(whole)
-        })
+        let sums = bytes.get(PREFIX..whole - 1).is_some_and(|payload| entry::sum_matches(sum, payload));
+        Ok(if sums { Probe::Whole(whole) } else { Probe::Bad(Fault::Checksum) })
+    }
+
+    /// The last of `len` bytes at `offset`, if the file has it.
+    fn last_byte(&mut self, offset: u64, len: usize) -> Result<Option<u8>, StorageError> {
+        self.window.peek(offset + len as u64 - 1).map_err(StorageError::io("read", &self.path))
     }
 
     /// Parses the entry of `len` bytes at `offset`, whose checksum is right.
@@ -286,14 +288,12 @@ impl LogReader {
             return Ok(None);
         };
         let [.., l0, l1, l2, l3] = *prefix;
-        let len = u64::from(u32::from_be_bytes([l0, l1, l2, l3]));
-        if !(1..=MAX_PAYLOAD as u64).contains(&len) {
+        let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+        let whole = PREFIX + len + 1;
+        if !(1..=MAX_PAYLOAD).contains(&len) || self.last_byte(offset, whole)? != Some(END) {
             return Ok(None);
         }
-        let end = offset + PREFIX as u64 + len + 1;
-        if self.bytes(end - 1, 1)? != [END] {
-            return Ok(None);
-        }
+        let end = offset + whole as u64;
         let certain = matches!(self.probe(end)?, Probe::Whole(_)) || self.next_nonzero(end)?.is_none();
         Ok(certain.then_some(end))
     }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Xid, Zxid};
-use zoolet_server_core::{Millis, Owner, Txn, TxnOp};
+use zoolet_proto::{Acl, ErrorCode, Perms, Request, SessionId, Xid, Zxid, frame, records};
+use zoolet_server_core::{CoreConfig, Millis, Owner, Txn, TxnOp};
 
-use super::entry::{self, END, EncodeError, Entry, MAX_PAYLOAD, PREFIX};
+use super::entry::{self, END, EncodeError, Entry, PREFIX};
 use super::follows;
 use super::record::RecordParser;
+use crate::options::StorageOptions;
 
+const MAX_PAYLOAD: usize = 2_097_150;
 const SESSION: SessionId = SessionId(0x0100_000a_5609_0000);
 
 fn txn(op: TxnOp) -> Txn {
@@ -24,7 +26,7 @@ fn create(path: &str, owner: Owner) -> TxnOp {
 
 fn encoded(txn: &Txn) -> Vec<u8> {
     let mut out = Vec::new();
-    entry::encode(txn, 0x55, &mut out).unwrap();
+    entry::encode(txn, 0x55, MAX_PAYLOAD, &mut out).unwrap();
     out
 }
 
@@ -279,9 +281,9 @@ fn a_transaction_that_no_reader_takes_is_not_written() {
     // Header, path, length of the data, version, digest and marker are the rest.
     const REST: usize = 32 + 6 + 4 + 4 + 12 + 4;
     let mut out = b"before".to_vec();
-    entry::encode(&txn(long(MAX_PAYLOAD - REST)), 0, &mut out).unwrap();
+    entry::encode(&txn(long(MAX_PAYLOAD - REST)), 0, MAX_PAYLOAD, &mut out).unwrap();
     assert_eq!(out.len(), 6 + PREFIX + MAX_PAYLOAD + 1);
-    let refused = entry::encode(&txn(long(MAX_PAYLOAD - REST + 1)), 0, &mut out);
+    let refused = entry::encode(&txn(long(MAX_PAYLOAD - REST + 1)), 0, MAX_PAYLOAD, &mut out);
     assert_eq!(refused, Err(EncodeError::TooLong(MAX_PAYLOAD + 1)));
     for op in [
         TxnOp::Check { path: "/a".into() },
@@ -289,7 +291,7 @@ fn a_transaction_that_no_reader_takes_is_not_written() {
         TxnOp::Multi(vec![TxnOp::Multi(vec![])]),
         TxnOp::Multi(vec![TxnOp::CreateSession { timeout: 1 }]),
     ] {
-        assert!(matches!(entry::encode(&txn(op), 0, &mut out), Err(EncodeError::Unstorable(_))));
+        assert!(matches!(entry::encode(&txn(op), 0, MAX_PAYLOAD, &mut out), Err(EncodeError::Unstorable(_))));
     }
     assert_eq!(out.len(), 6 + PREFIX + MAX_PAYLOAD + 1, "nothing is left of a refused one");
 }
@@ -381,7 +383,7 @@ proptest! {
     ) {
         let txn = Txn { session: SESSION, xid: Xid(xid), zxid: Zxid(zxid), time: Millis(time), op, digest };
         let mut out = Vec::new();
-        entry::encode(&txn, distance, &mut out).unwrap();
+        entry::encode(&txn, distance, MAX_PAYLOAD, &mut out).unwrap();
         let entry = decoded(&out[PREFIX..out.len() - 1]).unwrap();
         prop_assert_eq!(shown(&entry.txn), shown(&txn));
         prop_assert_eq!(entry.distance, Some(distance));
@@ -393,4 +395,43 @@ proptest! {
         bytes.extend_from_slice(&rest);
         drop(decoded(&bytes));
     }
+}
+
+/// The bytes of a request in its frame.
+fn frame_len(request: &Request) -> usize {
+    let mut frame = BytesMut::new();
+    request.encode_frame(Xid(1), &mut frame);
+    frame.len() - frame::PREFIX
+}
+
+#[test]
+fn the_longest_request_with_the_longest_lists_fits() {
+    // What `auth` entries become may fill their bound in spite of a frame that is full.
+    let bound = CoreConfig::default().max_acl_bytes;
+    let ids = |bytes: usize| vec![Acl::new(Perms::ALL, "digest", "x".repeat(bytes - 4 - 10 - 4))];
+    let request = |path: &str, data: usize| records::Create {
+        path: path.into(),
+        data: Some(vec![7; data].into()),
+        acl: Some(Acl::creator_all()),
+        flags: 2,
+    };
+    let stored = |path: &str, data: usize, acl: usize| TxnOp::Create {
+        path: format!("{path}0000000001").into(),
+        data: Some(vec![7; data].into()),
+        acl: ids(acl).into(),
+        owner: Owner::PERSISTENT,
+        parent_creates: 1,
+    };
+    let fits =
+        |op: TxnOp| entry::encode(&txn(op), u32::MAX, StorageOptions::new("/").max_entry, &mut Vec::new());
+    let rest = frame_len(&Request::Create(request("/a", 0)));
+    let data = frame::DEFAULT_MAX_FRAME - rest;
+    assert_eq!(frame_len(&Request::Create(request("/a", data))), frame::DEFAULT_MAX_FRAME);
+    assert_eq!(fits(stored("/a", data, bound)), Ok(()));
+    assert!(fits(stored("/a", data, bound + 64)).is_err(), "there is not much to spare");
+
+    let member = frame_len(&Request::Multi(vec![records::Op::Create(request("/a", 0))]))
+        - frame_len(&Request::Multi(vec![]));
+    let count = (frame::DEFAULT_MAX_FRAME - frame_len(&Request::Multi(vec![]))) / member;
+    assert_eq!(fits(TxnOp::Multi(vec![stored("/a", 0, bound / count); count])), Ok(()));
 }

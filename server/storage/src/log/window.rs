@@ -51,6 +51,19 @@ impl Window {
         Ok(self.bytes.get(skip..).unwrap_or_default())
     }
 
+    /// The byte at `offset`. Moves nothing.
+    pub(crate) fn peek(&self, offset: u64) -> io::Result<Option<u8>> {
+        if offset >= self.len {
+            return Ok(None);
+        }
+        let held = offset.checked_sub(self.start).and_then(|at| self.bytes.get(usize::try_from(at).ok()?));
+        if let Some(byte) = held {
+            return Ok(Some(*byte));
+        }
+        let mut byte = [0];
+        Ok((self.file.read_at(&mut byte, offset)? == 1).then_some(byte[0]))
+    }
+
     /// Moves the start to `offset`, and keeps what is in memory already.
     fn move_to(&mut self, offset: u64, held: Option<usize>, want: usize, left: u64) -> io::Result<()> {
         match held {
@@ -65,6 +78,7 @@ impl Window {
             self.bytes = vec![0; target];
         }
         self.bytes.resize(target.max(filled), 0);
+        self.bytes.shrink_to(4 * CHUNK);
         while filled < target {
             match self.file.read_at(&mut self.bytes[filled..target], offset + filled as u64) {
                 // Somebody has cut the file.

@@ -31,6 +31,7 @@ pub(crate) struct LogWriter {
     durability: Durability,
     pre_alloc: u64,
     size_limit: Option<u64>,
+    max_entry: usize,
     /// `None` until the next transaction.
     file: Option<OpenLog>,
     /// The entries that are not written yet.
@@ -65,6 +66,7 @@ impl LogWriter {
             durability: options.durability,
             pre_alloc: options.pre_alloc,
             size_limit: options.log_size_limit,
+            max_entry: options.max_entry,
             file: None,
             batch: Vec::new(),
             last,
@@ -134,7 +136,8 @@ impl LogWriter {
             }
         };
         let start = self.batch.len();
-        entry::encode(txn, distance, &mut self.batch).map_err(|error| unloggable(error.to_string()))?;
+        entry::encode(txn, distance, self.max_entry, &mut self.batch)
+            .map_err(|error| unloggable(error.to_string()))?;
         self.last = txn.zxid;
         Ok((self.batch.len() - start) as u64)
     }

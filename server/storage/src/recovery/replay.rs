@@ -265,8 +265,11 @@ enum Previous {
 fn last_batch(path: &Path, entry: &LogEntry) -> (PathBuf, u64, u64) {
     /// Apache does not say where its batch began.
     const GUESS: u64 = 1 << 20;
+    /// The batch is the whole file if nothing was synced.
+    const MOST: u64 = 64 << 20;
     let end = entry.offset + entry.len;
-    (path.to_owned(), entry.batch.unwrap_or_else(|| end.saturating_sub(GUESS)), end)
+    let start = entry.batch.unwrap_or_else(|| end.saturating_sub(GUESS));
+    (path.to_owned(), start.max(end.saturating_sub(MOST)), end)
 }
 
 fn damaged(log: &LogFile, offset: u64, fault: Fault, and: &str) -> Damage {
