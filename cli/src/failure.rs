@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use zoolet_proto::Zxid;
 use zoolet_server::StartError;
 use zoolet_storage::StorageError;
 
@@ -43,6 +44,8 @@ pub(crate) enum Failure {
     NotADataDirectory { dir: PathBuf, hint: &'static str },
     #[error("there is no znode {}", quoted(.path))]
     NoSuchZnode { path: String },
+    #[error("there is no transaction {at}: the last one is {last}")]
+    NoSuchTransaction { at: Zxid, last: Zxid },
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
     #[error("cannot {action}: {source}")]
@@ -53,7 +56,9 @@ impl Failure {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Storage(StorageError::InUse(_) | StorageError::NoData(_)) => MISTAKE,
+            Self::Storage(StorageError::InUse(_) | StorageError::NoData(_) | StorageError::NotEmpty(_)) => {
+                MISTAKE
+            }
             Self::System { .. }
             | Self::Disk(_)
             | Self::Storage(_)

@@ -2,15 +2,16 @@
 
 use std::process::ExitCode;
 
-use zoolet_proto::SessionId;
+use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::Tree;
 use zoolet_storage::disk::RealDisk;
+use zoolet_storage::read_with;
 
 use super::json::JsonObject;
 use super::output::Lines;
 use super::print::{Detail, ZNODE_COLUMNS, session_json, znode_json, znode_line};
-use super::progress::{Progress, WatchedDisk};
-use super::{Source, files};
+use super::progress::Progress;
+use super::{Source, files, zxid};
 use crate::failure::Failure;
 
 /// The arguments of `zoolet data dump`.
@@ -18,6 +19,10 @@ use crate::failure::Failure;
 pub(crate) struct Dump {
     #[command(flatten)]
     source: Source,
+
+    /// The znodes after this transaction, such as 0x2b, instead of after the last one
+    #[arg(long, value_name = "ZXID", value_parser = zxid)]
+    at: Option<Zxid>,
 
     /// Only this znode and those below it
     #[arg(long, value_name = "PATH", default_value = "/", hide_default_value = true)]
@@ -34,12 +39,15 @@ pub(crate) struct Dump {
 impl Dump {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let options = self.source.options()?;
-        let progress = Progress::start();
-        let disk = WatchedDisk::new(RealDisk, progress.clone());
-        let recovered = zoolet_storage::read(&disk, &options)?;
-        progress.finish();
+        let mut progress = Progress::start("reading");
+        let mut report = |done, total| progress.report(done, total);
+        let recovered = read_with(&RealDisk, &options, self.at, &mut report)?;
+        drop(progress);
         files::warn_of(&recovered.report);
         let mut tree = recovered.tree;
+        if let Some(at) = self.at.filter(|at| tree.last_zxid() < *at) {
+            return Err(Failure::NoSuchTransaction { at, last: tree.last_zxid() });
+        }
         if tree.get(&self.path).is_none() {
             return Err(Failure::NoSuchZnode { path: self.path });
         }

@@ -14,7 +14,7 @@ use zoolet_storage::{LogFile, StorageOptions};
 
 use super::output::{Lines, warn};
 use super::print::{Detail, txn_json, txn_line};
-use super::progress::{Progress, WatchedDisk};
+use super::progress::Progress;
 use super::{Source, files, zxid};
 use crate::failure::Failure;
 
@@ -50,20 +50,20 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let options = self.source.options()?;
-        let progress = Progress::beside_lines();
-        let disk: Box<dyn Disk> = if self.follow {
-            Box::new(RealDisk)
-        } else {
-            Box::new(WatchedDisk::new(RealDisk, progress.clone()))
+        let mut printer = Printer {
+            arguments: &self,
+            lines: Lines::new(),
+            last: None,
+            damaged: false,
+            progress: Progress::beside_lines("reading"),
+            done: 0,
+            total: 0,
         };
-        let mut printer =
-            Printer { arguments: &self, disk: &*disk, lines: Lines::new(), last: None, damaged: false };
         if self.follow {
             printer.follow(&options)?;
         } else {
             printer.print_all(&options)?;
         }
-        progress.finish();
         printer.lines.flush()?;
         Ok(if printer.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -72,20 +72,25 @@ impl Log {
 /// Prints what it reads, and reports on stderr what cannot be read.
 struct Printer<'a> {
     arguments: &'a Log,
-    disk: &'a dyn Disk,
     lines: Lines,
     /// The last transaction that was read.
     last: Option<Zxid>,
     /// Whether damage was found, or transactions are missing.
     damaged: bool,
+    progress: Progress,
+    /// The bytes of the files that are read to their ends.
+    done: u64,
+    /// The bytes of all files.
+    total: u64,
 }
 
 impl Printer<'_> {
     fn print_all(&mut self, options: &StorageOptions) -> Result<(), Failure> {
-        let files = LogFile::list(self.disk, options)?;
+        let files = LogFile::list(&RealDisk, options)?;
         let needed = files.iter().rposition(|file| file.first <= self.arguments.from).unwrap_or(0);
+        self.total = files[needed.min(files.len())..].iter().map(|file| file.len).sum();
         let mut files = files.into_iter().skip(needed).peekable();
-        while let Some(LogFile { path, .. }) = files.next() {
+        while let Some(LogFile { path, len, .. }) = files.next() {
             let next_file = files.peek().map(|file| file.first);
             let mut reader = self.open(&path)?;
             let mut end = self.print_entries(&mut reader)?;
@@ -96,6 +101,7 @@ impl Printer<'_> {
             if self.is_done() {
                 break;
             }
+            self.done += len;
         }
         Ok(())
     }
@@ -124,7 +130,7 @@ impl Printer<'_> {
         options: &StorageOptions,
         current: Option<Zxid>,
     ) -> Result<Option<LogFile>, Failure> {
-        let mut files = LogFile::list(self.disk, options)?;
+        let mut files = LogFile::list(&RealDisk, options)?;
         let n = match current {
             Some(current) => files.iter().position(|file| file.first > current),
             None => files.iter().rposition(|file| file.first <= self.arguments.from).or(Some(0)),
@@ -134,7 +140,7 @@ impl Printer<'_> {
 
     /// Prints what was added to a file after `offset`, and returns how far it is read.
     fn print_more(&mut self, path: &Path, offset: u64) -> Result<u64, Failure> {
-        let file = match self.disk.open(path) {
+        let file = match RealDisk.open(path) {
             Ok(file) => file,
             // Purged.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(offset),
@@ -155,7 +161,7 @@ impl Printer<'_> {
     }
 
     fn open(&self, path: &Path) -> Result<LogReader, Failure> {
-        let file = self.disk.open(path).map_err(files::io("open", path))?;
+        let file = RealDisk.open(path).map_err(files::io("open", path))?;
         Ok(LogReader::new(file, path)?)
     }
 
@@ -163,7 +169,16 @@ impl Printer<'_> {
     fn print_entries(&mut self, reader: &mut LogReader) -> Result<LogEnd, Failure> {
         loop {
             match reader.next()? {
-                LogItem::Entry(entry) => self.print(&entry.txn)?,
+                LogItem::Entry(entry) => {
+                    // Once in 100 kB or so.
+                    if self.total > 0 && entry.txn.zxid.0 % 1_024 == 0 {
+                        self.progress.report(self.done + entry.offset, self.total);
+                    }
+                    self.print(&entry.txn)?;
+                    if self.is_done() {
+                        return Ok(LogEnd::Clean { offset: entry.offset + entry.len });
+                    }
+                }
                 LogItem::End(end) => return Ok(end),
             }
         }
@@ -176,7 +191,7 @@ impl Printer<'_> {
             warn(&format!("after transaction {last} comes {}", txn.zxid));
         }
         self.last = Some(txn.zxid);
-        if txn.zxid < *from || self.is_done() {
+        if txn.zxid < *from || self.arguments.to.is_some_and(|to| txn.zxid > to) {
             return Ok(());
         }
         self.lines.line(&if *json { txn_json(txn, *detail) } else { txn_line(txn, *detail) })
@@ -209,6 +224,6 @@ impl Printer<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.arguments.to.is_some_and(|to| self.last.is_some_and(|last| last > to))
+        self.arguments.to.is_some_and(|to| self.last.is_some_and(|last| last >= to))
     }
 }

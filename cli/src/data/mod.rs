@@ -3,14 +3,17 @@
 //! What is asked for goes to stdout, everything else to stderr. The exit code is 0, or 1 if the directory is damaged or the
 //! system fails, or 2 if the command is wrong.
 
+mod copy;
 mod dump;
 mod files;
+mod inspect;
 mod json;
 mod log;
 mod output;
 mod print;
 mod progress;
 mod snapshot;
+mod verify;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,20 +28,35 @@ use crate::values;
 /// The subcommands of `zoolet data`.
 #[derive(clap::Subcommand)]
 pub(crate) enum Data {
+    /// List the files of a directory, and what is in each
+    Inspect(inspect::Inspect),
+    /// Check everything in a directory, and list all faults
+    Verify(verify::Verify),
     /// Print the znodes that a server would begin with
     Dump(dump::Dump),
     /// Print the transactions of the log
     Log(log::Log),
     /// Write a snapshot of a directory that no server uses
     Snapshot(snapshot::Snapshot),
+    /// Copy a damaged directory into a new one, as far as a transaction
+    Repair(copy::Repair),
+    /// Copy a directory into a new one, for a server of Apache ZooKeeper
+    Export(copy::Export),
+    /// Copy a directory of Apache ZooKeeper into a new one
+    Import(copy::Import),
 }
 
 impl Data {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let outcome = match self {
+            Self::Inspect(inspect) => inspect.run(),
+            Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
             Self::Log(log) => log.run(),
             Self::Snapshot(snapshot) => snapshot.run(),
+            Self::Repair(repair) => repair.run(),
+            Self::Export(export) => export.run(),
+            Self::Import(import) => import.run(),
         };
         match outcome {
             // Whoever reads the output has seen enough.

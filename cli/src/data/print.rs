@@ -1,33 +1,35 @@
 //! How `zoolet data` prints znodes, access control lists and transactions.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use zoolet_proto::{Acl, SessionId};
+use zoolet_proto::{Acl, SessionId, Zxid};
 use zoolet_server_core::{Owner, Txn, TxnOp, ZnodeRecord};
 
 use crate::data::json::{JsonObject, quoted as json_text};
+use crate::size;
 use crate::text::quoted;
 
 /// What is printed beside the names and numbers that are always printed.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub(crate) struct Detail {
+pub(super) struct Detail {
     /// Print data: as quoted text if it is UTF-8, and otherwise in base64
     #[arg(long)]
-    pub(crate) data: bool,
+    pub(super) data: bool,
 
     /// Print the password hashes in ACLs of the scheme digest
     #[arg(long)]
-    pub(crate) secrets: bool,
+    pub(super) secrets: bool,
 }
 
 /// The columns of [`znode_line`].
-pub(crate) const ZNODE_COLUMNS: &str = "path\tkind\tversion\tczxid\tmzxid\tlength\tacl";
+pub(super) const ZNODE_COLUMNS: &str = "path\tkind\tversion\tczxid\tmzxid\tlength\tacl";
 
 /// A znode in one line with tabs between the columns.
-pub(crate) fn znode_line(znode: &ZnodeRecord, detail: Detail) -> String {
+pub(super) fn znode_line(znode: &ZnodeRecord, detail: Detail) -> String {
     let mut line = format!(
         "{}\t{}\t{}\t{}\t{}\t{}\t{}",
         quoted(&znode.path),
@@ -46,7 +48,7 @@ pub(crate) fn znode_line(znode: &ZnodeRecord, detail: Detail) -> String {
 }
 
 /// A znode as a JSON object.
-pub(crate) fn znode_json(znode: &ZnodeRecord, detail: Detail) -> String {
+pub(super) fn znode_json(znode: &ZnodeRecord, detail: Detail) -> String {
     let json = owner_json(JsonObject::new().text("path", &znode.path), znode.owner)
         .number("version", znode.version)
         .number("aversion", znode.aversion)
@@ -60,7 +62,7 @@ pub(crate) fn znode_json(znode: &ZnodeRecord, detail: Detail) -> String {
 }
 
 /// A transaction in one line: zxid, time, session and xid with tabs between them, and then what it does.
-pub(crate) fn txn_line(txn: &Txn, detail: Detail) -> String {
+pub(super) fn txn_line(txn: &Txn, detail: Detail) -> String {
     format!(
         "{}\t{}\t{}\t{}\t{}",
         txn.zxid,
@@ -72,7 +74,7 @@ pub(crate) fn txn_line(txn: &Txn, detail: Detail) -> String {
 }
 
 /// A transaction as a JSON object.
-pub(crate) fn txn_json(txn: &Txn, detail: Detail) -> String {
+pub(super) fn txn_json(txn: &Txn, detail: Detail) -> String {
     let json = JsonObject::new()
         .display("zxid", txn.zxid)
         .number("time", txn.time.0)
@@ -220,7 +222,7 @@ fn data_json(json: JsonObject, data: Option<&[u8]>, detail: Detail) -> JsonObjec
 }
 
 /// A time of the wall clock in milliseconds since 1970, in UTC. Any number can be in a file.
-pub(crate) fn time_text(millis: i64) -> String {
+pub(super) fn time_text(millis: i64) -> String {
     // Until the year 9999.
     const LAST: u64 = 253_402_300_799_999;
     match u64::try_from(millis) {
@@ -231,8 +233,25 @@ pub(crate) fn time_text(millis: i64) -> String {
     }
 }
 
+/// A snapshot that was written.
+pub(super) fn written_text(path: &Path, zxid: Zxid, znodes: u64, sessions: u64, len: u64) -> String {
+    format!(
+        "{}: zxid {zxid}, {}, {}, {}",
+        path.display(),
+        counted(znodes, "znode"),
+        counted(sessions, "session"),
+        size::text(len)
+    )
+}
+
+/// A number of things.
+pub(super) fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
 /// A session as a JSON object.
-pub(crate) fn session_json(id: SessionId, timeout: i32) -> String {
+pub(super) fn session_json(id: SessionId, timeout: i32) -> String {
     JsonObject::new().display("id", id).number("timeout", timeout).finish()
 }
 
@@ -241,7 +260,7 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use zoolet_proto::{ErrorCode, Perms, Xid, Zxid};
+    use zoolet_proto::{ErrorCode, Perms, Xid};
     use zoolet_server_core::Millis;
 
     use super::*;

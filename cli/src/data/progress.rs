@@ -1,171 +1,77 @@
-//! A progress bar for what takes longer than a second: how much of the current file is read or written.
+//! A progress bar for what takes longer than a second.
 
-use std::fmt;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use zoolet_storage::disk::{DirLock, Disk, DiskEntry, DiskFile};
 
 /// What takes less is over before a bar would help.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A progress bar on stderr, if that is a terminal.
-#[derive(Debug, Clone)]
-pub(crate) struct Progress(Arc<State>);
-
+/// A progress bar on stderr, if that is a terminal. It is removed when this is dropped.
 #[derive(Debug)]
-struct State {
+pub(super) struct Progress {
     bar: ProgressBar,
     since: Instant,
     /// Whether the bar may be shown, and is not yet.
-    waits: AtomicBool,
+    waits: bool,
 }
 
 impl Progress {
-    /// A bar that is never shown while lines are printed to the same terminal.
-    pub(crate) fn beside_lines() -> Self {
-        Self::new(!io::stdout().is_terminal())
+    /// `doing` is what the bar says, such as `reading`.
+    pub(super) fn start(doing: &'static str) -> Self {
+        Self::new(doing, io::stderr().is_terminal())
     }
 
-    pub(crate) fn start() -> Self {
-        Self::new(true)
+    /// A bar that is not shown if lines are printed to a terminal meanwhile.
+    pub(super) fn beside_lines(doing: &'static str) -> Self {
+        Self::new(doing, io::stderr().is_terminal() && !io::stdout().is_terminal())
     }
 
-    fn new(may_show: bool) -> Self {
+    fn new(doing: &'static str, may_show: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}")
-        {
+        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        let may_show = may_show && io::stderr().is_terminal();
-        Self(Arc::new(State { bar, since: Instant::now(), waits: AtomicBool::new(may_show) }))
+        bar.set_message(doing);
+        Self { bar, since: Instant::now(), waits: may_show }
     }
 
-    /// Removes the bar.
-    pub(crate) fn finish(&self) {
-        self.0.waits.store(false, Ordering::Relaxed);
-        self.0.bar.finish_and_clear();
+    /// So many bytes are done, of so many in all.
+    pub(super) fn report(&mut self, done: u64, total: u64) {
+        self.report_after(self.since.elapsed(), done, total);
     }
 
-    /// Begins a file.
-    fn file(&self, action: &str, path: &Path, len: u64) {
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        self.0.bar.set_message(format!("{action} {name}"));
-        self.0.bar.set_length(len);
-        self.at(0);
-    }
-
-    /// Notes how far the file is read or written.
-    fn at(&self, offset: u64) {
-        let state = &self.0;
-        if state.bar.length().is_some_and(|len| len < offset) {
-            state.bar.set_length(offset);
-        }
-        state.bar.set_position(offset);
-        if state.since.elapsed() >= PATIENCE && state.waits.swap(false, Ordering::Relaxed) {
-            state.bar.set_draw_target(ProgressDrawTarget::stderr());
+    fn report_after(&mut self, elapsed: Duration, done: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        if self.waits && elapsed >= PATIENCE {
+            self.waits = false;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 }
 
-/// A disk whose reads and writes move a progress bar.
-#[derive(Debug)]
-pub(crate) struct WatchedDisk<D> {
-    disk: D,
-    progress: Progress,
-}
-
-impl<D: Disk> WatchedDisk<D> {
-    pub(crate) fn new(disk: D, progress: Progress) -> Self {
-        Self { disk, progress }
-    }
-
-    fn watched(&self, action: &str, path: &Path, file: Box<dyn DiskFile>) -> io::Result<Box<dyn DiskFile>> {
-        self.progress.file(action, path, file.len()?);
-        Ok(Box::new(WatchedFile { file, progress: self.progress.clone() }))
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 
-impl<D: Disk> Disk for WatchedDisk<D> {
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
-        self.disk.list(dir)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.watched("reading", path, self.disk.open(path)?)
-    }
-
-    fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.watched("writing", path, self.disk.open_to_write(path)?)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        self.watched("writing", path, self.disk.create(path)?)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
-        self.disk.lock(dir)
-    }
-}
-
-struct WatchedFile {
-    file: Box<dyn DiskFile>,
-    progress: Progress,
-}
-
-impl fmt::Debug for WatchedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.file.fmt(f)
-    }
-}
-
-impl DiskFile for WatchedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, offset)?;
-        self.progress.at(offset.saturating_add(u64::try_from(read).unwrap_or(u64::MAX)));
-        Ok(read)
-    }
-
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_at(bytes, offset)?;
-        self.progress.at(offset.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
-        Ok(())
-    }
-
-    fn set_len(&mut self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn reserve(&mut self, len: u64) -> io::Result<()> {
-        self.file.reserve(len)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.file.sync()
+    #[test]
+    fn a_bar_appears_after_a_second_on_a_terminal_only() {
+        for is_terminal in [false, true] {
+            let mut progress = Progress::new("reading", is_terminal);
+            progress.report_after(Duration::from_millis(999), 10, 100);
+            assert_eq!((progress.waits, progress.bar.position()), (is_terminal, 10));
+            progress.report_after(Duration::from_secs(1), 20, 200);
+            assert!(!progress.waits);
+            assert_eq!((progress.bar.position(), progress.bar.length()), (20, Some(200)));
+        }
     }
 }

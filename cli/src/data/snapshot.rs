@@ -4,14 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use zoolet_storage::disk::RealDisk;
-use zoolet_storage::{Compression, Recovered};
+use zoolet_storage::{Compression, Published, Recovered, open_with};
 
 use super::Source;
 use super::files::{self, warn_of};
-use super::output::Lines;
-use super::progress::{Progress, WatchedDisk};
+use super::output::{Lines, warn};
+use super::print::written_text;
+use super::progress::Progress;
 use crate::failure::Failure;
-use crate::size;
 use crate::storage_settings::compression;
 
 /// The arguments of `zoolet data snapshot`.
@@ -29,22 +29,19 @@ impl Snapshot {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut options = self.source.options()?;
         options.compression = self.compression;
-        let progress = Progress::start();
-        let disk = Arc::new(WatchedDisk::new(RealDisk, progress.clone()));
-        let (storage, Recovered { mut tree, sessions, report, .. }) = zoolet_storage::open(disk, options)?;
-        let written = files::write_snapshot(&storage.snapshots(), &mut tree, &sessions)?;
-        progress.finish();
+        let mut progress = Progress::start("reading");
+        let mut report = |done, total| progress.report(done, total);
+        let (storage, Recovered { mut tree, sessions, report, .. }) =
+            open_with(Arc::new(RealDisk), options, &mut report)?;
+        drop(progress);
         warn_of(&report);
-        let what = if written.kept { "is valid already" } else { "written" };
+        let written = files::write_snapshot(&storage.snapshots(), &mut tree, &sessions)?;
+        let Published { path, zxid, znodes, len, kept, .. } = &written;
+        if *kept {
+            warn("there is a snapshot of this transaction already, and it is valid");
+        }
         let mut lines = Lines::new();
-        lines.line(&format!(
-            "{} {what}: zxid {}, {} znodes, {} sessions, {}",
-            written.path.display(),
-            written.zxid,
-            written.znodes,
-            sessions.len(),
-            size::text(written.len)
-        ))?;
+        lines.line(&written_text(path, *zxid, *znodes, sessions.len() as u64, *len))?;
         lines.flush()?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,123 @@
+//! `zoolet data repair`, `export` and `import`: the data of a directory, written anew into another one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use zoolet_proto::Zxid;
+use zoolet_storage::disk::{Disk, RealDisk};
+use zoolet_storage::{Compression, Copied, StorageOptions, copy};
+
+use super::files::warn_of;
+use super::output::Lines;
+use super::print::written_text;
+use super::progress::Progress;
+use super::{Source, zxid};
+use crate::failure::Failure;
+use crate::storage_settings::compression;
+use crate::values;
+
+/// The arguments of `zoolet data repair`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    source: Source,
+
+    /// The last transaction to keep, such as 0x2b. What is after it is lost
+    #[arg(long, value_name = "ZXID", value_parser = zxid)]
+    cut_at: Zxid,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The arguments of `zoolet data export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    target: Target,
+
+    /// Compress the snapshot: none, gz or snappy. Servers before ZooKeeper 3.6 read none only
+    #[arg(long, value_name = "METHOD", value_parser = compression, default_value = "none")]
+    compression: Compression,
+
+    /// Leave out the digest, for a server with digest.enabled=false, which cannot read a snapshot that has one
+    #[arg(long)]
+    no_digest: bool,
+}
+
+/// The arguments of `zoolet data import`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// A data directory that does not exist, or is empty.
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// The new data directory: one that does not exist, or is empty
+    #[arg(long, value_name = "DIR", value_parser = values::directory)]
+    to: PathBuf,
+
+    /// The directory of its transaction log, if it is another one
+    #[arg(long, value_name = "DIR", value_parser = values::directory)]
+    to_log_dir: Option<PathBuf>,
+}
+
+impl Repair {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let found = self.target.fill(&self.source, Some(self.cut_at), |_| {})?;
+        show(&found)
+    }
+}
+
+impl Export {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let found = self.target.fill(&self.source, None, |to| {
+            to.compression = self.compression;
+            to.digests = !self.no_digest;
+        })?;
+        show(&found)
+    }
+}
+
+impl Import {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        show(&self.target.fill(&self.source, None, |_| {})?)
+    }
+}
+
+impl Target {
+    /// Writes the data of `source`, as far as a transaction if one is given.
+    fn fill(
+        &self,
+        source: &Source,
+        cut_at: Option<Zxid>,
+        set: impl FnOnce(&mut StorageOptions),
+    ) -> Result<Copied, Failure> {
+        let from = source.options()?;
+        let mut to = StorageOptions::new(&self.to);
+        to.log_dir = self.to_log_dir.clone().filter(|log_dir| *log_dir != self.to);
+        set(&mut to);
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let mut progress = Progress::start("copying");
+        let copied =
+            copy((&RealDisk, &from), (&disk, &to), cut_at, &mut |done, total| progress.report(done, total))?;
+        Ok(copied)
+    }
+}
+
+fn show(copied: &Copied) -> Result<ExitCode, Failure> {
+    warn_of(&copied.report);
+    let mut lines = Lines::new();
+    lines.line(&written_text(&copied.snapshot, copied.zxid, copied.znodes, copied.sessions, copied.len))?;
+    lines.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

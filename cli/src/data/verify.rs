@@ -1,0 +1,48 @@
+//! `zoolet data verify`: everything that is wrong with a directory.
+
+use std::process::ExitCode;
+
+use zoolet_storage::disk::RealDisk;
+use zoolet_storage::verify;
+
+use super::Source;
+use super::output::Lines;
+use super::print::counted;
+use super::progress::Progress;
+use crate::failure::Failure;
+
+/// The arguments of `zoolet data verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    source: Source,
+}
+
+impl Verify {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let options = self.source.options()?;
+        let mut progress = Progress::start("verifying");
+        let found = verify(&RealDisk, &options, &mut |done, total| progress.report(done, total))?;
+        drop(progress);
+        let mut lines = Lines::new();
+        for note in &found.notes {
+            lines.line(&format!("note: {note}"))?;
+        }
+        for fault in &found.faults {
+            lines.line(&format!("fault: {fault}"))?;
+        }
+        let last = match found.last_zxid {
+            Some(last) => format!("a server can open it, up to zxid {last}"),
+            None => "a server cannot open it".to_owned(),
+        };
+        lines.line(&format!(
+            "{}, {}, {}, {}: {last}",
+            counted(found.snapshots, "snapshot"),
+            counted(found.log_files, "log file"),
+            counted(found.txns, "transaction"),
+            counted(found.faults.len() as u64, "fault"),
+        ))?;
+        lines.flush()?;
+        Ok(if found.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
