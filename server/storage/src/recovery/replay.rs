@@ -215,9 +215,12 @@ impl Replay {
     ) -> Result<(), Damage> {
         let file = || log.path.clone();
         let (offset, fault, ignored) = match end {
-            LogEnd::Clean { .. } => {
+            LogEnd::Clean { offset } => {
                 if is_empty {
                     self.repairs.empty.push(log.clone());
+                } else if next.is_none() && offset < log.len {
+                    // The room that is reserved: nothing is appended to this file any more.
+                    self.repairs.cut = Some((file(), offset));
                 }
                 return Ok(());
             }

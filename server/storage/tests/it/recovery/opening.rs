@@ -285,6 +285,22 @@ fn what_a_server_was_writing_when_it_ended_is_removed() {
 }
 
 #[test]
+fn the_room_that_a_log_has_reserved_is_given_back_by_the_next_server() {
+    let disk = SimulatedDisk::new(1);
+    written(&disk);
+    let mut disk = disk.kill();
+    for _ in 0..5 {
+        let mut server = Writer::open(&disk);
+        server.set_until(server.last().0 + 1);
+        disk = disk.kill();
+    }
+    let lens: Vec<_> = files(&disk).into_iter().map(|(_, bytes)| bytes.len()).collect();
+    // The last file, and the one that ended with the snapshot, which is removed together with older snapshots.
+    assert_eq!(lens.iter().filter(|len| **len >= 8192).count(), 2, "{lens:?}");
+    assert_eq!(read_dir(&disk).unwrap().report.last_zxid, Zxid(20));
+}
+
+#[test]
 fn the_first_snapshot_of_apache_may_be_unfinished() {
     let disk = SimulatedDisk::new(1);
     disk.write(path("snapshot.0"), b"ZKSN").unwrap();
