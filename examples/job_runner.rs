@@ -65,6 +65,7 @@ async fn submit_jobs() -> Result<(), Box<dyn Error>> {
     create_queue(&zk).await?;
     let tickets = Tickets::new(&zk, "/tickets");
     for number in 1..=JOBS {
+        sleep(Duration::from_millis(5)).await;
         // If the runner is killed, nobody knows whether the job is in its queue. With a ticket that does not matter: the job is
         // submitted until it succeeds, and is there once.
         let ticket = tickets.generate();
@@ -111,9 +112,13 @@ async fn results(zk: &Client) -> Result<Vec<String>, zoolet::Error> {
 /// Creates what the queue consists of, if it is not there.
 async fn create_queue(zk: &Client) -> Result<(), zoolet::Error> {
     for path in ["/jobs", "/results"] {
-        match zk.create(path, "").await {
-            Err(error) if error.code() != Some(ErrorCode::NodeExists) => return Err(error),
-            _ => {}
+        loop {
+            match zk.create(path, "").await {
+                Ok(_) => break,
+                Err(error) if error.code() == Some(ErrorCode::NodeExists) => break,
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())
@@ -127,7 +132,7 @@ async fn kill_and_restart(dir: PathBuf, address: SocketAddr, kills: Arc<AtomicU3
         while TcpStream::connect(address).await.is_err() && runner.try_wait()?.is_none() {
             sleep(Duration::from_millis(5)).await;
         }
-        sleep(Duration::from_millis(rand::random_range(50..400))).await;
+        sleep(Duration::from_millis(rand::random_range(100..800))).await;
         drop(runner.kill().await);
         kills.fetch_add(1, Ordering::Relaxed);
     }
