@@ -65,7 +65,7 @@ impl SnapshotDir {
         acls: Vec<Arc<[Acl]>>,
     ) -> Result<SnapshotWriter, StorageError> {
         let disk = Arc::clone(&self.disk);
-        SnapshotWriter::create(disk, &self.dir, self.options.compression, (zxid, digest), sessions, acls)
+        SnapshotWriter::create(disk, &self.dir, &self.options, (zxid, digest), sessions, acls)
     }
 
     /// Keeps the `retain` newest valid snapshots, at least one, and the log from the oldest of them on. Removes older snapshots

@@ -13,7 +13,7 @@ use super::sink::{CHUNK, Sink};
 use super::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, SnapshotReader, TERMINATOR, VERSION, file};
 use crate::disk::Disk;
 use crate::error::StorageError;
-use crate::options::Compression;
+use crate::options::{Compression, StorageOptions};
 
 /// Writes a snapshot: all znodes by [`add`](Self::add), then [`sync`](Self::sync), then [`CompleteSnapshot::publish`].
 ///
@@ -28,6 +28,7 @@ pub struct SnapshotWriter {
     zxid: Zxid,
     digest: Option<u64>,
     compression: Compression,
+    last_zxid_section: bool,
     znodes: u64,
 }
 
@@ -35,13 +36,13 @@ impl SnapshotWriter {
     pub(super) fn create(
         disk: Arc<dyn Disk>,
         dir: &Path,
-        compression: Compression,
+        options: &StorageOptions,
         (zxid, digest): (Zxid, Option<u64>),
         sessions: &[(SessionId, i32)],
         acls: Vec<Arc<[Acl]>>,
     ) -> Result<Self, StorageError> {
         let path = dir.join(format!(".zoolet-snapshot-{:x}.tmp", zxid.0));
-        let sink = Sink::create(&*disk, &path, compression)?;
+        let sink = Sink::create(&*disk, &path, options.compression)?;
         let temporary = Temporary { disk, path, is_there: true };
         let acls = AclIds::new(acls);
         let mut writer = Self {
@@ -52,7 +53,8 @@ impl SnapshotWriter {
             acls,
             zxid,
             digest,
-            compression,
+            compression: options.compression,
+            last_zxid_section: options.last_zxid_section,
             znodes: 0,
         };
         writer.header(sessions)?;
@@ -106,8 +108,10 @@ impl SnapshotWriter {
             self.put(&digest.to_be_bytes())?;
             self.seal()?;
             // ZooKeeper 3.8 and 3.9 cannot read this section without that of the digest.
-            self.put(&self.zxid.0.to_be_bytes())?;
-            self.seal()?;
+            if self.last_zxid_section {
+                self.put(&self.zxid.0.to_be_bytes())?;
+                self.seal()?;
+            }
         }
         self.write_out()?;
         let Self { sink, temporary, zxid, compression, znodes, .. } = self;

@@ -1,10 +1,11 @@
 //! What is written, and under which name.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_storage::disk::Disk;
-use zoolet_storage::{Compression, StorageError};
+use zoolet_storage::{Compression, SnapshotDir, StorageError, StorageOptions};
 
 use super::support::*;
 
@@ -49,6 +50,22 @@ fn a_fresh_tree_has_the_478_bytes_of_apache() {
 fn without_a_digest_only_the_tree_is_written() {
     let content = Content { digest: None, ..Content::fresh() };
     assert_eq!(content.bytes().len(), 478 - 33 - 21);
+}
+
+#[test]
+fn the_section_of_the_last_zxid_can_be_left_out() {
+    let disk = disk();
+    let mut options = StorageOptions::new("/data");
+    options.last_zxid_section = false;
+    let dir = SnapshotDir::new(Arc::new(disk.clone()), &options);
+    for (content, len) in [
+        (Content::fresh(), 478 - 21),
+        (Content { digest: None, zxid: Zxid(1), ..Content::fresh() }, 478 - 54),
+    ] {
+        let published = content.write(&dir).unwrap();
+        assert_eq!(published.len, len);
+        assert_eq!(Content::read(&disk, &published.path).unwrap(), content);
+    }
 }
 
 #[test]
