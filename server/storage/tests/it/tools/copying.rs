@@ -6,6 +6,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
 use zoolet_storage::{Compression, Copied, StorageError, StorageOptions, copy, read};
 
+use super::verifying::reseal;
 use crate::recovery::scene::Scene;
 use crate::recovery::support::{files, znodes};
 
@@ -95,6 +96,25 @@ fn a_copy_ends_before_a_damaged_snapshot() {
 }
 
 #[test]
+fn a_copy_does_not_begin_with_a_snapshot_that_shows_more() {
+    let scene = Scene::new();
+    scene.edit("snapshot.a", |snapshot| {
+        let last_zxid = snapshot.len() - 14;
+        snapshot[last_zxid] = 13;
+        reseal(snapshot);
+    });
+    for cut_at in [10, 12, 13] {
+        let scene = scene.fork();
+        let copied = copied(&scene, Some(cut_at)).unwrap();
+        check(&scene.disk, &scene, cut_at);
+        let expected = if cut_at == 13 { "snapshot.a" } else { "snapshot.0" };
+        assert!(copied.report.snapshot.unwrap().0.ends_with(expected), "{cut_at}");
+    }
+    scene.remove("snapshot.0");
+    assert!(refusal(copied(&scene, Some(12))).contains("no snapshot is of transaction 0xc or before it"));
+}
+
+#[test]
 fn a_transaction_that_is_not_there_is_refused() {
     let scene = Scene::new();
     let reason = refusal(copied(&scene, Some(21)));
@@ -116,8 +136,11 @@ fn a_directory_that_is_not_empty_is_refused() {
         let mut to = target();
         to.log_dir = Some("/logs".into());
         let before = files(&scene.disk);
+        // That comes first: to read everything may take long.
+        scene.disk.place(DiskOp::Read.any(), DiskFault::Fail).unwrap();
         let error = copied_to(&scene, &to, None).unwrap_err();
         assert!(matches!(error, StorageError::NotEmpty(_)), "{name}: {error}");
+        scene.disk.clear_faults();
         assert_eq!(files(&scene.disk), before);
     }
     // What else an operator has there is no data.

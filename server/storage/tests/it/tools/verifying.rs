@@ -140,6 +140,15 @@ fn two_histories_are_found() {
     let log = scene.disk.read(path("log.b")).unwrap();
     scene.write("log.e", [&log[..16], &log[scene.at(14)..scene.end(17)]].concat());
     expect(&scene, &[("log.e", Some(16), "transaction 0xe comes after 0x14: two histories overlap")]);
+    // After damage as well.
+    scene.damage(20, |entry| entry[20] ^= 1);
+    expect(
+        &scene,
+        &[
+            ("log.b", Some(scene.at(20)), "after transaction 0x13 the next one that can be read is 0xe"),
+            ("log.e", Some(16), "transaction 0xe comes after 0x13: two histories overlap"),
+        ],
+    );
 }
 
 #[test]
@@ -194,6 +203,23 @@ fn a_tree_that_the_log_does_not_lead_to_is_found() {
             ("log.b", Some(scene.at(11)), "the digest of the tree is"),
         ],
     );
+}
+
+#[test]
+fn a_digest_section_that_is_wrong_is_a_fault_and_one_of_an_earlier_transaction_does_not_count() {
+    let change = |scene: &Scene, at: usize, byte: u8| {
+        scene.edit("snapshot.a", |snapshot| {
+            // Zxid, version and digest, two checksums and the last zxid before the end.
+            let start = snapshot.len() - 54;
+            snapshot[start + at] = byte;
+            reseal(snapshot);
+        });
+    };
+    let scene = Scene::new();
+    change(&scene, 15, 0x77);
+    expect(&scene, &[("snapshot.a", None, "the tree has another digest than the snapshot says")]);
+    change(&scene, 7, 5);
+    expect(&scene, &[]);
 }
 
 /// Of a znode that the log does not set later.
@@ -279,7 +305,7 @@ fn an_acl_that_is_nowhere_is_a_fault_and_one_in_the_log_a_note() {
 }
 
 /// Sums a snapshot with all three sections again.
-fn reseal(snapshot: &mut [u8]) {
+pub(super) fn reseal(snapshot: &mut [u8]) {
     let len = snapshot.len();
     for at in [len - 67, len - 34, len - 13] {
         let sum = u64::from(simd_adler32::adler32(&&snapshot[..at]));
