@@ -113,10 +113,11 @@ impl Server {
     /// # Errors
     /// It did not start; with its log.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        // Both servers print one line that ends in it.
+        // Both servers print one line that contains it.
         match self.lines.recv_timeout(START_LIMIT) {
             Ok(line) => {
-                let address = line.split_whitespace().last().and_then(|last| last.parse().ok());
+                let words = line.split_whitespace().map(|word| word.trim_end_matches(';'));
+                let address = words.filter_map(|word| word.parse().ok()).next_back();
                 address.ok_or(format!("the server printed {line:?}"))
             }
             Err(_) => Err(format!("the server did not start; its log:\n{}", self.log_text())),
