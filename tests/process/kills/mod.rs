@@ -122,16 +122,34 @@ impl Campaign {
         let logs = KeptLogs::new(&setup.data, dir.join("kept")).map_err(|error| error.to_string())?;
         let (history, upstream, clients) = (History::new(), Upstream::default(), Vec::new());
         let mut campaign = Self { dice, setup, logs, history, upstream, clients };
-        let mut server = campaign.start().await?;
-        campaign.start_clients(dir).await?;
+        match campaign.kill_again_and_again(kills, dir).await {
+            Ok(server) => campaign.end(server).await,
+            Err(why) => Err(campaign.explain(why)),
+        }
+    }
+
+    async fn kill_again_and_again(&mut self, kills: usize, dir: &Path) -> Result<Server, String> {
+        let mut server = self.start().await?;
+        self.start_clients(dir).await?;
         for kill in 1..=kills {
             let context = |why| format!("kill {kill}: {why}");
-            campaign.live_for_a_while(&server).await.map_err(context)?;
-            campaign.kill(server)?;
-            server = campaign.restart().await.map_err(context)?;
+            self.live_for_a_while(&server).await.map_err(context)?;
+            self.kill(server)?;
+            server = self.restart().await.map_err(context)?;
         }
-        campaign.all_work(&server).await?;
-        campaign.end(server).await
+        self.all_work(&server).await?;
+        Ok(server)
+    }
+
+    /// Adds what is wrong with the history so far. A server that has lost transactions is often noticed first by clients that it does
+    /// not serve, as they have seen a higher zxid.
+    fn explain(&self, why: String) -> String {
+        let kept = self.logs.keep().map_err(|error| error.to_string());
+        let judged = kept.and_then(|()| judge::judge(&self.history.entries(), &self.logs.transactions()?));
+        match judged {
+            Ok(_) => format!("{why}\nup to then no rule was broken"),
+            Err(broken) => format!("{why}\nup to then: {broken}"),
+        }
     }
 
     /// Starts the server and waits until it is ready.
