@@ -92,18 +92,24 @@ impl Base {
 }
 
 impl Choice {
-    /// Loads the newest valid snapshot.
+    /// Loads the newest valid snapshot that is not one of `unfit`.
+    #[allow(clippy::too_many_arguments, reason = "what is read, how, and what becomes of it")]
     pub(super) fn make(
         disk: &dyn Disk,
         layout: &Layout,
         listing: &Listing,
         options: &StorageOptions,
         until: Option<Zxid>,
+        unfit: &[Damage],
         warnings: &mut Vec<Warning>,
         meter: &mut Meter<'_>,
     ) -> Result<Self, StorageError> {
         let (mut skipped, mut has_later) = (Vec::new(), false);
         for file in &listing.snapshots {
+            if let Some(damage) = unfit.iter().find(|damage| damage.file == file.path) {
+                skipped.push((file.zxid, damage.clone()));
+                continue;
+            }
             meter.expect(file.len);
             let loaded = Base::load(disk, file, options, warnings, meter);
             meter.end(file.len);

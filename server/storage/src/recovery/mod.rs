@@ -148,6 +148,9 @@ fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Ve
     Ok(locks)
 }
 
+/// Recovers from the newest snapshot that will do.
+///
+/// Apache has znodes whose access control list it has lost, and writes them so. The log after an older snapshot has the list.
 fn recover(
     disk: &dyn Disk,
     options: &StorageOptions,
@@ -156,11 +159,30 @@ fn recover(
     until: Option<Zxid>,
     meter: &mut Meter<'_>,
 ) -> Result<Recovery, StorageError> {
+    let mut unfit = Vec::new();
+    loop {
+        match recover_without(&unfit, disk, options, layout, listing, until, meter)? {
+            Ok(recovery) => return Ok(recovery),
+            Err(damage) => unfit.push(damage),
+        }
+    }
+}
+
+/// Recovers from the newest snapshot that is valid and none of `unfit`, or returns why it is unfit, too.
+fn recover_without(
+    unfit: &[Damage],
+    disk: &dyn Disk,
+    options: &StorageOptions,
+    layout: &Layout,
+    listing: &Listing,
+    until: Option<Zxid>,
+    meter: &mut Meter<'_>,
+) -> Result<Result<Recovery, Damage>, StorageError> {
     let mut report = RecoveryReport::default();
     report.warnings.extend(listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() }));
     report.warnings.extend(listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() }));
     let Choice { mut base, skipped, is_new } =
-        Choice::make(disk, layout, listing, options, until, &mut report.warnings, meter)?;
+        Choice::make(disk, layout, listing, options, until, unfit, &mut report.warnings, meter)?;
     let (shows, file) = (base.shows, base.file.clone());
     let missing_acls = std::mem::take(&mut base.missing_acls);
     report.snapshot = file.clone().map(|file| (file, base.zxid));
@@ -177,13 +199,15 @@ fn recover(
         let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last());
         return Err(Damage { file, offset: None, reason, hint: "restore the log that belongs to it" }.into());
     }
-    check_acls(&replay.tree, missing_acls)?;
+    if let Err(damage) = check_acls(&replay.tree, missing_acls) {
+        return Ok(Err(damage));
+    }
     if until.is_none() {
         epochs::check(disk, layout, replay.last())?;
     }
     let Replay { tree, sessions, highest_session, repairs, .. } = replay;
     let sessions = sessions.into_iter().collect();
-    Ok(Recovery { recovered: Recovered { tree, sessions, highest_session, report }, repairs, is_new })
+    Ok(Ok(Recovery { recovered: Recovered { tree, sessions, highest_session, report }, repairs, is_new }))
 }
 
 /// The damage of a newer snapshot is the cause of what is wrong with the log after an older one.

@@ -159,31 +159,17 @@ impl Verifier<'_> {
         match recovery::read_until(self.disk, self.options, None, &mut Meter::new(&mut progress)) {
             Ok(recovered) => {
                 self.found.last_zxid = Some(recovered.report.last_zxid);
-                for warning in &recovered.report.warnings {
-                    let is_fault = matches!(
-                        warning,
-                        Warning::SnapshotSkipped(_)
-                            | Warning::SnapshotDigest { .. }
-                            | Warning::OldDamage { .. }
-                    );
-                    // Those are faults, and known.
-                    if !is_fault {
-                        self.note(warning);
+                for warning in recovered.report.warnings {
+                    match warning {
+                        // One that lacks an ACL which the log does not have either.
+                        Warning::SnapshotSkipped(damage) => self.fault_unless_known(damage),
+                        // Those are faults, and known.
+                        Warning::SnapshotDigest { .. } | Warning::OldDamage { .. } => {}
+                        warning => self.note(&warning),
                     }
                 }
             }
-            Err(StorageError::Damaged(damage)) => {
-                let is_known = self.found.faults.iter().any(|fault| match fault {
-                    StorageError::Damaged(known) => {
-                        known.file == damage.file
-                            && (known.offset == damage.offset || known.reason == damage.reason)
-                    }
-                    _ => false,
-                });
-                if !is_known {
-                    self.found.faults.push(damage.into());
-                }
-            }
+            Err(StorageError::Damaged(damage)) => self.fault_unless_known(damage),
             Err(error) => {
                 if !self.found.faults.iter().any(|fault| fault.to_string() == error.to_string()) {
                     self.found.faults.push(error);
@@ -191,6 +177,18 @@ impl Verifier<'_> {
             }
         }
         meter.end(bytes);
+    }
+
+    fn fault_unless_known(&mut self, damage: Damage) {
+        let is_known = self.found.faults.iter().any(|fault| match fault {
+            StorageError::Damaged(known) => {
+                known.file == damage.file && (known.offset == damage.offset || known.reason == damage.reason)
+            }
+            _ => false,
+        });
+        if !is_known {
+            self.found.faults.push(damage.into());
+        }
     }
 
     fn damage(&mut self, file: PathBuf, offset: Option<u64>, reason: impl Into<String>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zoolet_proto::{Acl, Zxid};
 use zoolet_server_core::{Owner, TreeLoader, TxnOp, ZnodeRecord};
 use zoolet_storage::disk::{DiskFault, DiskOp};
-use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, verify};
+use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, read, verify};
 
 use crate::recovery::scene::Scene;
 use crate::recovery::support::{Writer, files, path};
@@ -301,6 +301,11 @@ fn an_acl_that_is_nowhere_is_a_fault_and_one_in_the_log_a_note() {
             found.notes,
             ["/data/version-2/snapshot.15: the ACLs of 1 znodes are missing, so the log must set them"]
         );
+        // The log after an older snapshot has it in either case.
+        let recovered = read(&scene.disk, &scene.options).unwrap();
+        assert_eq!(recovered.tree.get("/b").unwrap().acl(), Acl::creator_all());
+        let older = recovered.report.snapshot.unwrap().1 < Zxid(0x15);
+        assert_eq!(older, !set_later, "which snapshot was used");
     }
 }
 
