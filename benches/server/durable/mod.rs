@@ -29,6 +29,8 @@ pub(crate) const ALL: [(&str, &str); 8] = [
 const SYNC: &str = "durable-fdatasync";
 
 const ZNODES: u64 = 1_000_000;
+/// With `--quick`.
+const FEWER_ZNODES: u64 = 100_000;
 /// No snapshots while a directory is filled, and no syncs, which would take hours.
 const FILLING: Settings<'static> =
     &[("snapCount", "1000000000"), ("snapSizeLimitInKb", "-1"), ("forceSync", "no")];
@@ -42,8 +44,9 @@ pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Findin
     let snapshots = [snapshot::SNAPSHOT, snapshot::STALL, snapshot::STALL_SYNCED, snapshot::MEMORY];
     let (opens, saves) = (args.names(open::OPEN), snapshots.iter().any(|name| args.names(name)));
     if opens || saves {
-        eprintln!("filling a directory with {ZNODES} znodes");
-        let filled = filled(starter).await?;
+        let znodes = if args.quick { FEWER_ZNODES } else { ZNODES };
+        eprintln!("filling a directory with {znodes} znodes");
+        let filled = Filled { home: fill_and_stop(starter, znodes).await?, znodes };
         if opens {
             findings.push(open::run(args, starter, &filled).await?);
         }
@@ -71,19 +74,26 @@ fn sync(args: &Args) -> io::Result<Finding> {
     })
 }
 
-/// The directory of a server that was stopped with a million znodes: a snapshot of all of them is the last thing in it.
-async fn filled(starter: &Starter) -> io::Result<Home> {
+/// The directory of a server that was stopped with so many znodes: a snapshot of all of them is the last thing in it.
+struct Filled {
+    home: Home,
+    znodes: u64,
+}
+
+impl Filled {
+    /// A new folder with a copy of the data.
+    fn copy(&self) -> io::Result<Home> {
+        let copy = Home::on_disk()?;
+        disk::copy(&self.home.files(), &copy.files())?;
+        Ok(copy)
+    }
+}
+
+async fn fill_and_stop(starter: &Starter, znodes: u64) -> io::Result<Home> {
     let server = starter.start_in(Kind::Zoolet, Home::on_disk()?, FILLING).await?;
-    let count = fill(&server, ZNODES).await.map_err(|error| server.explain(error))?;
-    if count < ZNODES {
+    let count = fill(&server, znodes).await.map_err(|error| server.explain(error))?;
+    if count < znodes {
         return Err(io::Error::other(format!("only {count} znodes in the time allowed")));
     }
     server.stop().await
-}
-
-/// A new folder with a copy of the data.
-fn copy_of(home: &Home) -> io::Result<Home> {
-    let copy = Home::on_disk()?;
-    disk::copy(&home.files(), &copy.files())?;
-    Ok(copy)
 }

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{ZNODES, copy_of};
+use super::Filled;
 use crate::cpu::{peak, reset_peak, resident};
 use crate::exchange::set;
 use crate::finding::{Bound, Finding};
-use crate::home::{Home, Settings};
+use crate::home::Settings;
 use crate::peer::{Kind, Starter};
 use crate::wire::Wire;
 
@@ -44,7 +44,8 @@ struct Saved {
     peak: u64,
 }
 
-pub(super) async fn run(starter: &Starter, filled: &Home) -> io::Result<Vec<Finding>> {
+pub(super) async fn run(starter: &Starter, filled: &Filled) -> io::Result<Vec<Finding>> {
+    let znodes = filled.znodes;
     let synced = save(starter, filled, SYNCED).await?;
     let unsynced = save(starter, filled, UNSYNCED).await?;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
@@ -63,7 +64,7 @@ pub(super) async fn run(starter: &Starter, filled: &Home) -> io::Result<Vec<Find
         Finding {
             name: SNAPSHOT,
             about: format!(
-                "a snapshot of {ZNODES} znodes beside a writer ({:.2} s without syncs of the log)",
+                "a snapshot of {znodes} znodes beside a writer ({:.2} s without syncs of the log)",
                 unsynced.took.as_secs_f64()
             ),
             value: synced.took.as_secs_f64(),
@@ -76,11 +77,11 @@ pub(super) async fn run(starter: &Starter, filled: &Home) -> io::Result<Vec<Find
         Finding {
             name: MEMORY,
             about: format!(
-                "a znode of {ZNODES} after the start: {:.0} MiB; {:.0} MiB more at most during a snapshot",
+                "a znode of {znodes} after the start: {:.0} MiB; {:.0} MiB more at most during a snapshot",
                 mib(synced.resident),
                 mib(synced.peak.saturating_sub(synced.resident))
             ),
-            value: synced.resident as f64 / ZNODES as f64,
+            value: synced.resident as f64 / znodes as f64,
             unit: "bytes",
             goal: None,
         },
@@ -88,8 +89,8 @@ pub(super) async fn run(starter: &Starter, filled: &Home) -> io::Result<Vec<Find
 }
 
 /// Writes until a snapshot is written.
-async fn save(starter: &Starter, filled: &Home, settings: Settings<'_>) -> io::Result<Saved> {
-    let server = starter.start_in(Kind::Zoolet, copy_of(filled)?, settings).await?;
+async fn save(starter: &Starter, filled: &Filled, settings: Settings<'_>) -> io::Result<Saved> {
+    let server = starter.start_in(Kind::Zoolet, filled.copy()?, settings).await?;
     let pid = server.target.pid;
     let resident = resident(pid)?;
     // Without it, the peak is that of the start if that was higher.
