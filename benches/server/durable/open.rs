@@ -29,9 +29,7 @@ pub(super) async fn run(args: &Args, starter: &Starter, filled: &Filled) -> io::
     eprintln!();
     let ours = median(ours).unwrap_or_default();
     let (value, goal, beside) = match (median(ratios), median(theirs)) {
-        (Some(ratio), Some(theirs)) => {
-            (ratio, Some(Bound::AtMost(0.333)), format!("Apache {theirs:.2} s"))
-        }
+        (Some(ratio), Some(theirs)) => (ratio, Some(Bound::AtMost(0.333)), format!("Apache {theirs:.2} s")),
         _ => (f64::NAN, None, "Apache not measured".to_owned()),
     };
     let about = format!("opening {} znodes: {ours:.2} s, {beside}", filled.znodes);
