@@ -14,7 +14,7 @@ use crate::progress::Meter;
 use crate::recovery;
 use crate::snapshot::{SnapshotFile, SnapshotReader, SnapshotSummary};
 
-/// The files of a data directory, each for itself. Whether they fit together is up to [`verify`](crate::verify).
+/// What each file of a data directory has. Whether they fit together is checked by [`verify`](crate::verify).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -26,7 +26,7 @@ pub struct Inspection {
     pub current_epoch: Result<Option<i64>, StorageError>,
     /// The epoch that an ensemble member has agreed to.
     pub accepted_epoch: Result<Option<i64>, StorageError>,
-    /// Files that look like a log or a snapshot, and that a server does not name so.
+    /// Files with a name similar to that of a log or a snapshot, but not one that a server gives.
     pub foreign: Vec<PathBuf>,
     /// Files that were being written when a server ended.
     pub leftovers: Vec<PathBuf>,
@@ -81,7 +81,7 @@ pub struct LogSummary {
 /// Reads all files of a data directory, and changes nothing. `progress` gets the bytes that are done, and those that there are in all.
 ///
 /// # Errors
-/// If a directory cannot be listed. What is wrong with a file stands in its place.
+/// If a directory cannot be listed. Errors of single files are in [`InspectedSnapshot::content`] and [`InspectedLog::content`].
 pub fn inspect(
     disk: &dyn Disk,
     options: &StorageOptions,

@@ -1,6 +1,6 @@
 //! The data directory of a ZooKeeper server, in Apache ZooKeeper's own format: transaction log, snapshots, recovery, retention.
 //!
-//! All I/O blocks and goes through [`Disk`]. There is no runtime, thread or clock here: a server drives this crate.
+//! All I/O blocks and goes through a [`Disk`](disk::Disk). There is no runtime, thread or clock here: a server drives this crate.
 
 pub mod disk;
 mod error;

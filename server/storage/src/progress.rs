@@ -4,7 +4,7 @@
 pub(crate) struct Meter<'r> {
     report: &'r mut dyn FnMut(u64, u64),
     total: u64,
-    /// Of what is done completely.
+    /// The bytes of all parts that are done.
     done: u64,
     reported: u64,
 }
@@ -14,12 +14,12 @@ impl<'r> Meter<'r> {
         Self { report, total: 0, done: 0, reported: 0 }
     }
 
-    /// There is more to do than was known.
+    /// Adds to the total.
     pub(crate) fn expect(&mut self, bytes: u64) {
         self.total += bytes;
     }
 
-    /// So much is done of the part that is under way.
+    /// Reports that so many bytes of the current part are done.
     pub(crate) fn at(&mut self, bytes: u64) {
         let now = self.done + bytes;
         if now >= self.reported + (1 << 20) {
@@ -28,13 +28,13 @@ impl<'r> Meter<'r> {
         }
     }
 
-    /// A part of so many bytes is done.
+    /// Ends the current part, which had so many bytes.
     pub(crate) fn end(&mut self, bytes: u64) {
         self.done += bytes;
         self.at(0);
     }
 
-    /// Nothing is left to do.
+    /// Reports that everything is done.
     pub(crate) fn finish(self) {
         (self.report)(self.total, self.total);
     }

@@ -36,12 +36,12 @@ pub struct Copied {
 /// Recovers the directory `from`, which is not changed, and writes a snapshot of it into the directory `to`, which must be empty or not
 /// exist. The files with the epochs of an ensemble member are copied.
 ///
-/// With `cut_at` the copy ends after this transaction, whatever is after it: so it repairs a directory whose log is damaged there.
+/// With `cut_at` the copy ends after this transaction, and what comes after it may be damaged: so it repairs a directory.
 /// `progress` gets the bytes that are done, and those that there are in all.
 ///
 /// # Errors
 /// [`StorageError::NotEmpty`] for `to`, [`StorageError::NoData`] for `from`. [`StorageError::Damaged`] if `from` cannot be recovered as far as
-/// that, or ends before `cut_at`. What an error leaves of `to` is not to be used.
+/// that, or ends before `cut_at`. Do not use `to` after an error.
 pub fn copy(
     (disk, from): (&dyn Disk, &StorageOptions),
     (target, to): (&Arc<dyn Disk>, &StorageOptions),
@@ -62,7 +62,7 @@ pub fn copy(
     let snapshots = SnapshotDir::new(Arc::clone(target), to);
     let header = tree.begin_snapshot();
     let mut writer = snapshots.create(header.zxid, header.digest, &sessions, header.acls)?;
-    // A znode is taken for 200 bytes: it is known how many there are, but not how long they are.
+    // The number of znodes is known, but not their length, so 200 bytes are assumed for each.
     let expected = 200 * tree.len() as u64;
     meter.expect(expected);
     write(&mut tree, &mut writer, &mut meter)?;
@@ -96,7 +96,7 @@ fn write(tree: &mut Tree, writer: &mut SnapshotWriter, meter: &mut Meter<'_>) ->
     Ok(())
 }
 
-/// Refuses a directory with data, and one whose data are in the wrong place.
+/// Refuses a directory that has data, also in the wrong place.
 fn check_empty(disk: &dyn Disk, options: &StorageOptions) -> Result<(), StorageError> {
     let layout = Layout::new(options);
     layout.list(disk)?;

@@ -1,4 +1,4 @@
-//! [`AclIds`]: the table of access control lists of a snapshot that is written.
+//! [`AclIds`]: the table of access control lists of a snapshot that is being written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::OPEN_ACL;
 /// The ids of the lists, in the order in which a snapshot's table has them: from 1 on.
 pub(super) struct AclIds {
     lists: Vec<Arc<[Acl]>>,
-    /// Equal lists of one tree are one allocation, so that nearly all are found without a comparison. The lists are kept above,
-    /// so no address is used again.
+    /// By the address of a list. Equal lists of one tree are one allocation, so nearly all are found here. `lists` keeps them, so
+    /// that no address is used again.
     by_address: HashMap<usize, i64>,
     by_value: HashMap<Arc<[Acl]>, i64>,
 }
@@ -31,12 +31,12 @@ impl AclIds {
         ids
     }
 
-    /// The lists, that with the id 1 first.
+    /// The lists in the order of their ids, from 1 on.
     pub(super) fn lists(&self) -> &[Arc<[Acl]>] {
         &self.lists
     }
 
-    /// The id of a list, if it is in the table or the one that needs not be.
+    /// The id of a list. `None` if the table lacks it.
     pub(super) fn id(&self, acl: &Arc<[Acl]>) -> Option<i64> {
         let known = || self.by_address.get(&address(acl)).or_else(|| self.by_value.get(acl)).copied();
         if is_open(acl) { Some(OPEN_ACL) } else { known() }

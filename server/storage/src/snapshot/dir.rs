@@ -23,21 +23,21 @@ pub struct SnapshotDir {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Purged {
-    /// The zxid from which on the directory can still be recovered: that of the oldest snapshot that is kept.
+    /// The zxid of the oldest valid snapshot that is kept. The log from there on is kept as well.
     pub oldest: Option<Zxid>,
     /// The files that were removed.
     pub removed: Vec<PathBuf>,
-    /// Snapshots that are not valid, and are not counted therefore.
+    /// Snapshots that are not valid, so they are not counted.
     pub damaged: Vec<PathBuf>,
 }
 
 impl SnapshotDir {
-    /// The snapshots of a data directory, which exists.
+    /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
         Self { disk, dir: Layout::new(options).snapshot_dir, options: options.clone() }
     }
 
-    /// The directory that has the snapshots: `version-2`.
+    /// The directory of the snapshots, `version-2`.
     pub fn path(&self) -> &Path {
         &self.dir
     }
@@ -72,7 +72,7 @@ impl SnapshotDir {
     /// and log files.
     ///
     /// A snapshot is valid if all of it can be read; one that cannot is not counted. If none is valid, nothing is removed.
-    /// Files with names that no server gives stay.
+    /// Other files are left alone, copies such as `snapshot.28.bak` included.
     ///
     /// # Errors
     /// If a directory cannot be listed, a snapshot not be read, or a file not be removed.
@@ -84,7 +84,7 @@ impl SnapshotDir {
             if kept.len() == retain.max(1) {
                 break;
             }
-            // Two files of one zxid are one snapshot.
+            // Two files with the same zxid count as one snapshot.
             if kept.last() != Some(&snapshot.zxid) && self.is_valid(snapshot, &mut purged)? {
                 kept.push(snapshot.zxid);
             }
@@ -95,7 +95,7 @@ impl SnapshotDir {
             snapshots.into_iter().filter(|snapshot| snapshot.zxid < oldest && snapshot.has_usual_name());
         self.remove(&self.dir, old.map(|snapshot| snapshot.path), &mut purged)?;
         let logs = LogFile::list(&*self.disk, &self.options)?;
-        // This one may go on after the snapshot.
+        // The last log file that begins before the snapshot may continue after it.
         let needed = logs.iter().map(|log| log.first).filter(|first| *first <= oldest).max();
         let old = logs.into_iter().filter(|log| {
             let is_usual = log.path.file_name() == Some(names::log(log.first).as_ref());

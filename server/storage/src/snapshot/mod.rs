@@ -1,10 +1,11 @@
 //! Snapshots: images of the tree and of the sessions, in files of their own.
 //!
 //! [`SnapshotWriter`] writes one under a temporary name, [`SnapshotReader`] reads one with bounded memory, [`SnapshotDir`] is where
-//! a server creates them and removes old ones. What always holds: a file that has the name of a snapshot and was written here is
-//! complete and durable, and a valid snapshot is never overwritten.
+//! a server creates them and removes old ones. Two things always hold: a file that was written here is complete and
+//! durable when it gets the name of a snapshot, and a valid snapshot is never overwritten.
 
 mod acls;
+mod check;
 mod dir;
 mod file;
 mod path_check;
@@ -14,9 +15,10 @@ mod snappy;
 mod source;
 mod writer;
 
+pub use check::SnapshotSummary;
 pub use dir::{Purged, SnapshotDir};
 pub use file::SnapshotFile;
-pub use reader::{MissingAcl, SnapshotDigest, SnapshotReader, SnapshotSummary};
+pub use reader::{MissingAcl, SnapshotDigest, SnapshotReader};
 pub use writer::{CompleteSnapshot, Published, SnapshotWriter};
 
 /// "ZKSN".

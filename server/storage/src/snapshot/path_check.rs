@@ -6,8 +6,8 @@ use std::hash::BuildHasher;
 
 use zoolet_proto::path;
 
-/// Finds a path that comes twice or before its parent, without a tree. It keeps a hash of 64 bits of each path: a million paths
-/// cause a false alarm once in thirty million runs, and no fault goes unseen but by the same chance.
+/// Finds a path that comes twice or before its parent, without a tree. It keeps a hash of 64 bits of each path, so
+/// it may be wrong, with a million paths once in thirty million runs.
 #[derive(Default)]
 pub(super) struct PathCheck {
     hasher: RandomState,

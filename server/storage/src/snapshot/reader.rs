@@ -7,38 +7,37 @@ use std::sync::Arc;
 use zoolet_proto::{Acl, Perms, SessionId, Zxid, jute};
 use zoolet_server_core::{Owner, ZnodeRecord};
 
-use super::path_check::PathCheck;
 use super::source::Source;
 use super::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION, file};
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::text;
 
-/// Reads a snapshot: plain, gzip or snappy, by the last extension of its name. Sessions and access control lists are in memory,
-/// one znode at a time is.
+/// Reads a snapshot: plain, gzip or snappy, by the last extension of its name. Sessions and access control lists are kept in
+/// memory, znodes are not.
 ///
-/// Every byte is checked: after the last znode [`next_znode`](Self::next_znode) returns `None` only if all checksums are right
-/// and nothing follows. Only whether the znodes form a tree is up to those who put them together; they report with
+/// After the last znode [`next_znode`](Self::next_znode) returns `None` only if all checksums are right and nothing follows.
+/// Only [`check`](Self::check) verifies that the znodes form a tree. A caller that builds one reports a violation with
 /// [`refuse`](Self::refuse).
 #[derive(Debug)]
 pub struct SnapshotReader {
-    source: Source,
+    pub(super) source: Source,
     /// The zxid in the name, if it has one.
-    named: Option<Zxid>,
-    sessions: Vec<(SessionId, i32)>,
-    /// Those of the table, and the open one.
-    acls: HashMap<i64, Arc<[Acl]>>,
-    /// The list found last: most znodes have that of the znode before.
+    pub(super) named: Option<Zxid>,
+    pub(super) sessions: Vec<(SessionId, i32)>,
+    /// The lists of the table, and the open one.
+    pub(super) acls: HashMap<i64, Arc<[Acl]>>,
+    /// The id and the list of the last znode: most znodes have the same as the one before.
     last_acl: (i64, Arc<[Acl]>),
-    /// For znodes whose list is not in the table.
+    /// An empty list, for znodes whose list is not in the table.
     no_acl: Arc<[Acl]>,
-    missing_acls: Vec<MissingAcl>,
-    znodes: u64,
+    pub(super) missing_acls: Vec<MissingAcl>,
+    pub(super) znodes: u64,
     /// Where the last znode begins.
     at: u64,
     complete: bool,
-    digest: Option<SnapshotDigest>,
-    last_zxid: Option<Zxid>,
+    pub(super) digest: Option<SnapshotDigest>,
+    pub(super) last_zxid: Option<Zxid>,
 }
 
 /// The section of a digest.
@@ -63,36 +62,6 @@ pub struct MissingAcl {
     pub path: Arc<str>,
     /// What to report if the log does not set the list.
     pub damage: Damage,
-}
-
-/// What a whole snapshot has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SnapshotSummary {
-    /// The zxid in the name of the file, if it has one.
-    pub zxid: Option<Zxid>,
-    /// The length of the file.
-    pub file_len: u64,
-    /// Its length uncompressed.
-    pub len: u64,
-    /// The number of sessions.
-    pub sessions: u64,
-    /// The number of access control lists in the table.
-    pub acls: u64,
-    /// The number of znodes, the root and the system's included.
-    pub znodes: u64,
-    /// The number of ephemerals.
-    pub ephemerals: u64,
-    /// The bytes of data of all znodes.
-    pub data_len: u64,
-    /// The latest time at which a znode was created or set, in milliseconds since the Unix epoch.
-    pub latest: i64,
-    /// The section of the digest.
-    pub digest: Option<SnapshotDigest>,
-    /// The section of the last zxid.
-    pub last_zxid: Option<Zxid>,
-    /// The znodes whose list is not in the table.
-    pub missing_acls: Vec<MissingAcl>,
 }
 
 impl SnapshotReader {
@@ -142,7 +111,7 @@ impl SnapshotReader {
     /// has been checked as well.
     ///
     /// # Errors
-    /// If the file cannot be read or is damaged. Do not go on then.
+    /// If the file cannot be read or is damaged. Do not call it again then.
     pub fn next_znode(&mut self) -> Result<Option<ZnodeRecord>, StorageError> {
         if self.complete {
             return Ok(None);
@@ -168,7 +137,7 @@ impl SnapshotReader {
             ctime: long(24),
             mtime: long(32),
             version: int(40),
-            // A counter of which the file has the low 32 bits.
+            // The file has the low 32 bits of the counter.
             creates: i64::from(u32::from_be_bytes(std::array::from_fn(|i| rest[44 + i]))),
             aversion: int(48),
             owner: Owner::from_code(long(52)),
@@ -199,53 +168,6 @@ impl SnapshotReader {
     /// Damage that the last znode shows.
     pub fn refuse(&self, reason: impl Into<String>) -> Damage {
         self.source.damage(self.at, reason)
-    }
-
-    /// Reads to the end, and checks that the znodes form a tree. A missing access control list is no error.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is damaged.
-    pub fn check(self) -> Result<SnapshotSummary, StorageError> {
-        self.check_with(&mut |_| {})
-    }
-
-    /// Checks a snapshot. `None` if it is damaged, or lacks access control lists: then it may need the log for them.
-    pub(super) fn validate(disk: &dyn Disk, path: &Path) -> Result<Option<SnapshotSummary>, StorageError> {
-        match Self::open(disk, path).and_then(Self::check) {
-            Ok(summary) => Ok(Some(summary).filter(|summary| summary.missing_acls.is_empty())),
-            Err(StorageError::Damaged(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// As [`check`](Self::check), and reports how many bytes of the file are read.
-    pub(crate) fn check_with(
-        mut self,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<SnapshotSummary, StorageError> {
-        let mut paths = PathCheck::default();
-        let (mut ephemerals, mut data_len, mut latest) = (0, 0, 0);
-        while let Some(znode) = self.next_znode()? {
-            paths.insert(&znode.path).map_err(|reason| self.refuse(reason))?;
-            ephemerals += u64::from(znode.owner.as_session().is_some());
-            data_len += znode.data.as_ref().map_or(0, |data| data.len() as u64);
-            latest = latest.max(znode.ctime).max(znode.mtime);
-            progress(self.progress().0);
-        }
-        Ok(SnapshotSummary {
-            zxid: self.named,
-            file_len: self.progress().1,
-            len: self.source.offset(),
-            sessions: self.sessions.len() as u64,
-            acls: self.acls.len() as u64 - 1,
-            znodes: self.znodes,
-            ephemerals,
-            data_len,
-            latest,
-            digest: self.digest,
-            last_zxid: self.last_zxid,
-            missing_acls: self.missing_acls,
-        })
     }
 
     /// The path of the next znode; `None` for what stands in its place after the last one.
@@ -283,12 +205,12 @@ impl SnapshotReader {
         Arc::clone(&self.last_acl.1)
     }
 
-    /// What follows the last znode: up to three checksums, a digest, the last zxid.
+    /// Reads what follows the last znode: one to three checksums, perhaps a digest, perhaps the last zxid.
     fn trailer(&mut self) -> Result<(), StorageError> {
         const SEAL: usize = 13;
         self.seal()?;
         let at = self.source.offset();
-        // The longest is a digest of an old version, as hex digits.
+        // The longest trailer has a digest of an old version, as hex digits, and the last zxid.
         let rest = self.source.peek(128)?;
         let left = rest.len();
         let version = rest

@@ -39,7 +39,7 @@ impl<R: Read> Decoder<R> {
         if !self.started {
             let mut header = [0; HEADER.len()];
             self.inner.read_exact(&mut header)?;
-            // The versions may differ, as far as Java's reader is concerned.
+            // Java's reader does not compare the versions either.
             if header[..8] != HEADER[..8] {
                 return Err(invalid("wrong magic bytes of snappy"));
             }

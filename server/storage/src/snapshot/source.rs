@@ -24,11 +24,11 @@ pub(crate) struct Source {
     path: PathBuf,
     stream: Stream,
     file_len: u64,
-    /// `start..end` is read and not yet taken.
+    /// Holds bytes that were read: those in `start..end` are not taken yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// The bytes of the buffer before it are in the checksum. Never after `start`.
+    /// The checksum includes the buffer up to here. Never greater than `start`.
     summed: usize,
     sum: Adler32,
     /// The position of the buffer's first byte in the uncompressed stream.
@@ -158,7 +158,7 @@ impl Source {
         Ok(self.end)
     }
 
-    /// Tells an error of the disk from one of the compressed bytes.
+    /// Distinguishes an error of the disk from one of the decoder.
     fn explain(&mut self, error: io::Error) -> StorageError {
         match self.stream.cursor_mut().error.take() {
             Some(error) => StorageError::io("read", &self.path)(error),
@@ -184,7 +184,7 @@ enum Stream {
 }
 
 impl Stream {
-    /// Reads bytes; 0 only at the end.
+    /// Reads bytes. Returns 0 only at the end of the stream.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(buffer),
@@ -221,7 +221,7 @@ struct FileCursor {
     file: Box<dyn DiskFile>,
     len: u64,
     offset: u64,
-    /// The error of the disk that a read returned. A decoder's own errors have the same type.
+    /// The error of the disk, if a read failed. A decoder's own errors have the same type, so the error is kept here.
     error: Option<io::Error>,
 }
 

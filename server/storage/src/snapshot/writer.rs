@@ -21,7 +21,7 @@ use crate::options::{Compression, StorageOptions};
 pub struct SnapshotWriter {
     sink: Sink,
     temporary: Temporary,
-    /// Not yet written, and not in the checksum.
+    /// Bytes that are neither written nor in the checksum yet.
     buffer: Vec<u8>,
     sum: Adler32,
     acls: AclIds,
@@ -73,7 +73,7 @@ impl SnapshotWriter {
         let path = if &*znode.path == "/" { "" } else { &*znode.path };
         self.field(Some(path.as_bytes()))?;
         self.field(znode.data.as_deref())?;
-        // Not in the order of the digest, nor of the stat that clients get.
+        // This order differs from that of the digest, and from that of the stat that clients get.
         let mut rest = [0; 68];
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
@@ -86,7 +86,7 @@ impl SnapshotWriter {
         put(&znode.ctime.to_be_bytes());
         put(&znode.mtime.to_be_bytes());
         put(&znode.version.to_be_bytes());
-        // The low 32 bits, as a counter of Java's int has them.
+        // Java counts with an int, so the file has the low 32 bits.
         put(&znode.creates.to_be_bytes()[4..]);
         put(&znode.aversion.to_be_bytes());
         put(&znode.owner.code().to_be_bytes());
@@ -209,7 +209,7 @@ pub struct CompleteSnapshot {
 }
 
 impl CompleteSnapshot {
-    /// The zxid of the last transaction in it. The name must not show before that transaction is durable.
+    /// The zxid of the last transaction in it. Do not publish it before that transaction is durable.
     pub fn zxid(&self) -> Zxid {
         self.zxid
     }

@@ -14,7 +14,7 @@ use crate::recovery::{Cut, Warning, gap};
 struct Scan {
     /// The last transaction.
     last: Option<Zxid>,
-    /// Whether damage lies between the last transaction and here: it is reported, and what it costs is known.
+    /// Whether damage was reported between the last transaction and here. The report names the transactions that are missing.
     after_damage: bool,
     /// Whether a transaction of this file was read.
     in_file: bool,
@@ -85,7 +85,7 @@ impl Verifier<'_> {
         match (scan.last, self.runs.last_mut()) {
             (Some(_), Some(run)) if continues => run.1 = zxid,
             (Some(last), _) => {
-                // What damage costs is a part of that fault, but not that the next history is another one.
+                // The report of the damage includes missing transactions, but not an overlap.
                 if !scan.after_damage || zxid <= last {
                     self.damage(log.path.clone(), Some(entry.offset), gap(last, zxid));
                 }

@@ -21,9 +21,9 @@ use state::State;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Everything that is wrong: a server refuses the directory, or did not find anything that it needs, or may not the next time.
+    /// Everything that is wrong: a server refuses the directory because of it, or would if it needed this file.
     pub faults: Vec<StorageError>,
-    /// What an operator should know, and a server puts in order or does not mind.
+    /// What an operator should know, but a server repairs or ignores.
     pub notes: Vec<String>,
     /// How many snapshots there are, damaged ones included.
     pub snapshots: u64,
@@ -163,7 +163,7 @@ impl Verifier<'_> {
                     match warning {
                         // One that lacks an ACL which the log does not have either.
                         Warning::SnapshotSkipped(damage) => self.fault_unless_known(damage),
-                        // Those are faults, and known.
+                        // Such faults were found before.
                         Warning::SnapshotDigest { .. } | Warning::OldDamage { .. } => {}
                         warning => self.note(&warning),
                     }

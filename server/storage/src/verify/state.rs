@@ -43,7 +43,7 @@ impl State {
                 let reason =
                     format!("after transaction {zxid} the digest of the tree is {actual}, not {logged}");
                 verifier.damage(log.path.clone(), Some(entry.offset), reason);
-                // So are those of all later ones, perhaps.
+                // Later ones probably differ too.
                 self.known = None;
                 return;
             }
@@ -71,7 +71,7 @@ impl State {
 fn load(verifier: &Verifier<'_>, zxid: Zxid) -> Option<Known> {
     let snapshots = &verifier.snapshots;
     let snapshot = snapshots.iter().find(|snapshot| follows(snapshot.file.zxid, zxid))?;
-    // It was loaded before, so what could be said of it is said.
+    // It was loaded before, so its faults are reported.
     let (mut warnings, mut meter) = (Vec::new(), |_, _| {});
     let meter = &mut Meter::new(&mut meter);
     let base = Base::load(verifier.disk, &snapshot.file, verifier.options, &mut warnings, meter).ok()?;

@@ -291,7 +291,7 @@ fn a_znode_whose_acl_is_not_in_the_table_is_reported_for_the_log_to_repair() {
     while let Some(znode) = reader.next_znode().unwrap() {
         lists.push(znode.acl.len());
     }
-    assert_eq!(lists, [1, 1, 1, 0], "no list stands for the missing one, so nobody is let in");
+    assert_eq!(lists, [1, 1, 1, 0], "no list stands for the missing one, so that the log may set it");
 }
 
 #[test]

@@ -375,7 +375,7 @@ fn what_is_no_fault_is_noted() {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_is_told() {
+fn a_flipped_bit_anywhere_is_reported() {
     let start = Scene::new();
     for name in ["snapshot.0", "snapshot.a", "log.1", "log.b"] {
         let len = match name {
@@ -388,10 +388,10 @@ fn a_flipped_bit_anywhere_is_told() {
             let scene = start.fork();
             scene.disk.flip(path(name), at as u64, (at % 8) as u8).unwrap();
             let found = verify(&scene.disk, &scene.options, &mut |_, _| {}).unwrap();
-            let told = found.faults.iter().map(ToString::to_string).chain(found.notes.iter().cloned());
+            let reported = found.faults.iter().map(ToString::to_string).chain(found.notes.iter().cloned());
             let file = Path::new("/data/version-2").join(name);
-            let told: Vec<_> = told.filter(|text| text.starts_with(file.to_str().unwrap())).collect();
-            assert!(!told.is_empty(), "{name}, byte {at}: {found:?}");
+            let reported: Vec<_> = reported.filter(|text| text.starts_with(file.to_str().unwrap())).collect();
+            assert!(!reported.is_empty(), "{name}, byte {at}: {found:?}");
         }
     }
 }
