@@ -65,7 +65,7 @@ fn a_read_names_the_durable_zxid_or_the_last_change_of_what_it_shows() {
 #[test]
 fn what_becomes_durable_is_not_waited_for() {
     let mut world = logged();
-    let (a, b) = (world.connect(), world.connect());
+    let (a, b, c) = (world.connect(), world.connect(), world.connect());
     world.znodes(a, &["/a"]);
     let one = world.named(a, set_data("/a", "1"));
     let two = world.named(a, set_data("/a", "2"));
@@ -77,7 +77,7 @@ fn what_becomes_durable_is_not_waited_for() {
     world.durable(other);
     assert_eq!(world.named(b, get_data("/a")), other);
     world.durable(two);
-    assert_eq!(world.named(b, get_data("/a")), other, "what is durable stays so");
+    assert_eq!(world.named(c, get_data("/a")), other, "what is durable stays so");
 }
 
 #[test]
