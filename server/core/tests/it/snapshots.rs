@@ -95,6 +95,27 @@ fn a_slice_ends_after_so_many_steps_or_bytes() {
 }
 
 #[test]
+fn statistics_of_quotas_are_those_of_the_beginning() {
+    let mut world = World::new();
+    let a = world.connect();
+    let quota = "/zookeeper/quota/a";
+    world.znodes(a, &["/a", quota]);
+    world.ok(a, create(&format!("{quota}/zookeeper_limits")).data("count=5,bytes=5"));
+    world.ok(a, create(&format!("{quota}/zookeeper_stats")));
+    world.core.begin_snapshot();
+    world.ok(a, set_data("/a", "longer"));
+    world.ok(a, create("/a/b"));
+    let mut data = None;
+    world.core.next_slice(100, usize::MAX, &mut |record| {
+        if record.path.ends_with("/zookeeper_stats") {
+            data = record.data;
+        }
+    });
+    assert_eq!(data.as_deref(), Some(&b"count=1,bytes=0"[..]));
+    assert_eq!(world.ok(a, get_data(&format!("{quota}/zookeeper_stats"))).text(), "count=2,bytes=6");
+}
+
+#[test]
 fn a_snapshot_that_is_begun_again_is_a_new_one() {
     let mut world = World::new();
     let a = world.connect();
