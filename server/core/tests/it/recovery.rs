@@ -95,6 +95,15 @@ fn a_delete_of_a_missing_znode_raises_the_pzxid_of_its_parent() {
 }
 
 #[test]
+fn paths_that_no_znode_can_have_are_ignored() {
+    let tree = tree([created("a", 1), created("", 1), created("/", 1), created("//", 1), created("//a", 1)]);
+    assert_eq!((tree.len(), tree.digest()), (4, Some(1_371_985_504)));
+    let tree = self::tree([created("/a", 1), created("/a/", 1), deleted(""), deleted("a"), deleted("/a/")]);
+    assert_eq!(tree.len(), 5);
+    assert_counted(&tree);
+}
+
+#[test]
 fn a_deleted_znode_takes_what_is_below_it_along() {
     let owner = Owner::session(SESSION);
     let mut tree =

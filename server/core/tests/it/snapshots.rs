@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zoolet_proto::Acl;
+use zoolet_proto::{Acl, Perms};
 use zoolet_server_core::{Tree, ZnodeRecord};
 
 use crate::common::random::{Script, Step};
@@ -113,6 +113,21 @@ fn statistics_of_quotas_are_those_of_the_beginning() {
     });
     assert_eq!(data.as_deref(), Some(&b"count=1,bytes=0"[..]));
     assert_eq!(world.ok(a, get_data(&format!("{quota}/zookeeper_stats"))).text(), "count=2,bytes=6");
+}
+
+#[test]
+fn access_control_lists_come_in_the_order_in_which_they_came_into_use() {
+    let mut world = World::new();
+    let a = world.connect();
+    let list = |n: u32| only(Perms::ALL, "digest", &format!("user{n}:x"));
+    for n in 0..50 {
+        world.ok(a, create(&format!("/n{n}")).acl(list(n)));
+    }
+    world.ok(a, delete("/n3"));
+    world.ok(a, create("/n3").acl(list(3)));
+    let header = world.core.begin_snapshot().0;
+    let expected = [Acl::read_only()].into_iter().chain((0..50).filter(|n| *n != 3).chain([3]).map(list));
+    assert_eq!(header.acls.iter().map(|acl| acl.to_vec()).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 #[test]
