@@ -102,8 +102,8 @@ impl TreeLoader {
         }
     }
 
-    /// The newest transaction that one of the znodes shows. Above the zxid of the snapshot if it is fuzzy: then the log must reach
-    /// at least as far.
+    /// The newest transaction that one of the znodes shows. Above the zxid of the snapshot if that is fuzzy: then the log must
+    /// reach at least as far.
     pub fn newest(&self) -> Zxid {
         self.newest
     }

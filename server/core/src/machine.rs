@@ -98,6 +98,9 @@ pub trait StateMachine: Send + 'static {
     }
 
     /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](crate::CoreConfig::logged).
+    ///
+    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not be told a
+    /// lower one.
     fn set_durable(&mut self, _zxid: Zxid) {}
 
     /// Begins a snapshot of the newest state. See [`Tree::begin_snapshot`](crate::Tree::begin_snapshot). The sessions have their

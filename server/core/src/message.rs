@@ -168,8 +168,9 @@ pub(crate) fn event_message(zxid: Zxid, kind: EventType, path: String) -> Messag
 /// The effects of a turn of inputs.
 #[derive(Default)]
 pub struct Effects {
-    /// The transactions, already applied, in zxid order. A message must not be sent before the transactions that it reflects
-    /// are durable.
+    /// The transactions, already applied, in zxid order. If they are logged, a message must not be sent before the transaction
+    /// that it names is durable. A connect response and an event with the zxid −1 show the newest of them; other messages without
+    /// a zxid show none.
     pub txns: Vec<Txn>,
     /// What to send, in order for each connection.
     pub outbound: Vec<Output>,

@@ -12,9 +12,9 @@ use crate::tree::Tree;
 impl Core {
     /// Creates a server that goes on with a tree and sessions: their ids and timeouts.
     ///
-    /// As on a real server, each session has its whole timeout from `now` on, and no connection. New sessions get ids above
-    /// `highest_session`, the highest that was ever given. Ephemerals of other sessions are deleted by ending these:
-    /// the transactions are in the first [effects](crate::StateMachine::take_effects).
+    /// As on a real server, each session has its whole timeout from `now` on, and no connection. New sessions get ids that
+    /// follow `highest_session`, the [last](crate::SessionTable::later) that was given. Ephemerals of other sessions are deleted
+    /// by ending these: the transactions are in the first [effects](crate::StateMachine::take_effects).
     pub fn restore(
         config: CoreConfig,
         tree: Tree,

@@ -91,11 +91,15 @@ impl SessionTable {
         }
     }
 
-    /// Makes new ids follow one that was given before, by this server or another one: all servers count in the bits after
-    /// their own number, from the time of their start.
+    /// Makes new ids follow one that was given before.
     pub(crate) fn continue_after(&mut self, id: SessionId) {
-        const COUNTER: i64 = (1 << 56) - 1;
-        self.next_id = self.next_id.max((SERVER_ID << 56) + (id.0 & COUNTER) + 1);
+        self.next_id = self.next_id.max((SERVER_ID << 56) + counter(id) + 1);
+    }
+
+    /// The one of two ids that was given later. Ids of an ensemble are compared by their counter and not by the number of the
+    /// server before it.
+    pub fn later(one: SessionId, other: SessionId) -> SessionId {
+        if counter(other) > counter(one) { other } else { one }
     }
 
     /// The ids and timeouts of all sessions, sorted.
@@ -174,6 +178,11 @@ impl SessionTable {
     pub fn next_deadline(&self) -> Option<Millis> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
+}
+
+/// What servers count, from the time of their start: the bits after their own number.
+fn counter(id: SessionId) -> i64 {
+    id.0 & ((1 << 56) - 1)
 }
 
 fn deadline(now: Millis, timeout: i32, tick: i64) -> Millis {
@@ -296,6 +305,18 @@ mod tests {
         let taken = SessionId(table.next_id);
         table.insert(taken, 3000, None, Millis(0));
         assert_eq!(table.allocate_id(), SessionId(taken.0 + 1));
+    }
+
+    #[test]
+    fn of_two_ids_the_one_with_the_higher_counter_was_given_later() {
+        let (early, late) = (SessionId((3 << 56) | 7), SessionId((1 << 56) | 8));
+        let of_server_200 = SessionId((200i64 << 56) | 9);
+        assert_eq!(SessionTable::later(early, late), late);
+        assert_eq!(SessionTable::later(late, early), late);
+        assert_eq!(SessionTable::later(late, of_server_200), of_server_200);
+        let mut table = SessionTable::new(1000, Millis(0), 0);
+        table.continue_after(of_server_200);
+        assert_eq!(table.allocate_id(), SessionId((1 << 56) | 10));
     }
 
     #[test]

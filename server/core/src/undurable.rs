@@ -1,22 +1,22 @@
-//! [`UndurableChanges`]: what the transactions that are not durable yet have changed, so that a read that shows none of it need not
-//! wait for them.
+//! [`UndurableChanges`]: what transactions that are not durable yet have changed. A read that shows none of it need not wait.
 //!
-//! A server with a log sends a message when the zxid in its header is durable. A read could always name the newest transaction; then every
-//! read would wait for the sync of whatever is written elsewhere. So it names the newest durable one, or the last change of
-//! what it shows if that is later.
+//! A server with a log sends a message when the transaction that its header names is durable. A read could always name the
+//! newest one; then every read would wait for the sync of what is written elsewhere. So it names the newest durable
+//! transaction, or the last change of what it shows if that is later.
 //!
-//! A read that names Z is true at Z. Let S be the newest transaction when it is executed and L the last one that changed what it
-//! shows, so L ≤ Z ≤ S. Nothing in (L, S] changes what it shows, so each state from L to S shows the same, and that
-//! of Z is one of them. This holds for each Z between, so Z may be raised further:
+//! **A read that names Z is true at Z.** Let S be the newest transaction when the read is executed, and L the last one that
+//! changed what it shows, so L ≤ Z ≤ S. Nothing after L and up to S changes what it shows. So all states from L to S show
+//! the same, and the state at Z is one of them. This holds for every Z between L and S, so Z may be raised:
 //! - to the zxid of the last message on the connection, so that zxids on a connection do not go back. This costs no time, as
 //!   messages leave in order.
-//! - to S, for what is not worth an index: reads that show more than some paths, and what is below `/zookeeper/quota`, whose
+//! - to S, for what is not worth an index: reads that show more than a few paths, and what is below `/zookeeper/quota`, whose
 //!   statistics change with other paths.
 //!
-//! The same holds for refusals: that a znode does not exist, or may not be read, is a state of its path. And it holds for watches: a watch
-//! that is set with a read is triggered by what changes what the read shows, so it misses nothing after Z.
+//! The same holds for refusals: whether a znode exists, and who may read it, is the state of its path. And it holds for
+//! watches: a watch that is set with a read is triggered by what changes what the read shows, so it misses nothing after Z.
+//! A persistent watch is set like a read of its path and its children, a recursive one like a read of everything.
 //!
-//! The index has hashes of paths. If two are equal, one read names a zxid that is later than it must be, and waits.
+//! The index has hashes of paths. If two are equal, a read names a later zxid than it must, and waits.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

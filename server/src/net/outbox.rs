@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::Zxid;
+use zoolet_proto::{Reply, Zxid};
 use zoolet_server_core::{Message, Output, SharedEvent};
 
 use crate::durable::Hold;
@@ -500,6 +500,8 @@ impl SendQueue {
 fn named(message: Delivery<'_>, hold: Hold) -> Zxid {
     match message {
         Delivery::Event(event) => event.zxid,
+        // The event of a watch that is set again: it names no transaction, and shows the newest state.
+        Delivery::Message(Message::Reply(header, Reply::Event(_))) if header.zxid <= Zxid(0) => hold.last(),
         Delivery::Message(Message::Reply(header, _)) => header.zxid,
         // It shows that its session exists, or does not.
         Delivery::Message(Message::Connected(_)) => hold.last(),

@@ -122,6 +122,21 @@ async fn an_event_waits_for_its_transaction_and_comes_before_every_reply_that_sh
 }
 
 #[tokio::test]
+async fn the_events_of_watches_that_are_set_again_wait_for_what_they_show() {
+    let (zk, disk) = start().await;
+    let (mut writer, mut watcher) = (zk.wire().await, zk.wire().await);
+    let seen = writer.ask(create("/a")).await.zxid;
+    disk.hold();
+    writer.send(delete("/a")).await;
+    disk.until_held().await;
+    watcher.send(set_watches(seen, &["/a"], &[], &[])).await;
+    assert!(is_silent(&mut watcher).await);
+    disk.release();
+    watcher.expect(event(EventType::NodeDeleted, "/a")).await;
+    assert_eq!(watcher.next().await.answer().zxid, seen + 1);
+}
+
+#[tokio::test]
 async fn a_session_is_confirmed_when_it_is_in_the_log() {
     let (zk, disk) = start().await;
     let mut wire = zk.raw();

@@ -37,7 +37,7 @@ pub struct Recovered {
     pub tree: Tree,
     /// The sessions that are open, with their timeouts in milliseconds.
     pub sessions: Vec<(SessionId, i32)>,
-    /// The highest id of a session that was ever given, as far as the files show.
+    /// The id of the session that was given last, as far as the files show.
     pub highest_session: Option<SessionId>,
     /// How it was found.
     pub report: RecoveryReport,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::{Tree, TxnOp};
+use zoolet_server_core::{SessionTable, Tree, TxnOp};
 
 use super::base::Base;
 use super::report::{Cut, RecoveryReport, Warning};
@@ -53,7 +53,7 @@ impl Replay {
     pub(super) fn new(base: Base) -> Self {
         let Base { tree, sessions, zxid, shows, .. } = base;
         Self {
-            highest_session: sessions.keys().next_back().copied(),
+            highest_session: sessions.keys().copied().reduce(SessionTable::later),
             tree,
             sessions,
             start: zxid,
@@ -186,7 +186,8 @@ impl Replay {
         match txn.op {
             TxnOp::CreateSession { timeout } => {
                 self.sessions.insert(txn.session, timeout);
-                self.highest_session = self.highest_session.max(Some(txn.session));
+                let highest = self.highest_session.get_or_insert(txn.session);
+                *highest = SessionTable::later(*highest, txn.session);
             }
             TxnOp::CloseSession { .. } => drop(self.sessions.remove(&txn.session)),
             _ => {}
