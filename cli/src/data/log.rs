@@ -213,7 +213,9 @@ impl Printer<'_> {
                 warn(&format!("{at}; going on with transaction {zxid}"));
             }
             None if matches!(end, LogEnd::Torn { .. }) => {
-                warn(&format!("{at}: the last write was not finished; a server cuts the file here"));
+                warn(&format!(
+                    "{at}: the last write was not finished; unless a server is writing, the next one cuts the file here"
+                ));
             }
             None => {
                 self.damaged = true;

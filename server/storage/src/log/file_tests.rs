@@ -1,14 +1,17 @@
 //! What [`LogWriter`] writes and [`LogReader`] finds in it, whole and damaged.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use zoolet_proto::{SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Txn, TxnOp};
 
 use super::{Fault, LogEnd, LogEntry, LogItem, LogReader, LogWriter};
-use crate::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use crate::disk::{Disk, DiskFault, DiskFile, DiskOp, SimulatedDisk};
 use crate::error::StorageError;
 use crate::options::{Durability, StorageOptions};
 
@@ -80,6 +83,57 @@ fn after(batches: &[i64], change: impl FnOnce(&mut Vec<u8>)) -> (usize, LogEnd) 
 /// Where the entry `n`, from 1, begins.
 fn at(n: usize) -> usize {
     16 + (n - 1) * ENTRY
+}
+
+/// A file that changes after it is read for the first time.
+#[derive(Debug)]
+struct ChangingFile {
+    reads: AtomicUsize,
+    first: Vec<u8>,
+    later: Vec<u8>,
+}
+
+impl DiskFile for ChangingFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.later.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let bytes = if self.reads.fetch_add(1, Relaxed) == 0 { &self.first } else { &self.later };
+        let bytes = &bytes[(offset as usize).min(bytes.len())..];
+        let len = bytes.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn write_at(&mut self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn set_len(&mut self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn reserve(&mut self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[test]
+fn an_entry_that_is_written_while_it_is_read_is_no_damage() {
+    let later = log_of(&[1, 1, 1], &options()).read(LOG).unwrap();
+    let mut first = later.clone();
+    first[at(2)..at(3)].fill(0);
+    let file = ChangingFile { reads: AtomicUsize::new(0), first, later };
+    let mut reader = LogReader::new(Box::new(file), Path::new(LOG)).unwrap();
+    for zxid in 1..=3 {
+        let item = reader.next().unwrap();
+        assert!(matches!(&item, LogItem::Entry(entry) if entry.txn.zxid == Zxid(zxid)), "{item:?}");
+    }
 }
 
 #[test]

@@ -116,6 +116,8 @@ pub struct LogReader {
     window: Window,
     records: RecordParser,
     next: u64,
+    /// Where bad bytes were read a second time.
+    read_again: Option<u64>,
     end: Option<LogEnd>,
 }
 
@@ -135,7 +137,8 @@ impl LogReader {
     pub fn new(file: Box<dyn DiskFile>, path: &Path) -> Result<Self, StorageError> {
         let window = Window::new(file).map_err(StorageError::io("read", path))?;
         let records = RecordParser::default();
-        let mut reader = Self { path: path.to_owned(), window, records, next: FILE_HEADER, end: None };
+        let mut reader =
+            Self { path: path.to_owned(), window, records, next: FILE_HEADER, read_again: None, end: None };
         reader.end = reader.check_file_header()?;
         Ok(reader)
     }
@@ -166,6 +169,12 @@ impl LogReader {
             Probe::Bad(fault) => fault,
         };
         let end = self.classify(offset, fault)?;
+        if matches!(end, LogEnd::Damaged { .. }) && self.read_again != Some(offset) {
+            // A server may have been writing it. What follows was written later, so by now it is complete.
+            self.read_again = Some(offset);
+            self.window.forget();
+            return self.next();
+        }
         self.end = Some(end);
         Ok(LogItem::End(end))
     }

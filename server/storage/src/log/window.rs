@@ -98,6 +98,11 @@ impl Window {
         Ok(())
     }
 
+    /// Reads what is in memory again, when it is asked for.
+    pub(crate) fn forget(&mut self) {
+        self.bytes.clear();
+    }
+
     /// Where the first byte at or after `offset` is that is not zero.
     pub(crate) fn next_nonzero(&mut self, mut offset: u64) -> io::Result<Option<u64>> {
         loop {
