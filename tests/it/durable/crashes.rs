@@ -46,7 +46,7 @@ async fn zxids_go_on_after_a_restart() {
     let client = zk.client().await;
     let mut last = zk.last_zxid();
     for round in 0..5 {
-        client.create(&format!("/{round}"), "").await.expect("a create");
+        client.create(format!("/{round}"), "").await.expect("a create");
         let now = zk.last_zxid();
         assert!(now > last, "{now} after {last}");
         last = now;
