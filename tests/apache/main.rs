@@ -2,3 +2,5 @@
 
 mod ensemble;
 mod frames;
+mod graduate;
+mod storage;

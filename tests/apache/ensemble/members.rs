@@ -126,6 +126,11 @@ impl Ensemble {
         &self.members[at].config
     }
 
+    /// The data directory of a member.
+    pub fn data(&self, at: usize) -> PathBuf {
+        self.config(at).with_file_name("data")
+    }
+
     pub fn address(&self, at: usize) -> SocketAddr {
         self.members[at].address
     }
@@ -194,6 +199,12 @@ impl Ensemble {
         let member = &mut self.members[at];
         assert!(member.running.is_none(), "member {at} runs");
         member.running = Some(member.run());
+    }
+
+    /// The id of the process of a member.
+    pub fn pid(&self, at: usize) -> u32 {
+        let running = self.members[at].running.as_ref().expect("a member that runs");
+        running.pid.parse().expect("a process id")
     }
 
     /// Stops a member in whatever it is doing. Its connections stay open, and are accepted by its kernel.

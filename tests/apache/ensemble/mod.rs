@@ -8,7 +8,7 @@
 
 mod facts;
 mod line;
-mod members;
+pub mod members;
 mod suite;
 mod words;
 
@@ -75,7 +75,7 @@ async fn the_recipes_hold_while_a_follower_is_stopped() {
 }
 
 /// Seeds the random numbers of a test, and prints the seed.
-fn begin() -> StdRng {
+pub fn begin() -> StdRng {
     let seed = std::env::var("ZOOLET_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| rand::rng().random());
     println!("ZOOLET_SEED={seed}");
