@@ -12,7 +12,8 @@ pub enum Durability {
     /// It is on disk: it survives a power loss (`forceSync=yes`).
     #[default]
     Sync,
-    /// The operating system has it: it survives the end of the process, but not a power loss (`forceSync=no`).
+    /// The operating system has it: it survives the end of the process, but not a power loss (`forceSync=no`). Damage to the last
+    /// log file then looks like what a power loss leaves, and is cut off like it.
     Os,
 }
 

@@ -244,6 +244,47 @@ fn without_syncs_a_power_loss_leaves_a_beginning() {
 }
 
 #[test]
+fn a_file_that_ends_is_durable_even_without_syncs() {
+    // Or a hole would be left where it ended, and the next file refused for it.
+    let mut options = options();
+    options.durability = Durability::Os;
+    options.log_size_limit = Some(1_000);
+    for seed in 0..100 {
+        let disk = SimulatedDisk::new(seed);
+        let mut server = Writer::open_with(&disk, options.clone());
+        server.create("/a", Owner::PERSISTENT);
+        for _ in 0..30 {
+            server.set("/a", &[7; 100]);
+            server.commit();
+        }
+        let disk = disk.power_loss(seed);
+        let recovered = read(&disk, &options);
+        let recovered = recovered.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", disk.tree()));
+        assert!(recovered.report.log_files > 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_file_of_the_log_is_durable_once_it_is_recovered() {
+    // Apache may be killed before it syncs the end of one file and the beginning of the next.
+    let written_by_apache = SimulatedDisk::new(0);
+    drop(written(&written_by_apache));
+    for seed in 0..20 {
+        let disk = SimulatedDisk::new(seed);
+        for (path, bytes) in files(&written_by_apache) {
+            disk.create_dir(path.parent().unwrap()).unwrap();
+            disk.create(&path).unwrap().write_at(&bytes, 0).unwrap();
+        }
+        disk.remove(&path("snapshot.a")).unwrap();
+        let disk = disk.kill();
+        let shown = Writer::open(&disk).last();
+        let disk = disk.power_loss(seed);
+        let found = read_dir(&disk).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", disk.tree()));
+        assert_eq!(found.tree.last_zxid(), shown, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_directory_without_data_is_an_error_for_those_who_only_read() {
     let disk = SimulatedDisk::new(1);
     let error = read_dir(&disk).unwrap_err();

@@ -58,6 +58,7 @@ impl Scene {
                 3 => server.create("/a/e", Owner::session(SESSION)),
                 4 => server.create("/a/c", Owner::CONTAINER),
                 5 | 15 => server.refuse(),
+                8 => server.create("/k", Owner::PERSISTENT),
                 13 => server.create("/b", Owner::PERSISTENT),
                 _ => server.set("/a", format!("value {zxid}").as_bytes()),
             }
