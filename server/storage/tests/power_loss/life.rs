@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Millis, Tree};
 use zoolet_storage::disk::SimulatedDisk;
-use zoolet_storage::{Recovered, Storage, StorageError, StorageOptions};
+use zoolet_storage::{Durability, Recovered, Storage, StorageError, StorageOptions, Warning};
 
 use crate::server::{Mark, Server};
 use crate::truth::{State, Truth};
@@ -34,6 +34,11 @@ impl Known {
         self.committed = self.truth.first().zxid;
     }
 
+    /// Damage can look like the torn write of the last batch, but no more than that may be missing.
+    pub fn lose_batch(&mut self, before: Zxid) {
+        self.committed = before;
+    }
+
     /// Opens the directory, and checks what is recovered.
     pub fn open(
         &self,
@@ -42,6 +47,22 @@ impl Known {
     ) -> Result<(Storage, Recovered, State), StorageError> {
         let (storage, recovered) = zoolet_storage::open(Arc::new(disk.clone()), options.clone())?;
         let state = self.check(&recovered);
+        Ok((storage, recovered, state))
+    }
+
+    /// As [`open`](Self::open), if nothing but crashes has happened to the disk.
+    pub fn restart(
+        &self,
+        disk: &SimulatedDisk,
+        options: &StorageOptions,
+    ) -> Result<(Storage, Recovered, State), StorageError> {
+        let (storage, recovered, state) = self.open(disk, options)?;
+        if disk.fired().is_empty() && options.durability == Durability::Sync {
+            // Anything else would mean that the server before had gone on over something torn.
+            let expected =
+                |warning: &Warning| matches!(warning, Warning::EmptyLog { .. } | Warning::Leftover { .. });
+            assert!(recovered.report.warnings.iter().all(expected), "{:?}", recovered.report.warnings);
+        }
         Ok((storage, recovered, state))
     }
 
@@ -96,18 +117,18 @@ pub struct Life {
 }
 
 impl Life {
-    /// Starts a server, checks what it recovers, and lets it run for some turns or until the disk fails.
+    /// Starts a server, checks what it recovers, and lets it live until the disk fails or it has enough.
     pub fn run(
         disk: &SimulatedDisk,
         options: &StorageOptions,
         known: &Known,
         seed: u64,
-        turns: usize,
+        live: impl FnOnce(&mut Server) -> Result<(), StorageError>,
     ) -> Self {
         let now = known.now.plus(1_000);
         let (disk, history) = (disk.clone(), Vec::new());
         let mut life = Self { disk, history, error: None, marks: Vec::new(), truth: None, now };
-        life.error = life.serve(options, known, seed, turns).err();
+        life.error = life.serve(options, known, seed, live).err();
         life.history = life.disk.take_history();
         life
     }
@@ -117,12 +138,12 @@ impl Life {
         options: &StorageOptions,
         known: &Known,
         seed: u64,
-        turns: usize,
+        live: impl FnOnce(&mut Server) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        let (storage, recovered, state) = known.open(&self.disk, options)?;
+        let (storage, recovered, state) = known.restart(&self.disk, options)?;
         let mut server =
             Server::new(&self.disk, options, storage, recovered, Truth::new(state), self.now, seed);
-        let mut result = (0..turns).try_for_each(|_| server.turn());
+        let mut result = live(&mut server);
         if result.is_ok() && seed % 2 == 0 {
             result = server.commit();
         }
@@ -138,6 +159,13 @@ impl Life {
     pub fn known_at(&self, step: u64, before: &Known) -> Known {
         let marks = self.marks.partition_point(|mark| mark.step < step);
         self.known_after(marks, before)
+    }
+
+    /// What was committed before the last batch.
+    pub fn committed_before(&self) -> Zxid {
+        let last = self.marks.last().map_or(Zxid(0), |mark| mark.committed);
+        let before = self.marks.iter().rev().map(|mark| mark.committed).find(|committed| *committed < last);
+        before.unwrap_or(last)
     }
 
     pub fn known_at_end(&self, before: &Known) -> Known {

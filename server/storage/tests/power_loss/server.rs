@@ -11,7 +11,7 @@ use zoolet_test_support::*;
 
 use crate::truth::{State, Truth};
 
-const NAMES: &[&str] = &["/a", "/b", "/a/a", "/a/b", "/a/b/c", "/b/e", "/c", "/c/x", "/zookeeper/quota/a"];
+const NAMES: &[&str] = &["/a", "/b", "/a/a", "/a/b", "/a/b/c", "/b/e", "/c", "/c/x"];
 
 /// What the disk has to know at a step.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +86,12 @@ impl Server {
         self.now
     }
 
-    /// Does something, and mostly commits it.
-    pub fn turn(&mut self) -> Result<(), StorageError> {
+    /// Does so many things, and mostly commits them.
+    pub fn turns(&mut self, turns: usize) -> Result<(), StorageError> {
+        (0..turns).try_for_each(|_| self.turn())
+    }
+
+    fn turn(&mut self) -> Result<(), StorageError> {
         self.now = self.now.plus(1 + self.dice.below(200) as i64);
         match self.dice.below(20) {
             0 if self.conns.len() < 5 => self.connect(),
@@ -113,7 +117,22 @@ impl Server {
             self.commit()?;
             self.end_snapshot()?;
         }
-        assert_eq!(State::new(self.core.tree(), self.truth.last().sessions.clone()), **self.truth.last());
+        let last = self.truth.last();
+        let difference = State::new(self.core.tree(), last.sessions.clone()).difference(last);
+        assert!(difference.is_none(), "the model differs from the core: {difference:?}");
+        Ok(())
+    }
+
+    /// Appends more than is kept in memory before it is written, so that a batch is several writes.
+    pub fn write_more_than_is_kept(&mut self) -> Result<(), StorageError> {
+        self.connect();
+        let conn = self.conns[self.conns.len() - 1];
+        for _ in 0..3 {
+            let byte = self.dice.below(256) as u8;
+            self.ask(conn, create("/large").data(vec![byte; 600_000]));
+            self.ask(conn, delete("/large"));
+            self.append()?;
+        }
         Ok(())
     }
 
@@ -250,7 +269,8 @@ impl Server {
     fn draw(&mut self) -> Request {
         let path = self.dice.of(NAMES);
         let data = self.data();
-        match self.dice.below(16) {
+        match self.dice.below(17) {
+            16 => self.quota(),
             0..=3 => create(path).data(data).acl(self.acl()),
             4 => create(path).flags(self.dice.below(4) as i32).data(data),
             5 => sequential("/s-").data(data),
@@ -266,6 +286,16 @@ impl Server {
                 let parts: Vec<_> = (0..parts).map(|_| self.part()).collect();
                 multi(parts)
             }
+        }
+    }
+
+    fn quota(&mut self) -> Request {
+        const QUOTA: &str = "/zookeeper/quota/a";
+        match self.dice.below(4) {
+            0 => create(QUOTA),
+            1 => create(&format!("{QUOTA}/zookeeper_limits")).data("count=9,bytes=900"),
+            2 => create(&format!("{QUOTA}/zookeeper_stats")).data("count=0,bytes=0"),
+            _ => delete(&format!("{QUOTA}/zookeeper_limits")),
         }
     }
 
