@@ -157,6 +157,14 @@ impl Connection {
     }
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
+        let reason = self.read_requests(reader).await;
+        // A peer that sends nothing more is still answered.
+        self.registration.peer.outbox.nothing_held().await;
+        reason
+    }
+
+    /// Submits what the peer sends, until it ends its side or sends what no client may.
+    async fn read_requests(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;

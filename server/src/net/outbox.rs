@@ -374,6 +374,20 @@ impl Outbox {
         .await
     }
 
+    /// Waits until nothing waits for the log any more: it has left for the write loop, or the connection is aborted. For the read
+    /// loop, which is polled after that one.
+    pub(crate) async fn nothing_held(&self) {
+        poll_fn(|cx| {
+            let mut queue = self.lock();
+            if queue.held.is_empty() {
+                return Poll::Ready(());
+            }
+            queue.is_polled_by(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+
     fn has_room(&self) -> bool {
         let is_sent = || self.unsent.load(Acquire) < self.budget.mark() || self.is_gone();
         self.window.is_empty() && is_sent()

@@ -45,6 +45,25 @@ async fn a_write_is_answered_when_its_own_sync_has_returned() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_nothing_more_is_still_answered() {
+    let (zk, disk) = start().await;
+    let (mut ends, mut breaks) = (zk.wire().await, zk.wire().await);
+    disk.hold();
+    ends.send(create("/a")).await;
+    ends.finish().await;
+    breaks.send(create("/b")).await;
+    // No frame is that long.
+    breaks.send_bytes(&i32::MAX.to_be_bytes()).await;
+    disk.until_held().await;
+    assert!(is_silent(&mut ends).await && is_silent(&mut breaks).await);
+    disk.release();
+    for (mut wire, path) in [(ends, "/a"), (breaks, "/b")] {
+        wire.expect(reply(1).path(path)).await;
+        wire.expect_closed().await;
+    }
+}
+
+#[tokio::test]
 async fn a_read_that_shows_nothing_undurable_does_not_wait_and_names_what_is_durable() {
     let (zk, disk) = start().await;
     let (mut writer, mut reader) = (zk.wire().await, zk.wire().await);
