@@ -135,6 +135,10 @@ impl SendBuffer {
             *self = other;
             return;
         }
+        if other.pieces.is_empty() && self.tail.len() + other.tail.len() <= PIECE {
+            self.tail.extend_from_slice(&other.tail);
+            return;
+        }
         self.complete();
         self.len += other.len;
         self.shared += other.shared;
@@ -262,6 +266,22 @@ mod tests {
         assert_eq!(buffer.len(), copied.len());
         assert!(buffer.own() < LONG + 1_000, "{} bytes", buffer.own());
         assert!(sent(buffer) == copied);
+    }
+
+    #[test]
+    fn short_buffers_become_one_piece_and_long_ones_stay_as_they_are() {
+        let buffer = |messages: usize| {
+            let mut buffer = SendBuffer::default();
+            (0..messages).for_each(|n| buffer.put(|out| out.put_slice(&[n as u8; 100])));
+            buffer
+        };
+        for (first, second, pieces) in [(0, 3, 0), (2, 3, 0), (2, 200, 2), (200, 2, 1), (2, 0, 0)] {
+            let mut joined = buffer(first);
+            joined.append(buffer(second));
+            assert_eq!(joined.len(), 100 * (first + second));
+            assert_eq!(joined.pieces.len(), pieces, "{first} and {second}");
+            assert_eq!(sent(joined), [sent(buffer(first)), sent(buffer(second))].concat());
+        }
     }
 
     #[test]
