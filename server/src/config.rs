@@ -173,9 +173,9 @@ impl ServerBuilder {
     }
 
     /// The longest frame that is accepted from a client, in bytes; a longer one closes its connection. Replies are not limited.
-    /// The access control lists that one request stores are bounded by 64 bytes less, after `auth` entries are replaced, so that a
-    /// transaction is never longer than twice this number, which is what Apache reads from a log with the same setting.
-    /// Default: 1,048,575 (`jute.maxbuffer`).
+    /// The access control lists that one request stores are bounded by 64 bytes less, after `auth` entries are replaced, and with a
+    /// data directory by half of that, where each znode of a multi counts. So a transaction is never longer than twice this number,
+    /// which is what Apache reads from a log with the same setting. Default: 1,048,575 (`jute.maxbuffer`).
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.net.max_frame = bytes;
         self.core.max_acl_bytes = bytes.saturating_sub(64);

@@ -119,11 +119,10 @@ fn is_anyone(entry: &Acl) -> bool {
 /// [`ErrorCode::InvalidAcl`] if the list is empty, one entry is not valid, or there is no room.
 pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity], room: &mut usize) -> Result<Vec<Acl>, ErrorCode> {
     const FEW: usize = 16;
-    /// The permissions, and the lengths of scheme and id.
-    const ENTRY: usize = 12;
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
-    let mut take_room = |id: &str, scheme: &str| {
-        *room = room.checked_sub(ENTRY + scheme.len() + id.len()).ok_or(ErrorCode::InvalidAcl)?;
+    let mut push = |fixed: &mut Vec<Acl>, entry: Acl| {
+        take_room(std::slice::from_ref(&entry), room)?;
+        fixed.push(entry);
         Ok(())
     };
     let mut seen = HashSet::new();
@@ -137,21 +136,31 @@ pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity], room: &mut usize) -> Result<
             let before = fixed.len();
             for id in ids {
                 if let Identity::Digest(id) = id {
-                    take_room(id, "digest")?;
-                    fixed.push(Acl::new(entry.perms, "digest", id.clone()));
+                    push(&mut fixed, Acl::new(entry.perms, "digest", id.clone()))?;
                 }
             }
             if fixed.len() == before {
                 return Err(ErrorCode::InvalidAcl);
             }
         } else if is_valid(entry) {
-            take_room(&entry.id, &entry.scheme)?;
-            fixed.push(entry.clone());
+            push(&mut fixed, entry.clone())?;
         } else {
             return Err(ErrorCode::InvalidAcl);
         }
     }
     if fixed.is_empty() { Err(ErrorCode::InvalidAcl) } else { Ok(fixed) }
+}
+
+/// Takes the bytes of a list from what there is room for.
+///
+/// # Errors
+/// `InvalidAcl` if that is less.
+pub(crate) fn take_room(acl: &[Acl], room: &mut usize) -> Result<(), ErrorCode> {
+    /// The permissions, and the lengths of scheme and id.
+    const ENTRY: usize = 12;
+    let bytes: usize = acl.iter().map(|entry| ENTRY + entry.scheme.len() + entry.id.len()).sum();
+    *room = room.checked_sub(bytes).ok_or(ErrorCode::InvalidAcl)?;
+    Ok(())
 }
 
 fn is_valid(entry: &Acl) -> bool {

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
-use crate::access::{AclCheckCache, Identity, fix_up};
+use crate::access::{AclCheckCache, Identity, fix_up, take_room};
 use crate::config::CoreConfig;
 use crate::pending::{NodeState, Pending, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
@@ -48,7 +48,8 @@ impl<'a> Actor<'a> {
             internal: false,
             acl_checks: AclCheckCache::default(),
             lists: None,
-            acl_room: config.max_acl_bytes,
+            // A request and its lists must fit into one entry of a log: about two frames.
+            acl_room: config.max_acl_bytes >> u32::from(config.logged),
         }
     }
 
@@ -69,6 +70,10 @@ impl<'a> Actor<'a> {
         }
         let lists = self.lists.get_or_insert_default();
         if let Some(list) = lists.get(&acl) {
+            if self.config.logged {
+                // In its entry of the log each znode has its list.
+                take_room(list, &mut self.acl_room)?;
+            }
             return Ok(Arc::clone(list));
         }
         let list = tree.acls.shared(fix_up(&acl, self.ids, &mut self.acl_room)?);

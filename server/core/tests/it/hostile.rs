@@ -299,6 +299,20 @@ fn auth_entries_of_a_multi_take_no_more_than_a_frame() {
 }
 
 #[test]
+fn what_a_multi_logs_takes_no_more_than_two_frames() {
+    let mut world = World::with(|config| config.logged = true);
+    let a = world.connect();
+    world.ok(a, auth("digest", &format!("{}:pw", "u".repeat(1_000))));
+    // Equal lists are stored once, but each entry of the log has its own.
+    let creates = |count: i32| multi((0..count).map(|n| create_for(&format!("/n{n}"), std::iter::once(31))));
+    let codes = world.ok(a, creates(15_000)).codes();
+    let invalid = codes.iter().position(|code| *code == ErrorCode::InvalidAcl.code());
+    assert!(invalid.is_some_and(|at| (500..515).contains(&at)), "{invalid:?}");
+    world.ok(a, creates(500));
+    assert!(acl_bytes(&world) < 2_000, "{}", acl_bytes(&world));
+}
+
+#[test]
 fn a_deep_tree_is_counted_at_every_level() {
     const LEVELS: usize = 300;
     let (mut world, a) = world();
