@@ -91,6 +91,11 @@ impl SessionTable {
         }
     }
 
+    /// Leaves out so many ids.
+    pub(crate) fn skip_ids(&mut self, ids: i64) {
+        self.next_id += ids;
+    }
+
     /// Makes new ids follow one that was given before.
     pub(crate) fn continue_after(&mut self, id: SessionId) {
         self.next_id = self.next_id.max((SERVER_ID << 56) + counter(id) + 1);

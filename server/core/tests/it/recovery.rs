@@ -221,6 +221,24 @@ fn containers_and_ttl_znodes_belong_to_no_session() {
 }
 
 #[test]
+fn new_sessions_get_new_ids_though_nothing_is_left_of_closed_ones_and_no_time_has_passed() {
+    let (mut txns, mut given): (Vec<Txn>, Vec<SessionId>) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let mut tree = Tree::default();
+        txns.iter().for_each(|txn| tree.replay(txn));
+        let mut world = World::around(Core::restore(config(|_| {}), tree, Vec::new(), None, Millis(START)));
+        for _ in 0..3 {
+            let a = world.connect();
+            let id = world.session(a);
+            assert!(!given.contains(&id), "{id} again after {given:?}");
+            given.push(id);
+            world.ok(a, close_session());
+        }
+        txns.append(&mut world.txns);
+    }
+}
+
+#[test]
 fn new_sessions_get_ids_above_every_one_before_though_the_clock_was_set_back() {
     let mut old = World::new();
     let a = old.connect();
