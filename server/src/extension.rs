@@ -150,14 +150,16 @@ impl ServerHandle {
     }
 
     /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
-    /// connections, and returns the disk as the next process finds it. `None` once the server has stopped.
+    /// connections, and returns the disk as the next process finds it. `reopened` sees the new state in the same turn. `None`
+    /// once the server has stopped.
     pub async fn reopen(
         &self,
         crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
+        reopened: impl FnOnce(&Bus) + Send + 'static,
     ) -> Option<Result<(), StorageError>> {
         let reopen = |engine: &mut Engine, now| {
             let disk = crash(&mut engine.bus, now);
-            engine.reopen(now, disk)
+            engine.reopen(now, disk).map(|()| reopened(&engine.bus))
         };
         self.shared.inbox.act(reopen).await
     }
