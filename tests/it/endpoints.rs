@@ -14,7 +14,7 @@ const fn secs(n: u64) -> Duration {
 }
 
 async fn test_server(endpoints: usize) -> TestServer {
-    crate::common::test_server().endpoints(endpoints).znode("/a", "old").start().await.expect("an ensemble")
+    crate::common::test_ensemble(endpoints).znode("/a", "old").start().await.expect("an ensemble")
 }
 
 async fn text(zk: &Client, path: &str) -> String {
@@ -74,7 +74,7 @@ async fn a_client_that_has_seen_more_than_an_endpoint_is_refused_there_and_tries
 #[tokio::test]
 async fn a_session_outlives_the_endpoint_it_was_opened_at_with_its_ephemerals() {
     for tcp in [false, true] {
-        let builder = crate::common::test_server().endpoints(2);
+        let builder = crate::common::test_ensemble(2);
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         let (a, b) = (zk.client_at(0).await, zk.client_at(1).await);
         a.create("/mine", "").ephemeral().await.unwrap();
@@ -102,7 +102,7 @@ async fn an_endpoint_without_a_leader_serves_reads_to_read_only_clients() {
 #[tokio::test]
 async fn a_read_only_client_finds_an_endpoint_that_takes_writes_by_itself() {
     for tcp in [false, true] {
-        let builder = crate::common::test_server().endpoints(3).znode("/a", "old");
+        let builder = crate::common::test_ensemble(3).znode("/a", "old");
         let zk = if tcp { builder.tcp() } else { builder }.start().await.unwrap();
         for cut_off in [0, 1, 2] {
             zk.endpoint(cut_off).unwrap().set_read_only(true).await.unwrap();

@@ -11,7 +11,7 @@ use zoolet::testing::{
 };
 use zoolet::{Client, EventType, Lock, SessionState};
 
-use crate::common::test_server;
+use crate::common::{test_ensemble, test_server};
 
 const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -211,10 +211,10 @@ async fn neighbouring_seeds_have_nothing_in_common() {
 #[tokio::test]
 async fn the_number_of_endpoints_is_that_of_the_server_builder_or_of_its_own() {
     let three = || zoolet::Server::builder().simulated_ensemble(3);
-    let zk = test_server().server(three()).tcp().start().await.unwrap();
+    let zk = test_ensemble(3).server(three()).tcp().start().await.unwrap();
     assert_eq!((zk.endpoints(), zk.server().addrs().len()), (3, 3));
     zk.client_at(2).await;
-    assert_eq!(test_server().endpoints(2).server(three()).start().await.unwrap().endpoints(), 2);
+    assert_eq!(test_ensemble(2).server(three()).start().await.unwrap().endpoints(), 2);
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ async fn start(settings: ServerBuilder) -> Server {
     zoolet_test_support::limit();
     // 2025-12-31: before 2026 zxids begin at 0.
     let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_139_200));
-    settings.clock(clock).bind("127.0.0.1:0").start().await.expect("a free port")
+    let settings = settings.clock(clock).bind("127.0.0.1:0");
+    zoolet_test_support::stored(settings).start().await.expect("a free port")
 }
 
 async fn open() -> Server {

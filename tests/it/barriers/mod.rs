@@ -12,7 +12,7 @@ use zoolet::Client;
 use zoolet::recipes::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
 use zoolet::testing::request;
 
-use crate::common::test_server;
+use crate::common::{test_ensemble, test_server};
 use crate::request_fault::{RunEnd, at_every_request, run_with_fault};
 
 fn wait(client: &Client) -> JoinHandle<Result<(), BarrierError>> {
@@ -115,7 +115,7 @@ async fn a_client_that_is_cut_off_does_not_miss_a_lowering_even_if_the_barrier_i
 
 #[tokio::test]
 async fn a_waiter_at_an_endpoint_that_lags_is_not_released_by_old_state() {
-    let zk = test_server().endpoints(2).znode("/barriers", "").start().await.unwrap();
+    let zk = test_ensemble(2).znode("/barriers", "").start().await.unwrap();
     let (here, there) = (zk.client_at(0).await, zk.client_at(1).await);
     let late = zk.endpoint(1).unwrap();
     late.lag().await.unwrap();

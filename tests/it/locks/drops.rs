@@ -69,8 +69,7 @@ fn an_acquisition_that_is_dropped_while_something_goes_wrong_leaves_nothing() {
 
 #[tokio::test]
 async fn a_create_without_a_reply_is_looked_for_after_a_sync_that_was_answered() {
-    let stage =
-        Stage::start_with(Recipe::Predecessor, 1, "a lost sync", |builder| builder.endpoints(2)).await;
+    let stage = Stage::start(Recipe::Predecessor, 1, "a lost sync", 2).await;
     stage.make_directories(None).await;
     let seat = stage.seat(0).await;
     for number in 0..2 {

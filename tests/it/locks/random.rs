@@ -81,7 +81,7 @@ async fn play(seed: u64) -> Tally {
     let recipe = dice.of(&Recipe::ALL);
     let endpoints = dice.of(&[1, 1, 2, 3]);
     let name = format!("a random one of {recipe:?}, seed {seed}");
-    let stage = Stage::start_with(recipe, seed, name, |builder| builder.endpoints(endpoints)).await;
+    let stage = Stage::start(recipe, seed, name, endpoints).await;
     if dice.chance(40) {
         let counter = dice.of(&[None, None, Some(HALF), Some(END - 3), Some(END)]);
         stage.make_directories(counter).await;

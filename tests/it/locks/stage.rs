@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zoolet::testing::{TestServer, TestServerBuilder};
+use zoolet::testing::TestServer;
 use zoolet::{Client, Server, SessionId};
 
-use crate::common::test_server;
+use crate::common::test_ensemble;
 use crate::locks::audit::{Audit, Claim};
 use crate::locks::contender::Seat;
 use crate::locks::recipe::{Held, Part, Recipe};
@@ -55,19 +55,14 @@ pub enum Phase {
 }
 
 impl Stage {
-    pub async fn start_with(
-        recipe: Recipe,
-        seed: u64,
-        name: impl fmt::Debug,
-        change: impl FnOnce(TestServerBuilder) -> TestServerBuilder,
-    ) -> Arc<Self> {
+    pub async fn start(recipe: Recipe, seed: u64, name: impl fmt::Debug, endpoints: usize) -> Arc<Self> {
         let server = Server::builder()
             .tick_time(millis(500))
             .container_check_interval(Duration::from_secs(2))
             .container_max_never_used(Duration::from_secs(2));
-        let builder = test_server().seed(seed).server(server).znode(STORE, "0 0");
+        let builder = test_ensemble(endpoints).seed(seed).server(server).znode(STORE, "0 0");
         Arc::new(Self {
-            zk: change(builder).start().await.expect("a server"),
+            zk: builder.start().await.expect("a server"),
             recipe,
             outside: Mutex::default(),
             claims: Mutex::default(),

@@ -158,8 +158,7 @@ impl Sweep {
     async fn begin(self) -> Running {
         let lags = matches!(self.fault, ReplyFault::Behind(_));
         let endpoints = if lags { 2 } else { 1 };
-        let stage =
-            Stage::start_with(self.recipe, self.at, self, |builder| builder.endpoints(endpoints)).await;
+        let stage = Stage::start(self.recipe, self.at, self, endpoints).await;
         if self.dir {
             stage.make_directories(self.counter).await;
         }

@@ -10,6 +10,8 @@ mod hello;
 mod limit;
 mod request;
 mod samples;
+#[cfg(feature = "server")]
+mod storage;
 mod tasks;
 #[cfg(feature = "server")]
 mod under_test;
@@ -24,6 +26,8 @@ pub use hello::{Hello, password_of};
 pub use limit::limit;
 pub use request::*;
 pub use samples::{Sample, samples};
+#[cfg(feature = "server")]
+pub use storage::{TestStorage, small_files, stored};
 pub use tasks::{at_once, pass, until};
 #[cfg(feature = "server")]
 pub use under_test::Zk;

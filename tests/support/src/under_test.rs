@@ -30,7 +30,7 @@ impl Zk {
         // 2025-12-31: before 2026 zxids begin at 0.
         let clock = Clock::tokio().starting_at(Duration::from_secs(1_767_139_200));
         let settings = Server::builder().clock(clock).tick_time(TICK);
-        Self { server: change(settings).start().await.expect("a server that starts") }
+        Self { server: stored(change(settings)).start().await.expect("a server that starts") }
     }
 
     /// A client with a session, in this process.

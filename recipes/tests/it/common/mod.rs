@@ -15,6 +15,7 @@ use std::time::Duration;
 use zoolet_client::{Client, Clock, ConnectOptions};
 use zoolet_recipes::Lock;
 use zoolet_server::Server;
+use zoolet_test_support::stored;
 pub use zoolet_test_support::{at_once, pass};
 
 pub const DIR: &str = "/locks/ledger";
@@ -35,7 +36,7 @@ pub async fn world() -> World {
 pub async fn world_on(clock: Clock) -> World {
     zoolet_test_support::limit();
     let builder = Server::builder().tick_time(Duration::from_millis(500)).clock(clock.clone());
-    World { server: builder.start().await.unwrap(), clock }
+    World { server: stored(builder).start().await.unwrap(), clock }
 }
 
 impl World {
