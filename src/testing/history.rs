@@ -169,6 +169,16 @@ impl History {
         entries
     }
 
+    /// How many entries are recorded so far.
+    pub fn len(&self) -> usize {
+        self.log().entries.len()
+    }
+
+    /// Whether nothing is recorded so far.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Checks the recording so far, on its own. The same as [`Checker::check`] without settings.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub struct Habits {
     acls: usize,
     /// Of a hundred steps.
     waits: usize,
+    /// The bytes of data, at most.
+    longest: usize,
 }
 
 impl Habits {
@@ -56,6 +58,7 @@ impl Habits {
             // A write after a setACL is checked against the new list here, and against the old one in Apache.
             acls: if manner == Manner::Apache { 0 } else { dice.of(&[0, 3, 30]) },
             waits: dice.of(&[3, 10, 40]),
+            longest: dice.of(&[12, 12, 2_000]),
         }
     }
 }
@@ -148,7 +151,7 @@ impl Actor {
     }
 
     fn data(&mut self) -> String {
-        "x".repeat(self.dice.below(12))
+        "x".repeat(self.dice.below(self.habits.longest))
     }
 
     fn write(&mut self, zk: &Client) -> Answer {

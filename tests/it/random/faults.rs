@@ -5,10 +5,11 @@ use std::time::Duration;
 use zoolet::testing::Fixture;
 use zoolet_test_support::Dice;
 
-/// Causes faults at random until it is aborted.
-pub async fn run(fixture: Fixture, mut dice: Dice) {
+/// Causes faults at random until it is aborted, on the server that runs.
+pub async fn run(running: impl Fn() -> Option<Fixture>, mut dice: Dice) {
     loop {
         tokio::time::sleep(Duration::from_millis(dice.below(1_500) as u64)).await;
+        let Some(fixture) = running() else { continue };
         let sessions = fixture.sessions();
         let victim = (!sessions.is_empty()).then(|| sessions[dice.below(sessions.len())].id);
         match (dice.below(10), victim) {

@@ -1,25 +1,30 @@
 //! Seeded random schedules of the whole system: clients that reconnect, requests of every kind, pipes that break at any
 //! byte, sessions that expire. What the clients saw is then checked against the rules, and the tree against the model.
 //!
+//! On a durable server ([`crashes`]) the process is killed and the power is lost as well, and [`steps`] loses the power at every step
+//! of the disk.
+//!
 //! `ZOOLET_SCHEDULES` sets how many schedules run, `ZOOLET_SEED` the seed of the first; each has the next seed.
 //! `ZOOLET_UPSTREAM_RANDOM=host:port` names an unused Apache ZooKeeper, set up as in
 //! `tests/apache/run frames`: what clients see of it is checked too, which shows that the rules and the model are right.
 
 mod actor;
 mod apache;
+mod crashes;
 mod faults;
+mod host;
 mod rough;
+mod steps;
 mod wire;
 
 use std::collections::BTreeSet;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use zoolet::testing::FixtureExt as _;
 
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
-use zoolet::server::{Clock, Server, Txn};
-use zoolet::testing::Fixture;
+use zoolet::server::{Clock, Server, ServerBuilder, Txn};
 use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
 use zoolet::{Acl, Client, ErrorCode};
 use zoolet_test_support::{Dice, limit};
@@ -30,6 +35,9 @@ use wire::Wire;
 
 /// How many schedules run by default.
 const SCHEDULES: u64 = 60;
+
+/// When schedules begin: at the first of 2026.
+const START: Duration = Duration::from_secs(1_767_225_600);
 
 /// What clients may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +55,24 @@ const LINES: usize = 120;
 
 #[test]
 fn what_clients_see_in_random_schedules_keeps_every_rule() {
+    each_seed(SCHEDULES, |seed| run(schedule(seed)).map(drop));
+}
+
+#[test]
+fn a_schedule_repeats_from_its_seed() {
+    for seed in 1..4 {
+        let [one, other] = [(); 2].map(|()| run(schedule(seed)).expect("a good schedule"));
+        assert_eq!(one.to_string(), other.to_string(), "seed {seed}");
+    }
+}
+
+/// Runs so many schedules, unless the environment says otherwise.
+fn each_seed(schedules: u64, mut run: impl FnMut(u64) -> Result<(), String>) {
     let given = number("ZOOLET_SEED");
     let first = given.unwrap_or(1);
-    let count = number("ZOOLET_SCHEDULES").unwrap_or(if given.is_some() { 1 } else { SCHEDULES });
+    let count = number("ZOOLET_SCHEDULES").unwrap_or(if given.is_some() { 1 } else { schedules });
     for seed in first..first + count {
-        let outcome = catch_unwind(|| run(seed)).unwrap_or_else(|panic| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(ToString::to_string);
             Err(panic.downcast_ref::<String>().cloned().or(text).unwrap_or_default())
         });
@@ -61,42 +82,53 @@ fn what_clients_see_in_random_schedules_keeps_every_rule() {
     }
 }
 
-#[test]
-fn a_schedule_repeats_from_its_seed() {
-    for seed in 1..4 {
-        let [one, other] = [run(seed), run(seed)].map(|history| history.expect("a good schedule"));
-        assert_eq!(one.to_string(), other.to_string(), "seed {seed}");
-    }
-}
-
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// Runs one schedule and checks it.
-fn run(seed: u64) -> Result<History, String> {
+/// Runs one schedule, in a time of its own.
+fn run<T>(schedule: impl Future<Output = T>) -> T {
     limit();
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(schedule(seed))
+    runtime.expect("a runtime").block_on(schedule)
 }
 
+/// Settings of the server of a schedule.
+fn settings() -> ServerBuilder {
+    settings_at(START)
+}
+
+/// As these, for a server that starts at another time.
+fn settings_at(start: Duration) -> ServerBuilder {
+    Server::builder()
+        .clock(Clock::tokio().starting_at(start))
+        .tick_time(Duration::from_secs(1))
+        .extended_types(true)
+}
+
+/// One schedule on a server in memory.
 async fn schedule(seed: u64) -> Result<History, String> {
-    zoolet_test_support::limit();
     let mut dice = Dice::new(seed);
     let manner = if dice.chance(25) { Manner::Quiet } else { Manner::Wild };
     let quiet = manner == Manner::Quiet;
-    let server = Server::builder()
-        .clock(Clock::tokio().starting_at(Duration::from_secs(1_767_225_600)))
-        .tick_time(Duration::from_secs(1))
-        .extended_types(true)
+    let server = settings()
         .container_check_interval(Duration::from_secs(if quiet { 3600 } else { 2 }))
         .start()
         .await
         .expect("a server");
     let fixture = server.fixture();
     let history = History::new();
-    play(&server, &fixture, &history, &mut dice, manner).await?;
+    let clients = clients(&history, &mut dice, manner, |dice| Way::new(server.in_process(), dice, manner));
+    let fixture_now = fixture.clone();
+    let faults = faults::run(move || Some(fixture_now.clone()), dice.fork());
+    let faults = (manner == Manner::Wild).then(|| tokio::spawn(faults));
+    all_end(clients).await?;
+    if let Some(faults) = faults {
+        faults.abort();
+        _ = faults.await;
+        fixture.accept_connections();
+    }
     let zk = Client::connect(history.tap(server.in_process())).await.expect("a session");
     let seen = read_back(zk).await;
 
@@ -109,23 +141,10 @@ async fn schedule(seed: u64) -> Result<History, String> {
     Ok(history)
 }
 
-async fn play(
-    server: &Server,
-    fixture: &Fixture,
-    history: &History,
-    dice: &mut Dice,
-    manner: Manner,
-) -> Result<(), String> {
-    let mut clients = clients(history, dice, manner, |dice| Way::new(server.in_process(), dice, manner));
-    let faults = (manner == Manner::Wild).then(|| tokio::spawn(faults::run(fixture.clone(), dice.fork())));
+/// Waits until all clients are done.
+async fn all_end(mut clients: JoinSet<()>) -> Result<(), String> {
     let playing = async { while clients.join_next().await.map(|end| end.expect("no panic")).is_some() {} };
-    tokio::time::timeout(Duration::from_secs(3600), playing).await.map_err(|_| "a client hangs")?;
-    if let Some(faults) = faults {
-        faults.abort();
-        _ = faults.await;
-        fixture.accept_connections();
-    }
-    Ok(())
+    tokio::time::timeout(Duration::from_secs(3600), playing).await.map_err(|_| "a client hangs".to_owned())
 }
 
 /// Starts the clients of a schedule.
