@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the scripts of all ZooKeeper clients against our release binary and against Apache ZooKeeper.
+"""Runs the scripts of all ZooKeeper clients against our release binary, in memory and durable, and against Apache ZooKeeper.
 
-  tests/apache/run clients                          all clients on both servers
+  tests/apache/run clients                          all clients on all servers
   tests/apache/run clients --server apache          on one server
   tests/apache/run clients --only kazoo,go          some of the clients
   tests/apache/run clients --zoolet PATH            with this binary instead of building it
@@ -11,7 +11,6 @@ Exit code 1 if a check failed. Logs are in target/clients/logs/.
 """
 
 import argparse
-import functools
 import pathlib
 import signal
 import sys
@@ -21,33 +20,33 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness import report, script, toolchain  # noqa: E402
 from harness.clients import CLIENTS  # noqa: E402
-from harness.servers import SERVERS  # noqa: E402
+from harness.servers import SERVERS, servers  # noqa: E402
 
 say_lock = threading.Lock()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", type=names(SERVERS), default=list(SERVERS), metavar=",".join(SERVERS))
+    parser.add_argument("--server", type=names(SERVERS), default=SERVERS, metavar=",".join(SERVERS))
     parser.add_argument("--only", type=names(CLIENTS), default=list(CLIENTS), metavar=",".join(CLIENTS))
     parser.add_argument("--zoolet", metavar="PATH", help="the binary to test")
     args = parser.parse_args()
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended, too
-    prepare_server = dict(SERVERS, zoolet=functools.partial(SERVERS["zoolet"], args.zoolet))
-    servers = {name: prepare(name, prepare_server[name]) for name in args.server}
+    prepare_server = servers(args.zoolet)
+    running = {name: prepare(name, prepare_server[name]) for name in args.server}
     clients = {name: prepare(name, CLIENTS[name]) for name in args.only}
     outcomes = {client: {} for client in clients}
     # The servers' runs are side by side, each in an order of its own; most of a script's time is waiting.
     threads = [threading.Thread(target=run_all, args=(name, server, clients, outcomes), daemon=True)
-               for name, server in servers.items()]
+               for name, server in running.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
     failed, last_line = report.totals(outcomes)
-    print(f"\n{report.table(outcomes, list(servers))}\n")
+    print(f"\n{report.table(outcomes, list(running))}\n")
     print(last_line)
     return 1 if failed else 0
 

@@ -1,6 +1,7 @@
 """The servers that the scripts are run against: a fresh one, with an empty data directory, for each script."""
 
 import contextlib
+import functools
 import pathlib
 import random
 import select
@@ -107,8 +108,9 @@ def apache():
     return command
 
 
-def zoolet(binary=None):
-    """Builds our release binary, unless one is given; returns the function that makes its command line."""
+def zoolet(binary=None, durable=False):
+    """Builds our release binary, unless one is given; returns the function that makes its command line. The state of the server is
+    in memory or, if it is to be durable, in its folder."""
     if binary is None:
         toolchain.need("cargo")
         toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"],
@@ -117,10 +119,19 @@ def zoolet(binary=None):
     binary = pathlib.Path(binary).resolve()
 
     def command(folder, port):
-        settings = SETTINGS | JVM_SETTINGS | {"dataDir": folder / "data"}
+        settings = SETTINGS | JVM_SETTINGS | ({"dataDir": folder / "data"} if durable else {})
         config = write_config(folder / "given.cfg", settings)
         return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
     return command
 
 
-SERVERS = {"zoolet": zoolet, "apache": apache}
+def servers(binary=None):
+    """The functions that prepare each server. The release binary is built unless one is given."""
+    return {
+        "zoolet": functools.partial(zoolet, binary),
+        "durable": functools.partial(zoolet, binary, durable=True),
+        "apache": apache,
+    }
+
+
+SERVERS = list(servers())

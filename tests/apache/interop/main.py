@@ -24,25 +24,25 @@ from driver.kinds import TABLES  # noqa: E402
 from driver.programs import PROGRAMS, Program, Unexpected  # noqa: E402
 from driver.scene import Stage  # noqa: E402
 from harness import toolchain  # noqa: E402
-from harness.servers import SERVERS, Server  # noqa: E402
+from harness.servers import SERVERS, Server, servers  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", choices=list(SERVERS), help="the only server")
+    parser.add_argument("--server", choices=SERVERS, help="the only server")
     parser.add_argument("--zoolet", metavar="PATH", help="the binary to test")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended, too
 
     skipped, failures = [], []
-    prepare_server = dict(SERVERS, zoolet=functools.partial(SERVERS["zoolet"], args.zoolet))
-    servers = prepare({name: prepare_server[name] for name in ([args.server] if args.server else SERVERS)},
+    prepare_server = servers(args.zoolet)
+    running = prepare({name: prepare_server[name] for name in ([args.server] if args.server else SERVERS)},
                       skipped, failures)
     programs = prepare(PROGRAMS, skipped, failures)
     reports = {}
     if "zoolet" in programs:
         threads = [threading.Thread(target=run, args=(name, server, programs, reports, failures), daemon=True)
-                   for name, server in servers.items()]
+                   for name, server in running.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
