@@ -59,7 +59,9 @@ impl KeptLogs {
         files.sort();
         let mut txns = Vec::new();
         for (first, path) in files {
-            let found = read_file(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+            let bytes = fs::read(&path).map_err(|error| error.to_string());
+            let found =
+                bytes.and_then(|bytes| parse(&bytes)).map_err(|why| format!("{}: {why}", path.display()))?;
             match found.first() {
                 Some(txn) if txn.zxid.0 != first => {
                     return Err(format!("{}: its first entry is {}", path.display(), txn.zxid));
@@ -71,8 +73,7 @@ impl KeptLogs {
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<Txn>, String> {
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+fn parse(bytes: &[u8]) -> Result<Vec<Txn>, String> {
     if !bytes.starts_with(MAGIC) {
         return Err("not a log file".to_owned());
     }
@@ -223,16 +224,9 @@ mod tests {
         0, 0, 0, 2, 0, 0, 0, 0, 0x51, 0xc6, 0xd6, 0x60, b'B', // digest and end
     ];
 
-    fn read(bytes: &[u8]) -> Result<Vec<Txn>, String> {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("log.1");
-        fs::write(&path, bytes).expect("a file");
-        read_file(&path)
-    }
-
     #[test]
     fn an_entry_of_an_apache_zookeeper_is_read_with_padding_after_it() {
-        let txns = read(&[&FILE[..], &[0; 100]].concat()).expect("a log file");
+        let txns = parse(&[&FILE[..], &[0; 100]].concat()).expect("a log file");
         assert_eq!(txns.len(), 1);
         let Txn { session, zxid, time, op, .. } = &txns[0];
         assert_eq!(
@@ -245,12 +239,12 @@ mod tests {
     #[test]
     fn a_file_ends_at_an_entry_that_is_not_whole() {
         for len in FILE_HEADER..FILE.len() {
-            assert_eq!(read(&FILE[..len]).map(|txns| txns.len()), Ok(0), "cut at {len}");
+            assert_eq!(parse(&FILE[..len]).map(|txns| txns.len()), Ok(0), "cut at {len}");
         }
         for at in FILE_HEADER..FILE.len() {
             let mut damaged = FILE;
             damaged[at] ^= 1;
-            assert_eq!(read(&damaged).map(|txns| txns.len()), Ok(0), "byte {at}");
+            assert_eq!(parse(&damaged).map(|txns| txns.len()), Ok(0), "byte {at}");
         }
     }
 }
