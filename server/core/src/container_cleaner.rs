@@ -12,6 +12,7 @@ use crate::message::Millis;
 use crate::pending::Pending;
 use crate::prepare::{Actor, Write, decide};
 use crate::txn::TxnOp;
+use crate::znode::Owner;
 
 /// When to look for candidates, and the candidates that are not tried yet.
 #[derive(Debug)]
@@ -62,7 +63,9 @@ impl Core {
         while self.cleaner.next_attempt <= now {
             let Some(path) = self.cleaner.candidates.pop_front() else { break };
             self.cleaner.next_attempt = self.cleaner.next_attempt.plus(pause.max(1));
-            self.delete_container(now, &path);
+            if !self.is_to_stay(now, &path) {
+                self.delete_container(now, &path);
+            }
         }
     }
 
@@ -100,6 +103,15 @@ impl Core {
             Some(ttl) => age > ttl,
             None => node.creates() > 0 || self.config.container_max_never_used.is_some_and(|max| age > max),
         }
+    }
+
+    /// Whether there is a leaf at the path of a candidate that must not be deleted: it was created since, perhaps as a znode of
+    /// another kind, or its data was set. A real server deletes it all the same.
+    fn is_to_stay(&self, now: Millis, path: &str) -> bool {
+        self.tree.get(path).is_some_and(|node| {
+            let may_expire = node.owner() == Owner::CONTAINER || node.owner().as_ttl().is_some();
+            node.children().len() == 0 && !(may_expire && self.is_expired(now, path))
+        })
     }
 
     /// Executes an internal request: it is checked again, and takes a zxid.

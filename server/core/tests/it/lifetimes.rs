@@ -150,6 +150,28 @@ fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
 }
 
 #[test]
+fn a_candidate_that_was_created_again_meanwhile_as_a_persistent_znode_stays() {
+    let mut world = World::with(|config| {
+        config.container_max_per_minute = 60;
+        config.min_session_timeout = Some(i32::MAX);
+        config.max_session_timeout = Some(i32::MAX);
+    });
+    let a = world.connect();
+    for path in ["/c1", "/c2"] {
+        world.ok(a, container(path));
+        world.znodes(a, &[&format!("{path}/x")]);
+        world.ok(a, delete(&format!("{path}/x")));
+    }
+    world.advance(SWEEP);
+    world.ok(a, delete("/c2"));
+    world.znodes(a, &["/c2"]);
+    let before = world.zxid();
+    world.advance(1_000);
+    assert!(is_there(&world, "/c2"));
+    assert_eq!(world.zxid(), before);
+}
+
+#[test]
 fn a_ttl_znode_goes_when_its_time_since_the_last_set_is_over() {
     let (mut world, a) = world();
     world.ok(a, create_ttl("/t", 5, SWEEP));
