@@ -3,10 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use hashbrown::HashMap;
-use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
 use zoolet_server_core::{
@@ -19,21 +17,8 @@ use crate::event_runs::EventRuns;
 use crate::extension::{Disk, StateMachine};
 use crate::net::outbox::{Delivery, Pushed};
 use crate::net::registry::{Peer, Registry};
-use crate::net::reply_size::reply_size;
 use crate::net::stats::{ConnStats, LastRequest, ServerStats};
-
-/// A turn ends when its replies have this many bytes; what is left comes in the next one.
-const TURN_BYTES: usize = 256 << 10;
-
-/// It ends as well when it has lasted this long by the server's clock. A clock that stands still ends none, so that a
-/// simulation repeats with its seed.
-const TURN_TIME: Duration = Duration::from_millis(2);
-
-/// What an event counts for each connection that gets it: about what it costs to queue it there.
-const EVENT: usize = 64;
-
-/// How many short requests are executed between two looks at the clock, which costs as much as a tenth of one.
-const SHORT: usize = 8;
+use crate::turn_limit::{TURN_BYTES, TurnLimit, is_short};
 
 /// A listing of more children takes a good part of a turn.
 const MANY_CHILDREN: usize = 10_000;
@@ -49,16 +34,8 @@ pub struct Bus {
     gate: Option<Gate>,
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
-    clock: Clock,
-    /// Bytes of replies in this turn, and how many of the state machine's outputs are counted.
-    turn_bytes: usize,
-    counted: usize,
-    /// When this turn began, by its first look at the clock.
-    turn_began: Option<Instant>,
-    /// Whether that was too long ago.
-    turn_is_over: bool,
-    /// Short requests since the last look at the clock.
-    short: usize,
+    /// What this turn has done so far.
+    turn: TurnLimit,
 }
 
 struct Conn {
@@ -81,12 +58,7 @@ impl Bus {
             conns: HashMap::new(),
             gate,
             finished: Vec::new(),
-            clock,
-            turn_bytes: 0,
-            counted: 0,
-            turn_began: None,
-            turn_is_over: false,
-            short: 0,
+            turn: TurnLimit::new(clock),
         }
     }
 
@@ -140,7 +112,7 @@ impl Bus {
     ) -> usize {
         let mut requests = 0;
         let mut last = None;
-        let (bytes_before, mark) = (self.turn_bytes, self.registry.budget.mark());
+        let (bytes_before, mark) = (self.turn.bytes(), self.registry.budget.mark());
         let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_gone());
         // The clock is read before the first request that is not short.
         let mut began = None;
@@ -153,7 +125,7 @@ impl Bus {
                     is_slow = true;
                     break;
                 }
-                began.get_or_insert_with(|| self.clock.now());
+                began.get_or_insert_with(|| self.turn.clock.now());
             }
             taken += 1;
             last = LastRequest::of(&input).map(|next| next.after(last)).or(last);
@@ -162,12 +134,9 @@ impl Bus {
                 continue;
             }
             requests += self.execute(now, conn, input);
-            self.count_outputs();
-            self.short += if is_short { 1 } else { SHORT };
-            if self.short >= SHORT {
-                is_slow |= self.look_at_clock(&mut began);
-            }
-            if self.turn_is_full() || self.turn_bytes - bytes_before >= mark {
+            self.turn.count_outputs(self.machine.outputs());
+            is_slow |= self.turn.executed(is_short, &mut began);
+            if self.turn.is_full() || self.turn.bytes() - bytes_before >= mark {
                 break;
             }
         }
@@ -175,36 +144,13 @@ impl Bus {
             self.record(now, conn, at, requests, last);
             self.finish(conn, requests);
         }
-        is_slow |= self.turn_bytes - bytes_before >= TURN_BYTES;
+        is_slow |= self.turn.bytes() - bytes_before >= TURN_BYTES;
         if is_slow != slow {
             if let Some(conn) = self.conns.get(&conn) {
                 conn.peer.set_slow(is_slow);
             }
         }
         taken
-    }
-
-    /// Counts what the last input has led to: a reply by its bytes, and an event for what it costs each that gets it.
-    fn count_outputs(&mut self) {
-        let outputs = self.machine.outputs();
-        for output in outputs.get(self.counted..).unwrap_or_default() {
-            self.turn_bytes += match output {
-                Output::To(_, Message::Reply(_, reply)) => reply_size(reply),
-                Output::To(..) => 0,
-                Output::Event(event) => event.to.len() * EVENT,
-            };
-        }
-        self.counted = outputs.len();
-    }
-
-    /// Ends the turn if it has lasted for long enough. Returns whether what began then has alone; with no time, it begins now.
-    fn look_at_clock(&mut self, began: &mut Option<Instant>) -> bool {
-        self.short = 0;
-        let now = self.clock.now();
-        let began = *began.get_or_insert(now);
-        let turn_began = *self.turn_began.get_or_insert(began);
-        self.turn_is_over |= now - turn_began >= TURN_TIME;
-        now - began >= TURN_TIME
     }
 
     /// Whether a request takes a good part of a turn by itself, as far as can be told before.
@@ -308,9 +254,7 @@ impl Bus {
     /// Delivers a message to a connection, if it is still there. A reply counts against the limit of its connection
     /// only by its own size: it may have been held back, and its client had no chance to read what is before it.
     pub fn deliver(&mut self, to: ConnId, message: &Message) {
-        if let Message::Reply(_, reply) = message {
-            self.turn_bytes += reply_size(reply);
-        }
+        self.turn.count(message);
         let hold = self.hold();
         self.push(to, std::iter::once(Delivery::Message(message)), true, hold);
     }
@@ -320,7 +264,7 @@ impl Bus {
     pub fn take_effects(&mut self) -> Effects {
         let effects = self.machine.take_effects();
         if let Some(gate) = &mut self.gate {
-            gate.submit_copies(&effects);
+            gate.submit(effects.txns.iter().cloned());
         }
         effects
     }
@@ -354,7 +298,7 @@ impl Bus {
     /// Delivers what this turn has led to.
     pub(crate) fn deliver_effects(&mut self) {
         let mut effects = self.machine.take_effects();
-        self.counted = 0;
+        self.turn.outputs_are_taken();
         if let Some(gate) = &mut self.gate {
             // First, so that the log begins while the messages are encoded.
             gate.submit(effects.txns.drain(..));
@@ -470,7 +414,7 @@ impl Bus {
 
     /// Whether the rest of what came is for the next turn.
     pub(crate) fn turn_is_full(&self) -> bool {
-        self.turn_bytes >= TURN_BYTES || self.turn_is_over
+        self.turn.is_full()
     }
 
     /// Returns to a connection the requests that this turn did not reach: it submits them again.
@@ -483,7 +427,7 @@ impl Bus {
 
     /// Ends a turn whose messages are delivered: lets connections go on whose requests it has finished.
     pub(crate) fn end_turn(&mut self) {
-        (self.turn_bytes, self.turn_began, self.turn_is_over, self.short) = (0, None, false, 0);
+        self.turn.reset();
         if let Some(gate) = &mut self.gate {
             gate.end_turn();
         }
@@ -507,45 +451,6 @@ fn shared_event(output: &Output) -> Option<(&Arc<[ConnId]>, &SharedEvent)> {
     match output {
         Output::Event(event @ SharedEvent { to: Recipients::Shared(to), .. }) => Some((to, event)),
         _ => None,
-    }
-}
-
-/// Whether a request is sure to take no longer than a few others. All operations are named, so that a new one is not
-/// forgotten.
-fn is_short(input: &Input) -> bool {
-    let Input::Request(Incoming { body: Ok(request), .. }) = input else { return true };
-    match request {
-        Request::Multi(_)
-        | Request::MultiRead(_)
-        | Request::SetWatches(_)
-        | Request::SetWatches2(_)
-        | Request::GetChildren(_)
-        | Request::GetChildren2(_)
-        | Request::GetAllChildrenNumber(_)
-        | Request::GetEphemerals(_)
-        | Request::CloseSession => false,
-        Request::Create(_)
-        | Request::Create2(_)
-        | Request::CreateContainer(_)
-        | Request::CreateTtl(_)
-        | Request::Delete(_)
-        | Request::DeleteContainer(_)
-        | Request::Exists(_)
-        | Request::GetData(_)
-        | Request::SetData(_)
-        | Request::GetAcl(_)
-        | Request::SetAcl(_)
-        | Request::Sync(_)
-        | Request::Ping
-        | Request::Check(_)
-        | Request::Reconfig(_)
-        | Request::CreateSession(_)
-        | Request::Auth(_)
-        | Request::Sasl(_)
-        | Request::AddWatch(_)
-        | Request::CheckWatches(_)
-        | Request::RemoveWatches(_)
-        | Request::WhoAmI => true,
     }
 }
 

@@ -30,6 +30,7 @@ pub mod extension;
 mod net;
 mod server;
 mod shared;
+mod turn_limit;
 
 pub use config::ServerBuilder;
 pub use error::{SettingError, SnapshotError, StartError};

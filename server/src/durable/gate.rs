@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
-use zoolet_server_core::{Core, CoreConfig, Effects, Millis, Txn};
+use zoolet_server_core::{Core, CoreConfig, Millis, Txn};
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
@@ -101,16 +101,12 @@ impl Gate {
     }
 
     /// Submits the transactions of a turn, or of a part of one.
-    pub(crate) fn submit(&mut self, txns: impl Iterator<Item = Txn>) {
+    pub(crate) fn submit(&mut self, txns: impl ExactSizeIterator<Item = Txn>) {
+        if txns.len() == 0 {
+            return;
+        }
         if let Some(last) = self.queue.submit(txns) {
             self.last = last;
-        }
-    }
-
-    /// Submits copies of the transactions of these effects.
-    pub(crate) fn submit_copies(&mut self, effects: &Effects) {
-        if !effects.txns.is_empty() {
-            self.submit(effects.txns.iter().cloned());
         }
     }
 

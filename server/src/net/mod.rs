@@ -14,6 +14,7 @@ pub(crate) mod repeated;
 pub(crate) mod reply_size;
 pub(crate) mod send_budget;
 pub(crate) mod send_buffer;
+pub(crate) mod send_queue;
 pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod window;

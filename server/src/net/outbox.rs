@@ -2,16 +2,16 @@
 //!
 //! What bounds it: the read loop submits its next batch of requests when those before are answered and less than the
 //! [mark](SendBudget::mark) waits, and the replies of a batch have hardly more. So a connection that does not read holds
-//! two marks and one reply. What waits for the log counts as any other byte. Events, and single replies that are larger than the limit, close it at the limit; so does
-//! a message for a connection on which more than the mark waits, if the server's budget is spent.
+//! two marks and one reply. What waits for the log counts as any other byte. Events, and single
+//! replies that are larger than the limit, close it at the limit; so does a message for a connection on which more than
+//! the mark waits, if the server's budget is spent.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use std::sync::Arc;
 
@@ -21,8 +21,9 @@ use zoolet_server_core::{Message, Output, SharedEvent};
 
 use crate::durable::Hold;
 use crate::net::reply_size::reply_size;
-use crate::net::send_budget::{Charge, SendBudget};
+use crate::net::send_budget::SendBudget;
 use crate::net::send_buffer::SendBuffer;
+use crate::net::send_queue::{CloseState, SendQueue};
 use crate::net::window::Window;
 
 #[cfg(test)]
@@ -42,33 +43,6 @@ pub(crate) struct Outbox {
     budget: Arc<SendBudget>,
 }
 
-#[derive(Debug)]
-struct SendQueue {
-    waiting: SendBuffer,
-    /// What comes after that and waits for the log, and its bytes.
-    held: VecDeque<Held>,
-    held_len: usize,
-    /// Bytes that the connection has taken and is writing, and how many of them are shared with no other.
-    in_flight: usize,
-    own_in_flight: usize,
-    /// What the budget has been charged for the bytes that are shared with no other.
-    charge: Charge,
-    /// All bytes that were ever queued.
-    position: u64,
-    state: CloseState,
-    /// Whether it was aborted for what waited.
-    overflowed: bool,
-    /// The connection's task, kept from one wait to the next.
-    task: Option<Waker>,
-}
-
-/// Messages that leave when a transaction is in the log.
-#[derive(Debug)]
-struct Held {
-    until: Zxid,
-    messages: SendBuffer,
-}
-
 /// What a push has led to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
@@ -76,16 +50,6 @@ pub(crate) struct Pushed {
     pub(crate) count: u64,
     /// The transactions that the queue now waits for and did not before: the last of them.
     pub(crate) waits: Option<Zxid>,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum CloseState {
-    #[default]
-    Open,
-    /// Closes when what waits is sent.
-    Draining { asked: bool },
-    /// Closes now.
-    Aborted,
 }
 
 /// What the write loop does.
@@ -131,20 +95,8 @@ pub(crate) enum Next {
 
 impl Outbox {
     pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
-        let queue = SendQueue {
-            waiting: SendBuffer::default(),
-            held: VecDeque::new(),
-            held_len: 0,
-            in_flight: 0,
-            own_in_flight: 0,
-            charge: Charge::new(budget),
-            position: 0,
-            state: CloseState::Open,
-            overflowed: false,
-            task: None,
-        };
         Self {
-            queue: Mutex::new(queue),
+            queue: Mutex::new(SendQueue::new(budget)),
             unsent: AtomicUsize::new(0),
             writer: AtomicU8::new(writer::BUSY),
             window: Window::default(),
@@ -153,7 +105,7 @@ impl Outbox {
         }
     }
 
-    /// Queues messages, each until `hold` lets it leave, and behind those before it. Those after a [`Message::Close`] are lost,
+    /// Queues messages, each until `hold` lets it leave, and after those before it. Those after a [`Message::Close`] are lost,
     /// as on a closed connection. If they were `held` back, replies among them count against the limit only by their own size.
     pub(crate) fn push<'m>(
         &self,
@@ -176,26 +128,22 @@ impl Outbox {
                 }
             }
             let until = hold.until(named(message, hold));
-            let (buffer, is_new) = queue.buffer(until);
-            let before = buffer.len();
-            match message {
-                Delivery::Event(event) => buffer.put(|out| event.encode_frame(out)),
+            let is_new = match message {
+                Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
                 Delivery::Message(Message::Connected(response)) => {
-                    buffer.put(|out| response.encode_frame(out));
+                    queue.add(until, |out| out.put(|out| response.encode_frame(out)))
                 }
                 Delivery::Message(Message::Reply(header, reply)) => {
-                    buffer.put_reply(*header, reply);
+                    queue.add(until, |out| out.put_reply(*header, reply))
                 }
                 Delivery::Message(Message::Close { asked }) => {
                     queue.state = CloseState::Draining { asked: *asked };
                     continue;
                 }
-            }
-            let len = buffer.len() - before;
+            };
             if is_new {
                 pushed.waits = until;
             }
-            queue.add(len);
             pushed.count += 1;
             if queue.counted(exempt) > self.limit {
                 queue.overflow();
@@ -212,9 +160,7 @@ impl Outbox {
             return Pushed::default();
         }
         let until = hold.until(hold.last());
-        let (buffer, is_new) = queue.buffer(until);
-        buffer.share(events);
-        queue.add(events.len());
+        let is_new = queue.add(until, |out| out.share(events));
         if queue.unsent() > self.limit {
             queue.overflow();
         }
@@ -226,11 +172,7 @@ impl Outbox {
     /// Lets leave what waits for transactions up to `durable`.
     pub(crate) fn release(&self, durable: Zxid) {
         let mut queue = self.lock();
-        while queue.held.front().is_some_and(|held| held.until <= durable) {
-            let Some(Held { messages, .. }) = queue.held.pop_front() else { break };
-            queue.held_len -= messages.len();
-            queue.waiting.append(messages);
-        }
+        queue.release(durable);
         self.wake_writer(&queue);
     }
 
@@ -306,10 +248,10 @@ impl Outbox {
                 state if !queue.waiting.is_empty() => {
                     mem::swap(&mut queue.waiting, sent);
                     (queue.in_flight, queue.own_in_flight) = (sent.len(), sent.own());
-                    let more = state == CloseState::Open || !queue.held.is_empty();
+                    let more = state == CloseState::Open || queue.is_held();
                     if more { Next::Send } else { Next::SendLast }
                 }
-                CloseState::Draining { asked } if queue.held.is_empty() => Next::Finish { asked },
+                CloseState::Draining { asked } if !queue.is_held() => Next::Finish { asked },
                 CloseState::Draining { .. } | CloseState::Open => {
                     let own = queue.own();
                     queue.charge.set(own);
@@ -379,7 +321,7 @@ impl Outbox {
     pub(crate) async fn nothing_held(&self) {
         poll_fn(|cx| {
             let mut queue = self.lock();
-            if queue.held.is_empty() {
+            if !queue.is_held() {
                 return Poll::Ready(());
             }
             queue.is_polled_by(cx);
@@ -441,72 +383,6 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, SendQueue> {
         // Nothing panics while it holds the lock; if something did, the queue is still whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl SendQueue {
-    /// Both loops are polled by one task, so that to wake either wakes both.
-    fn is_polled_by(&mut self, cx: &Context<'_>) {
-        match &mut self.task {
-            Some(task) => task.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-    }
-
-    /// Under the lock, as the waker stays: to wake a task only has it queued.
-    fn wake(&self) {
-        if let Some(task) = &self.task {
-            task.wake_by_ref();
-        }
-    }
-
-    /// Where a message goes that waits for a transaction, and whether something new is waited for.
-    fn buffer(&mut self, until: Option<Zxid>) -> (&mut SendBuffer, bool) {
-        let last = self.held.back().map(|held| held.until);
-        let is_new = until.is_some_and(|until| last.is_none_or(|last| last < until));
-        if let (Some(until), true) = (until, is_new) {
-            self.held.push_back(Held { until, messages: SendBuffer::default() });
-        }
-        match self.held.back_mut() {
-            Some(held) => (&mut held.messages, is_new),
-            None => (&mut self.waiting, false),
-        }
-    }
-
-    /// Counts bytes that were added to the last buffer.
-    fn add(&mut self, len: usize) {
-        self.position += len as u64;
-        if !self.held.is_empty() {
-            self.held_len += len;
-        }
-    }
-
-    fn unsent(&self) -> usize {
-        self.waiting.len() + self.held_len + self.in_flight
-    }
-
-    fn own(&self) -> usize {
-        let held: usize = self.held.iter().map(|held| held.messages.own()).sum();
-        self.waiting.own() + held + self.own_in_flight
-    }
-
-    /// The bytes that count against the limit.
-    fn counted(&self, exempt: bool) -> usize {
-        if exempt { 0 } else { self.unsent() }
-    }
-
-    fn overflow(&mut self) {
-        self.overflowed = true;
-        self.abort();
-    }
-
-    fn abort(&mut self) {
-        self.state = CloseState::Aborted;
-        self.waiting = SendBuffer::default();
-        self.held.clear();
-        self.held_len = 0;
-        let own = self.own();
-        self.charge.set(own);
     }
 }
 

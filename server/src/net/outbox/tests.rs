@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Poll, Wake};
+use std::task::{Poll, Wake, Waker};
 
 use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
 use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
