@@ -151,7 +151,7 @@ impl ServerHandle {
 
     /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
     /// connections, and returns the disk as the next process finds it. `reopened` sees the new state in the same turn. `None`
-    /// once the server has stopped.
+    /// once the server has stopped, which it also does if the directory cannot be opened.
     pub async fn reopen(
         &self,
         crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
@@ -161,7 +161,11 @@ impl ServerHandle {
             let disk = crash(&mut engine.bus, now);
             engine.reopen(now, disk).map(|()| reopened(&engine.bus))
         };
-        self.shared.inbox.act(reopen).await
+        let outcome = self.shared.inbox.act(reopen).await;
+        if matches!(outcome, Some(Err(_))) {
+            self.shared.halt();
+        }
+        outcome
     }
 
     /// Waits until everything that was decided so far is durable. Returns at once without a data directory, or if the server

@@ -30,6 +30,8 @@ pub(crate) struct Log {
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
     is_cancelled: Arc<AtomicBool>,
+    /// How often the directory was opened anew.
+    opened: u64,
     close: Option<Close>,
     has_failed: bool,
 }
@@ -40,7 +42,7 @@ pub(crate) struct LogSettings {
     /// How many snapshots are kept.
     pub(crate) retain: Option<usize>,
     pub(crate) clock: Clock,
-    /// Cancelled if the log fails: a server that cannot keep what it acknowledges must stop.
+    /// Cancelled when the log ends: a server that cannot keep what it acknowledges must stop.
     pub(crate) stop: CancellationToken,
     pub(crate) span: Span,
 }
@@ -63,6 +65,7 @@ impl Log {
             waiting: Vec::new(),
             requests: Vec::new(),
             is_cancelled: Arc::default(),
+            opened: 0,
             close: None,
             has_failed: false,
         }
@@ -125,10 +128,15 @@ impl Log {
     /// Does what was queued, and empties it.
     fn handle(&mut self, work: &mut Work) {
         if let Some(storage) = work.reopened.take() {
-            self.reopen(*storage);
+            self.reopen(*storage, work.opened);
         }
         if let Err(error) = self.commit(work) {
-            return self.fail(work, error);
+            // What is not written is nothing for later.
+            work.txns.clear();
+            self.fail(error);
+        }
+        if self.has_failed {
+            return;
         }
         if let Some(outcome) = work.snapshot.take() {
             self.running = None;
@@ -182,9 +190,15 @@ impl Log {
         self.running = if self.storage.disk().as_simulated().is_some() {
             Some(job.spawn_task())
         } else {
-            job.spawn()
-                .inspect_err(|error| tracing::warn!(%error, "cannot start a thread for a snapshot"))
-                .ok()
+            match job.spawn() {
+                Ok(running) => Some(running),
+                Err(source) => {
+                    let path = self.storage.snapshots().path().to_owned();
+                    let error =
+                        StorageError::Io { action: "start a thread to write a snapshot in", path, source };
+                    return self.answer(Some(Err(error)));
+                }
+            }
         };
     }
 
@@ -194,6 +208,7 @@ impl Log {
             queue: Arc::clone(&self.queue),
             dir: self.storage.snapshots(),
             retain: self.settings.retain,
+            opened: self.opened,
             is_cancelled: Arc::clone(&self.is_cancelled),
         }
     }
@@ -229,9 +244,9 @@ impl Log {
     }
 
     /// Goes on with the directory as it is after a simulated crash.
-    fn reopen(&mut self, storage: Storage) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
-        self.is_cancelled = Arc::default();
+    fn reopen(&mut self, storage: Storage, opened: u64) {
+        // A snapshot that was under way finds that out by itself.
+        self.opened = opened;
         self.running = None;
         self.waiting.clear();
         self.requests.clear();
@@ -243,16 +258,26 @@ impl Log {
         locked(&self.engine).bus.core().tree().last_zxid()
     }
 
-    fn fail(&mut self, work: &mut Work, error: StorageError) {
+    fn fail(&mut self, error: StorageError) {
         let reason = error.to_string();
-        if !self.queue.fail(work, error) {
-            // The end of a simulated disk, which was opened anew.
-            work.txns.clear();
-            return;
+        // Otherwise it was the end of a simulated disk, which was opened anew.
+        if self.queue.fail(self.opened, error) {
+            tracing::error!(reason, "the transaction log has failed; the server stops");
+            self.has_failed = true;
+            self.is_cancelled.store(true, Ordering::Relaxed);
+            self.settings.stop.cancel();
         }
-        tracing::error!(reason, "the transaction log has failed; the server stops");
-        self.has_failed = true;
-        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Nobody waits for a log that is gone, and no server runs without one, also if it has panicked.
+impl Drop for Log {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.queue
+                .fail(self.opened, StorageError::Failed("the thread of the log has panicked".to_owned()));
+        }
+        self.queue.end();
         self.settings.stop.cancel();
     }
 }

@@ -65,7 +65,8 @@ pub(crate) struct Work {
     /// The directory, opened anew, in the place of the one before.
     pub(crate) reopened: Option<Box<Storage>>,
     pub(crate) close: Option<Close>,
-    opened: u64,
+    /// How often the directory was opened anew when this was taken.
+    pub(crate) opened: u64,
 }
 
 /// Asks for a new log file after a transaction.
@@ -149,11 +150,18 @@ impl CommitQueue {
         }
     }
 
-    /// Reports what has become of the snapshot that was under way.
-    pub(crate) fn end_snapshot(&self, outcome: Outcome) {
+    /// Reports what has become of a snapshot of the directory as it was opened then.
+    pub(crate) fn end_snapshot(&self, opened: u64, outcome: Outcome) {
         let mut state = self.lock();
-        state.work.snapshot = Some(outcome);
-        self.wake(state);
+        if state.opened == opened {
+            state.work.snapshot = Some(outcome);
+            self.wake(state);
+        }
+    }
+
+    /// How often the directory was opened anew. Changes under the engine's lock only.
+    pub(crate) fn opened(&self) -> u64 {
+        self.lock().opened
     }
 
     /// Notes that the log has ended. Nobody waits for it any longer.
@@ -287,10 +295,11 @@ impl CommitQueue {
         }
     }
 
-    /// Notes that the log has failed at `work`. Nothing more becomes durable. False if the directory was opened anew meanwhile.
-    pub(crate) fn fail(&self, work: &Work, error: StorageError) -> bool {
+    /// Notes that the log has failed, with the directory as it was opened then. Nothing more becomes durable. False if it was
+    /// opened anew meanwhile.
+    pub(crate) fn fail(&self, opened: u64, error: StorageError) -> bool {
         let mut state = self.lock();
-        if state.opened != work.opened {
+        if state.opened != opened {
             return false;
         }
         state.failure.get_or_insert_with(|| Arc::new(error));

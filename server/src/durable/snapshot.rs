@@ -22,13 +22,14 @@ const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
 
 /// A snapshot to be written.
-#[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) queue: Arc<CommitQueue>,
     pub(crate) dir: SnapshotDir,
     /// How many snapshots are kept.
     pub(crate) retain: Option<usize>,
+    /// How often the directory was opened anew before: after another time this is about nothing.
+    pub(crate) opened: u64,
     /// Set if it is given up.
     pub(crate) is_cancelled: Arc<AtomicBool>,
 }
@@ -40,6 +41,25 @@ pub(crate) type Outcome = Option<Result<Zxid, StorageError>>;
 pub(crate) enum Running {
     Thread(thread::JoinHandle<()>),
     Task(tokio::task::JoinHandle<()>),
+}
+
+/// Reports the end of a job, also by a panic: the log waits for it.
+struct Report {
+    queue: Arc<CommitQueue>,
+    opened: u64,
+    outcome: Outcome,
+}
+
+impl Report {
+    fn new(job: &Job) -> Self {
+        Self { queue: Arc::clone(&job.queue), opened: job.opened, outcome: None }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.queue.end_snapshot(self.opened, self.outcome.take());
+    }
 }
 
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
@@ -54,8 +74,8 @@ impl Job {
     pub(crate) fn spawn(self) -> io::Result<Running> {
         let span = tracing::Span::current();
         let run = move || {
-            let outcome = span.in_scope(|| self.write());
-            self.queue.end_snapshot(outcome.transpose());
+            let mut report = Report::new(&self);
+            report.outcome = span.in_scope(|| self.write()).transpose();
         };
         Ok(Running::Thread(thread::Builder::new().name("zoolet-snapshot".to_owned()).spawn(run)?))
     }
@@ -63,13 +83,13 @@ impl Job {
     /// Starts it as a task, which lets others run between two slices.
     pub(crate) fn spawn_task(self) -> Running {
         Running::Task(tokio::spawn(async move {
-            let outcome = self.write_in_task().await;
-            self.queue.end_snapshot(outcome.transpose());
+            let mut report = Report::new(&self);
+            report.outcome = self.write_in_task().await.transpose();
         }))
     }
 
     fn write(&self) -> Result<Option<Zxid>, StorageError> {
-        let (mut copy, rolled) = self.begin()?;
+        let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
         while copy.next_slice()? {}
         let Some(complete) = copy.finish()? else { return Ok(None) };
         match rolled.blocking_recv() {
@@ -79,7 +99,7 @@ impl Job {
     }
 
     async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
-        let (mut copy, rolled) = self.begin()?;
+        let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
         while copy.next_slice()? {
             yield_now().await;
         }
@@ -92,19 +112,19 @@ impl Job {
 
     /// Writes it at once, after the last turn and the last commit.
     pub(crate) fn write_last(&self) -> Result<Option<Zxid>, StorageError> {
-        let (mut copy, _) = self.begin()?;
+        let Some((mut copy, _)) = self.begin()? else { return Ok(None) };
         while copy.next_slice()? {}
         let Some(complete) = copy.finish()? else { return Ok(None) };
         self.publish(complete).map(Some)
     }
 
-    /// Fixes the zxid, and asks for a new log file after it.
-    fn begin(&self) -> Result<(Copy<'_>, oneshot::Receiver<()>), StorageError> {
+    /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
+    fn begin(&self) -> Result<Option<(Copy<'_>, oneshot::Receiver<()>)>, StorageError> {
         let (header, sessions, rolled) = {
             let mut engine = locked(&self.engine);
-            if engine.in_turn {
-                // It has panicked, and left a state that nobody may rely on.
-                self.is_cancelled.store(true, Ordering::Relaxed);
+            // A turn that has panicked leaves a state that nobody may rely on.
+            if engine.in_turn || self.is_given_up() {
+                return Ok(None);
             }
             let (header, sessions) = engine.bus.machine_mut().begin_snapshot();
             let rolled = self.queue.roll(header.zxid);
@@ -112,7 +132,11 @@ impl Job {
         };
         let mut copy = Copy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
         copy.writer = Some(self.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
-        Ok((copy, rolled))
+        Ok(Some((copy, rolled)))
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed) || self.queue.opened() != self.opened
     }
 
     fn publish(&self, complete: CompleteSnapshot) -> Result<Zxid, StorageError> {
@@ -131,14 +155,15 @@ impl Job {
 impl Copy<'_> {
     /// Copies the next znodes. Returns whether there are more.
     fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let slice = &mut self.slice;
-        let more = locked(&self.job.engine)
-            .bus
-            .machine_mut()
-            .next_slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
-        let writer = self.writer.as_mut().filter(|_| !self.job.is_cancelled.load(Ordering::Relaxed));
-        let Some(writer) = writer else { return Ok(false) };
-        for record in self.slice.drain(..) {
+        let Self { job, writer: Some(writer), slice } = self else { return Ok(false) };
+        let more = {
+            let mut engine = locked(&job.engine);
+            if job.is_given_up() {
+                return Ok(false);
+            }
+            engine.bus.machine_mut().next_slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record))
+        };
+        for record in slice.drain(..) {
             writer.add(&record)?;
         }
         Ok(more)
@@ -146,13 +171,17 @@ impl Copy<'_> {
 
     /// Makes what was written durable, under its temporary name. `None` if it was given up.
     fn finish(&mut self) -> Result<Option<CompleteSnapshot>, StorageError> {
-        let writer = self.writer.take().filter(|_| !self.job.is_cancelled.load(Ordering::Relaxed));
+        let writer = self.writer.take().filter(|_| !self.job.is_given_up());
         writer.map(SnapshotWriter::sync).transpose()
     }
 }
 
 impl Drop for Copy<'_> {
     fn drop(&mut self) {
-        locked(&self.job.engine).bus.machine_mut().end_snapshot();
+        let mut engine = locked(&self.job.engine);
+        // Otherwise it is the state machine of another directory.
+        if self.job.queue.opened() == self.job.opened {
+            engine.bus.machine_mut().end_snapshot();
+        }
     }
 }

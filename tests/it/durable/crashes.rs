@@ -108,3 +108,23 @@ async fn ephemerals_of_unknown_sessions_are_deleted_by_logged_transactions() {
     zk.power_loss().await.expect("a server that starts again");
     assert_eq!(zk.last_zxid(), Zxid(2), "it was logged, and not done again");
 }
+
+#[tokio::test]
+async fn a_server_that_cannot_open_its_directory_after_a_crash_stops() {
+    let zk = durable().await;
+    zk.set("/a", "1").await.expect("a write");
+    let disk = zk.disk().expect("a simulated disk");
+    disk.flip("/data/version-2/snapshot.0", 40, 1).expect("a file");
+    let refused = zk.kill().await.expect_err("the snapshot is damaged");
+    assert!(refused.to_string().contains("snapshot.0"), "{refused}");
+    assert!(zk.connect(zk.options()).await.is_err(), "it has stopped");
+}
+
+#[tokio::test]
+async fn faults_of_the_disk_are_removed_with_all_others() {
+    let zk = durable().await;
+    zk.faults().disk(DiskOp::Write.any(), DiskFault::Fail).expect("a fault");
+    zk.faults().clear();
+    zk.set("/a", "1").await.expect("a write");
+    assert!(zk.disk().expect("a simulated disk").fired().is_empty());
+}
