@@ -42,7 +42,7 @@ pub(crate) struct SnapshotWalk {
     zxid: Zxid,
     /// The last znode that was given out.
     passed: Option<Arc<str>>,
-    /// How far the walk over the tree has come. It may be behind `passed` if that was saved.
+    /// How far the walk over the tree has come. It may be before `passed` if that was saved.
     position: Position,
     /// The znodes that have changed since the beginning and come later, as they were.
     saved: BTreeMap<ByComponents, ZnodeRecord>,

@@ -128,12 +128,13 @@ fn many_containers_and_ttl_znodes_are_looked_at_in_several_calls() {
     assert_eq!(world.core.tree().len(), 4);
 }
 
-#[test]
-fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
+/// Two containers that are found to be empty, of which the second is deleted a second after the first.
+fn second_of_two_candidates() -> (World, ConnId) {
     let mut world = World::with(|config| {
         config.container_max_per_minute = 60;
         config.min_session_timeout = Some(i32::MAX);
         config.max_session_timeout = Some(i32::MAX);
+        config.extended_types = true;
     });
     let a = world.connect();
     for path in ["/c1", "/c2"] {
@@ -142,6 +143,13 @@ fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
         world.ok(a, delete(&format!("{path}/x")));
     }
     world.advance(SWEEP);
+    assert!(!is_there(&world, "/c1") && is_there(&world, "/c2"));
+    (world, a)
+}
+
+#[test]
+fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
+    let (mut world, a) = second_of_two_candidates();
     world.znodes(a, &["/c2/again"]);
     let before = world.zxid();
     world.advance(1_000);
@@ -150,25 +158,16 @@ fn a_candidate_that_got_a_child_meanwhile_is_left_alone_for_a_zxid() {
 }
 
 #[test]
-fn a_candidate_that_was_created_again_meanwhile_as_a_persistent_znode_stays() {
-    let mut world = World::with(|config| {
-        config.container_max_per_minute = 60;
-        config.min_session_timeout = Some(i32::MAX);
-        config.max_session_timeout = Some(i32::MAX);
-    });
-    let a = world.connect();
-    for path in ["/c1", "/c2"] {
-        world.ok(a, container(path));
-        world.znodes(a, &[&format!("{path}/x")]);
-        world.ok(a, delete(&format!("{path}/x")));
+fn a_candidate_that_was_created_again_meanwhile_as_a_znode_that_is_to_stay_stays() {
+    for again in [create("/c2"), create_ttl("/c2", 5, 10 * SWEEP)] {
+        let (mut world, a) = second_of_two_candidates();
+        world.ok(a, delete("/c2"));
+        world.ok(a, again);
+        let before = world.zxid();
+        world.advance(1_000);
+        assert!(is_there(&world, "/c2"));
+        assert_eq!(world.zxid(), before);
     }
-    world.advance(SWEEP);
-    world.ok(a, delete("/c2"));
-    world.znodes(a, &["/c2"]);
-    let before = world.zxid();
-    world.advance(1_000);
-    assert!(is_there(&world, "/c2"));
-    assert_eq!(world.zxid(), before);
 }
 
 #[test]
