@@ -197,7 +197,7 @@ impl Printer<'_> {
         self.lines.line(&if *json { txn_json(txn, *detail) } else { txn_line(txn, *detail) })
     }
 
-    /// Reports how a file ends. Returns where to go on in it, if there is more behind damage.
+    /// Reports how a file ends. Returns where to go on in it, if there is more after damage.
     fn report(&mut self, path: &Path, end: LogEnd, next_file: Option<Zxid>) -> Option<u64> {
         let (offset, fault, next) = match end {
             LogEnd::Torn { offset, fault } => (offset, fault, None),

@@ -70,7 +70,7 @@ pub fn files(dir: &Path, kind: &str) -> Vec<(i64, PathBuf)> {
     files
 }
 
-/// Writes the beginning of an entry behind the last one of the last log, as a server does that is stopped in the middle of a write.
+/// Writes the beginning of an entry after the last one of the last log, as a server does that is stopped in the middle of a write.
 pub fn tear(dir: &Path, dice: &mut Dice) {
     let Some((_, path)) = files(dir, "log").pop() else { return };
     let mut log = fs::read(&path).expect("a log");

@@ -58,7 +58,7 @@ pub const KINDS: &[Kind] = &[
     }),
     tail("last entry: length -1", |d| d.edit_last(|log, last| set_len(log, last, |_| -1))),
     tail("last entry: length 2^30", |d| d.edit_last(|log, last| set_len(log, last, |_| 1 << 30))),
-    tail("behind the last entry: other bytes than zeros", |d| {
+    tail("after the last entry: other bytes than zeros", |d| {
         d.edit_last(|log, last| {
             log.resize(last.whole.end + 100, 0);
             log[last.whole.end..].fill(0xa5);
@@ -147,7 +147,7 @@ pub const KINDS: &[Kind] = &[
         });
     }),
     kind("newest snapshot: magic", |d| d.edit_snapshot(|bytes| bytes[0] ^= 1)),
-    kind("newest snapshot: junk behind it", |d| d.edit_snapshot(|bytes| bytes.extend([1; 100]))),
+    kind("newest snapshot: junk after it", |d| d.edit_snapshot(|bytes| bytes.extend([1; 100]))),
     kind("newest snapshot: named 5 later", |d| d.rename_snapshot(|zxid| zxid + 5)),
     kind("newest snapshot: named 5 earlier", |d| d.rename_snapshot(|zxid| zxid - 5)),
     kind("a stray copy of the newest snapshot, snapshot.ZXID.bak", |d| {

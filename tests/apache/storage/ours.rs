@@ -61,7 +61,7 @@ enum End {
     Clean,
     /// In the middle of a snapshot, perhaps.
     Killed,
-    /// The same, with the beginning of an entry behind the last one.
+    /// The same, with the beginning of an entry after the last one.
     Torn,
 }
 

@@ -133,7 +133,7 @@ async fn an_event_waits_for_its_transaction_and_comes_before_every_reply_that_sh
     disk.until_held().await;
     watcher.send(get_data("/other")).await;
     watcher.send(get_data("/a")).await;
-    assert!(is_silent(&mut watcher).await, "the event waits, and the replies behind it");
+    assert!(is_silent(&mut watcher).await, "the event waits, and the replies after it");
     disk.release();
     watcher.expect(event(EventType::NodeDataChanged, "/a")).await;
     watcher.expect(reply(2)).await;

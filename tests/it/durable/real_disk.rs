@@ -32,7 +32,7 @@ async fn a_server_goes_on_where_the_one_before_was_shut_down_or_dropped() {
         let server = settings(&dir).start().await.expect("a server");
         let client = connect(&server).await;
         for earlier in 0..round {
-            client.get_data(format!("/{earlier}")).await.expect("what an earlier server was told");
+            client.get_data(format!("/{earlier}")).await.expect("what an earlier server acknowledged");
         }
         client.create(format!("/{round}"), "").await.expect("a create");
         client.close().await.expect("the end of the session");

@@ -1,5 +1,5 @@
 //! The same clients at a durable server that crashes: its process is killed, its machine loses power or stops at some step of
-//! the disk, and the disk fails. What a client was told is there when the server is back, or the checker finds what is missing.
+//! the disk, and the disk fails. What was acknowledged is there when the server is back, or the checker finds what is missing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

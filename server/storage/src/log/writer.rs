@@ -210,7 +210,7 @@ impl OpenLog {
         Ok(log)
     }
 
-    /// How far behind the start of the batch the next write begins, after `pending` bytes that are not written yet.
+    /// How far after the start of the batch the next write begins, after `pending` bytes that are not written yet.
     fn distance(&self, pending: usize) -> Option<u32> {
         u32::try_from(self.end + pending as u64 - self.batch_start).ok()
     }

@@ -114,7 +114,7 @@ fn a_flipped_bit_is_refused_or_does_not_matter() {
             }
         }
     }
-    // Most of the others are behind the end of a file.
+    // Most of the others are after the end of a file.
     assert!(refused > 300, "{refused} of 1200 are refused");
 }
 

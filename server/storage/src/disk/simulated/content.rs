@@ -13,7 +13,7 @@ pub(super) type Sectors = u8;
 
 pub(super) const ALL_SECTORS: Sectors = u8::MAX;
 
-/// The bytes of a file. A page that is absent holds zeros, and so does what is behind the end in the last page.
+/// The bytes of a file. A page that is absent holds zeros, and so does what is after the end in the last page.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     pub(super) len: u64,
@@ -64,7 +64,7 @@ impl Content {
         }
     }
 
-    /// Makes everything behind the end zeros.
+    /// Makes everything after the end zeros.
     pub(super) fn trim(&mut self) {
         let kept = self.len.div_ceil(PAGE);
         if self.pages.last_key_value().is_some_and(|(last, _)| *last >= kept) {

@@ -7,5 +7,4 @@ mod purging;
 mod raw;
 mod round_trip;
 mod support;
-mod timing;
 mod writing;
