@@ -151,7 +151,7 @@ impl ServerHandle {
 
     /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
     /// connections, and returns the disk as the next process finds it. `reopened` sees the new state in the same turn. `None`
-    /// once the server has stopped, which it also does if the directory cannot be opened.
+    /// once the server has stopped, which it also does, as a failed one, if the directory cannot be opened.
     pub async fn reopen(
         &self,
         crash: impl FnOnce(&mut Bus, Millis) -> Arc<dyn Disk> + Send + 'static,
@@ -162,7 +162,8 @@ impl ServerHandle {
             engine.reopen(now, disk).map(|()| reopened(&engine.bus))
         };
         let outcome = self.shared.inbox.act(reopen).await;
-        if matches!(outcome, Some(Err(_))) {
+        if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
+            log.queue.fail(log.queue.opened(), StorageError::Failed(error.to_string()));
             self.shared.halt();
         }
         outcome

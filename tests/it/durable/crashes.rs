@@ -117,6 +117,7 @@ async fn a_server_that_cannot_open_its_directory_after_a_crash_stops() {
     disk.flip("/data/version-2/snapshot.0", 40, 1).expect("a file");
     let refused = zk.kill().await.expect_err("the snapshot is damaged");
     assert!(refused.to_string().contains("snapshot.0"), "{refused}");
+    assert!(zk.server().failed().await.to_string().contains("snapshot.0"));
     assert!(zk.connect(zk.options()).await.is_err(), "it has stopped");
 }
 
