@@ -37,6 +37,8 @@ pub(crate) struct CommitQueue {
     is_full: AtomicBool,
     /// Notified when the log has come further, or has failed or ended.
     progress: Notify,
+    /// Notified when the log has failed. Apart from `progress`, or each sync would wake who waits for a failure.
+    failed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +111,7 @@ impl CommitQueue {
             advanced: Notify::new(),
             is_full: AtomicBool::new(false),
             progress: Notify::new(),
+            failed: Notify::new(),
         }
     }
 
@@ -306,17 +309,18 @@ impl CommitQueue {
         drop(state);
         self.is_full.store(false, Ordering::Release);
         self.progress.notify_waiters();
+        self.failed.notify_waiters();
         true
     }
 
     /// Waits until the log has failed.
     pub(crate) async fn failed(&self) -> Arc<StorageError> {
         loop {
-            let progress = self.progress.notified();
+            let failed = self.failed.notified();
             if let Some(failure) = &self.lock().failure {
                 return Arc::clone(failure);
             }
-            progress.await;
+            failed.await;
         }
     }
 
