@@ -1,7 +1,8 @@
 //! [`SnapshotDir`]: where a server creates snapshots, and removes old ones.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zoolet_proto::{Acl, SessionId, Zxid};
 
@@ -17,6 +18,21 @@ pub struct SnapshotDir {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: StorageOptions,
+    valid: ValidSnapshots,
+}
+
+/// Snapshots that are known to be valid, because they were written or read here.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ValidSnapshots(Arc<Mutex<HashSet<PathBuf>>>);
+
+impl ValidSnapshots {
+    pub(super) fn add(&self, path: &Path) {
+        self.with(|paths| paths.insert(path.to_owned()));
+    }
+
+    fn with<T>(&self, action: impl FnOnce(&mut HashSet<PathBuf>) -> T) -> T {
+        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// What [`SnapshotDir::purge`] has done.
@@ -34,7 +50,7 @@ pub struct Purged {
 impl SnapshotDir {
     /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
-        Self { disk, dir: Layout::new(options).snapshot_dir, options: options.clone() }
+        Self { disk, dir: Layout::new(options).snapshot_dir, options: options.clone(), valid: ValidSnapshots::default() }
     }
 
     /// The directory of the snapshots, `version-2`.
@@ -65,13 +81,15 @@ impl SnapshotDir {
         acls: Vec<Arc<[Acl]>>,
     ) -> Result<SnapshotWriter, StorageError> {
         let disk = Arc::clone(&self.disk);
-        SnapshotWriter::create(disk, &self.dir, &self.options, (zxid, digest), sessions, acls)
+        let valid = self.valid.clone();
+        SnapshotWriter::create((disk, valid), &self.dir, &self.options, (zxid, digest), sessions, acls)
     }
 
     /// Keeps the `retain` newest valid snapshots, at least one, and the log from the oldest of them on. Removes older snapshots
     /// and log files.
     ///
-    /// A snapshot is valid if all of it can be read; one that cannot is not counted. If none is valid, nothing is removed.
+    /// A snapshot is valid if all of it can be read; one that cannot is not counted. If none is valid, nothing is removed. Each is
+    /// read once: what was published or found valid through this value or a clone of it is not read again.
     /// Other files are left alone, copies such as `snapshot.28.bak` included.
     ///
     /// # Errors
@@ -106,8 +124,13 @@ impl SnapshotDir {
     }
 
     fn is_valid(&self, snapshot: &SnapshotFile, purged: &mut Purged) -> Result<bool, StorageError> {
+        if self.valid.with(|paths| paths.contains(&snapshot.path)) {
+            return Ok(true);
+        }
         let is_valid = SnapshotReader::validate(&*self.disk, &snapshot.path)?.is_some();
-        if !is_valid {
+        if is_valid {
+            self.valid.add(&snapshot.path);
+        } else {
             purged.damaged.push(snapshot.path.clone());
         }
         Ok(is_valid)
@@ -121,6 +144,7 @@ impl SnapshotDir {
     ) -> Result<(), StorageError> {
         let before = purged.removed.len();
         for path in paths {
+            self.valid.with(|paths| paths.remove(&path));
             self.disk.remove(&path).map_err(StorageError::io("remove", &path))?;
             purged.removed.push(path);
         }

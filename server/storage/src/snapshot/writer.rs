@@ -9,6 +9,7 @@ use zoolet_proto::{Acl, SessionId, Zxid};
 use zoolet_server_core::ZnodeRecord;
 
 use super::acls::AclIds;
+use super::dir::ValidSnapshots;
 use super::sink::{CHUNK, Sink};
 use super::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, SnapshotReader, TERMINATOR, VERSION, file};
 use crate::disk::Disk;
@@ -21,6 +22,7 @@ use crate::options::{Compression, StorageOptions};
 pub struct SnapshotWriter {
     sink: Sink,
     temporary: Temporary,
+    valid: ValidSnapshots,
     /// Bytes that are neither written nor in the checksum yet.
     buffer: Vec<u8>,
     sum: Adler32,
@@ -34,7 +36,7 @@ pub struct SnapshotWriter {
 
 impl SnapshotWriter {
     pub(super) fn create(
-        disk: Arc<dyn Disk>,
+        (disk, valid): (Arc<dyn Disk>, ValidSnapshots),
         dir: &Path,
         options: &StorageOptions,
         (zxid, digest): (Zxid, Option<u64>),
@@ -48,6 +50,7 @@ impl SnapshotWriter {
         let mut writer = Self {
             sink,
             temporary,
+            valid,
             buffer: Vec::with_capacity(CHUNK + (4 << 10)),
             sum: Adler32::new(),
             acls,
@@ -114,10 +117,10 @@ impl SnapshotWriter {
             }
         }
         self.write_out()?;
-        let Self { sink, temporary, zxid, compression, znodes, .. } = self;
+        let Self { sink, temporary, valid, zxid, compression, znodes, .. } = self;
         let mut appender = sink.finish().map_err(StorageError::io("write", &temporary.path))?;
         appender.file.sync().map_err(StorageError::io("sync", &temporary.path))?;
-        Ok(CompleteSnapshot { temporary, zxid, compression, znodes, len: appender.len })
+        Ok(CompleteSnapshot { temporary, valid, zxid, compression, znodes, len: appender.len })
     }
 
     /// [`sync`](Self::sync), then [`CompleteSnapshot::publish`].
@@ -202,6 +205,7 @@ impl fmt::Debug for SnapshotWriter {
 #[derive(Debug)]
 pub struct CompleteSnapshot {
     temporary: Temporary,
+    valid: ValidSnapshots,
     zxid: Zxid,
     compression: Compression,
     znodes: u64,
@@ -219,7 +223,7 @@ impl CompleteSnapshot {
     /// # Errors
     /// If the file cannot be renamed or the directory cannot be synced. Whether the snapshot has its name is then unknown.
     pub fn publish(self) -> Result<Published, StorageError> {
-        let Self { mut temporary, zxid, compression, znodes, len } = self;
+        let Self { mut temporary, valid, zxid, compression, znodes, len } = self;
         let (disk, from) = (&temporary.disk, &temporary.path);
         let dir = from.parent().unwrap_or(Path::new(""));
         let name = file::name(zxid, compression);
@@ -233,6 +237,7 @@ impl CompleteSnapshot {
         disk.rename(from, &path).map_err(StorageError::io("give its name to", from))?;
         disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
         temporary.is_there = false;
+        valid.add(&path);
         Ok(Published { path, zxid, znodes, len, kept: false })
     }
 }
