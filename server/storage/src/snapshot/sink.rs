@@ -13,6 +13,9 @@ use crate::options::Compression;
 /// Bytes written at once.
 pub(super) const CHUNK: usize = 256 << 10;
 
+/// Bytes between two syncs. A disk that gets a whole snapshot at once lets the syncs of the log wait until it has written it.
+const SYNC_EVERY: u64 = 2 << 20;
+
 /// Writes a file from its beginning to its end.
 pub(super) enum Sink {
     Plain(Appender),
@@ -27,7 +30,7 @@ impl Sink {
         compression: Compression,
     ) -> Result<Self, StorageError> {
         let file = disk.create(path).map_err(StorageError::io("create", path))?;
-        let file = Appender { file, len: 0 };
+        let file = Appender { file, len: 0, synced: 0 };
         let buffered = |file| BufWriter::with_capacity(CHUNK, file);
         Ok(match compression {
             Compression::None => Self::Plain(file),
@@ -64,12 +67,17 @@ impl Sink {
 pub(super) struct Appender {
     pub(super) file: Box<dyn DiskFile>,
     pub(super) len: u64,
+    synced: u64,
 }
 
 impl Write for Appender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.len)?;
         self.len += bytes.len() as u64;
+        if self.len - self.synced >= SYNC_EVERY {
+            self.file.sync()?;
+            self.synced = self.len;
+        }
         Ok(bytes.len())
     }
 
