@@ -13,6 +13,7 @@ use bytes::{Buf, BytesMut};
 use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
+use tokio::task::yield_now;
 use tracing::Instrument;
 use zoolet_proto::records::{SetWatches, SetWatches2};
 use zoolet_proto::{FourLetterWord, Incoming, Request, frame, jute};
@@ -31,6 +32,10 @@ use crate::shared::Shared;
 /// fair share. Their frames stay in the read buffer until then: a turn that is full ends early, and what it has not
 /// processed is submitted again.
 const BATCH: usize = 32;
+
+/// How many full batches a connection submits in a row before the sockets of others are looked at: what another client sends would
+/// otherwise wait until all is done that this one has sent.
+const BATCHES: usize = 2;
 
 /// With more parts a request takes a good part of a turn.
 const MANY_PARTS: usize = 1_000;
@@ -171,7 +176,7 @@ impl Connection {
         let mut inputs = Batch::new();
         let outbox = &self.registration.peer.outbox;
         loop {
-            loop {
+            for batches in 1.. {
                 let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
                 if inputs.is_empty() {
                     match reason {
@@ -189,6 +194,9 @@ impl Connection {
                 }
                 // A connection that cannot be written to always has room, and its stream may never be pending.
                 consume_budget().await;
+                if batches % BATCHES == 0 {
+                    yield_now().await;
+                }
             }
             // A buffer grows with what arrives, not with the length that a frame announces.
             if buffer.is_empty() && buffer.capacity() > room.max(KEEP) {
