@@ -100,7 +100,7 @@ impl Bus {
 
     /// Executes inputs of a connection that were read `at` a time, until the turn is full. Returns how many.
     ///
-    /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the second queue, where
+    /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the driver's queue, where
     /// it finds `slow` set. It is no longer slow after a batch that does not.
     pub(crate) fn handle_all(
         &mut self,
@@ -229,7 +229,7 @@ impl Bus {
         self.stats.expired.fetch_add(sessions as u64, Relaxed);
     }
 
-    /// Renews sessions that are due, but whose requests wait in the second queue, or whose clients have taken a part of
+    /// Renews sessions that are due, but whose requests wait in the driver's queue, or whose clients have taken a part of
     /// what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
     /// Looks at as many as expire at once, and returns whether it has renewed one.
     fn renew_slow_readers(&mut self, now: Millis) -> bool {

@@ -1,5 +1,6 @@
 //! The engine: the state, and what a turn does to it. Code that holds its lock outside of a turn only reads.
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zoolet_clock::Clock;
@@ -8,12 +9,16 @@ use zoolet_storage::StorageError;
 
 use crate::bus::Bus;
 use crate::extension::{Disk, Interceptor};
-use crate::net::driver::Batch;
+use crate::net::turns::Batch;
 
 pub(crate) struct Engine {
     pub(crate) bus: Bus,
     /// When the deadline timer is due to fire.
     pub(crate) timer: Millis,
+    /// Turns that stay open until it is set anew.
+    open_turns: usize,
+    /// How many turns there were.
+    pub(crate) turns: u64,
     /// Whether a turn is under way, or was when it panicked.
     pub(crate) in_turn: bool,
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
@@ -33,7 +38,15 @@ pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
 impl Engine {
     pub(crate) fn new(bus: Bus) -> Self {
         let timer = bus.machine().next_timeout();
-        Self { bus, timer, in_turn: false, interceptor: None, compare_clocks: Millis(i64::MIN) }
+        Self {
+            bus,
+            timer,
+            open_turns: 0,
+            turns: 0,
+            in_turn: false,
+            interceptor: None,
+            compare_clocks: Millis(i64::MIN),
+        }
     }
 
     /// Begins a turn.
@@ -98,6 +111,19 @@ impl Engine {
             Some(interceptor) => interceptor.flush(&mut self.bus, now),
         }
         self.bus.end_turn();
+    }
+
+    /// Whether the timer has to be set anew, for which the turn then waits.
+    pub(crate) fn waits_for_timer(&mut self) -> bool {
+        let has_moved = self.next_timeout() != self.timer;
+        self.open_turns += usize::from(has_moved);
+        has_moved
+    }
+
+    /// Notes that the timer is set anew. Returns when it is due, and how many turns have waited for that.
+    pub(crate) fn set_timer(&mut self) -> (Millis, usize) {
+        self.timer = self.next_timeout();
+        (self.timer, mem::take(&mut self.open_turns))
     }
 
     /// Goes on with the state that the data directory has. See [`Bus::reopen`].

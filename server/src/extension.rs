@@ -15,6 +15,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use tokio::task::yield_now;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, CoreConfig, Input, Millis};
 
@@ -139,14 +140,15 @@ impl ServerHandle {
         look(&locked(&self.shared.engine).bus)
     }
 
-    /// Does something in a turn, in one order with what clients send. `None` once the server has stopped.
+    /// Does something in a turn, after the tasks that are ready to run. `None` once the server has stopped.
     ///
-    /// Cancel safe in so far as it is done or not; its outcome is lost.
+    /// Cancel safe: it is done or not.
     pub async fn act<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Bus, Millis) -> T + Send + 'static,
     ) -> Option<T> {
-        self.shared.inbox.act(|engine, now| act(&mut engine.bus, now)).await
+        yield_now().await;
+        self.shared.turns.act(|engine, now| act(&mut engine.bus, now))
     }
 
     /// Goes on with the state that the data directory has after a crash, which `crash` simulates: in a turn, it aborts the
@@ -161,7 +163,8 @@ impl ServerHandle {
             let disk = crash(&mut engine.bus, now);
             engine.reopen(now, disk).map(|()| reopened(&engine.bus))
         };
-        let outcome = self.shared.inbox.act(reopen).await;
+        yield_now().await;
+        let outcome = self.shared.turns.act(reopen);
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
             log.queue.fail(log.queue.opened(), StorageError::Failed(error.to_string()));
             self.shared.halt();
@@ -179,7 +182,7 @@ impl ServerHandle {
 
     /// Whether every input that arrived is dealt with, to the last message it led to.
     pub fn is_quiet(&self) -> bool {
-        self.shared.inbox.is_quiet()
+        self.shared.turns.is_quiet()
     }
 
     /// Whether the server has stopped.

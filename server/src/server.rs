@@ -195,17 +195,18 @@ mod tests {
         while server.shared.registry.len() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(server.shared.inbox.ask(move |core| core.is_open(conn)).await, Some(false));
+        assert_eq!(server.shared.turns.read(move |core| core.is_open(conn)), Some(false));
         assert!(server.in_process()().into_inner().is_ok(), "nobody else notices");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_whose_driver_ends_leaves_nobody_waiting() {
+    async fn a_server_with_a_turn_that_panics_leaves_nobody_waiting() {
         let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
         let connect = server.in_process();
         let mut client = connect().into_inner().expect("a connection");
-        let lost = server.shared.inbox.ask(|_| -> () { panic!("as if there were a bug") }).await;
-        assert!(lost.is_none());
+        let turns = Arc::clone(&server.shared.turns);
+        let turn = tokio::spawn(async move { turns.read(|_| -> () { panic!("as if there were a bug") }) });
+        assert!(turn.await.is_err());
         assert_eq!(client.read(&mut [0]).await.expect("an end"), 0);
         assert!(connect().into_inner().is_err());
         server.shutdown().await;

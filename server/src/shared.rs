@@ -23,13 +23,14 @@ use crate::epoch;
 use crate::error::StartError;
 use crate::extension::{Attached, StateMachine};
 use crate::net::connection::Connection;
-use crate::net::driver::{Driver, Inbox};
+use crate::net::driver::Driver;
 use crate::net::listener;
 use crate::net::outbox::Outbox;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::repeated::Repeated;
 use crate::net::stats::ServerStats;
 use crate::net::stream::{BULK, Transport};
+use crate::net::turns::Turns;
 
 /// What the tasks of a server share.
 pub(crate) struct Shared {
@@ -38,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stats: Arc<ServerStats>,
-    pub(crate) inbox: Inbox,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) stop: CancellationToken,
     /// How many replicas the state machine has.
     pub(crate) replicas: usize,
@@ -104,14 +105,9 @@ impl Shared {
         // What the state machine has decided to begin with, such as the end of unknown sessions.
         engine.end_turn(started);
         let engine = Arc::new(Mutex::new(engine));
-        let (driver, inbox) = Driver::new(
-            Arc::clone(&engine),
-            Arc::clone(&registry),
-            commits,
-            clock.clone(),
-            stop.clone(),
-            span.clone(),
-        );
+        let (turns, slow) =
+            Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
+        let driver = Driver::new(Arc::clone(&turns), slow, Arc::clone(&registry));
         let log = log.map(|log| log.start(&engine, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
@@ -122,7 +118,7 @@ impl Shared {
             engine,
             registry,
             stats,
-            inbox,
+            turns,
             stop,
             replicas,
             attached: OnceLock::new(),

@@ -64,15 +64,15 @@ impl Shared {
         let _turn = if is_list { Some(self.listing.lock().await) } else { None };
         match word {
             Word::Ruok => "imok".to_owned(),
-            Word::Isro => self.isro(at).await,
+            Word::Isro => self.isro(at),
             Word::Gtmk => self.stats.trace_mask.load(Relaxed).to_string(),
             Word::Stmk => self.set_trace_mask(rest).await,
-            Word::Srvr => self.srvr(at, String::new()).await,
-            Word::Stat => self.srvr(at, self.clients(at).await).await,
+            Word::Srvr => self.srvr(at, String::new()),
+            Word::Stat => self.srvr(at, self.clients(at).await),
             Word::Conf => self.conf().await,
             Word::Cons => self.cons(at).await,
             Word::Envi => envi(),
-            Word::Mntr => self.mntr(at).await,
+            Word::Mntr => self.mntr(at),
             Word::Dump => self.dump().await.unwrap_or_else(not_serving),
             Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
             Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
@@ -83,7 +83,7 @@ impl Shared {
             }
             Word::Crst => {
                 let ids: Vec<ConnId> = self.peers_at(at).iter().map(|(id, _)| *id).collect();
-                self.inbox.act(|engine, _| ids.into_iter().for_each(|id| engine.bus.reset_stats(id))).await;
+                self.turns.act(|engine, _| ids.into_iter().for_each(|id| engine.bus.reset_stats(id)));
                 "Connection stats reset.\n".to_owned()
             }
             Word::Srst => {
@@ -102,12 +102,12 @@ impl Shared {
         mask.to_string()
     }
 
-    async fn isro(&self, at: usize) -> String {
-        let read_only = self.inbox.act(move |engine, _| engine.bus.machine().is_read_only(at)).await;
+    fn isro(&self, at: usize) -> String {
+        let read_only = self.turns.act(move |engine, _| engine.bus.machine().is_read_only(at));
         read_only.map_or("null", |read_only| if read_only { "ro" } else { "rw" }).to_owned()
     }
 
-    async fn facts(&self, at: usize) -> Option<Facts> {
+    fn facts(&self, at: usize) -> Option<Facts> {
         let facts = move |engine: &mut Engine, _| {
             let machine = engine.bus.machine();
             let core = machine.replica(at);
@@ -123,7 +123,7 @@ impl Shared {
                 watches: core.watches().count_by_table(),
             }
         };
-        self.inbox.act(facts).await
+        self.turns.act(facts)
     }
 
     fn peers_at(&self, replica: usize) -> Vec<(ConnId, Arc<Peer>)> {
@@ -140,8 +140,8 @@ impl Shared {
         text
     }
 
-    async fn srvr(&self, at: usize, clients: String) -> String {
-        let Some(facts) = self.facts(at).await else { return not_serving() };
+    fn srvr(&self, at: usize, clients: String) -> String {
+        let Some(facts) = self.facts(at) else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
         let read_only = if facts.read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
@@ -167,7 +167,7 @@ impl Shared {
             let config = core.config();
             (config.tick_time, config.min_timeout(), config.max_timeout())
         };
-        let Some((tick, min, max)) = self.inbox.ask(question).await else { return not_serving() };
+        let Some((tick, min, max)) = self.turns.read(question) else { return not_serving() };
         let port = self.client_port.map_or(-1, i32::from);
         let Dirs { data, log, data_size, log_size } = self.dirs().await;
         format!(
@@ -220,8 +220,8 @@ impl Shared {
         text
     }
 
-    async fn mntr(&self, at: usize) -> String {
-        let Some(facts) = self.facts(at).await else { return not_serving() };
+    fn mntr(&self, at: usize) -> String {
+        let Some(facts) = self.facts(at) else { return not_serving() };
         let stats = &self.stats;
         let (received, sent) = self.packets();
         let mut text = format!("zk_version\t{VERSION}\nzk_server_state\t{}\n", facts.mode);

@@ -20,11 +20,11 @@ use zoolet_proto::{FourLetterWord, Incoming, Request, frame, jute};
 use zoolet_server_core::Input;
 
 use crate::net::close::linger;
-use crate::net::driver::Batch;
 use crate::net::outbox::Next;
 use crate::net::registry::Registration;
 use crate::net::send_buffer::{KEEP, SendBuffer, is_little};
 use crate::net::stream::{Half, Transport, send_all};
+use crate::net::turns::Batch;
 use crate::shared::Shared;
 
 /// How many requests are submitted to a turn at once. The next such batch is submitted when the replies of this one are
@@ -279,10 +279,10 @@ impl Connection {
         if inputs.iter().any(has_many_parts) {
             peer.set_slow(true);
         }
-        if !self.shared.inbox.send(self.registration.id, inputs, peer.is_slow()).await {
+        if !self.shared.turns.submit(self.registration.id, inputs, peer.is_slow()).await {
             return false;
         }
-        // Only now is it certain that they will be processed: a connection may be closed while it waits for the inbox.
+        // Only now is it certain that they will be processed: a connection may be closed while it waits for the log.
         self.shared.stats.received.fetch_add(frames as u64, Relaxed);
         true
     }

@@ -104,7 +104,7 @@ impl Shared {
         act: impl FnOnce(&mut Engine, Millis) -> T + Send + 'static,
     ) -> Option<T> {
         yield_now().await;
-        self.inbox.act(act).await
+        self.turns.act(act)
     }
 
     pub(crate) async fn dump(&self) -> Option<String> {
@@ -112,7 +112,7 @@ impl Shared {
         let expiring = |core: &Core| -> Vec<_> {
             core.sessions().iter().map(|session| (session.deadline.0, session.id)).collect()
         };
-        let (sessions, owners) = self.inbox.ask(move |core| (expiring(core), core.tree().owners())).await?;
+        let (sessions, owners) = self.turns.read(move |core| (expiring(core), core.tree().owners()))?;
         expiry(&mut text, sessions.into_iter().map(|(deadline, id)| (deadline, id.to_string()))).await;
         let _ = writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
         for owner in owners {

@@ -17,4 +17,5 @@ pub(crate) mod send_buffer;
 pub(crate) mod send_queue;
 pub(crate) mod stats;
 pub(crate) mod stream;
+pub(crate) mod turns;
 pub(crate) mod window;

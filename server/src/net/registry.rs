@@ -39,7 +39,7 @@ pub(crate) struct Peer {
     pub(crate) word: AtomicBool,
     /// When the stream last took a part of what it was given, by the server's clock.
     progress: AtomicI64,
-    /// Whether its requests wait in the second queue.
+    /// Whether its requests wait in the driver's queue.
     slow: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Peer {
         }
     }
 
-    /// Whether its requests wait in the second queue. Changes only when none of them does, so that they stay in order.
+    /// Whether its requests wait in the driver's queue. Changes only when none of them does, so that they stay in order.
     pub(crate) fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
     }

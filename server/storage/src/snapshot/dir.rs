@@ -50,7 +50,12 @@ pub struct Purged {
 impl SnapshotDir {
     /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
-        Self { disk, dir: Layout::new(options).snapshot_dir, options: options.clone(), valid: ValidSnapshots::default() }
+        Self {
+            disk,
+            dir: Layout::new(options).snapshot_dir,
+            options: options.clone(),
+            valid: ValidSnapshots::default(),
+        }
     }
 
     /// The directory of the snapshots, `version-2`.

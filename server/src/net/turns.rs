@@ -1,0 +1,143 @@
+//! [`Turns`]: they process inputs and deadlines under one lock, and so in one order. Who submits something takes the turn itself;
+//! only batches of slow connections are left to the [driver](crate::net::driver).
+
+use std::future::pending;
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use smallvec::SmallVec;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+use zoolet_clock::Clock;
+use zoolet_proto::{Incoming, OpCode};
+use zoolet_server_core::{ConnId, Core, Input, Millis};
+
+use crate::durable::CommitQueue;
+use crate::engine::{Engine, locked};
+
+/// Most reads yield one request, which needs no allocation.
+pub(crate) type Batch = SmallVec<[Input; 1]>;
+
+/// A batch of a slow connection, for the driver. A connection has at most one.
+pub(crate) struct SlowBatch {
+    pub(crate) conn: ConnId,
+    /// When it was read.
+    pub(crate) at: Millis,
+    pub(crate) inputs: Batch,
+}
+
+/// What a turn needs.
+pub(crate) struct Turns {
+    pub(crate) engine: Arc<Mutex<Engine>>,
+    /// Batches, calls and deadlines that are accepted and not completely processed.
+    pub(crate) open: AtomicUsize,
+    /// Notified if a turn has moved the next deadline. It stays open until the driver has set its timer anew.
+    pub(crate) moved: Notify,
+    slow: mpsc::UnboundedSender<SlowBatch>,
+    /// The way to the log, if there is one.
+    commits: Option<Arc<CommitQueue>>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+    /// The server's, as a turn also logs about other connections than that of its task.
+    span: Span,
+}
+
+impl Turns {
+    /// Turns, and what they leave to the driver.
+    pub(crate) fn new(
+        engine: Arc<Mutex<Engine>>,
+        commits: Option<Arc<CommitQueue>>,
+        clock: Clock,
+        stop: CancellationToken,
+        span: Span,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<SlowBatch>) {
+        let (slow, batches) = mpsc::unbounded_channel();
+        let (open, moved) = (AtomicUsize::new(0), Notify::new());
+        (Arc::new(Self { engine, open, moved, slow, commits, clock, stop, span }), batches)
+    }
+
+    /// Takes a turn. Returns the engine after it, or `None` once the server is stopped or a turn has panicked.
+    pub(crate) fn take(&self, work: impl FnOnce(&mut Engine, Millis)) -> Option<MutexGuard<'_, Engine>> {
+        let mut engine = locked(&self.engine);
+        if engine.in_turn || self.stop.is_cancelled() {
+            return None;
+        }
+        engine.in_turn = true;
+        // A turn that panics stops the server: the state that it leaves can only be read.
+        let broken = self.stop.drop_guard_ref();
+        let now = self.now();
+        self.span.in_scope(|| {
+            engine.begin_turn(now, &self.clock);
+            work(&mut engine, now);
+            engine.end_turn(now);
+        });
+        broken.disarm();
+        engine.in_turn = false;
+        engine.turns += 1;
+        Some(engine)
+    }
+
+    /// Submits a batch: in a turn of its own or, if the connection is slow, to the driver. False once the server has stopped.
+    pub(crate) async fn submit(&self, conn: ConnId, inputs: &mut Batch, slow: bool) -> bool {
+        if let Some(commits) = &self.commits {
+            if commits.is_full() && inputs.iter().any(takes_zxid) {
+                commits.has_room().await;
+            }
+        }
+        if slow {
+            self.open.fetch_add(1, Ordering::Relaxed);
+            let inputs = mem::take(inputs);
+            return self.slow.send(SlowBatch { conn, at: self.now(), inputs }).is_ok();
+        }
+        self.act(|engine, now| engine.take(now, conn, now, inputs, false)).is_some()
+    }
+
+    /// Calls the engine in a turn; `None` once the server has stopped.
+    pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Engine, Millis) -> T) -> Option<T> {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let mut outcome = None;
+        let engine = self.take(|engine, now| outcome = Some(act(engine, now)));
+        let has_moved = engine.is_some_and(|mut engine| engine.waits_for_timer());
+        if has_moved {
+            // It stays open until the timer is set anew: a manual clock must not advance before.
+            self.moved.notify_one();
+        } else {
+            self.open.fetch_sub(1, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Reads the state; `None` once the server has stopped.
+    pub(crate) fn read<T>(&self, question: impl FnOnce(&Core) -> T) -> Option<T> {
+        self.act(|engine, _| question(engine.bus.core()))
+    }
+
+    /// Whether everything that was submitted is processed, to the last message it led to.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_idle = || self.commits.as_ref().is_none_or(|commits| commits.is_idle());
+        self.open.load(Ordering::Acquire) == 0 && is_idle()
+    }
+
+    /// Waits until messages may leave that wait for the log: the next turn lets them.
+    pub(crate) async fn advanced(&self) {
+        match &self.commits {
+            Some(commits) => commits.advanced().await,
+            None => pending().await,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        Millis(self.clock.unix_millis())
+    }
+}
+
+/// Whether an input is something for the log.
+fn takes_zxid(input: &Input) -> bool {
+    match input {
+        Input::Request(Incoming { op, .. }) => OpCode::from_code(*op).is_some_and(OpCode::takes_zxid),
+        Input::Connect(_) => true,
+        Input::Open { .. } | Input::Closed => false,
+    }
+}
