@@ -10,7 +10,7 @@ use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::names::{self, Layout, LogFile};
-use crate::options::StorageOptions;
+use crate::options::{Durability, StorageOptions};
 
 /// The snapshots of a data directory. Clones are the same directory; a snapshot may be written by another thread than the log.
 #[derive(Debug, Clone)]
@@ -69,6 +69,20 @@ impl SnapshotDir {
     /// If the directory cannot be listed.
     pub fn list(&self) -> Result<Vec<SnapshotFile>, StorageError> {
         SnapshotFile::list(&*self.disk, &self.dir)
+    }
+
+    /// Syncs the log if its commits do not. To be called before [`Storage::roll`](crate::Storage::roll), which does it too, but while
+    /// writers wait: it then has little left to sync.
+    ///
+    /// # Errors
+    /// If the log cannot be listed, opened or synced.
+    pub fn sync_log(&self) -> Result<(), StorageError> {
+        if self.options.durability == Durability::Sync {
+            return Ok(());
+        }
+        let Some(log) = LogFile::list(&*self.disk, &self.options)?.pop() else { return Ok(()) };
+        let mut file = self.disk.open(&log.path).map_err(StorageError::io("open", &log.path))?;
+        file.sync().map_err(StorageError::io("sync", &log.path))
     }
 
     /// Begins a snapshot of the state after the transaction `zxid`.
