@@ -45,8 +45,8 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Faults between the first second and `until`, when the last of them is over.
-    pub fn draw(mut rng: StdRng, clients: u64, until: Duration) -> Self {
+    /// Faults between the first second and `until`, when the last of them is over. Those of the server are crashes only if it `forgets`.
+    pub fn draw(mut rng: StdRng, clients: u64, until: Duration, forgets: bool) -> Self {
         let mut steps = Vec::new();
         for client in 1..=clients {
             each_while(&mut rng, until, |rng, at| {
@@ -64,7 +64,7 @@ impl Faults {
             });
         }
         each_while(&mut rng, until, |rng, at| {
-            if rng.random() {
+            if rng.random() || !forgets {
                 steps.push((at, Step::Restart));
                 return at + TIMEOUT;
             }

@@ -55,15 +55,14 @@ struct Run {
 }
 
 /// Three contenders, and a server and links that fail by a script drawn from the seed.
-fn run(seed: u64) -> Run {
-    let mut world = World::new(seed);
+fn run(mut world: World) -> Run {
     let claims = Rc::new(RefCell::new(Vec::new()));
     for host in 1..=CLIENTS {
         let (site, claims) = (world.site.clone(), Rc::clone(&claims));
         let contender = Contender { site, host, until: TROUBLE + CALM, claims };
         world.sim.client(faults::host_name(host), contender.run());
     }
-    let mut faults = Faults::draw(world.site.rng(0), CLIENTS, TROUBLE);
+    let mut faults = Faults::draw(world.site.rng(0), CLIENTS, TROUBLE, world.site.forgets());
     world.run(|sim, site| faults.apply(sim, site));
     let (claims, trace) = (claims.take(), world.site.take_trace());
     Run { world, claims, crashes: faults.crashes, trace }
@@ -71,11 +70,26 @@ fn run(seed: u64) -> Run {
 
 #[test]
 fn whatever_fails_only_the_first_in_the_queue_counts_and_no_client_wrongly_believes_it_holds_the_lock() {
+    let (crashes, lost) = judge_runs(World::new);
+    assert!(
+        seeds(3).len() == 1 || (crashes > 0 && lost > 0),
+        "{crashes} crashes and {lost} losses show little"
+    );
+}
+
+#[test]
+fn a_server_with_a_disk_loses_no_lock_with_its_power() {
+    let (crashes, lost) = judge_runs(World::durable);
+    assert_eq!(crashes, 0);
+    assert!(seeds(3).len() == 1 || lost > 0, "{lost} losses show little");
+}
+
+/// Judges a run for each seed. Returns how often a server lost its state, and how often a client its lock.
+fn judge_runs(world: impl Fn(u64) -> World) -> (usize, usize) {
     let (mut crashes, mut lost) = (0, 0);
-    let seeds = seeds(3);
-    for seed in &seeds {
-        let _tell = Tell(*seed);
-        let Run { world, claims, crashes: crashed, .. } = run(*seed);
+    for seed in seeds(3) {
+        let _tell = Tell(seed);
+        let Run { world, claims, crashes: crashed, .. } = run(world(seed));
         let lives = world.site.lives();
         assert_eq!(lives.len(), crashed.len() + 1);
         let mut audits = Vec::new();
@@ -103,13 +117,19 @@ fn whatever_fails_only_the_first_in_the_queue_counts_and_no_client_wrongly_belie
         crashes += crashed.len();
         lost += claims.iter().filter(|claim| claim.lost.is_some()).count();
     }
-    assert!(seeds.len() == 1 || (crashes > 0 && lost > 0), "{crashes} crashes and {lost} losses show little");
+    (crashes, lost)
 }
 
 #[test]
 fn a_run_repeats_byte_for_byte_with_its_seed_and_with_no_other() {
     let seed = seeds(1)[0];
     let _tell = Tell(seed);
+    for world in [World::new, World::durable] {
+        repeats(|seed| run(world(seed)), seed);
+    }
+}
+
+fn repeats(run: impl Fn(u64) -> Run, seed: u64) {
     let (one, again, other) = (run(seed), run(seed), run(seed.wrapping_add(1)));
     for (at, (first, second)) in one.trace.iter().zip(&again.trace).enumerate() {
         assert_eq!(first, second, "event {at} of {} differs", one.trace.len());

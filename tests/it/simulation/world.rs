@@ -10,8 +10,7 @@ use tokio::sync::Notify;
 use turmoil::net::{TcpListener, TcpStream};
 use turmoil::{Builder, Sim};
 use zoolet::client::{Clock, Error};
-use zoolet::testing::{Fixture, FixtureExt as _};
-use zoolet::testing::{History, Tap};
+use zoolet::testing::{DiskExt as _, Fixture, FixtureExt as _, History, SimulatedDisk, Tap};
 use zoolet::{Client, Server};
 
 use crate::simulation::trace::{Event, Trace};
@@ -44,6 +43,8 @@ pub struct World {
 #[derive(Clone)]
 pub struct Site {
     seed: u64,
+    /// Where the server keeps its state, if not in memory.
+    disk: Option<SimulatedDisk>,
     trace: Trace,
     lives: Arc<Mutex<Vec<Life>>>,
     restart: Rc<Notify>,
@@ -59,6 +60,15 @@ pub struct Life {
 
 impl World {
     pub fn new(seed: u64) -> Self {
+        Self::with(seed, None)
+    }
+
+    /// A world whose server keeps its state on a disk.
+    pub fn durable(seed: u64) -> Self {
+        Self::with(seed, Some(SimulatedDisk::new(seed)))
+    }
+
+    fn with(seed: u64, disk: Option<SimulatedDisk>) -> Self {
         zoolet_test_support::limit();
         let mut sim = Builder::new()
             .rng_seed(seed)
@@ -69,8 +79,13 @@ impl World {
             .max_message_latency(LATENCY)
             .simulation_duration(Duration::from_secs(600))
             .build();
-        let site =
-            Site { seed, trace: Trace::default(), lives: Arc::default(), restart: Rc::new(Notify::new()) };
+        let site = Site {
+            seed,
+            disk,
+            trace: Trace::default(),
+            lives: Arc::default(),
+            restart: Rc::new(Notify::new()),
+        };
         let host = site.clone();
         sim.host(SERVER, move || host.clone().serve());
         Self { sim, site }
@@ -94,7 +109,11 @@ impl Site {
     async fn serve(self) -> turmoil::Result {
         // A server that comes back is a later one: its zxids and session ids begin with the time of its start.
         let clock = Clock::tokio().starting_at(turmoil::since_epoch().ok_or("no simulation")?);
-        let server = Server::builder().tick_time(TICK).clock(clock).start().await?;
+        let mut server = Server::builder().tick_time(TICK).clock(clock);
+        if let Some(disk) = &self.disk {
+            server = server.simulated_disk(disk);
+        }
+        let server = server.start().await?;
         let fixture = server.fixture();
         let history = History::starting_at(server.initial_zxid());
         self.lives.lock().unwrap().push(Life { server: fixture.clone(), history });
@@ -102,7 +121,10 @@ impl Site {
         loop {
             tokio::select! {
                 biased;
-                () = self.restart.notified() => fixture.restart().await?,
+                () = self.restart.notified() => match self.disk {
+                    Some(_) => fixture.power_loss().await?,
+                    None => fixture.restart().await?,
+                },
                 accepted = listener.accept() => {
                     let (stream, peer) = accepted?;
                     server.serve_stream(self.trace.of(stream)?, peer.ip());
@@ -132,6 +154,11 @@ impl Site {
         StdRng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ purpose)
     }
 
+    /// Whether the server can lose its state: without a disk, in each crash of its host.
+    pub fn forgets(&self) -> bool {
+        self.disk.is_none()
+    }
+
     /// Every byte so far.
     pub fn take_trace(&self) -> Vec<Event> {
         self.trace.take()
@@ -147,7 +174,7 @@ impl Site {
         self.lives().pop().expect("a server that has started").server
     }
 
-    /// Restarts the server with its state: every connection ends, every session survives.
+    /// Restarts the server with its state, or by a power loss if it has a disk: every connection ends, every session survives.
     pub fn restart(&self) {
         self.restart.notify_one();
     }
