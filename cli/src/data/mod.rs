@@ -15,9 +15,9 @@ mod progress;
 mod snapshot;
 mod verify;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
 use zoolet_proto::Zxid;
 use zoolet_storage::StorageOptions;
@@ -102,8 +102,13 @@ impl Source {
 fn check_exists(dir: &Path) -> Result<(), Failure> {
     const VERSION_DIR: &str = "version-2";
     let refused = |hint| Err(Failure::NotADataDirectory { dir: dir.to_owned(), hint });
+    let is_denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     if dir.join(VERSION_DIR).is_dir() {
         Ok(())
+    } else if fs::metadata(dir.join(VERSION_DIR)).is_err_and(is_denied) {
+        refused("permission denied; run this as the user of the server")
+    } else if dir.is_file() {
+        refused("it is a file")
     } else if dir.file_name().is_some_and(|name| name == VERSION_DIR) {
         refused("name its parent, as in a zoo.cfg")
     } else if dir.is_dir() {

@@ -14,8 +14,8 @@ use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
 use crate::progress::Meter;
 
-pub(crate) const RESTORE: &str =
-    "restore the file, or make a copy that ends before this transaction: zoolet data repair --cut-at ZXID";
+pub(crate) const RESTORE: &str = "restore the file, or copy what comes before this place, up to the transaction that `zoolet data verify DIR` names: \
+     zoolet data repair DIR --cut-at ZXID --to NEW";
 
 /// The state as it is replayed.
 #[derive(Debug)]
