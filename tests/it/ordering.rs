@@ -173,6 +173,19 @@ async fn sessions_take_a_zxid_to_open_to_close_and_to_expire_but_none_to_move() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_has_sent_much_does_not_keep_others_waiting() {
+    let zk = Zk::start().await;
+    let mut wire = zk.wire().await;
+    let mut bytes = bytes::BytesMut::new();
+    for n in 0..300 {
+        wire.encode(create(&format!("/n{n}")), &mut bytes);
+    }
+    wire.send_bytes(&bytes).await;
+    let seen = zk.children("/").await.len();
+    assert!(seen < 301, "answered after all {seen} that were sent before");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_sent_is_executed_even_if_the_sender_is_gone() {
     let zk = Zk::start().await;
     let mut wire = zk.wire().await;

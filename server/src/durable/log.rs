@@ -130,7 +130,8 @@ impl Log {
         if let Some(storage) = work.reopened.take() {
             self.reopen(*storage, work.opened);
         }
-        if let Err(error) = self.commit(work) {
+        let outcome = work.failed.take().map_or(Ok(()), Err).and_then(|()| self.commit(work));
+        if let Err(error) = outcome {
             // What is not written is nothing for later.
             work.txns.clear();
             self.fail(error);

@@ -64,6 +64,8 @@ pub(crate) struct Work {
     pub(crate) requests: Vec<SnapshotRequest>,
     /// What has become of the snapshot that was under way.
     pub(crate) snapshot: Option<Outcome>,
+    /// The log could not be synced by the thread of a snapshot.
+    pub(crate) failed: Option<StorageError>,
     /// The directory, opened anew, in the place of the one before.
     pub(crate) reopened: Option<Box<Storage>>,
     pub(crate) close: Option<Close>,
@@ -94,6 +96,7 @@ impl Work {
             && self.roll.is_none()
             && self.requests.is_empty()
             && self.snapshot.is_none()
+            && self.failed.is_none()
             && self.reopened.is_none()
             && self.close.is_none()
     }
@@ -158,6 +161,15 @@ impl CommitQueue {
         let mut state = self.lock();
         if state.opened == opened {
             state.work.snapshot = Some(outcome);
+            self.wake(state);
+        }
+    }
+
+    /// Ends the log, of the directory as it was opened then, as it could not be synced: what is on disk is unknown.
+    pub(crate) fn end_failed(&self, opened: u64, error: StorageError) {
+        let mut state = self.lock();
+        if state.opened == opened {
+            state.work.failed = Some(error);
             self.wake(state);
         }
     }

@@ -120,7 +120,10 @@ impl Job {
 
     /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
     fn begin(&self) -> Result<Option<(Copy<'_>, oneshot::Receiver<()>)>, StorageError> {
-        self.dir.sync_log()?;
+        if let Err(error) = self.dir.sync_log() {
+            self.queue.end_failed(self.opened, error);
+            return Ok(None);
+        }
         let (header, sessions, rolled) = {
             let mut engine = locked(&self.engine);
             // A turn that has panicked leaves a state that nobody may rely on.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zoolet::server::{StorageOptions, Txn, TxnOp};
+use zoolet::server::{Durability, Server, StorageOptions, Txn, TxnOp};
 use zoolet::testing::{DiskFault, DiskOp, SimulatedDisk, TestServer};
 use zoolet_proto::{Acl, SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Owner};
@@ -70,6 +70,20 @@ async fn a_server_goes_on_where_one_before_it_was_shut_down() {
     let zk = TestServer::builder().disk(&disk.kill()).start().await.expect("another server");
     assert_eq!(zk.get("/kept").expect("the znode").text(), "yes");
     assert_eq!(zk.last_zxid(), last);
+}
+
+#[tokio::test]
+async fn a_log_that_is_synced_only_for_a_snapshot_stops_the_server_as_well_if_that_fails() {
+    let mut options = StorageOptions::new("/data");
+    options.durability = Durability::Os;
+    let settings = Server::builder().storage(options);
+    let zk =
+        TestServer::builder().server(settings).disk(&SimulatedDisk::new(1)).start().await.expect("a server");
+    zk.set("/a", "").await.expect("a write");
+    zk.faults().disk(DiskOp::Sync.on("log.*").nth(1), DiskFault::Fail).expect("a fault");
+    assert!(zk.server().snapshot().await.is_err());
+    let failure = zk.server().failed().await;
+    assert!(failure.to_string().contains("sync"), "{failure}");
 }
 
 #[tokio::test]

@@ -143,6 +143,15 @@ fn two_files_of_one_zxid_are_one_snapshot() {
 }
 
 #[test]
+fn what_is_known_to_be_valid_is_not_read_again() {
+    let (disk, dir) = disk_with(&[1, 5, 9], &[], &[1, 6, 10]);
+    dir.purge(2).unwrap();
+    disk.place(DiskOp::Read.on("snapshot.*"), DiskFault::Fail).unwrap();
+    dir.purge(1).unwrap();
+    assert_eq!(left(&disk), "log.6 log.a snapshot.9");
+}
+
+#[test]
 fn nothing_is_removed_when_a_snapshot_cannot_be_read() {
     let (disk, dir) = disk_with(&[1, 5, 9], &[], &[1, 6, 10]);
     disk.place(DiskOp::Read.on("snapshot.9"), DiskFault::Fail).unwrap();
