@@ -14,7 +14,7 @@ use crate::options::Compression;
 pub(super) const CHUNK: usize = 256 << 10;
 
 /// Bytes between two syncs. A disk that gets a whole snapshot at once lets the syncs of the log wait until it has written it.
-const SYNC_EVERY: u64 = 2 << 20;
+const SYNC_EVERY: u64 = 256 << 10;
 
 /// Writes a file from its beginning to its end.
 pub(super) enum Sink {
