@@ -33,10 +33,6 @@ use crate::shared::Shared;
 /// processed is submitted again.
 const BATCH: usize = 32;
 
-/// How many full batches a connection submits in a row before the sockets of others are looked at: what another client sends would
-/// otherwise wait until all is done that this one has sent.
-const BATCHES: usize = 2;
-
 /// With more parts a request takes a good part of a turn.
 const MANY_PARTS: usize = 1_000;
 
@@ -176,7 +172,7 @@ impl Connection {
         let mut inputs = Batch::new();
         let outbox = &self.registration.peer.outbox;
         loop {
-            for batches in 1.. {
+            loop {
                 let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
                 if inputs.is_empty() {
                     match reason {
@@ -194,7 +190,8 @@ impl Connection {
                 }
                 // A connection that cannot be written to always has room, and its stream may never be pending.
                 consume_budget().await;
-                if batches % BATCHES == 0 {
+                // What another client sends would otherwise wait until all is done that this one has sent.
+                if submitted == BATCH {
                     yield_now().await;
                 }
             }
