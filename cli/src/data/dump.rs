@@ -71,7 +71,7 @@ impl Dump {
             return lines.line(&header.finish());
         }
         lines.line(&format!(
-            "# zxid {}, {} znodes, {} sessions",
+            "# zxid {}, znodes {}, sessions {}",
             tree.last_zxid(),
             tree.len(),
             sessions.len()

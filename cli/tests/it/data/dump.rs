@@ -5,7 +5,7 @@ use crate::common::directory::DataDirectory;
 #[test]
 fn a_dump_has_a_line_for_each_znode_in_the_order_of_the_tree() {
     let text = "\
-# zxid 0xa, 8 znodes, 1 sessions
+# zxid 0xa, znodes 8, sessions 1
 # session 0x10000000000a, timeout 30000 ms
 # path\tkind\tversion\tczxid\tmzxid\tlength\tacl
 /\tpersistent\t0\t0x0\t0x0\t0\tworld:anyone:cdrwa

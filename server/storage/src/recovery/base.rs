@@ -154,7 +154,7 @@ impl Choice {
         };
         if has_log {
             let hint = "restore the snapshots; only if the data began empty and the log is complete, \
-                        set snapshot.trust.empty";
+                        set --trust-empty-snapshot (snapshot.trust.empty)";
             return Err(damage("there is a log, and no snapshot", hint).into());
         }
         if listing.has_epochs && skipped.is_empty() {

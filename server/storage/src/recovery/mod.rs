@@ -8,6 +8,7 @@ mod epochs;
 mod replay;
 mod report;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -142,10 +143,22 @@ fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Ve
         if options.create_directories {
             disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
         }
-        let lock = disk.lock(dir).map_err(StorageError::io("lock", dir))?;
+        let lock = disk.lock(dir).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => missing(dir).into(),
+            _ => StorageError::io("lock", dir)(source),
+        })?;
         locks.push(lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))?);
     }
     Ok(locks)
+}
+
+fn missing(dir: &Path) -> Damage {
+    Damage {
+        file: dir.to_owned(),
+        offset: None,
+        reason: "there is no such directory, and datadir.autocreate is false".to_owned(),
+        hint: "create it, or leave datadir.autocreate out",
+    }
 }
 
 /// Recovers from the newest snapshot that will do.

@@ -13,9 +13,6 @@ use crate::options::Compression;
 /// Bytes written at once.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// Bytes between two syncs. A disk that gets a whole snapshot at once lets the syncs of the log wait until it has written it.
-const SYNC_EVERY: u64 = 256 << 10;
-
 /// Writes a file from its beginning to its end.
 pub(super) enum Sink {
     Plain(Appender),
@@ -51,6 +48,20 @@ impl Sink {
         }
     }
 
+    /// Syncs what was written to the file, if anything was.
+    pub(super) fn sync_written(&mut self) -> io::Result<()> {
+        let file = match self {
+            Self::Plain(file) => file,
+            Self::Gzip(encoder) => encoder.get_mut().get_mut(),
+            Self::Snappy(encoder) => encoder.get_mut().get_mut(),
+        };
+        if file.len > file.synced {
+            file.file.sync()?;
+            file.synced = file.len;
+        }
+        Ok(())
+    }
+
     /// Writes what is left. The file that is returned is complete, but not synced.
     pub(super) fn finish(self) -> io::Result<Appender> {
         let unbuffered =
@@ -74,10 +85,6 @@ impl Write for Appender {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write_at(bytes, self.len)?;
         self.len += bytes.len() as u64;
-        if self.len - self.synced >= SYNC_EVERY {
-            self.file.sync()?;
-            self.synced = self.len;
-        }
         Ok(bytes.len())
     }
 

@@ -100,6 +100,10 @@ impl<W: Write> Encoder<W> {
         Ok(Self { inner, block: Vec::with_capacity(BLOCK), encoder: snap::raw::Encoder::new() })
     }
 
+    pub(super) fn get_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+
     /// Writes the last block.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.write_block()?;

@@ -188,7 +188,8 @@ impl SnapshotWriter {
         self.sum.write(&self.buffer);
         self.sink.write(&self.buffer).map_err(StorageError::io("write", &self.temporary.path))?;
         self.buffer.clear();
-        Ok(())
+        // A disk that gets a whole snapshot at once lets the syncs of the log wait until it has written it.
+        self.sink.sync_written().map_err(StorageError::io("sync", &self.temporary.path))
     }
 }
 

@@ -17,6 +17,9 @@ use crate::recovery::{self, Base, RESTORE, Warning, gap};
 use crate::snapshot::{SnapshotDigest, SnapshotFile};
 use state::State;
 
+/// What to do about an old snapshot.
+const NOT_NEEDED: &str = "none to open the directory, as a newer snapshot is good; restore the log to go back to this one, or remove it";
+
 /// What is wrong with a data directory, and what is in it.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -134,22 +137,24 @@ impl Verifier<'_> {
 
     /// Checks that the log goes on from each snapshot.
     fn check_coverage(&mut self) {
-        for at in 0..self.snapshots.len() {
-            let Snapshot { file: SnapshotFile { path, zxid, .. }, shows, .. } = &self.snapshots[at];
-            let (path, zxid, shows) = (path.clone(), *zxid, *shows);
-            let after = self.runs.iter().find(|(_, last)| *last > zxid);
-            match after {
-                Some((first, _)) if *first > zxid && !follows(zxid, *first) => {
-                    let reason = format!("the log does not go on from this snapshot: {}", gap(zxid, *first));
-                    self.damage(path, None, reason);
+        // To cut the directory at an old one would lose what newer ones have.
+        let mut hint = RESTORE;
+        for Snapshot { file: SnapshotFile { path, zxid, .. }, shows, .. } in self.snapshots.iter().rev() {
+            let after = self.runs.iter().find(|(_, last)| last > zxid);
+            let last = after.map_or(*zxid, |(_, last)| *last);
+            let reason = match after {
+                Some((first, _)) if first > zxid && !follows(*zxid, *first) => {
+                    format!("the log does not go on from this snapshot: {}", gap(*zxid, *first))
                 }
-                after if after.map_or(zxid, |(_, last)| *last) < shows => {
-                    let last = after.map_or(zxid, |(_, last)| *last);
-                    let reason = format!("it shows transaction {shows}, and the log ends with {last}");
-                    self.damage(path, None, reason);
+                _ if last < *shows => {
+                    format!("it shows transaction {shows}, and the log ends with {last}")
                 }
-                _ => {}
-            }
+                _ => {
+                    hint = NOT_NEEDED;
+                    continue;
+                }
+            };
+            self.found.faults.push(Damage { file: path.clone(), offset: None, reason, hint }.into());
         }
     }
 
