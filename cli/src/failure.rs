@@ -46,6 +46,14 @@ pub(crate) enum Failure {
     NoSuchZnode { path: String },
     #[error("there is no transaction {at}: the last one is {last}")]
     NoSuchTransaction { at: Zxid, last: Zxid },
+    #[error("cannot judge {0}")]
+    Conform(#[from] zoolet_conformance::RunError),
+    #[error(transparent)]
+    Cases(#[from] zoolet_conformance::SyntaxError),
+    #[error("cannot {action} {}: {source}", .file.display())]
+    File { action: &'static str, file: PathBuf, source: io::Error },
+    #[error("no case is called {}: see `zoolet conform --list`", quoted(.only))]
+    NoSuchCase { only: String },
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
     #[error("cannot {action}: {source}")]

@@ -1,13 +1,17 @@
-//! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process; `zoolet data` works on data directories.
+//! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process; `zoolet data` works on data directories;
+//! `zoolet conform` judges servers.
 //!
 //! Every subcommand reports an operator's mistake in one line on stderr, with the setting, its value and a hint, and exits
 //! with code 2. Any other failure of the operating system is exit code 1.
 
+mod conform;
 mod data;
 mod duration;
 mod failure;
+mod json;
 mod log;
 mod members;
+mod output;
 mod properties;
 mod serve;
 mod settings;
@@ -41,12 +45,15 @@ enum Command {
     /// Inspect, check, copy and repair data directories
     #[command(subcommand)]
     Data(data::Data),
+    /// Judge whether a server speaks the protocol as Apache ZooKeeper does
+    Conform(conform::Conform),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::try_parse() {
         Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
         Ok(Arguments { command: Command::Data(data) }) => data.run(),
+        Ok(Arguments { command: Command::Conform(conform) }) => conform.run(),
         Err(error) if error.use_stderr() => {
             return report(MISTAKE, &first_line(&error, &subcommand(std::env::args_os())));
         }

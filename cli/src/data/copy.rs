@@ -9,11 +9,11 @@ use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Compression, Copied, StorageOptions, copy};
 
 use super::files::warn_of;
-use super::output::Lines;
 use super::print::written_text;
 use super::progress::Progress;
 use super::{Source, zxid};
 use crate::failure::Failure;
+use crate::output::Lines;
 use crate::storage_settings::compression;
 use crate::values;
 

@@ -7,12 +7,12 @@ use zoolet_server_core::Tree;
 use zoolet_storage::disk::RealDisk;
 use zoolet_storage::read_with;
 
-use super::json::JsonObject;
-use super::output::Lines;
 use super::print::{Detail, ZNODE_COLUMNS, session_json, znode_json, znode_line};
 use super::progress::Progress;
 use super::{Source, files, zxid};
 use crate::failure::Failure;
+use crate::json::JsonObject;
+use crate::output::Lines;
 
 /// The arguments of `zoolet data dump`.
 #[derive(Debug, clap::Args)]

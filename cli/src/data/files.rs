@@ -7,7 +7,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Tree, ZnodeRecord};
 use zoolet_storage::{Published, RecoveryReport, SnapshotDir, StorageError};
 
-use super::output::warn;
+use crate::output::warn;
 
 /// For `map_err`: what was to be done, and with which file.
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {

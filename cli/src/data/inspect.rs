@@ -11,11 +11,11 @@ use zoolet_storage::{
 };
 
 use super::Source;
-use super::json::{JsonObject, quoted as json_text};
-use super::output::Lines;
 use super::print::{counted, time_text};
 use super::progress::Progress;
 use crate::failure::Failure;
+use crate::json::{JsonObject, quoted as json_text};
+use crate::output::Lines;
 use crate::size;
 
 /// The arguments of `zoolet data inspect`.

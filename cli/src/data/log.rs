@@ -12,11 +12,11 @@ use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::log::{LogEnd, LogItem, LogReader};
 use zoolet_storage::{LogFile, StorageOptions};
 
-use super::output::{Lines, warn};
 use super::print::{Detail, txn_json, txn_line};
 use super::progress::Progress;
 use super::{Source, files, zxid};
 use crate::failure::Failure;
+use crate::output::{Lines, warn};
 
 /// How often `--follow` looks for more.
 const POLL: Duration = Duration::from_millis(100);

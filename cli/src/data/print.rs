@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use zoolet_proto::{Acl, SessionId, Zxid};
 use zoolet_server_core::{Owner, Txn, TxnOp, ZnodeRecord};
 
-use crate::data::json::{JsonObject, quoted as json_text};
+use crate::json::{JsonObject, quoted as json_text};
 use crate::size;
 use crate::text::quoted;
 

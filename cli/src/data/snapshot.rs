@@ -8,10 +8,10 @@ use zoolet_storage::{Compression, Published, Recovered, open_with};
 
 use super::Source;
 use super::files::{self, warn_of};
-use super::output::{Lines, warn};
 use super::print::written_text;
 use super::progress::Progress;
 use crate::failure::Failure;
+use crate::output::{Lines, warn};
 use crate::storage_settings::compression;
 
 /// The arguments of `zoolet data snapshot`.

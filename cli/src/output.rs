@@ -1,29 +1,29 @@
-//! What `zoolet data` prints on stdout.
+//! What commands print on stdout.
 
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use crate::failure::Failure;
 
 /// Stdout, line by line. A reader that goes away, such as `head`, ends the process without an error.
-pub(super) struct Lines(BufWriter<StdoutLock<'static>>);
+pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
 
 impl Lines {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
     }
 
-    pub(super) fn line(&mut self, line: &str) -> Result<(), Failure> {
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
         self.0.write_all(line.as_bytes()).and_then(|()| self.0.write_all(b"\n")).map_err(Failure::Output)
     }
 
     /// Shows what was printed so far. Must be called at the end.
-    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(Failure::Output)
     }
 }
 
 /// Prints a warning on stderr.
-pub(super) fn warn(warning: &str) {
+pub(crate) fn warn(warning: &str) {
     // If stderr is closed, there is nowhere left to warn.
     let _ = writeln!(io::stderr(), "zoolet: warning: {warning}");
 }

@@ -4,30 +4,30 @@ use std::fmt::{Display, Write as _};
 
 /// An object.
 #[derive(Debug)]
-pub(super) struct JsonObject(String);
+pub(crate) struct JsonObject(String);
 
 impl JsonObject {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self("{".to_owned())
     }
 
     /// Adds text.
-    pub(super) fn text(self, key: &str, value: &str) -> Self {
+    pub(crate) fn text(self, key: &str, value: &str) -> Self {
         self.raw(key, quoted(value))
     }
 
     /// Adds the text of something, such as a zxid in hexadecimal: many readers of JSON lose the last digits of large numbers.
-    pub(super) fn display(self, key: &str, value: impl Display) -> Self {
+    pub(crate) fn display(self, key: &str, value: impl Display) -> Self {
         self.text(key, &value.to_string())
     }
 
     /// Adds a number.
-    pub(super) fn number(self, key: &str, value: impl Into<i128>) -> Self {
+    pub(crate) fn number(self, key: &str, value: impl Into<i128>) -> Self {
         self.raw(key, value.into())
     }
 
     /// Adds a number, or null.
-    pub(super) fn number_or_null(self, key: &str, value: Option<impl Into<i128>>) -> Self {
+    pub(crate) fn number_or_null(self, key: &str, value: Option<impl Into<i128>>) -> Self {
         match value {
             Some(value) => self.number(key, value),
             None => self.raw(key, "null"),
@@ -35,12 +35,12 @@ impl JsonObject {
     }
 
     /// Adds an array of values that are JSON already.
-    pub(super) fn array(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn array(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
         let values: Vec<_> = values.into_iter().collect();
         self.raw(key, format_args!("[{}]", values.join(",")))
     }
 
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.0.push('}');
         self.0
     }
@@ -54,7 +54,7 @@ impl JsonObject {
 }
 
 /// Text as JSON.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     for c in text.chars() {

@@ -1,0 +1,239 @@
+//! `zoolet conform`: judges a server by the catalogue of `zoolet-conformance`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use tokio::runtime::Builder;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profile, Runner};
+
+use crate::failure::Failure;
+use crate::json::{JsonObject, quoted};
+use crate::output::Lines;
+
+/// The arguments of `zoolet conform`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Conform {
+    /// The server to judge
+    #[arg(value_name = "HOST:PORT", required_unless_present = "list")]
+    server: Option<String>,
+    /// List the cases and what they show, and judge nothing
+    #[arg(long)]
+    list: bool,
+    /// Only cases whose name matches, such as 'delete/*'; can be given several times
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<glob::Pattern>,
+    /// The version of ZooKeeper that the server is to be like
+    #[arg(long, value_name = "VERSION", default_value = "3.9")]
+    profile: Profile,
+    /// Take the cases from this file instead of the built-in ones
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// How many cases run at the same time
+    #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: u32,
+    /// Print one JSON object for each case instead of the report
+    #[arg(long)]
+    json: bool,
+    /// Also write a report in the format of JUnit
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+/// A case, what has become of it, and how long that took.
+struct Judged {
+    case: Case,
+    outcome: Outcome,
+    took: Duration,
+}
+
+impl Conform {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let cases = self.chosen()?;
+        let Some(server) = self.server.as_deref().filter(|_| !self.list) else {
+            return list(&cases);
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|source| Failure::System { action: "start a runtime", source })?;
+        let begun = Instant::now();
+        let judged = runtime.block_on(self.judge(server, cases))?;
+        let took = begun.elapsed();
+        if let Some(file) = &self.junit {
+            let write = |source| Failure::File { action: "write", file: file.clone(), source };
+            let report =
+                junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
+            fs::write(file, report).map_err(write)?;
+        }
+        let mut lines = Lines::new();
+        if self.json {
+            for judged in &judged {
+                lines.line(&json(judged))?;
+            }
+        } else {
+            report(server, &judged, took, &mut lines)?;
+        }
+        lines.flush()?;
+        let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
+        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// The cases that match, of the version.
+    fn chosen(&self) -> Result<Vec<Case>, Failure> {
+        let catalogue = match &self.cases {
+            None => Catalogue::builtin(),
+            Some(file) => {
+                let read = |source| Failure::File { action: "read", file: file.clone(), source };
+                Catalogue::parse(&file.display().to_string(), &fs::read_to_string(file).map_err(read)?)?
+            }
+        };
+        for only in &self.only {
+            if !catalogue.cases().iter().any(|case| only.matches(case.name())) {
+                return Err(Failure::NoSuchCase { only: only.to_string() });
+            }
+        }
+        let is_chosen = |case: &&Case| {
+            let matches = self.only.is_empty() || self.only.iter().any(|only| only.matches(case.name()));
+            matches && case.is_for(self.profile)
+        };
+        Ok(catalogue.cases().iter().filter(is_chosen).cloned().collect())
+    }
+
+    /// Runs all cases. They come back in their order.
+    async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let runner = Arc::new(Runner::new(server, since.as_millis() as u64).await?);
+        let total = cases.len();
+        let room = Arc::new(Semaphore::new(self.jobs as usize));
+        let mut running = JoinSet::new();
+        for (at, case) in cases.into_iter().enumerate() {
+            let (runner, room) = (Arc::clone(&runner), Arc::clone(&room));
+            running.spawn(async move {
+                let _permit = room.acquire().await;
+                let begun = Instant::now();
+                let outcome = runner.run(&case).await;
+                (at, outcome.map(|outcome| Judged { case, outcome, took: begun.elapsed() }))
+            });
+        }
+        let mut judged = BTreeMap::new();
+        while let Some(done) = running.join_next().await {
+            let (at, outcome) = done
+                .map_err(|error| Failure::System { action: "run a case", source: io::Error::other(error) })?;
+            judged.insert(at, outcome?);
+            progress(judged.len(), total);
+        }
+        if let Some(runner) = Arc::into_inner(runner) {
+            runner.finish().await;
+        }
+        Ok(judged.into_values().collect())
+    }
+}
+
+/// Shows how many cases are done, if somebody is looking.
+fn progress(done: usize, total: usize) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        let end = if done == total { "\r\x1b[K" } else { "" };
+        let _ = write!(stderr, "\r{done} of {total} cases{end}");
+    }
+}
+
+fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
+    let mut lines = Lines::new();
+    for case in cases {
+        lines.line(&format!("{:40} {}", case.name(), case.fact()))?;
+    }
+    lines.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each failure, a line for each group, and one for all.
+fn report(server: &str, judged: &[Judged], took: Duration, lines: &mut Lines) -> Result<(), Failure> {
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+    for Judged { case, outcome, .. } in judged {
+        if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
+            groups.push((case.group(), 0, 0));
+        }
+        if let Some((_, passed, failed)) = groups.last_mut() {
+            let counted = if *outcome == Outcome::Passed { passed } else { failed };
+            *counted += 1;
+        }
+        if let Outcome::Failed(failure) = outcome {
+            lines.line(&format!("{} failed: {}", case.name(), failure.reason))?;
+            lines.line(&details(server, case, failure))?;
+        }
+    }
+    for (group, passed, failed) in &groups {
+        let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
+        lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
+    }
+    let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
+    lines.line(&format!(
+        "{server}: {} cases, {} passed, {failed} failed, in {:.1} s",
+        judged.len(),
+        judged.len() - failed,
+        took.as_secs_f64()
+    ))
+}
+
+/// What was sent, what was expected and what came, and how to see it again.
+fn details(server: &str, case: &Case, failure: &CaseFailure) -> String {
+    let mut text = format!("    what it shows: {}\n", case.fact());
+    for step in &failure.steps {
+        text.push_str(&format!("      {step}\n"));
+    }
+    match &failure.came {
+        Some(came) => text.push_str(&format!("    came: {came}\n")),
+        None => text.push_str("    came: nothing\n"),
+    }
+    if let Some(row) = case.deviates() {
+        text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
+    }
+    text.push_str(&format!("    again: zoolet conform {server} --only {}", case.name()));
+    text
+}
+
+fn json(Judged { case, outcome, took }: &Judged) -> String {
+    let object = JsonObject::new().text("case", case.name()).text("fact", case.fact());
+    let millis = i128::try_from(took.as_millis()).unwrap_or(i128::MAX);
+    let object = object.number("milliseconds", millis);
+    match outcome {
+        Outcome::Passed => object.text("outcome", "passed").finish(),
+        Outcome::Failed(failure) => {
+            let steps = failure.steps.iter().map(|step| quoted(step));
+            let object =
+                object.text("outcome", "failed").text("reason", &failure.reason).array("steps", steps);
+            match &failure.came {
+                Some(came) => object.text("came", came).finish(),
+                None => object.finish(),
+            }
+        }
+    }
+}
+
+fn junit(server: &str, judged: &[Judged]) -> Report {
+    let mut report = Report::new("zoolet conform");
+    let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
+    for Judged { case, outcome, took } in judged {
+        let status = match outcome {
+            Outcome::Passed => TestCaseStatus::success(),
+            Outcome::Failed(failure) => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(&failure.reason).set_description(details(server, case, failure));
+                status
+            }
+        };
+        let mut test = TestCase::new(case.name(), status);
+        test.set_time(*took);
+        let suite = suites.entry(case.group()).or_insert_with(|| TestSuite::new(case.group()));
+        suite.add_test_case(test);
+    }
+    report.add_test_suites(suites.into_values());
+    report
+}

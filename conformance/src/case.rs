@@ -1,0 +1,105 @@
+//! [`Case`]: one script of the catalogue.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::pattern::{Pattern, Patterns};
+use crate::request::Draft;
+
+/// A short script of requests, and what must come back.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub(crate) name: String,
+    pub(crate) fact: String,
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) deviates: Option<String>,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Case {
+    /// Its name: a group and what it is about, such as `delete/bad-version`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The part of its name before the first `/`.
+    pub fn group(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// What it shows, and where that is known from.
+    pub fn fact(&self) -> &str {
+        &self.fact
+    }
+
+    /// Whether servers of that version are to pass it.
+    pub fn is_for(&self, profile: Profile) -> bool {
+        self.profiles.contains(&profile)
+    }
+
+    /// Why Zoolet answers otherwise, if it does so by decision: the row of `docs/deviations.md`.
+    pub fn deviates(&self) -> Option<&str> {
+        self.deviates.as_deref()
+    }
+}
+
+/// The version of ZooKeeper that a server is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Apache ZooKeeper 3.8.
+    V3_8,
+    /// Apache ZooKeeper 3.9.
+    V3_9,
+}
+
+impl Profile {
+    /// Every version.
+    pub const ALL: [Self; 2] = [Self::V3_8, Self::V3_9];
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|profile| profile.to_string() == text);
+        known.ok_or_else(|| format!("`{text}` is no known version; known are 3.8 and 3.9"))
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V3_8 => "3.8",
+            Self::V3_9 => "3.9",
+        })
+    }
+}
+
+/// A line of a case.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// Its text, for reports.
+    pub(crate) text: String,
+    /// The connection that it is about.
+    pub(crate) session: char,
+    pub(crate) action: Action,
+}
+
+/// What a line does.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    /// Sends a request. With a pattern, the next frame must be its reply.
+    Send(Draft, Option<Patterns>),
+    /// The next frame must be the reply to the first request without one.
+    Reply(Patterns),
+    /// The next frame must be a watch event.
+    Event(Patterns),
+    /// Nothing has come that was not expected: a ping is answered first.
+    Quiet,
+    /// Connects, and opens or takes up a session.
+    Open(Vec<(String, Pattern)>, Patterns),
+    /// Cuts the connection. The session stays.
+    Drop,
+    /// The server must have ended the connection.
+    Ended,
+}

@@ -1,0 +1,50 @@
+//! [`Catalogue`]: the cases that are built in, or those of a file.
+
+use crate::case::Case;
+use crate::parse::{SyntaxError, cases};
+
+/// A list of cases.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    cases: Vec<Case>,
+}
+
+/// The files of the built-in cases.
+const FILES: &[(&str, &str)] = &[
+    ("create.case", include_str!("../cases/create.case")),
+    ("delete.case", include_str!("../cases/delete.case")),
+    ("data.case", include_str!("../cases/data.case")),
+    ("acl.case", include_str!("../cases/acl.case")),
+    ("children.case", include_str!("../cases/children.case")),
+    ("multi.case", include_str!("../cases/multi.case")),
+    ("watch.case", include_str!("../cases/watch.case")),
+    ("session.case", include_str!("../cases/session.case")),
+    ("frame.case", include_str!("../cases/frame.case")),
+];
+
+impl Catalogue {
+    /// The cases that are built in, by file and in their order.
+    ///
+    /// # Panics
+    /// Never: a test reads them all.
+    pub fn builtin() -> Self {
+        let all = FILES.iter().flat_map(|(file, text)| match cases(file, text) {
+            Ok(cases) => cases,
+            Err(error) => panic!("{error}"),
+        });
+        Self { cases: all.collect() }
+    }
+
+    /// Reads the cases of a text; `file` is its name in errors.
+    ///
+    /// # Errors
+    /// If a line is none of a case: the first such line, and what is wrong with it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, SyntaxError> {
+        cases(file, text).map(|cases| Self { cases })
+    }
+
+    /// All cases.
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+}

@@ -1,0 +1,167 @@
+//! [`Connection`]: frames to a server and from it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
+use zoolet_proto::{OpCode, Reply, ReplyHeader, SessionId, Xid, Zxid, frame, jute};
+
+use crate::fields::{Fields, of_connected, of_event, of_reply};
+
+/// How long a server may take for anything.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The largest frame of a server.
+const MAX_FRAME: usize = 64 << 20;
+
+/// A connection of a case.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: BytesMut,
+    last_xid: i32,
+    /// Requests without a reply: xid and opcode, in the order in which they were sent.
+    sent: VecDeque<(i32, i32)>,
+}
+
+/// What a server has sent.
+pub(crate) enum Frame {
+    Reply(Fields),
+    Event(Fields),
+}
+
+/// Why there is no frame.
+#[derive(Debug)]
+pub(crate) enum Silence {
+    /// The server has ended the connection.
+    Ended,
+    /// Nothing has come in time.
+    Late,
+    /// It is none that a ZooKeeper sends.
+    Invalid(String),
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended => f.write_str("the server has ended the connection"),
+            Self::Late => write!(f, "nothing has come within {} s", LIMIT.as_secs()),
+            Self::Invalid(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) async fn to(address: &str) -> io::Result<Self> {
+        let connecting = timeout(LIMIT, TcpStream::connect(address)).await;
+        let stream = connecting.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: BytesMut::new(), last_xid: 0, sent: VecDeque::new() })
+    }
+
+    /// Opens a session, or takes one up.
+    pub(crate) async fn open(
+        &mut self,
+        (session, password): (i64, Bytes),
+        last_zxid: i64,
+        session_timeout: i32,
+    ) -> Result<(ConnectResponse, Fields), Silence> {
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: Zxid(last_zxid),
+            timeout: session_timeout,
+            session: SessionId(session),
+            password: Some(password),
+            read_only: Some(false),
+        };
+        let mut bytes = BytesMut::new();
+        request.encode_frame(&mut bytes);
+        self.send_bytes(&bytes).await?;
+        let payload = self.payload().await?;
+        let response: ConnectResponse = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
+        let fields = of_connected(&response);
+        Ok((response, fields))
+    }
+
+    /// Sends a request. `xid` is the next one if it is left out.
+    pub(crate) async fn send(&mut self, op: i32, xid: Option<i32>, body: &[u8]) -> Result<(), Silence> {
+        let xid = xid.unwrap_or_else(|| {
+            self.last_xid += 1;
+            self.last_xid
+        });
+        let mut bytes = BytesMut::new();
+        frame::put(&mut bytes, |out| {
+            out.put_i32(xid);
+            out.put_i32(op);
+            out.put_slice(body);
+        });
+        self.sent.push_back((xid, op));
+        self.send_bytes(&bytes).await
+    }
+
+    async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Silence> {
+        match timeout(LIMIT, self.stream.write_all(bytes)).await {
+            Err(_) => Err(Silence::Late),
+            Ok(Err(_)) => Err(Silence::Ended),
+            Ok(Ok(())) => Ok(()),
+        }
+    }
+
+    /// The next frame, which must be an event or the reply to the first request that has none.
+    pub(crate) async fn next(&mut self) -> Result<Frame, Silence> {
+        let payload = self.payload().await?;
+        let header: ReplyHeader = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
+        let body = payload.get(16..).unwrap_or_default();
+        if header.xid == Xid::EVENT {
+            let event: WatchedEvent = jute::parse(body).map_err(|error| invalid(&error, &payload))?;
+            return Ok(Frame::Event(of_event(header.zxid, &event)));
+        }
+        let Some((xid, op)) = self.sent.pop_front() else {
+            return Err(Silence::Invalid(format!("a reply with xid {} to no request", header.xid)));
+        };
+        if header.xid != Xid(xid) {
+            return Err(Silence::Invalid(format!(
+                "a reply with xid {} where that to {xid} is due",
+                header.xid
+            )));
+        }
+        let error = header.error_code();
+        // A multi that fails has results as well.
+        let reply = match OpCode::from_code(op) {
+            Some(op) if error.is_none() => {
+                Reply::parse(op, body).map_err(|error| invalid(&error, &payload))?
+            }
+            Some(OpCode::Multi) if !body.is_empty() => {
+                Reply::parse(OpCode::Multi, body).map_err(|error| invalid(&error, &payload))?
+            }
+            _ => Reply::Empty,
+        };
+        Ok(Frame::Reply(of_reply(error, header.zxid, &reply)))
+    }
+
+    async fn payload(&mut self) -> Result<Bytes, Silence> {
+        let reading = async {
+            loop {
+                let whole = frame::split(&self.buffer, MAX_FRAME);
+                if let Some(payload) = whole.map_err(|error| Silence::Invalid(error.to_string()))? {
+                    let payload = Bytes::copy_from_slice(payload);
+                    self.buffer.advance(frame::PREFIX + payload.len());
+                    return Ok(payload);
+                }
+                if !matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..)) {
+                    return Err(Silence::Ended);
+                }
+            }
+        };
+        timeout(LIMIT, reading).await.unwrap_or(Err(Silence::Late))
+    }
+}
+
+fn invalid(error: &dyn std::fmt::Display, payload: &[u8]) -> Silence {
+    Silence::Invalid(format!("a frame that does not decode ({error}): {payload:02x?}"))
+}

@@ -1,0 +1,211 @@
+//! [`Fields`]: what a server has sent, as named values that a case can name and a report can print.
+
+use std::fmt;
+
+use bytes::Bytes;
+use zoolet_proto::records::{ConnectResponse, OpResult, WatchedEvent};
+use zoolet_proto::{Acl, ErrorCode, Reply, Stat, Zxid};
+
+use crate::lex::quoted;
+
+/// Named values in the order in which they are printed.
+pub(crate) type Fields = Vec<(&'static str, Value)>;
+
+/// A value of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Int(i64),
+    /// A name of the protocol, a path or an ACL entry.
+    Text(String),
+    Data(Option<Bytes>),
+    /// In no order that means anything.
+    Set(Vec<String>),
+    /// In the order of the server.
+    List(Vec<String>),
+    /// The results of a multi.
+    Results(Vec<Fields>),
+}
+
+/// The fields of a reply: `ok` or the name of its error as `result`, its zxid, and those of its body.
+pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> Fields {
+    let mut fields = vec![("result", result(error)), ("zxid", Value::Int(zxid.0))];
+    match reply {
+        Reply::Empty | Reply::WatchAdded => {}
+        Reply::Created(path) => fields.push(("path", text(path))),
+        Reply::Created2(path, stat) => {
+            fields.push(("path", text(path)));
+            put_stat(stat, &mut fields);
+        }
+        Reply::Stat(stat) => put_stat(stat, &mut fields),
+        Reply::Data(data, stat) => {
+            fields.push(("data", Value::Data(data.clone())));
+            put_stat(stat, &mut fields);
+        }
+        Reply::Acl(acl, stat) => {
+            fields.push(("acl", Value::List(acl.iter().map(acl_text).collect())));
+            put_stat(stat, &mut fields);
+        }
+        Reply::Children(names) => fields.push(("children", Value::Set(names.iter().collect()))),
+        Reply::Children2(names, stat) => {
+            fields.push(("children", Value::Set(names.iter().collect())));
+            put_stat(stat, &mut fields);
+        }
+        Reply::Count(count) => fields.push(("count", Value::Int((*count).into()))),
+        Reply::Ephemerals(paths) => fields.push(("ephemerals", Value::Set(paths.clone()))),
+        Reply::Synced(path) => {
+            fields.push(("path", path.as_deref().map_or(Value::Text("null".to_owned()), text)));
+        }
+        Reply::WhoAmI(ids) => {
+            let ids = ids.iter().map(|id| format!("{}:{}", id.scheme, id.user)).collect();
+            fields.push(("ids", Value::Set(ids)));
+        }
+        Reply::Sasl(token) => fields.push(("token", Value::Data(token.clone()))),
+        Reply::Multi(results) => {
+            fields.push(("results", Value::Results(results.iter().map(of_result).collect())));
+        }
+        // Of an operation that is newer than this.
+        _ => {}
+    }
+    fields
+}
+
+/// The fields of a watch event.
+pub(crate) fn of_event(zxid: Zxid, event: &WatchedEvent) -> Fields {
+    vec![
+        ("result", text(&format!("{:?}", event.kind))),
+        ("zxid", Value::Int(zxid.0)),
+        ("path", text(&event.path)),
+        ("state", text(&format!("{:?}", event.state))),
+    ]
+}
+
+/// The fields of what a server answers to a handshake.
+pub(crate) fn of_connected(response: &ConnectResponse) -> Fields {
+    vec![
+        ("result", text(if response.is_refusal() { "refused" } else { "ok" })),
+        ("timeout", Value::Int(response.timeout.into())),
+        ("session", Value::Int(response.session.0)),
+        ("password", Value::Data(Some(response.password.clone()))),
+    ]
+}
+
+fn of_result(result: &OpResult) -> Fields {
+    let mut fields = vec![("result", text("ok"))];
+    match result {
+        OpResult::Create(path) => fields.push(("path", text(path))),
+        OpResult::Create2(path, stat) => {
+            fields.push(("path", text(path)));
+            put_stat(stat, &mut fields);
+        }
+        OpResult::Delete | OpResult::Check => {}
+        OpResult::SetData(stat) => put_stat(stat, &mut fields),
+        OpResult::GetData(data, stat) => {
+            fields.push(("data", Value::Data(data.clone())));
+            put_stat(stat, &mut fields);
+        }
+        OpResult::GetChildren(names) => fields.push(("children", Value::Set(names.iter().collect()))),
+        // That of an operation before the one that failed has code 0.
+        OpResult::Error(code) => {
+            fields[0].1 = code.map_or_else(|| text("undone"), |code| self::result(Some(code)))
+        }
+    }
+    fields
+}
+
+fn result(error: Option<ErrorCode>) -> Value {
+    text(&error.map_or_else(|| "ok".to_owned(), |code| format!("{code:?}")))
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn put_stat(stat: &Stat, fields: &mut Fields) {
+    fields.extend([
+        ("czxid", Value::Int(stat.czxid.0)),
+        ("mzxid", Value::Int(stat.mzxid.0)),
+        ("ctime", Value::Int(stat.ctime)),
+        ("mtime", Value::Int(stat.mtime)),
+        ("version", Value::Int(stat.version.into())),
+        ("cversion", Value::Int(stat.cversion.into())),
+        ("aversion", Value::Int(stat.aversion.into())),
+        ("ephemeralOwner", Value::Int(stat.ephemeral_owner.0)),
+        ("dataLength", Value::Int(stat.data_length.into())),
+        ("numChildren", Value::Int(stat.num_children.into())),
+        ("pzxid", Value::Int(stat.pzxid.0)),
+    ]);
+}
+
+/// `scheme:id:perms`, as cases write it.
+fn acl_text(acl: &Acl) -> String {
+    format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
+}
+
+/// The letters of permissions, or the number if other bits are set.
+pub(crate) fn perms_text(perms: i32) -> String {
+    if perms & !31 != 0 {
+        return perms.to_string();
+    }
+    let letters = [(4, 'c'), (8, 'd'), (1, 'r'), (2, 'w'), (16, 'a')];
+    letters.iter().filter(|(bit, _)| perms & bit != 0).map(|(_, letter)| letter).collect()
+}
+
+impl Value {
+    /// Puts `to` in the place of `from` where a path begins with it.
+    pub(crate) fn replace_root(&mut self, from: &str, to: &str) {
+        let replace = |text: &mut String| {
+            if let Some(rest) =
+                text.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            {
+                *text = format!("{to}{rest}");
+            }
+        };
+        match self {
+            Self::Text(text) => replace(text),
+            Self::Set(texts) | Self::List(texts) => texts.iter_mut().for_each(replace),
+            Self::Results(results) => {
+                results.iter_mut().flatten().for_each(|(_, value)| value.replace_root(from, to));
+            }
+            Self::Int(_) | Self::Data(_) => {}
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(&word(text)),
+            Self::Data(None) => f.write_str("null"),
+            Self::Data(Some(data)) => f.write_str(&quoted(data)),
+            Self::Set(texts) | Self::List(texts) => {
+                let words: Vec<_> = texts.iter().map(|text| word(text)).collect();
+                write!(f, "[{}]", words.join(" "))
+            }
+            Self::Results(results) => {
+                let shown: Vec<_> = results.iter().map(|fields| show(fields)).collect();
+                write!(f, "{{ {} }}", shown.join("; "))
+            }
+        }
+    }
+}
+
+/// A text as a word, quoted only where it has to be.
+fn word(text: &str) -> String {
+    let is_plain =
+        !text.is_empty() && text.chars().all(|sign| sign.is_ascii_graphic() && !"{}[];=\"".contains(sign));
+    if is_plain { text.to_owned() } else { quoted(text.as_bytes()) }
+}
+
+/// Fields as a case writes them.
+pub(crate) fn show(fields: &[(&'static str, Value)]) -> String {
+    let shown: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| match (*name, value) {
+            ("result", value) => value.to_string(),
+            ("results", value) => value.to_string(),
+            (name, value) => format!("{name}={value}"),
+        })
+        .collect();
+    shown.join(" ")
+}

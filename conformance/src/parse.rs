@@ -1,0 +1,276 @@
+//! Reads cases from text.
+
+use thiserror::Error;
+
+use crate::case::{Action, Case, Profile, Step};
+use crate::lex::{Token, tokens};
+use crate::pattern::{Pattern, Patterns};
+use crate::request::Draft;
+use zoolet_proto::{ErrorCode, EventType};
+
+/// A text that is no list of cases.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {reason}")]
+pub struct SyntaxError {
+    file: String,
+    line: usize,
+    reason: String,
+}
+
+/// Reads the cases of a file.
+pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
+    let mut cases: Vec<Case> = Vec::new();
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((at, line)) = lines.next() {
+        let mut line = line.trim_end().to_owned();
+        // An indented line goes on with the one before.
+        while let Some((_, more)) = lines.next_if(|(_, more)| more.starts_with(' ')) {
+            line.push(' ');
+            line.push_str(more.trim());
+        }
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let fail = |reason| SyntaxError { file: file.to_owned(), line: at + 1, reason };
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        if word == "case" {
+            if !rest.contains('/') || rest.contains(' ') {
+                return Err(fail(format!("`{rest}` is no name of a case; one is group/what-it-is-about")));
+            }
+            cases.push(Case {
+                name: rest.to_owned(),
+                fact: String::new(),
+                profiles: Profile::ALL.to_vec(),
+                deviates: None,
+                steps: Vec::new(),
+            });
+            continue;
+        }
+        let Some(case) = cases.last_mut() else {
+            return Err(fail("a file begins with `case`, and the name of the first case".to_owned()));
+        };
+        match word {
+            "fact" => rest.clone_into(&mut case.fact),
+            "only" => {
+                let profiles: Result<_, _> = rest.split_whitespace().map(str::parse).collect();
+                case.profiles = profiles.map_err(fail)?;
+            }
+            "deviates" => case.deviates = Some(rest.to_owned()),
+            _ => case.steps.push(step(&line).map_err(fail)?),
+        }
+    }
+    for case in &cases {
+        if case.fact.is_empty() || case.steps.is_empty() {
+            let reason = format!("case {} has no `fact` or no step", case.name);
+            return Err(SyntaxError { file: file.to_owned(), line: 0, reason });
+        }
+    }
+    Ok(cases)
+}
+
+fn step(line: &str) -> Result<Step, String> {
+    let (text, mut cursor) = (line.to_owned(), Cursor::new(line)?);
+    let session = cursor.word("the name of a connection")?;
+    let mut letters = session.chars();
+    let session = match (letters.next(), letters.next()) {
+        (Some(letter @ 'A'..='Z'), None) => letter,
+        _ => {
+            return Err(format!(
+                "`{session}` is neither a connection (one letter, A to Z) nor case, fact, only or deviates"
+            ));
+        }
+    };
+    let word = match cursor.peek() {
+        Some(Token::Word(word)) => word.clone(),
+        _ => return Err("what the connection does is missing".to_owned()),
+    };
+    let action = match word.as_str() {
+        "reply" | "event" | "open" | "quiet" | "drop" | "ended" | "send" => {
+            cursor.skip();
+            match word.as_str() {
+                "reply" => Action::Reply(patterns(&mut cursor)?),
+                "event" => Action::Event(event(&mut cursor)?),
+                "open" => {
+                    let fields = fields(&mut cursor)?;
+                    Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(ok))
+                }
+                "send" => Action::Send(Draft::parse(&mut cursor)?, None),
+                "quiet" => Action::Quiet,
+                "drop" => Action::Drop,
+                _ => Action::Ended,
+            }
+        }
+        _ => {
+            let draft = Draft::parse(&mut cursor)?;
+            let expected = expected(&mut cursor)?;
+            Action::Send(draft, Some(expected.unwrap_or_else(ok)))
+        }
+    };
+    match cursor.peek() {
+        None => Ok(Step { text, session, action }),
+        Some(left) => Err(format!("this is too much: {left:?}")),
+    }
+}
+
+fn ok() -> Patterns {
+    Patterns(vec![("result".to_owned(), Pattern::Word("ok".to_owned()))])
+}
+
+/// `-> ok path=~/n`, if it is there.
+fn expected(cursor: &mut Cursor) -> Result<Option<Patterns>, String> {
+    if cursor.peek() != Some(&Token::Arrow) {
+        return Ok(None);
+    }
+    cursor.skip();
+    patterns(cursor).map(Some)
+}
+
+/// `ok path=~/n`: the result, and fields.
+fn patterns(cursor: &mut Cursor) -> Result<Patterns, String> {
+    let result = cursor.word("`ok` or the name of an error")?;
+    let is_known = ["ok", "undone", "refused"].contains(&result.as_str())
+        || ErrorCode::NAMED.iter().any(|code| format!("{code:?}") == result);
+    if !is_known {
+        let known: Vec<_> = ErrorCode::NAMED.iter().map(|code| format!("{code:?}")).collect();
+        return Err(format!("`{result}` is no result; known are ok and {}", known.join(", ")));
+    }
+    let mut patterns = vec![("result".to_owned(), Pattern::Word(result))];
+    if cursor.take_sign('{') {
+        let mut results = Vec::new();
+        while !cursor.take_sign('}') {
+            results.push(self::patterns(cursor)?);
+            cursor.take_sign(';');
+        }
+        patterns.push(("results".to_owned(), Pattern::Results(results)));
+    }
+    patterns.extend(fields(cursor)?);
+    Ok(Patterns(patterns))
+}
+
+/// `NodeCreated ~/n zxid=$c`
+fn event(cursor: &mut Cursor) -> Result<Patterns, String> {
+    let kind = cursor.word("the type of an event")?;
+    if !EventType::ALL.iter().any(|known| format!("{known:?}") == kind) {
+        return Err(format!("`{kind}` is no type of an event; they are {:?}", EventType::ALL));
+    }
+    let path = Pattern::Text(cursor.word_or_text("a path")?);
+    let mut patterns = vec![("result".to_owned(), Pattern::Word(kind)), ("path".to_owned(), path)];
+    patterns.extend(fields(cursor)?);
+    Ok(Patterns(patterns))
+}
+
+fn fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
+    let mut fields = Vec::new();
+    while let Some(name) = cursor.key() {
+        fields.push((name, pattern(cursor)?));
+    }
+    Ok(fields)
+}
+
+fn pattern(cursor: &mut Cursor) -> Result<Pattern, String> {
+    match cursor.peek() {
+        Some(Token::Sign('[')) => cursor.list().map(Pattern::List),
+        Some(Token::Text(_)) => cursor.text("a text").map(Pattern::Text),
+        _ => {
+            let word = cursor.word("a value")?;
+            Ok(match (word.strip_prefix('$'), word.strip_prefix(">$")) {
+                (Some(name), _) => Pattern::Named(name.to_owned()),
+                (_, Some(name)) => Pattern::Above(name.to_owned()),
+                _ => Pattern::Word(word),
+            })
+        }
+    }
+}
+
+/// The tokens of a line, and how many are read.
+pub(crate) struct Cursor {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Cursor {
+    fn new(line: &str) -> Result<Self, String> {
+        Ok(Self { tokens: tokens(line)?, at: 0 })
+    }
+
+    pub(crate) fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    pub(crate) fn skip(&mut self) {
+        self.at += 1;
+    }
+
+    pub(crate) fn is_at_end_of_request(&self) -> bool {
+        matches!(self.peek(), None | Some(Token::Arrow | Token::Sign(';' | '}')))
+    }
+
+    /// The name in `name=`, which is read.
+    pub(crate) fn key(&mut self) -> Option<String> {
+        match &self.tokens[self.at..] {
+            [Token::Word(name), Token::Sign('='), ..] => {
+                let name = name.clone();
+                self.at += 2;
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
+        match self.peek() {
+            Some(Token::Word(word)) => {
+                let word = word.clone();
+                self.at += 1;
+                Ok(word)
+            }
+            other => Err(format!("{what} is missing{}", found(other))),
+        }
+    }
+
+    pub(crate) fn text(&mut self, what: &str) -> Result<Vec<u8>, String> {
+        match self.peek() {
+            Some(Token::Text(text)) => {
+                let text = text.clone();
+                self.at += 1;
+                Ok(text)
+            }
+            other => Err(format!("{what} is missing{}", found(other))),
+        }
+    }
+
+    pub(crate) fn word_or_text(&mut self, what: &str) -> Result<Vec<u8>, String> {
+        match self.peek() {
+            Some(Token::Word(_)) => self.word(what).map(String::into_bytes),
+            _ => self.text(what),
+        }
+    }
+
+    /// `[a "b c"]`
+    pub(crate) fn list(&mut self) -> Result<Vec<Vec<u8>>, String> {
+        self.sign('[')?;
+        let mut list = Vec::new();
+        while !self.take_sign(']') {
+            list.push(self.word_or_text("a `]`")?);
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn sign(&mut self, sign: char) -> Result<(), String> {
+        if self.take_sign(sign) {
+            Ok(())
+        } else {
+            Err(format!("a `{sign}` is missing{}", found(self.peek())))
+        }
+    }
+
+    pub(crate) fn take_sign(&mut self, sign: char) -> bool {
+        let is_there = self.peek() == Some(&Token::Sign(sign));
+        self.at += usize::from(is_there);
+        is_there
+    }
+}
+
+fn found(token: Option<&Token>) -> String {
+    token.map_or_else(|| " at the end of the line".to_owned(), |token| format!(" before {token:?}"))
+}
