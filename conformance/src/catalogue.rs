@@ -20,6 +20,13 @@ const FILES: &[(&str, &str)] = &[
     ("watch.case", include_str!("../cases/watch.case")),
     ("session.case", include_str!("../cases/session.case")),
     ("frame.case", include_str!("../cases/frame.case")),
+    ("order.case", include_str!("../cases/order.case")),
+    ("part.case", include_str!("../cases/part.case")),
+    ("entry.case", include_str!("../cases/entry.case")),
+    ("path.case", include_str!("../cases/path.case")),
+    ("unwatch.case", include_str!("../cases/unwatch.case")),
+    ("rearm.case", include_str!("../cases/rearm.case")),
+    ("fire.case", include_str!("../cases/fire.case")),
 ];
 
 impl Catalogue {
