@@ -58,7 +58,14 @@ final class RecipeContenders implements Contenders.Session {
                 System.err.println("a second look found the lock free in " + dir);
             }
         }
-        return lock::unlock;
+        return () -> {
+            // A watch that is still set would queue up again once it fires: only a closed lock does not. It must not fire
+            // in between.
+            synchronized (lock) {
+                lock.unlock();
+                lock.close();
+            }
+        };
     }
 
     private void create(String path) throws Exception {
