@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
+mod conform;
 mod data;
 mod durable;
 mod logging;
