@@ -9,13 +9,19 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
-use zoolet_proto::{OpCode, Reply, ReplyHeader, SessionId, Xid, Zxid, frame, jute};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
+use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::fields::{Fields, of_connected, of_event, of_reply};
 
 /// How long a server may take for anything.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// The session timeout that is asked for, in milliseconds.
+pub(crate) const SESSION_TIMEOUT: i32 = 30_000;
+
+/// Id and password of a session that is to be opened.
+pub(crate) const NO_SESSION: (i64, Bytes) = (0, Bytes::from_static(&[0; PASSWORD_LEN]));
 
 /// The largest frame of a server.
 const MAX_FRAME: usize = 64 << 20;
@@ -33,6 +39,11 @@ pub(crate) struct Connection {
 pub(crate) enum Frame {
     Reply(Fields),
     Event(Fields),
+}
+
+enum Received {
+    Reply(Option<ErrorCode>, Zxid, Reply),
+    Event(Zxid, WatchedEvent),
 }
 
 /// Why there is no frame.
@@ -88,12 +99,28 @@ impl Connection {
         Ok((response, fields))
     }
 
+    /// Sends a request, and waits for its reply past any events.
+    pub(crate) async fn ask(&mut self, request: &Request) -> Result<(Option<ErrorCode>, Reply), Silence> {
+        let xid = self.next_xid();
+        let mut bytes = BytesMut::new();
+        request.encode_frame(Xid(xid), &mut bytes);
+        self.sent.push_back((xid, request.op().code()));
+        self.send_bytes(&bytes).await?;
+        loop {
+            if let Received::Reply(error, _, reply) = self.receive().await? {
+                return Ok((error, reply));
+            }
+        }
+    }
+
+    fn next_xid(&mut self) -> i32 {
+        self.last_xid += 1;
+        self.last_xid
+    }
+
     /// Sends a request. `xid` is the next one if it is left out.
     pub(crate) async fn send(&mut self, op: i32, xid: Option<i32>, body: &[u8]) -> Result<(), Silence> {
-        let xid = xid.unwrap_or_else(|| {
-            self.last_xid += 1;
-            self.last_xid
-        });
+        let xid = xid.unwrap_or_else(|| self.next_xid());
         let mut bytes = BytesMut::new();
         frame::put(&mut bytes, |out| {
             out.put_i32(xid);
@@ -114,12 +141,19 @@ impl Connection {
 
     /// The next frame, which must be an event or the reply to the first request that has none.
     pub(crate) async fn next(&mut self) -> Result<Frame, Silence> {
+        Ok(match self.receive().await? {
+            Received::Reply(error, zxid, reply) => Frame::Reply(of_reply(error, zxid, &reply)),
+            Received::Event(zxid, event) => Frame::Event(of_event(zxid, &event)),
+        })
+    }
+
+    async fn receive(&mut self) -> Result<Received, Silence> {
         let payload = self.payload().await?;
         let header: ReplyHeader = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
         let body = payload.get(16..).unwrap_or_default();
         if header.xid == Xid::EVENT {
             let event: WatchedEvent = jute::parse(body).map_err(|error| invalid(&error, &payload))?;
-            return Ok(Frame::Event(of_event(header.zxid, &event)));
+            return Ok(Received::Event(header.zxid, event));
         }
         let Some((xid, op)) = self.sent.pop_front() else {
             return Err(Silence::Invalid(format!("a reply with xid {} to no request", header.xid)));
@@ -141,7 +175,7 @@ impl Connection {
             }
             _ => Reply::Empty,
         };
-        Ok(Frame::Reply(of_reply(error, header.zxid, &reply)))
+        Ok(Received::Reply(error, header.zxid, reply))
     }
 
     async fn payload(&mut self) -> Result<Bytes, Silence> {

@@ -141,13 +141,15 @@ fn acl_text(acl: &Acl) -> String {
     format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
 }
 
+/// The letters of permissions, and their bits.
+pub(crate) const PERMS: [(char, i32); 5] = [('c', 4), ('d', 8), ('r', 1), ('w', 2), ('a', 16)];
+
 /// The letters of permissions, or the number if other bits are set.
-pub(crate) fn perms_text(perms: i32) -> String {
+fn perms_text(perms: i32) -> String {
     if perms & !31 != 0 {
         return perms.to_string();
     }
-    let letters = [(4, 'c'), (8, 'd'), (1, 'r'), (2, 'w'), (16, 'a')];
-    letters.iter().filter(|(bit, _)| perms & bit != 0).map(|(_, letter)| letter).collect()
+    PERMS.iter().filter(|(_, bit)| perms & bit != 0).map(|(letter, _)| letter).collect()
 }
 
 impl Value {
@@ -202,8 +204,7 @@ pub(crate) fn show(fields: &[(&'static str, Value)]) -> String {
     let shown: Vec<_> = fields
         .iter()
         .map(|(name, value)| match (*name, value) {
-            ("result", value) => value.to_string(),
-            ("results", value) => value.to_string(),
+            ("result" | "results", value) => value.to_string(),
             (name, value) => format!("{name}={value}"),
         })
         .collect();

@@ -92,7 +92,7 @@ fn step(line: &str) -> Result<Step, String> {
                 "event" => Action::Event(event(&mut cursor)?),
                 "open" => {
                     let fields = fields(&mut cursor)?;
-                    Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(ok))
+                    Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
                 }
                 "send" => Action::Send(Draft::parse(&mut cursor)?, None),
                 "quiet" => Action::Quiet,
@@ -103,17 +103,13 @@ fn step(line: &str) -> Result<Step, String> {
         _ => {
             let draft = Draft::parse(&mut cursor)?;
             let expected = expected(&mut cursor)?;
-            Action::Send(draft, Some(expected.unwrap_or_else(ok)))
+            Action::Send(draft, Some(expected.unwrap_or_else(Patterns::ok)))
         }
     };
     match cursor.peek() {
         None => Ok(Step { text, session, action }),
         Some(left) => Err(format!("this is too much: {left:?}")),
     }
-}
-
-fn ok() -> Patterns {
-    Patterns(vec![("result".to_owned(), Pattern::Word("ok".to_owned()))])
 }
 
 /// `-> ok path=~/n`, if it is there.
@@ -218,25 +214,18 @@ impl Cursor {
     }
 
     pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
-        match self.peek() {
-            Some(Token::Word(word)) => {
-                let word = word.clone();
-                self.at += 1;
-                Ok(word)
-            }
-            other => Err(format!("{what} is missing{}", found(other))),
-        }
+        self.take(what, |token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
     }
 
     pub(crate) fn text(&mut self, what: &str) -> Result<Vec<u8>, String> {
-        match self.peek() {
-            Some(Token::Text(text)) => {
-                let text = text.clone();
-                self.at += 1;
-                Ok(text)
-            }
-            other => Err(format!("{what} is missing{}", found(other))),
-        }
+        self.take(what, |token| if let Token::Text(text) = token { Some(text.clone()) } else { None })
+    }
+
+    /// The next token, if it is `wanted`.
+    fn take<T>(&mut self, what: &str, wanted: impl FnOnce(&Token) -> Option<T>) -> Result<T, String> {
+        let taken = self.peek().and_then(wanted);
+        self.at += usize::from(taken.is_some());
+        taken.ok_or_else(|| format!("{what} is missing{}", found(self.peek())))
     }
 
     pub(crate) fn word_or_text(&mut self, what: &str) -> Result<Vec<u8>, String> {

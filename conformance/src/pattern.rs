@@ -9,7 +9,7 @@ use crate::lex::quoted;
 pub(crate) type Names = HashMap<String, Value>;
 
 /// What is said of a frame: of some of its fields, by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Patterns(pub(crate) Vec<(String, Pattern)>);
 
 /// What is said of one field.
@@ -30,6 +30,11 @@ pub(crate) enum Pattern {
 }
 
 impl Patterns {
+    /// It has succeeded.
+    pub(crate) fn ok() -> Self {
+        Self(vec![("result".to_owned(), Pattern::Word("ok".to_owned()))])
+    }
+
     /// Compares a frame. Fails with what is wrong.
     pub(crate) fn check(&self, fields: &Fields, names: &mut Names) -> Result<(), String> {
         for (name, pattern) in &self.0 {
@@ -64,19 +69,11 @@ impl Pattern {
             (Self::Word(word), Value::Data(data)) => (word == "null" && data.is_none(), word.clone()),
             (Self::Text(bytes), Value::Data(data)) => (data.as_deref() == Some(bytes), quoted(bytes)),
             (Self::Text(bytes), Value::Text(text)) => (text.as_bytes() == bytes, quoted(bytes)),
-            (Self::List(wanted), Value::List(texts)) => (
-                wanted.iter().eq(texts
-                    .iter()
-                    .map(|text| text.as_bytes().to_vec())
-                    .collect::<Vec<_>>()
-                    .iter()),
-                list(wanted),
-            ),
+            (Self::List(wanted), Value::List(texts)) => (*wanted == bytes(texts), list(wanted)),
             (Self::List(wanted), Value::Set(texts)) => {
-                let mut texts: Vec<_> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
-                let mut sorted = wanted.clone();
-                texts.sort();
+                let (mut sorted, mut texts) = (wanted.clone(), bytes(texts));
                 sorted.sort();
+                texts.sort();
                 (texts == sorted, format!("{} in any order", list(wanted)))
             }
             (Self::Results(wanted), Value::Results(results)) => {
@@ -89,6 +86,10 @@ impl Pattern {
         };
         if fits { Ok(()) } else { Err(format!("is {value}, not {wanted}")) }
     }
+}
+
+fn bytes(texts: &[String]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
 fn list(texts: &[Vec<u8>]) -> String {

@@ -4,7 +4,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::fields::Value;
+use crate::fields::{PERMS, Value};
 use crate::lex::Token;
 use crate::parse::Cursor;
 use crate::pattern::Names;
@@ -359,10 +359,8 @@ fn put_acl(entry: &[u8], out: &mut BytesMut) -> Result<(), String> {
     let Some((scheme, (id, perms))) = parts else {
         return Err(format!("`{text}` is no ACL entry; one is scheme:id:perms"));
     };
-    let bit = |letter| {
-        [('r', 1), ('w', 2), ('c', 4), ('d', 8), ('a', 16)].into_iter().find(|(known, _)| *known == letter)
-    };
-    let letters: Option<i32> = perms.chars().map(|letter| bit(letter).map(|(_, bit)| bit)).sum();
+    let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
+    let letters: Option<i32> = perms.chars().map(bit).sum();
     let perms = perms.parse().ok().or(letters).ok_or_else(|| format!("`{perms}` are no permissions"))?;
     out.put_i32(perms);
     for text in [scheme, id] {

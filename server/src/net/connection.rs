@@ -190,7 +190,7 @@ impl Connection {
                 }
                 // A connection that cannot be written to always has room, and its stream may never be pending.
                 consume_budget().await;
-                // What another client sends would otherwise wait until all is done that this one has sent.
+                // Another client waits for one batch, not for as many as the loops take in a row.
                 if submitted == BATCH {
                     yield_now().await;
                 }
