@@ -49,11 +49,21 @@ pub(crate) enum Failure {
     #[error("cannot judge {0}")]
     Conform(#[from] zoolet_conformance::RunError),
     #[error(transparent)]
+    Capture(#[from] zoolet_conformance::CaptureError),
+    #[error(transparent)]
     Cases(#[from] zoolet_conformance::SyntaxError),
     #[error("cannot {action} {}: {source}", .file.display())]
     File { action: &'static str, file: PathBuf, source: io::Error },
     #[error("no case is called {}: see `zoolet conform --list`", quoted(.only))]
     NoSuchCase { only: String },
+    #[error("no scenario is called {}: see `zoolet conform --client --list`", quoted(.only))]
+    NoSuchScenario { only: String },
+    #[error(
+        "--client needs the command of a program that uses ZooKeeper, after `--`: zoolet conform --client -- COMMAND {{}}"
+    )]
+    NoCommand,
+    #[error(transparent)]
+    Client(#[from] zoolet_conformance::ClientError),
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
     #[error("cannot {action}: {source}")]

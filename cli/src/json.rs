@@ -40,6 +40,11 @@ impl JsonObject {
         self.raw(key, format_args!("[{}]", values.join(",")))
     }
 
+    /// Adds another object.
+    pub(crate) fn object(self, key: &str, object: Self) -> Self {
+        self.raw(key, object.finish())
+    }
+
     pub(crate) fn finish(mut self) -> String {
         self.0.push('}');
         self.0

@@ -1,9 +1,10 @@
 //! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process; `zoolet data` works on data directories;
-//! `zoolet conform` judges servers.
+//! `zoolet conform` judges servers; `zoolet capture`, `show` and `replay` record what clients do.
 //!
 //! Every subcommand reports an operator's mistake in one line on stderr, with the setting, its value and a hint, and exits
 //! with code 2. Any other failure of the operating system is exit code 1.
 
+mod capture;
 mod conform;
 mod data;
 mod duration;
@@ -13,8 +14,11 @@ mod log;
 mod members;
 mod output;
 mod properties;
+mod replay;
+mod runtime;
 mod serve;
 mod settings;
+mod show;
 mod signals;
 mod size;
 mod storage_settings;
@@ -47,6 +51,12 @@ enum Command {
     Data(data::Data),
     /// Judge whether a server speaks the protocol as Apache ZooKeeper does
     Conform(conform::Conform),
+    /// Record what clients and a server say to each other, as a proxy between them
+    Capture(capture::CaptureArguments),
+    /// Print a capture as text
+    Show(show::Show),
+    /// Send a capture again, and compare what comes
+    Replay(replay::ReplayArguments),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +64,9 @@ fn main() -> ExitCode {
         Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
         Ok(Arguments { command: Command::Data(data) }) => data.run(),
         Ok(Arguments { command: Command::Conform(conform) }) => conform.run(),
+        Ok(Arguments { command: Command::Capture(capture) }) => capture.run(),
+        Ok(Arguments { command: Command::Show(show) }) => show.run(),
+        Ok(Arguments { command: Command::Replay(replay) }) => replay.run(),
         Err(error) if error.use_stderr() => {
             return report(MISTAKE, &first_line(&error, &subcommand(std::env::args_os())));
         }

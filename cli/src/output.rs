@@ -1,10 +1,11 @@
 //! What commands print on stdout.
 
 use std::io::{self, BufWriter, StdoutLock, Write as _};
+use std::process::ExitCode;
 
 use crate::failure::Failure;
 
-/// Stdout, line by line. A reader that goes away, such as `head`, ends the process without an error.
+/// Stdout, line by line.
 pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
 
 impl Lines {
@@ -19,6 +20,14 @@ impl Lines {
     /// Shows what was printed so far. Must be called at the end.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(Failure::Output)
+    }
+}
+
+/// Makes it a success that whoever reads the output has seen enough, such as `head`.
+pub(crate) fn until_reader_leaves(outcome: Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+    match outcome {
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        outcome => outcome,
     }
 }
 

@@ -4,12 +4,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tokio::runtime::Builder;
 use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
 use crate::failure::Failure;
 use crate::log;
+use crate::runtime;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::text::Secret;
@@ -42,9 +42,7 @@ impl Serve {
         let builder = self.builder()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime =
-            runtime.map_err(|source| Failure::System { action: "start the async runtime", source })?;
+        let runtime = runtime::start()?;
         let outcome = runtime.block_on(serve(builder));
         // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
         runtime.shutdown_background();

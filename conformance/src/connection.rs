@@ -5,13 +5,14 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
+use crate::conversation::Frames;
 use crate::fields::{Fields, of_connected, of_event, of_reply};
 
 /// How long a server may take for anything.
@@ -23,13 +24,10 @@ pub(crate) const SESSION_TIMEOUT: i32 = 30_000;
 /// Id and password of a session that is to be opened.
 pub(crate) const NO_SESSION: (i64, Bytes) = (0, Bytes::from_static(&[0; PASSWORD_LEN]));
 
-/// The largest frame of a server.
-const MAX_FRAME: usize = 64 << 20;
-
 /// A connection of a case.
 pub(crate) struct Connection {
     stream: TcpStream,
-    buffer: BytesMut,
+    frames: Frames,
     last_xid: i32,
     /// Requests without a reply: xid and opcode, in the order in which they were sent.
     sent: VecDeque<(i32, i32)>,
@@ -72,7 +70,7 @@ impl Connection {
         let connecting = timeout(LIMIT, TcpStream::connect(address)).await;
         let stream = connecting.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: BytesMut::new(), last_xid: 0, sent: VecDeque::new() })
+        Ok(Self { stream, frames: Frames::default(), last_xid: 0, sent: VecDeque::new() })
     }
 
     /// Opens a session, or takes one up.
@@ -95,20 +93,24 @@ impl Connection {
         self.send_bytes(&bytes).await?;
         let payload = self.payload().await?;
         let response: ConnectResponse = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
+        must_be(&payload, |out| response.encode_frame(out))?;
         let fields = of_connected(&response);
         Ok((response, fields))
     }
 
     /// Sends a request, and waits for its reply past any events.
-    pub(crate) async fn ask(&mut self, request: &Request) -> Result<(Option<ErrorCode>, Reply), Silence> {
+    pub(crate) async fn ask(
+        &mut self,
+        request: &Request,
+    ) -> Result<(Option<ErrorCode>, Zxid, Reply), Silence> {
         let xid = self.next_xid();
         let mut bytes = BytesMut::new();
         request.encode_frame(Xid(xid), &mut bytes);
         self.sent.push_back((xid, request.op().code()));
         self.send_bytes(&bytes).await?;
         loop {
-            if let Received::Reply(error, _, reply) = self.receive().await? {
-                return Ok((error, reply));
+            if let Received::Reply(error, zxid, reply) = self.receive().await? {
+                return Ok((error, zxid, reply));
             }
         }
     }
@@ -139,6 +141,12 @@ impl Connection {
         }
     }
 
+    /// Ends the connection from this side, and waits until the server has ended it too. Its session stays.
+    pub(crate) async fn leave(mut self) {
+        let _ = self.stream.shutdown().await;
+        while self.payload().await.is_ok() {}
+    }
+
     /// The next frame, which must be an event or the reply to the first request that has none.
     pub(crate) async fn next(&mut self) -> Result<Frame, Silence> {
         Ok(match self.receive().await? {
@@ -153,6 +161,7 @@ impl Connection {
         let body = payload.get(16..).unwrap_or_default();
         if header.xid == Xid::EVENT {
             let event: WatchedEvent = jute::parse(body).map_err(|error| invalid(&error, &payload))?;
+            must_be(&payload, |out| Reply::Event(event.clone()).encode_frame(header, out))?;
             return Ok(Received::Event(header.zxid, event));
         }
         let Some((xid, op)) = self.sent.pop_front() else {
@@ -175,25 +184,30 @@ impl Connection {
             }
             _ => Reply::Empty,
         };
+        must_be(&payload, |out| reply.encode_frame(header, out))?;
         Ok(Received::Reply(error, header.zxid, reply))
     }
 
     async fn payload(&mut self) -> Result<Bytes, Silence> {
         let reading = async {
             loop {
-                let whole = frame::split(&self.buffer, MAX_FRAME);
-                if let Some(payload) = whole.map_err(|error| Silence::Invalid(error.to_string()))? {
-                    let payload = Bytes::copy_from_slice(payload);
-                    self.buffer.advance(frame::PREFIX + payload.len());
+                if let Some(payload) = self.frames.next().map_err(Silence::Invalid)? {
                     return Ok(payload);
                 }
-                if !matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..)) {
+                if !self.frames.read(&mut self.stream).await {
                     return Err(Silence::Ended);
                 }
             }
         };
         timeout(LIMIT, reading).await.unwrap_or(Err(Silence::Late))
     }
+}
+
+/// A payload has to be the bytes of what it decodes to, and nothing else.
+fn must_be(payload: &[u8], encode: impl FnOnce(&mut BytesMut)) -> Result<(), Silence> {
+    let mut exact = BytesMut::new();
+    encode(&mut exact);
+    if exact[frame::PREFIX..] == *payload { Ok(()) } else { Err(invalid(&"it has other bytes", payload)) }
 }
 
 fn invalid(error: &dyn std::fmt::Display, payload: &[u8]) -> Silence {

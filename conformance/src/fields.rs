@@ -61,7 +61,8 @@ pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> F
         }
         Reply::Sasl(token) => fields.push(("token", Value::Data(token.clone()))),
         Reply::Multi(results) => {
-            fields.push(("results", Value::Results(results.iter().map(of_result).collect())));
+            // Where cases write them.
+            fields.insert(1, ("results", Value::Results(results.iter().map(of_result).collect())));
         }
         // Of an operation that is newer than this.
         _ => {}
@@ -137,7 +138,7 @@ fn put_stat(stat: &Stat, fields: &mut Fields) {
 }
 
 /// `scheme:id:perms`, as cases write it.
-fn acl_text(acl: &Acl) -> String {
+pub(crate) fn acl_text(acl: &Acl) -> String {
     format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
 }
 

@@ -5,19 +5,36 @@
 //! sessions of its own, deletes what it has created, and can run concurrently with others.
 //!
 //! The format of the cases is described in `docs/conformance.md`.
+//!
+//! [`Fuzz`] compares two servers by random requests, and [`HistoryCheck`] checks what concurrent clients see. [`Capture`] records what
+//! clients and a server say to each other, [`Messages`] reads that, and [`Replay`] sends it again.
+//!
+//! [`ClientCheck`] judges clients: it runs a command in each [`ClientScenario`], disturbs the connections of its ZooKeeper client, and
+//! returns each [`Mistake`] with the frame that shows it. The [rules](Rule) and what known clients do are in `docs/clients.md`.
 
+mod capture;
 mod case;
 mod catalogue;
+mod client;
 mod connection;
+mod conversation;
 mod fields;
+mod fuzz;
+mod history;
 mod lex;
+mod normal;
+mod operations;
 mod parse;
 mod pattern;
 mod request;
 mod run;
 mod scene;
 
+pub use capture::{Capture, CaptureError, Captured, Message, Messages, Replay, ReplayDifference, Replayed};
 pub use case::{Case, Profile};
 pub use catalogue::Catalogue;
+pub use client::{ClientCheck, ClientError, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
+pub use fuzz::{Difference, Fuzz};
+pub use history::{HistoryCheck, Verdict, Violation};
 pub use parse::SyntaxError;
 pub use run::{Failure, Outcome, RunError, Runner};

@@ -124,7 +124,7 @@ fn expected(cursor: &mut Cursor) -> Result<Option<Patterns>, String> {
 /// `ok path=~/n`: the result, and fields.
 fn patterns(cursor: &mut Cursor) -> Result<Patterns, String> {
     let result = cursor.word("`ok` or the name of an error")?;
-    let is_known = ["ok", "undone", "refused"].contains(&result.as_str())
+    let is_known = ["ok", "undone", "refused", "ended"].contains(&result.as_str())
         || ErrorCode::NAMED.iter().any(|code| format!("{code:?}") == result);
     if !is_known {
         let known: Vec<_> = ErrorCode::NAMED.iter().map(|code| format!("{code:?}")).collect();
@@ -185,7 +185,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    fn new(line: &str) -> Result<Self, String> {
+    pub(crate) fn new(line: &str) -> Result<Self, String> {
         Ok(Self { tokens: tokens(line)?, at: 0 })
     }
 

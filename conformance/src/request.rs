@@ -6,6 +6,7 @@ use bytes::{BufMut, BytesMut};
 
 use crate::fields::{PERMS, Value};
 use crate::lex::Token;
+use crate::operations::{Default, Kind, OPERATIONS, Operation};
 use crate::parse::Cursor;
 use crate::pattern::Names;
 
@@ -15,6 +16,17 @@ pub(crate) struct Draft {
     pub(crate) code: i32,
     pub(crate) xid: Option<i32>,
     body: Body,
+    /// What is done to the bytes of the body.
+    damage: Vec<Damage>,
+}
+
+/// A change to the bytes of a body.
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    /// The last bytes are missing.
+    Cut(usize),
+    /// A byte is this one. It is counted from the end if the number is negative.
+    Poke(i64, u8),
 }
 
 #[derive(Debug, Clone)]
@@ -23,18 +35,6 @@ enum Body {
     Parts(Vec<Draft>),
     /// Bytes as they are.
     Raw(Vec<u8>),
-}
-
-/// How a field is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Data,
-    Int,
-    Long,
-    Bool,
-    Acl,
-    Texts,
 }
 
 /// The value of a field.
@@ -47,108 +47,6 @@ enum Argument {
     Bytes(Vec<u8>),
     List(Vec<Vec<u8>>),
 }
-
-/// An operation that cases can name: its opcode, and its fields with what they are if they are left out.
-struct Operation {
-    name: &'static str,
-    code: i32,
-    fields: &'static [(&'static str, Kind, Default)],
-}
-
-#[derive(Clone, Copy)]
-enum Default {
-    Required,
-    Number(i64),
-    Empty,
-    Null,
-    /// Everybody may do everything.
-    Open,
-}
-
-const PATH: (&str, Kind, Default) = ("path", Kind::Text, Default::Required);
-const DATA: (&str, Kind, Default) = ("data", Kind::Data, Default::Empty);
-const ACL: (&str, Kind, Default) = ("acl", Kind::Acl, Default::Open);
-const VERSION: (&str, Kind, Default) = ("version", Kind::Int, Default::Number(-1));
-const WATCH: (&str, Kind, Default) = ("watch", Kind::Bool, Default::Number(0));
-const SINCE: (&str, Kind, Default) = ("since", Kind::Long, Default::Required);
-
-const fn flags(default: i64) -> (&'static str, Kind, Default) {
-    ("flags", Kind::Int, Default::Number(default))
-}
-const fn texts(name: &'static str) -> (&'static str, Kind, Default) {
-    (name, Kind::Texts, Default::Empty)
-}
-const fn text(name: &'static str) -> (&'static str, Kind, Default) {
-    (name, Kind::Text, Default::Null)
-}
-
-/// What an operation is called, its opcode, and its fields in the order of the wire.
-const OPERATIONS: &[Operation] = &[
-    Operation { name: "create", code: 1, fields: &[PATH, DATA, ACL, flags(0)] },
-    Operation { name: "create2", code: 15, fields: &[PATH, DATA, ACL, flags(0)] },
-    Operation { name: "createContainer", code: 19, fields: &[PATH, DATA, ACL, flags(4)] },
-    Operation {
-        name: "createTTL",
-        code: 21,
-        fields: &[PATH, DATA, ACL, flags(5), ("ttl", Kind::Long, Default::Number(1000))],
-    },
-    Operation { name: "delete", code: 2, fields: &[PATH, VERSION] },
-    Operation { name: "deleteContainer", code: 20, fields: &[PATH] },
-    Operation { name: "exists", code: 3, fields: &[PATH, WATCH] },
-    Operation { name: "getData", code: 4, fields: &[PATH, WATCH] },
-    Operation { name: "setData", code: 5, fields: &[PATH, DATA, VERSION] },
-    Operation { name: "getACL", code: 6, fields: &[PATH] },
-    Operation { name: "setACL", code: 7, fields: &[PATH, ACL, VERSION] },
-    Operation { name: "getChildren", code: 8, fields: &[PATH, WATCH] },
-    Operation { name: "getChildren2", code: 12, fields: &[PATH, WATCH] },
-    Operation { name: "getAllChildrenNumber", code: 104, fields: &[PATH] },
-    Operation { name: "getEphemerals", code: 103, fields: &[text("prefix")] },
-    Operation { name: "sync", code: 9, fields: &[PATH] },
-    Operation { name: "check", code: 13, fields: &[PATH, VERSION] },
-    Operation { name: "ping", code: 11, fields: &[] },
-    Operation { name: "whoAmI", code: 107, fields: &[] },
-    Operation { name: "closeSession", code: -11, fields: &[] },
-    Operation { name: "addWatch", code: 106, fields: &[PATH, ("mode", Kind::Int, Default::Number(0))] },
-    Operation { name: "checkWatches", code: 17, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },
-    Operation { name: "removeWatches", code: 18, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },
-    Operation {
-        name: "setWatches",
-        code: 101,
-        fields: &[SINCE, texts("data"), texts("exist"), texts("child")],
-    },
-    Operation {
-        name: "setWatches2",
-        code: 105,
-        fields: &[
-            SINCE,
-            texts("data"),
-            texts("exist"),
-            texts("child"),
-            texts("persistent"),
-            texts("recursive"),
-        ],
-    },
-    Operation {
-        name: "auth",
-        code: 100,
-        fields: &[
-            ("scheme", Kind::Text, Default::Required),
-            ("auth", Kind::Data, Default::Required),
-            ("kind", Kind::Int, Default::Number(0)),
-        ],
-    },
-    Operation { name: "sasl", code: 102, fields: &[("token", Kind::Data, Default::Required)] },
-    Operation {
-        name: "reconfig",
-        code: 16,
-        fields: &[
-            text("joining"),
-            text("leaving"),
-            text("members"),
-            ("config", Kind::Long, Default::Number(-1)),
-        ],
-    },
-];
 
 const MULTI: i32 = 14;
 const MULTI_READ: i32 = 22;
@@ -163,16 +61,13 @@ impl Draft {
     pub(crate) fn parse(cursor: &mut Cursor) -> Result<Self, String> {
         let name = cursor.word("the name of an operation")?;
         match name.as_str() {
-            "multi" => Ok(Self { code: MULTI, xid: None, body: Body::Parts(parts(cursor)?) }),
-            "multiRead" => Ok(Self { code: MULTI_READ, xid: None, body: Body::Parts(parts(cursor)?) }),
+            "multi" => Self::whole(MULTI, Body::Parts(parts(cursor)?), cursor),
+            "multiRead" => Self::whole(MULTI_READ, Body::Parts(parts(cursor)?), cursor),
             "raw" => {
                 let code = cursor.word("an opcode")?;
                 let code = code.parse().map_err(|_| format!("`{code}` is no opcode"))?;
-                Ok(Self {
-                    code,
-                    xid: None,
-                    body: Body::Raw(cursor.text("the bytes of the body, in quotes")?),
-                })
+                let body = Body::Raw(cursor.text("the bytes of the body, in quotes")?);
+                Ok(Self { code, xid: None, body, damage: Vec::new() })
             }
             _ => {
                 let operation =
@@ -188,7 +83,17 @@ impl Draft {
         }
     }
 
+    /// A request of which only the damage is left to be read.
+    fn whole(code: i32, body: Body, cursor: &mut Cursor) -> Result<Self, String> {
+        let mut damage = Vec::new();
+        while let Some(name) = cursor.key() {
+            damage.push(self::damage(&name, cursor)?.ok_or_else(|| format!("it has no `{name}`"))?);
+        }
+        Ok(Self { code, xid: None, body, damage })
+    }
+
     fn of(operation: &Operation, cursor: &mut Cursor) -> Result<Self, String> {
+        let mut damage = Vec::new();
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let mut xid = None;
         let place = |name: &str| operation.fields.iter().position(|(field, ..)| *field == name);
@@ -197,6 +102,10 @@ impl Draft {
                 if name == "xid" {
                     let text = cursor.word("a number")?;
                     xid = Some(text.parse().map_err(|_| format!("`{text}` is no xid"))?);
+                    continue;
+                }
+                if let Some(change) = self::damage(&name, cursor)? {
+                    damage.push(change);
                     continue;
                 }
                 let at = place(&name).ok_or_else(|| {
@@ -246,7 +155,7 @@ impl Draft {
             // The wire has its kind first.
             fields.rotate_right(1);
         }
-        Ok(Self { code: operation.code, xid, body: Body::Fields(fields) })
+        Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
     }
 
     /// The xid that clients give such a request, if it is always the same.
@@ -260,6 +169,7 @@ impl Draft {
 
     /// Appends the body. Paths that begin with `~` are below `root`.
     pub(crate) fn encode(&self, root: &str, names: &Names, out: &mut BytesMut) -> Result<(), String> {
+        let start = out.len();
         match &self.body {
             Body::Raw(bytes) => out.put_slice(bytes),
             Body::Parts(parts) => {
@@ -275,8 +185,36 @@ impl Draft {
                 }
             }
         }
+        for damage in &self.damage {
+            let length = out.len() - start;
+            match damage {
+                Damage::Cut(count) => out.truncate(start + length.saturating_sub(*count)),
+                Damage::Poke(at, byte) => {
+                    let at = if *at < 0 { length as i64 + at } else { *at };
+                    if let Some(place) = usize::try_from(at).ok().and_then(|at| out.get_mut(start + at)) {
+                        *place = *byte;
+                    }
+                }
+            }
+        }
         Ok(())
     }
+}
+
+/// `cut=3`, or `poke=-1:255`. None if `name` is neither.
+fn damage(name: &str, cursor: &mut Cursor) -> Result<Option<Damage>, String> {
+    if !["cut", "poke"].contains(&name) {
+        return Ok(None);
+    }
+    let text = cursor.word("a number")?;
+    let damage = match text.split_once(':') {
+        None if name == "cut" => text.parse().ok().map(Damage::Cut),
+        Some((at, byte)) if name == "poke" => {
+            at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
+        }
+        _ => None,
+    };
+    damage.map(Some).ok_or_else(|| format!("`{name}={text}` is none; there are cut=3 and poke=-1:255"))
 }
 
 /// The header of an operation in a multi, or its end.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use thiserror::Error;
 use zoolet_proto::records::{Create, Delete, GetChildren, SetAcl};
-use zoolet_proto::{Acl, Reply, Request};
+use zoolet_proto::{Acl, Reply, Request, Zxid};
 
 use crate::case::Case;
 use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
@@ -63,7 +63,7 @@ impl Runner {
     /// # Errors
     /// If the server cannot be reached, or the znode of the case cannot be created.
     pub async fn run(&self, case: &Case) -> Result<Outcome, RunError> {
-        let root = format!("{}/{}", self.root, case.name.replace('/', "-"));
+        let root = self.subtree(&case.name.replace('/', "-"));
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
         let outcome = match Scene::new(&self.address, &root).play(case).await {
@@ -83,8 +83,18 @@ impl Runner {
         }
     }
 
+    /// The server, as HOST:PORT.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The path of a subtree of its own.
+    pub(crate) fn subtree(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
+    }
+
     /// A session to create and remove the subtrees with.
-    async fn owner(&self) -> Result<Connection, RunError> {
+    pub(crate) async fn owner(&self) -> Result<Connection, RunError> {
         let mut connection = Connection::to(&self.address)
             .await
             .map_err(|error| self.fail(&format!("cannot connect: {error}")))?;
@@ -101,18 +111,19 @@ impl Runner {
         }
     }
 
-    async fn create(&self, owner: &mut Connection, path: &str) -> Result<(), RunError> {
+    /// Creates a znode, and returns the zxid of that.
+    pub(crate) async fn create(&self, owner: &mut Connection, path: &str) -> Result<Zxid, RunError> {
         let create =
             Create { path: path.to_owned(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 };
         match owner.ask(&Request::Create(create)).await {
-            Ok((None, _)) => Ok(()),
-            Ok((Some(error), _)) => Err(self.fail(&format!("it refuses to create {path}: {error}"))),
+            Ok((None, zxid, _)) => Ok(zxid),
+            Ok((Some(error), ..)) => Err(self.fail(&format!("it refuses to create {path}: {error}"))),
             Err(silence) => Err(self.fail(&silence.to_string())),
         }
     }
 
     /// Removes a subtree as far as it can be: a case may have locked itself out.
-    async fn remove(&self, owner: &mut Connection, root: &str) {
+    pub(crate) async fn remove(&self, owner: &mut Connection, root: &str) {
         let mut paths = vec![root.to_owned()];
         let mut at = 0;
         while let Some(path) = paths.get(at).cloned() {
@@ -121,7 +132,7 @@ impl Runner {
             let open = SetAcl { path: path.clone(), acl: Some(Acl::open()), version: -1 };
             let _ = owner.ask(&Request::SetAcl(open)).await;
             let list = Request::GetChildren(GetChildren { path: path.clone(), watch: false });
-            if let Ok((None, Reply::Children(names))) = owner.ask(&list).await {
+            if let Ok((None, _, Reply::Children(names))) = owner.ask(&list).await {
                 paths.extend(names.iter().map(|name| format!("{path}/{name}")));
             }
         }
@@ -130,11 +141,11 @@ impl Runner {
         }
     }
 
-    async fn end(&self, owner: &mut Connection) {
+    pub(crate) async fn end(&self, owner: &mut Connection) {
         let _ = owner.ask(&Request::CloseSession).await;
     }
 
-    fn fail(&self, reason: &str) -> RunError {
+    pub(crate) fn fail(&self, reason: &str) -> RunError {
         RunError { address: self.address.clone(), reason: reason.to_owned() }
     }
 }

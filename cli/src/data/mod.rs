@@ -21,6 +21,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::StorageOptions;
 
 use crate::failure::Failure;
+use crate::output::until_reader_leaves;
 use crate::values;
 
 /// The subcommands of `zoolet data`.
@@ -46,7 +47,7 @@ pub(crate) enum Data {
 
 impl Data {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let outcome = match self {
+        until_reader_leaves(match self {
             Self::Inspect(inspect) => inspect.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
@@ -55,12 +56,7 @@ impl Data {
             Self::Repair(repair) => repair.run(),
             Self::Export(export) => export.run(),
             Self::Import(import) => import.run(),
-        };
-        match outcome {
-            // Whoever reads the output has seen enough.
-            Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            outcome => outcome,
-        }
+        })
     }
 }
 

@@ -86,6 +86,18 @@ fn an_event_that_no_line_expects_is_a_failure() {
 }
 
 #[test]
+fn after_so_many_failures_the_rest_is_left_out() {
+    let (server, temp) = (server(), TempDir::new().unwrap());
+    let file = temp.path().join("own.case");
+    let wrong: String = (0..9).map(|at| format!("case own/{at}\nfact x\nA getData ~/n\n")).collect();
+    fs::write(&file, wrong).unwrap();
+    let arguments = ["--cases", file.to_str().unwrap(), "--jobs", "1", "--max-failures", "3"];
+    let ran = run(&[&["conform", &server.addrs[0]], &arguments[..]].concat());
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.out.contains("3 cases, 0 passed, 3 failed, 6 not run, in "), "{}", ran.out);
+}
+
+#[test]
 fn json_has_one_object_for_each_case() {
     let (server, temp) = (server(), TempDir::new().unwrap());
     let ran = run(&["conform", &server.addrs[0], "--cases", &cases(&temp), "--json"]);

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod capture;
 mod common;
 mod conform;
+mod conform_client;
+mod conform_failing;
 mod data;
 mod durable;
 mod logging;

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "reports what was seen")]
 
 mod facts;
+mod history;
 mod line;
 pub mod members;
 mod suite;

@@ -108,28 +108,33 @@ def apache():
     return command
 
 
-def zoolet(binary=None, durable=False):
-    """Builds our release binary, unless one is given; returns the function that makes its command line. The state of the server is
-    in memory or, if it is to be durable, in its folder."""
-    if binary is None:
+def binary(given=None):
+    """Our release binary, which is built unless one is given."""
+    if given is None:
         toolchain.need("cargo")
         toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"],
                           cwd=toolchain.REPOSITORY)
-        binary = toolchain.TARGET.parent / "release" / "zoolet"
-    binary = pathlib.Path(binary).resolve()
+        given = toolchain.TARGET.parent / "release" / "zoolet"
+    return pathlib.Path(given).resolve()
+
+
+def zoolet(given=None, durable=False):
+    """The function that makes the command line of our binary. The state of the server is in memory or, if it is to be durable, in
+    its folder."""
+    path = binary(given)
 
     def command(folder, port):
         settings = SETTINGS | JVM_SETTINGS | ({"dataDir": folder / "data"} if durable else {})
         config = write_config(folder / "given.cfg", settings)
-        return [binary, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
+        return [path, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
     return command
 
 
-def servers(binary=None):
+def servers(given=None):
     """The functions that prepare each server. The release binary is built unless one is given."""
     return {
-        "zoolet": functools.partial(zoolet, binary),
-        "durable": functools.partial(zoolet, binary, durable=True),
+        "zoolet": functools.partial(zoolet, given),
+        "durable": functools.partial(zoolet, given, durable=True),
         "apache": apache,
     }
 

@@ -46,6 +46,9 @@ int main(int count, char **arguments)
     if (count == 2 && strcmp(arguments[1], "restarts") == 0) {
         return restarts();
     }
+    if (count == 2 && strcmp(arguments[1], "conform") == 0) {
+        return conform();
+    }
     snprintf(hosts, sizeof hosts, "%s%s", getenv("ZK_HOSTS"), getenv("ZK_ROOT"));
     snprintf(direct, sizeof direct, "%s%s", getenv("ZK_DIRECT"), getenv("ZK_ROOT"));
     zoo_set_debug_level(0);

@@ -18,6 +18,7 @@ void sessions(void);
 void locks(void);
 /* Instead of all of these. */
 int restarts(void);
+int conform(void);
 
 /* Makes a persistent znode with the data "x". */
 int create(zhandle_t *zh, const char *path, int mode);

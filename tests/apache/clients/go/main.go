@@ -16,6 +16,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "restarts" {
 		restarts()
 	}
+	if len(os.Args) == 2 && os.Args[1] == "conform" {
+		conform()
+	}
 	if len(os.Args) == 2 && os.Args[1] == "kills" {
 		kills()
 	}

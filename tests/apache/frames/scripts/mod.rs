@@ -60,11 +60,7 @@ pub const PLAIN: &[Script] = &[
     ("quota statistics", lifetimes::quota_statistics),
     ("TTLs switched off", lifetimes::ttl_off),
     ("deleteContainer", lifetimes::containers_deleted),
-    ("random operations", random::operations),
-    ("random pipelines", random::pipelines),
-    ("random reconciling", random::reconciling),
     ("random quotas", random::quotas),
-    ("random frames", random::frames),
 ];
 
 /// For a server with TTLs, enforced quotas, reconfig and a super user.
@@ -75,11 +71,7 @@ pub const EXTENDED: &[Script] = &[
     ("quotas in a multi", lifetimes::quota_in_multi),
     ("super", access::super_user),
     ("reconfig", frames::reconfig),
-    ("random operations", random::operations),
-    ("random pipelines", random::pipelines),
-    ("random reconciling", random::reconciling),
     ("random quotas", random::quotas),
-    ("random frames", random::frames),
 ];
 
 /// Asks everything in a list, in order, on one connection.

@@ -1,6 +1,7 @@
 //! The crate zookeeper-client against a server: see ../../README.md.
 
 mod checks;
+mod conform;
 mod locks;
 mod multi;
 mod operations;
@@ -38,6 +39,9 @@ pub async fn outside() -> Outcome<Client> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome {
+    if std::env::args().nth(1).as_deref() == Some("conform") {
+        return conform::run().await;
+    }
     let all = Client::connect(&env("ZK_DIRECT")).await?;
     all.create(&env("ZK_ROOT"), b"", PERSISTENT).await?;
     check("config is empty, reconfig refused, connection kept", operations::config(&all)).await;

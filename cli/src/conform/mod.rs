@@ -1,5 +1,9 @@
 //! `zoolet conform`: judges a server by the catalogue of `zoolet-conformance`.
 
+mod clients;
+mod compare;
+mod histories;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -9,7 +13,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profile, Runner};
@@ -17,12 +20,17 @@ use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profi
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
 use crate::output::Lines;
+use crate::runtime;
+
+use clients::Clients;
+use compare::Compare;
+use histories::Histories;
 
 /// The arguments of `zoolet conform`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Conform {
     /// The server to judge
-    #[arg(value_name = "HOST:PORT", required_unless_present = "list")]
+    #[arg(value_name = "HOST:PORT", required_unless_present_any = ["list", "reference", "check_history", "client"])]
     server: Option<String>,
     /// List the cases and what they show, and judge nothing
     #[arg(long)]
@@ -39,12 +47,21 @@ pub(crate) struct Conform {
     /// How many cases run at the same time
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,
+    /// Stop after so many failures: a server that does not answer costs 10 s for each case
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    max_failures: Option<u32>,
     /// Print one JSON object for each case instead of the report
     #[arg(long)]
     json: bool,
     /// Also write a report in the format of JUnit
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    #[command(flatten)]
+    compare: Compare,
+    #[command(flatten)]
+    histories: Histories,
+    #[command(flatten)]
+    clients: Clients,
 }
 
 /// A case, what has become of it, and how long that took.
@@ -56,13 +73,22 @@ struct Judged {
 
 impl Conform {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let runtime = runtime::start()?;
+        if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
+            return runtime.block_on(self.compare.run(reference, candidate, self.json));
+        }
+        if !self.histories.check_history.is_empty() {
+            return runtime.block_on(self.histories.run(self.compare.seed, self.json));
+        }
+        if self.clients.client {
+            return runtime.block_on(self.clients.run(self.list, &self.only, self.json));
+        }
         let cases = self.chosen()?;
         let Some(server) = self.server.as_deref().filter(|_| !self.list) else {
             return list(&cases);
         };
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|source| Failure::System { action: "start a runtime", source })?;
         let begun = Instant::now();
+        let total = cases.len();
         let judged = runtime.block_on(self.judge(server, cases))?;
         let took = begun.elapsed();
         if let Some(file) = &self.junit {
@@ -77,7 +103,7 @@ impl Conform {
                 lines.line(&json(judged))?;
             }
         } else {
-            report(server, &judged, took, &mut lines)?;
+            report(server, &judged, total - judged.len(), took, &mut lines)?;
         }
         lines.flush()?;
         let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
@@ -105,10 +131,9 @@ impl Conform {
         Ok(catalogue.cases().iter().filter(is_chosen).cloned().collect())
     }
 
-    /// Runs all cases. They come back in their order.
+    /// Runs all cases, or until there are too many failures. They come back in their order.
     async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let runner = Arc::new(Runner::new(server, since.as_millis() as u64).await?);
+        let runner = Arc::new(Runner::new(server, run_number()).await?);
         let total = cases.len();
         let room = Arc::new(Semaphore::new(self.jobs as usize));
         let mut running = JoinSet::new();
@@ -122,11 +147,17 @@ impl Conform {
             });
         }
         let mut judged = BTreeMap::new();
+        let mut failures = 0;
         while let Some(done) = running.join_next().await {
             let (at, outcome) = done
                 .map_err(|error| Failure::System { action: "run a case", source: io::Error::other(error) })?;
-            judged.insert(at, outcome?);
-            progress(judged.len(), total);
+            let outcome = outcome?;
+            failures += u32::from(outcome.outcome != Outcome::Passed);
+            judged.insert(at, outcome);
+            progress(judged.len(), total, "cases");
+            if self.max_failures.is_some_and(|max| failures >= max) {
+                running.shutdown().await;
+            }
         }
         if let Some(runner) = Arc::into_inner(runner) {
             runner.finish().await;
@@ -135,12 +166,17 @@ impl Conform {
     }
 }
 
-/// Shows how many cases are done, if somebody is looking.
-fn progress(done: usize, total: usize) {
+/// Tells the znodes of this run from those of others on the same server.
+fn run_number() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Shows how many of `what` are done, if somebody is looking.
+fn progress(done: usize, total: usize, what: &str) {
     let mut stderr = io::stderr();
     if stderr.is_terminal() {
         let end = if done == total { "\r\x1b[K" } else { "" };
-        let _ = write!(stderr, "\r{done} of {total} cases{end}");
+        let _ = write!(stderr, "\r{done} of {total} {what}{end}");
     }
 }
 
@@ -154,7 +190,13 @@ fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
 }
 
 /// Each failure, a line for each group, and one for all.
-fn report(server: &str, judged: &[Judged], took: Duration, lines: &mut Lines) -> Result<(), Failure> {
+fn report(
+    server: &str,
+    judged: &[Judged],
+    left_out: usize,
+    took: Duration,
+    lines: &mut Lines,
+) -> Result<(), Failure> {
     let mut groups: Vec<(&str, usize, usize)> = Vec::new();
     for Judged { case, outcome, .. } in judged {
         if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
@@ -174,8 +216,9 @@ fn report(server: &str, judged: &[Judged], took: Duration, lines: &mut Lines) ->
         lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
     }
     let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
+    let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
     lines.line(&format!(
-        "{server}: {} cases, {} passed, {failed} failed, in {:.1} s",
+        "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
         judged.len(),
         judged.len() - failed,
         took.as_secs_f64()
@@ -209,6 +252,10 @@ fn json(Judged { case, outcome, took }: &Judged) -> String {
             let steps = failure.steps.iter().map(|step| quoted(step));
             let object =
                 object.text("outcome", "failed").text("reason", &failure.reason).array("steps", steps);
+            let object = match case.deviates() {
+                Some(row) => object.text("deviates", row),
+                None => object,
+            };
             match &failure.came {
                 Some(came) => object.text("came", came).finish(),
                 None => object.finish(),

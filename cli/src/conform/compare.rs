@@ -1,0 +1,99 @@
+//! `zoolet conform --reference A --candidate B`: compares two servers by random requests.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use zoolet_conformance::{Difference, Fuzz};
+
+use super::{progress, run_number};
+use crate::failure::Failure;
+use crate::json::{JsonObject, quoted};
+use crate::output::Lines;
+
+/// The arguments of the comparison.
+#[derive(Debug, clap::Args)]
+pub(super) struct Compare {
+    /// Compare the answers of --candidate to random requests with those of this server; nobody else may use either
+    #[arg(long, value_name = "HOST:PORT", requires = "candidate", conflicts_with_all = ["server", "list", "only", "cases", "junit"])]
+    pub(super) reference: Option<String>,
+    /// The server to compare with --reference
+    #[arg(long, value_name = "HOST:PORT", requires = "reference")]
+    pub(super) candidate: Option<String>,
+    /// What random requests are drawn from; of several seeds the first
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) seed: u64,
+    /// How many seeds, one after the other
+    #[arg(long, value_name = "COUNT", default_value = "6", requires = "reference")]
+    seeds: usize,
+    /// About how many requests for each seed
+    #[arg(long, value_name = "COUNT", default_value = "5000", requires = "reference")]
+    ops: usize,
+}
+
+impl Compare {
+    /// Compares two servers. The exit code is 1 if they differ.
+    pub(super) async fn run(
+        &self,
+        reference: &str,
+        candidate: &str,
+        json: bool,
+    ) -> Result<ExitCode, Failure> {
+        let begun = Instant::now();
+        let fuzz = Fuzz::new(reference, candidate, run_number()).await?;
+        let mut lines = Lines::new();
+        let mut differing = 0;
+        for at in 0..self.seeds {
+            let seed = self.seed.wrapping_add(at as u64);
+            let difference = fuzz.run(seed, self.ops).await?;
+            differing += usize::from(difference.is_some());
+            match difference {
+                difference if json => lines.line(&object(seed, difference.as_ref()))?,
+                Some(difference) => {
+                    let again = format!(
+                        "zoolet conform --reference {reference} --candidate {candidate} --seed {seed} --seeds 1 --ops {}",
+                        self.ops
+                    );
+                    lines.line(&text(&difference, &again))?;
+                }
+                None => {}
+            }
+            lines.flush()?;
+            progress(at + 1, self.seeds, "seeds");
+        }
+        fuzz.finish().await;
+        if !json {
+            lines.line(&format!(
+                "{candidate} and {reference}: {} seeds of {} requests, {differing} with a difference, in {:.1} s",
+                self.seeds,
+                self.ops,
+                begun.elapsed().as_secs_f64()
+            ))?;
+        }
+        lines.flush()?;
+        Ok(if differing > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+fn text(difference: &Difference, again: &str) -> String {
+    let Difference { case, reference, candidate, repeats } = difference;
+    let doubt = if *repeats {
+        ""
+    } else {
+        "    they did not differ when all was sent once more: has somebody else used a server?\n"
+    };
+    format!(
+        "{case}\n    the reference sent:\n      {}\n    the candidate sent:\n      {}\n{doubt}    again: {again}\n",
+        reference.join("\n      "),
+        candidate.join("\n      "),
+    )
+}
+
+fn object(seed: u64, difference: Option<&Difference>) -> String {
+    let object = JsonObject::new().number("seed", seed);
+    let Some(Difference { case, reference, candidate, repeats }) = difference else {
+        return object.text("outcome", "equal").finish();
+    };
+    let object = object.text("outcome", "different").text("case", case).display("repeats", repeats);
+    let object = object.array("reference", reference.iter().map(|line| quoted(line)));
+    object.array("candidate", candidate.iter().map(|line| quoted(line))).finish()
+}

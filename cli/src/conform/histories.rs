@@ -1,0 +1,65 @@
+//! `zoolet conform --check-history`: checks what concurrent clients see whose connections are cut.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use zoolet_conformance::HistoryCheck;
+
+use crate::failure::Failure;
+use crate::json::JsonObject;
+use crate::output::Lines;
+
+/// The arguments of the check.
+#[derive(Debug, clap::Args)]
+pub(super) struct Histories {
+    /// Check what concurrent clients see, whose connections are cut; several servers, with commas between them, are an ensemble
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with_all = ["server", "list", "only", "cases", "junit", "reference"])]
+    pub(super) check_history: Vec<String>,
+    /// How many clients
+    #[arg(long, value_name = "COUNT", default_value = "8", requires = "check_history", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// For how long
+    #[arg(long, value_name = "SECONDS", default_value = "10", requires = "check_history")]
+    seconds: u64,
+}
+
+impl Histories {
+    /// Runs the clients. The exit code is 1 if what they saw breaks a rule.
+    pub(super) async fn run(&self, seed: u64, json: bool) -> Result<ExitCode, Failure> {
+        let check = HistoryCheck {
+            servers: self.check_history.clone(),
+            clients: self.clients as usize,
+            duration: Duration::from_secs(self.seconds),
+            seed,
+        };
+        let verdict = check.run().await?;
+        let servers = self.check_history.join(",");
+        let mut lines = Lines::new();
+        if json {
+            let object = JsonObject::new().text("servers", &servers).number("seed", seed);
+            let object = object.number("answered", verdict.answered as u64);
+            let object = object.number("unanswered", verdict.unanswered as u64).number("cuts", verdict.cuts);
+            lines.line(&match &verdict.violation {
+                None => object.text("outcome", "passed").finish(),
+                Some(broken) => {
+                    object.text("outcome", "failed").text("violation", &broken.to_string()).finish()
+                }
+            })?;
+        } else {
+            lines.line(&format!(
+                "{servers}: {} operations of {} clients in {} s, {} without an answer, {} connections cut, seed {seed}",
+                verdict.answered + verdict.unanswered,
+                self.clients,
+                self.seconds,
+                verdict.unanswered,
+                verdict.cuts
+            ))?;
+            lines.line(&match &verdict.violation {
+                None => "no rule is broken".to_owned(),
+                Some(broken) => format!("BROKEN: {broken}"),
+            })?;
+        }
+        lines.flush()?;
+        Ok(if verdict.violation.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}

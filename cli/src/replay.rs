@@ -1,0 +1,87 @@
+//! `zoolet replay`: sends what clients have said in a capture again.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use zoolet_conformance::{Replay, Replayed};
+
+use crate::failure::Failure;
+use crate::output::{Lines, warn};
+use crate::runtime;
+
+/// The arguments of `zoolet replay`.
+#[derive(clap::Args)]
+pub(crate) struct ReplayArguments {
+    /// The capture
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The server that gets it; nobody else may use it meanwhile
+    #[arg(long, value_name = "HOST:PORT")]
+    server: String,
+    /// Print what is not as captured, and exit with 1 if anything is not
+    #[arg(long)]
+    diff: bool,
+    /// Credentials, which are masked in a capture, such as digest:bob:secret; can be given several times
+    #[arg(long, value_name = "SCHEME:ID", value_parser = credentials)]
+    auth: Vec<(String, String)>,
+}
+
+/// A scheme, and what identifies a client to it.
+fn credentials(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once(':').filter(|(scheme, _)| !scheme.is_empty());
+    let (scheme, id) = parts.ok_or("must be a scheme, a colon and credentials")?;
+    Ok((scheme.to_owned(), id.to_owned()))
+}
+
+impl ReplayArguments {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let runtime = runtime::start()?;
+        let auth = self.auth.into_iter().map(|(scheme, id)| (scheme, id.into())).collect();
+        let replay = Replay { server: self.server, auth };
+        let replayed = runtime.block_on(replay.run(&self.file))?;
+        warn_of(&replayed);
+        let mut lines = Lines::new();
+        if self.diff {
+            for difference in &replayed.differences {
+                let time = difference.time.as_secs_f64();
+                lines.line(&format!("{time:11.6} #{:<3} {}", difference.connection, difference.request))?;
+                lines.line(&format!("    captured: {}", difference.captured))?;
+                lines.line(&format!("    replayed: {}", difference.replayed))?;
+            }
+        }
+        let differences = match (self.diff, replayed.differences.len()) {
+            (false, _) => String::new(),
+            (true, 1) => ", 1 difference".to_owned(),
+            (true, count) => format!(", {count} differences"),
+        };
+        lines.line(&format!(
+            "{}: {} connections, {} requests, {} events, {} pings left out{differences}",
+            replay.server, replayed.connections, replayed.requests, replayed.events, replayed.pings
+        ))?;
+        lines.flush()?;
+        let differs = self.diff && !replayed.differences.is_empty();
+        Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// Warns of what makes differences likely.
+fn warn_of(replayed: &Replayed) {
+    if let Some(warning) = &replayed.warning {
+        warn(warning);
+    }
+    if replayed.masked_auth > 0 {
+        warn(&format!(
+            "{} auth requests were sent with zeros, as captures have no credentials: differences are likely; give them with --auth SCHEME:ID",
+            replayed.masked_auth
+        ));
+    }
+    if replayed.masked_sasl > 0 {
+        warn(&format!(
+            "{} SASL requests were sent with zeros, as captures have no tokens: differences are likely",
+            replayed.masked_sasl
+        ));
+    }
+    if replayed.unsent > 0 {
+        warn(&format!("{} requests were not sent, as their connections were lost", replayed.unsent));
+    }
+}

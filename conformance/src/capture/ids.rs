@@ -1,0 +1,80 @@
+//! [`Ids`]: which ids of the new server stand for those of the captured one, and answers without what must differ.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::fields::{Fields, Value, show};
+use crate::normal::normal;
+
+/// The ids of a replay.
+#[derive(Debug)]
+pub(super) struct Ids {
+    /// What a zxid of the new server is larger by.
+    pub(super) offset: i64,
+    /// The zxids of both servers at the begin: what is older has nothing to do with the capture.
+    captured_base: i64,
+    base: i64,
+    /// The new session of each captured one.
+    sessions: HashMap<i64, (i64, Bytes)>,
+    /// The captured session of each new one.
+    captured: HashMap<i64, i64>,
+}
+
+impl Ids {
+    pub(super) fn new(captured_base: i64, base: i64) -> Self {
+        let (sessions, captured) = (HashMap::new(), HashMap::new());
+        Self { offset: base - captured_base, captured_base, base, sessions, captured }
+    }
+
+    /// A zxid of the capture on the new server. 0 and −1 mean something of their own.
+    pub(super) fn zxid(&self, captured: i64) -> i64 {
+        if captured > 0 { captured + self.offset } else { captured }
+    }
+
+    /// The id and the password of a session on the new server.
+    pub(super) fn session(&self, captured: i64) -> Option<(i64, Bytes)> {
+        self.sessions.get(&captured).cloned()
+    }
+
+    /// Notes that a session stands for another.
+    pub(super) fn opened(&mut self, captured: i64, session: i64, password: Bytes) {
+        self.sessions.insert(captured, (session, password));
+        self.captured.insert(session, captured);
+    }
+
+    /// What was captured, as it is compared.
+    pub(super) fn normal_captured(&self, fields: &Fields) -> Fields {
+        self.compared(fields, self.captured_base, 0, &|session| session)
+    }
+
+    /// What the new server has sent, in the ids of the capture.
+    pub(super) fn normal(&self, fields: &Fields) -> Fields {
+        let captured = |session| self.captured.get(&session).copied().unwrap_or(session);
+        self.compared(fields, self.base, self.offset, &captured)
+    }
+
+    fn compared(&self, fields: &Fields, base: i64, offset: i64, session: &dyn Fn(i64) -> i64) -> Fields {
+        let zxid = |zxid: i64| if zxid > base { format!("{:#x}", zxid - offset) } else { "older".to_owned() };
+        let mut fields = normal(fields, &zxid, &|id| Some(format!("{:#x}", session(id))));
+        // They are masked.
+        fields.retain(|(name, _)| *name != "password" && *name != "token");
+        fields
+    }
+}
+
+/// Events as they are compared: those of a transaction, and those that a setWatches makes up for, have no order that means
+/// anything.
+pub(super) fn show_events(events: &[Fields]) -> String {
+    let mut shown: Vec<_> = events.iter().map(|event| (zxid_of(event), show(event))).collect();
+    // By zxid where it is one, as that is the order in which they must come.
+    for group in shown.chunk_by_mut(|one, other| one.0 == other.0) {
+        group.sort_by(|one, other| one.1.cmp(&other.1));
+    }
+    let shown: Vec<_> = shown.into_iter().map(|(_, event)| event).collect();
+    if shown.is_empty() { "no event".to_owned() } else { shown.join("; ") }
+}
+
+fn zxid_of(event: &Fields) -> Option<&Value> {
+    event.iter().find(|(name, _)| *name == "zxid").map(|(_, zxid)| zxid)
+}

@@ -1,0 +1,139 @@
+//! [`Link`]: a connection of a replay.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use zoolet_proto::records::ConnectResponse;
+use zoolet_proto::{OpCode, Request, Xid, frame};
+
+use super::plan::reply_fields;
+use crate::conversation::{Conversation, Frames, FromServer};
+use crate::fields::{Fields, of_event};
+
+/// How long a connection may take to be opened.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
+pub(super) struct Link {
+    to: OwnedWriteHalf,
+    came: UnboundedReceiver<Bytes>,
+    reading: JoinHandle<()>,
+    conversation: Conversation,
+    /// How many requests were sent, pings included.
+    asked: usize,
+    /// The events that nothing was compared with yet.
+    pub(super) events: Vec<Fields>,
+    /// How many events of the capture were compared.
+    pub(super) compared: usize,
+    /// The captured session that it has.
+    pub(super) session: Option<i64>,
+}
+
+/// Something that is waited for.
+pub(super) enum Came {
+    Connected(ConnectResponse),
+    /// The reply to the request of this number.
+    Reply {
+        number: usize,
+        fields: Fields,
+        zxid: i64,
+    },
+    /// An event, the reply to a ping, or bytes that are no frame.
+    Other,
+    Ended,
+}
+
+impl Link {
+    pub(super) async fn open(address: &str) -> std::io::Result<Self> {
+        let stream = timeout(LIMIT, TcpStream::connect(address)).await??;
+        stream.set_nodelay(true)?;
+        let (from, to) = stream.into_split();
+        let (sender, came) = unbounded_channel();
+        let reading = tokio::spawn(read(from, sender));
+        Ok(Self {
+            to,
+            came,
+            reading,
+            conversation: Conversation::default(),
+            asked: 0,
+            events: Vec::new(),
+            compared: 0,
+            session: None,
+        })
+    }
+
+    /// Sends the payload of a frame. If that fails, reading tells.
+    pub(super) async fn send(&mut self, payload: &[u8]) {
+        let mut bytes = BytesMut::new();
+        frame::put(&mut bytes, |out| out.put_slice(payload));
+        // What does not decode is no request, and is not answered.
+        let _ = self.conversation.from_client(payload);
+        self.send_bytes(&bytes).await;
+    }
+
+    /// Sends a request, and returns its number.
+    pub(super) async fn ask(&mut self, payload: &[u8]) -> usize {
+        self.send(payload).await;
+        self.asked += 1;
+        self.asked - 1
+    }
+
+    pub(super) async fn ping(&mut self) {
+        let mut bytes = BytesMut::new();
+        Request::Ping.encode_frame(Xid::PING, &mut bytes);
+        self.ask(&bytes[frame::PREFIX..]).await;
+    }
+
+    pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
+        let _ = timeout(LIMIT, self.to.write_all(bytes)).await;
+    }
+
+    /// What comes next. Events are kept as well. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Came {
+        let Some(payload) = self.came.recv().await else { return Came::Ended };
+        match self.conversation.from_server(&payload) {
+            Ok(FromServer::Connected(response)) => Came::Connected(response),
+            Ok(FromServer::Event(zxid, event)) => {
+                self.events.push(of_event(zxid, &event));
+                Came::Other
+            }
+            Ok(FromServer::Reply { header, op, reply }) => match self.conversation.answered() {
+                Some(number) if op != Some(OpCode::Ping.code()) => {
+                    let fields = reply_fields(header.err, header.zxid, &reply);
+                    Came::Reply { number, fields, zxid: header.zxid.0 }
+                }
+                _ => Came::Other,
+            },
+            Err(_) => Came::Other,
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Passes on whole payloads, or bytes as they are if they are no frames.
+async fn read(mut from: OwnedReadHalf, came: UnboundedSender<Bytes>) {
+    let mut frames = Frames::default();
+    while frames.read(&mut from).await {
+        loop {
+            let payload = match frames.next() {
+                Ok(Some(payload)) => payload,
+                Ok(None) => break,
+                Err(_) => frames.take(),
+            };
+            if came.send(payload).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Messages`]: a capture as text.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use zoolet_proto::OpCode;
+
+use super::CaptureError;
+use super::format::{Record, RecordKind, Records};
+use super::plan::reply_fields;
+use super::words::{of_connect, of_request};
+use crate::conversation::{Conversation, FromClient, FromServer};
+use crate::fields::{Fields, Value, of_connected, of_event, show};
+
+/// A message of a client or a server, or another thing that has happened on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Since the begin of the capture.
+    pub time: Duration,
+    /// The number of the connection. They are counted from 1.
+    pub connection: u32,
+    /// `opened`, `connect`, `request`, `connected`, `reply`, `event`, `bytes` or `ended`.
+    pub kind: &'static str,
+    /// Who it is from: `client` or `server`.
+    pub from: &'static str,
+    /// The number that the client has given the request.
+    pub xid: Option<i32>,
+    /// What it says, in the words of cases.
+    pub text: String,
+    /// Its fields, as `text` prints them.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+/// Reads the messages of a capture, one after the other.
+#[derive(Debug)]
+pub struct Messages {
+    records: Records,
+    conversations: HashMap<u32, Conversation>,
+}
+
+impl Messages {
+    /// Opens a capture.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no capture.
+    pub fn open(file: &Path) -> Result<Self, CaptureError> {
+        Ok(Self { records: Records::open(file)?, conversations: HashMap::new() })
+    }
+
+    /// The next message; none at the end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is damaged.
+    #[allow(clippy::should_implement_trait, reason = "an error ends it")]
+    pub fn next(&mut self) -> Result<Option<Message>, CaptureError> {
+        Ok(self.records.next()?.map(|record| self.message(&record)))
+    }
+
+    /// At the end: what to say if the file breaks off, as that of a capture does that was killed.
+    pub fn warning(&self) -> Option<String> {
+        self.records.warning()
+    }
+
+    fn message(&mut self, record: &Record) -> Message {
+        let Record { time, connection, kind, content } = record;
+        let conversation = self.conversations.entry(*connection).or_default();
+        let (kind, from, xid, mut fields) = match kind {
+            RecordKind::Opened => ("opened", "client", None, said("opened")),
+            RecordKind::EndedByClient => ("ended", "client", None, said("ended")),
+            RecordKind::EndedByServer => ("ended", "server", None, said("ended")),
+            RecordKind::Finished => ("ended", "server", None, said("finished")),
+            RecordKind::ClientBytes | RecordKind::ServerBytes => {
+                let from = if *kind == RecordKind::ClientBytes { "client" } else { "server" };
+                let bytes = ("bytes", Value::Data(Some(content.clone())));
+                ("bytes", from, None, vec![("result", Value::Text("bytes".to_owned())), bytes])
+            }
+            RecordKind::ClientFrame => match conversation.from_client(content) {
+                Ok(FromClient::Connect(connect)) => ("connect", "client", None, of_connect(&connect)),
+                Ok(FromClient::Request(request)) => {
+                    let fields = request.body.as_ref().map_or_else(
+                        |error| {
+                            let mut fields = said(&operation(request.op));
+                            fields.push(("malformed", Value::Text(error.to_string())));
+                            fields.push(("body", Value::Data(Some(content.slice(8..)))));
+                            fields
+                        },
+                        of_request,
+                    );
+                    ("request", "client", Some(request.xid.0), fields)
+                }
+                Err(why) => ("bytes", "client", None, invalid(&why, record)),
+            },
+            RecordKind::ServerFrame => match conversation.from_server(content) {
+                Ok(FromServer::Connected(response)) => {
+                    let mut fields = of_connected(&response);
+                    fields.retain(|(name, _)| *name != "password");
+                    ("connected", "server", None, fields)
+                }
+                Ok(FromServer::Event(zxid, event)) => ("event", "server", None, of_event(zxid, &event)),
+                Ok(FromServer::Reply { header, op, reply }) => {
+                    let mut fields = reply_fields(header.err, header.zxid, &reply);
+                    let name = op.map_or_else(|| "unasked".to_owned(), operation);
+                    fields.insert(0, ("op", Value::Text(name)));
+                    ("reply", "server", Some(header.xid.0), fields)
+                }
+                Err(why) => ("bytes", "server", None, invalid(&why, record)),
+            },
+        };
+        fields.iter_mut().for_each(readable);
+        let text = match &fields[..] {
+            [("op", name), rest @ ..] => format!("{name} -> {}", show(rest)),
+            fields => show(fields),
+        };
+        let is_answer = ["connected", "reply", "event"].contains(&kind);
+        let name = |name| if name == "result" && !is_answer { "op" } else { name };
+        let fields = fields.iter().map(|(field, value)| (name(*field), value.to_string())).collect();
+        Message { time: *time, connection: *connection, kind, from, xid, text, fields }
+    }
+}
+
+/// The name of an operation, or its number.
+fn operation(opcode: i32) -> String {
+    OpCode::from_code(opcode).map_or_else(|| format!("opcode-{opcode}"), |op| op.name().to_owned())
+}
+
+fn said(what: &str) -> Fields {
+    vec![("result", Value::Text(what.to_owned()))]
+}
+
+fn invalid(why: &str, record: &Record) -> Fields {
+    let mut fields = said("invalid");
+    fields.push(("why", Value::Text(why.to_owned())));
+    fields.push(("bytes", Value::Data(Some(record.content.clone()))));
+    fields
+}
+
+/// Ids in hexadecimal, as ZooKeeper prints them.
+fn readable((name, value): &mut (&'static str, Value)) {
+    match value {
+        Value::Int(id)
+            if matches!(
+                *name,
+                "zxid" | "since" | "czxid" | "mzxid" | "pzxid" | "session" | "ephemeralOwner"
+            ) && *id > 9 =>
+        {
+            *value = Value::Text(format!("{id:#x}"));
+        }
+        Value::Results(results) => results.iter_mut().flatten().for_each(readable),
+        _ => {}
+    }
+}

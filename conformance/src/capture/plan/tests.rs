@@ -1,0 +1,180 @@
+//! Captures as lists of records, and the order in which they are replayed.
+
+use bytes::BytesMut;
+use zoolet_proto::records::{Create, GetData};
+use zoolet_proto::{Acl, EventType, ReplyHeader, Request, SessionId, Stat, Xid, frame};
+
+use super::*;
+
+/// A capture that is written by hand. Its records are a millisecond apart.
+#[derive(Default)]
+struct Script {
+    reading: Reading,
+    millis: u64,
+}
+
+fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+    let mut bytes = BytesMut::new();
+    encode(&mut bytes);
+    bytes.freeze().slice(frame::PREFIX..)
+}
+
+impl Script {
+    fn record(&mut self, connection: u32, kind: RecordKind, content: Bytes) -> &mut Self {
+        self.millis += 1;
+        self.reading.add(Duration::from_millis(self.millis), connection, kind, content);
+        self
+    }
+
+    fn wait(&mut self, millis: u64) -> &mut Self {
+        self.millis += millis;
+        self
+    }
+
+    fn connect(&mut self, connection: u32) -> &mut Self {
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: Zxid(0),
+            timeout: 1_000,
+            session: SessionId(0),
+            password: None,
+            read_only: None,
+        };
+        self.record(connection, RecordKind::ClientFrame, payload(|out| request.encode_frame(out)))
+    }
+
+    /// The session has the number of the connection.
+    fn connected(&mut self, connection: u32) -> &mut Self {
+        let session = SessionId(connection.into());
+        let password = Bytes::from_static(&[0; 16]);
+        let response =
+            ConnectResponse { protocol_version: 0, timeout: 1_000, session, password, read_only: None };
+        self.record(connection, RecordKind::ServerFrame, payload(|out| response.encode_frame(out)))
+    }
+
+    fn ask(&mut self, connection: u32, xid: i32, request: &Request) -> &mut Self {
+        let frame = payload(|out| request.encode_frame(Xid(xid), out));
+        self.record(connection, RecordKind::ClientFrame, frame)
+    }
+
+    fn reply(&mut self, connection: u32, xid: i32, zxid: i64, reply: &Reply) -> &mut Self {
+        let header = ReplyHeader::ok(Xid(xid), Zxid(zxid));
+        self.record(connection, RecordKind::ServerFrame, payload(|out| reply.encode_frame(header, out)))
+    }
+
+    fn created(&mut self, connection: u32, xid: i32, zxid: i64, path: &str) -> &mut Self {
+        self.reply(connection, xid, zxid, &Reply::Created(path.to_owned()))
+    }
+
+    /// The steps in their order: connection, and the path or what else it is.
+    fn order(&mut self) -> Vec<(u32, String)> {
+        let plan = std::mem::take(&mut self.reading).finish();
+        let named = |step: &Step| match &step.action {
+            Action::Connect { .. } => "connect".to_owned(),
+            Action::Request { request, .. } => {
+                request.body.as_ref().ok().and_then(|body| body.path()).unwrap_or("?").to_owned()
+            }
+            Action::Bytes { .. } => "bytes".to_owned(),
+            Action::Cut => "cut".to_owned(),
+            Action::Ended => "ended".to_owned(),
+            Action::Expire { session } => format!("expire {session}"),
+        };
+        plan.steps.iter().map(|step| (step.connection, named(step))).collect()
+    }
+}
+
+fn create(path: &str, flags: i32) -> Request {
+    Request::Create(Create { path: path.to_owned(), data: None, acl: Some(Acl::open()), flags })
+}
+
+fn get(path: &str) -> Request {
+    Request::GetData(GetData { path: path.to_owned(), watch: true })
+}
+
+fn steps(steps: &[(u32, &str)]) -> Vec<(u32, String)> {
+    steps.iter().map(|(connection, what)| (*connection, (*what).to_owned())).collect()
+}
+
+#[test]
+fn two_clients_that_pipeline_are_replayed_in_the_order_of_zxids() {
+    let data = Reply::Data(None, zero());
+    let mut script = Script::default();
+    // The sessions are 1 and 2, whichever is which, as 3 is a create.
+    script.connect(1).connect(2).connected(2).connected(1);
+    script.ask(1, 1, &create("/a", 0)).ask(1, 2, &get("/b")).ask(1, 3, &create("/c", 0));
+    script.ask(2, 1, &get("/c")).ask(2, 2, &create("/b", 0)).ask(2, 3, &get("/a"));
+    // The server has done: /a, /b, then both reads of connection 2 around it, and /c.
+    script.created(1, 1, 3, "/a").reply(1, 2, 4, &data).created(1, 3, 5, "/c");
+    script.reply(2, 1, 3, &data).created(2, 2, 4, "/b").reply(2, 3, 5, &data);
+    let expected = steps(&[
+        (1, "connect"),
+        (2, "connect"),
+        (1, "/a"),
+        (2, "/c"),
+        (2, "/b"),
+        (1, "/b"),
+        (1, "/c"),
+        (2, "/a"),
+    ]);
+    assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn a_session_is_opened_where_no_other_transaction_is() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
+    // The second session is 4, between two creates that are in flight at the same time.
+    script.ask(1, 2, &create("/b", 0)).ask(1, 3, &create("/c", 0)).connect(2).connected(2);
+    script.created(1, 2, 3, "/b").created(1, 3, 5, "/c");
+    let expected = steps(&[(1, "connect"), (1, "/a"), (1, "/b"), (2, "connect"), (1, "/c")]);
+    assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn a_transaction_whose_reply_was_lost_is_replayed_only_if_it_was_executed() {
+    for (zxid, is_executed) in [(3, false), (4, true)] {
+        let mut script = Script::default();
+        script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
+        script.connect(2).ask(1, 2, &get("/a")).ask(1, 3, &create("/lost", 0));
+        script.record(1, RecordKind::EndedByClient, Bytes::new());
+        script.connected(2).ask(2, 1, &create("/b", 0)).created(2, 1, zxid + 1, "/b");
+        let order = script.order();
+        assert_eq!(order.contains(&(1, "/lost".to_owned())), is_executed, "{order:?}");
+        // A read without a reply has no effect.
+        assert_eq!(order.iter().filter(|(_, what)| what == "/a").count(), 1);
+    }
+}
+
+#[test]
+fn a_session_whose_ephemeral_vanishes_is_ended_there() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    script.record(1, RecordKind::EndedByClient, Bytes::new());
+    script.ask(2, 1, &get("/e")).reply(2, 1, 3, &Reply::Data(None, zero())).wait(1_200);
+    let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
+    script.record(2, RecordKind::ServerFrame, event);
+    script.ask(2, 2, &create("/b", 0)).created(2, 2, 5, "/b");
+    let expected = steps(&[
+        (1, "connect"),
+        (2, "connect"),
+        (1, "/e"),
+        (1, "cut"),
+        (2, "/e"),
+        (0, "expire 1"),
+        (2, "/b"),
+    ]);
+    assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn a_transaction_before_any_session_could_expire_is_none_of_theirs() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).ask(1, 1, &create("/a", 0)).created(1, 1, 2, "/a");
+    script.ask(1, 2, &create("/b", 0)).created(1, 2, 4, "/b");
+    assert_eq!(script.order(), steps(&[(1, "connect"), (1, "/a"), (1, "/b")]));
+}
+
+fn zero() -> Stat {
+    zoolet_proto::jute::parse(&[0; 68]).expect("a Stat has 68 bytes")
+}

@@ -1,0 +1,189 @@
+//! [`Capture`]: a proxy that records what passes.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{self, Sender};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::CaptureError;
+use super::writer::{self, Captured, End, Seen, SeenWhat};
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+
+/// How many bytes are forwarded at once.
+const CHUNK: usize = 64 << 10;
+/// How long it takes until a client is accepted again after one could not be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+/// How many chunks may wait to be written. Forwarding waits when there are more.
+const WAITING: usize = 256;
+
+/// A proxy before a server that records all connections. Bytes are forwarded as they come, and recorded afterwards.
+///
+/// At most 16 MiB wait to be written, and each connection has up to two frames that are not whole yet.
+#[derive(Debug)]
+pub struct Capture {
+    listener: TcpListener,
+    address: SocketAddr,
+    server: Arc<str>,
+    begun: Instant,
+    seen: Sender<Seen>,
+    writer: JoinHandle<Result<Captured, CaptureError>>,
+    path: PathBuf,
+}
+
+impl Capture {
+    /// Listens for clients of `server`, both as HOST:PORT, and begins the file, which is replaced if it exists.
+    ///
+    /// # Errors
+    /// If the server is no ZooKeeper that answers, the address cannot be listened on, or the file cannot be created.
+    pub async fn start(listen: &str, server: &str, path: &Path) -> Result<Self, CaptureError> {
+        must_be_zookeeper(server).await?;
+        let refused = |source| CaptureError::Listen { address: listen.to_owned(), source };
+        let listener = TcpListener::bind(listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let file = File::create(path).map_err(|source| CaptureError::write(path, source))?;
+        let (seen, waiting) = mpsc::channel(WAITING);
+        let to = path.to_owned();
+        let writer = thread::spawn(move || writer::write(file, &to, waiting));
+        let (server, path) = (server.into(), path.to_owned());
+        Ok(Self { listener, address, server, begun: Instant::now(), seen, writer, path })
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Forwards and records until `stop` is ready. All connections are cut then, and the file is whole.
+    ///
+    /// # Errors
+    /// If the file cannot be written. All connections are cut then as well.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(stop);
+        let mut number = 0;
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                // The writer has failed.
+                () = self.seen.closed() => break,
+                Some(_) = connections.join_next() => {}
+                accepted = self.listener.accept() => {
+                    // Such as a client that is gone already, or too many open files, which may become fewer.
+                    let Ok((client, _)) = accepted else {
+                        sleep(ACCEPT_AGAIN).await;
+                        continue;
+                    };
+                    number += 1;
+                    let recorder = Recorder { number, begun: self.begun, seen: self.seen.clone() };
+                    connections.spawn(forward_both(client, Arc::clone(&self.server), recorder));
+                }
+            }
+        }
+        connections.shutdown().await;
+        drop(self.seen);
+        let written = self.writer.join();
+        written.unwrap_or_else(|_| {
+            Err(CaptureError::write(&self.path, io::Error::other("the writer has panicked")))
+        })
+    }
+}
+
+/// Asks for a session that cannot exist. It takes no zxid, and says whether the server is a ZooKeeper.
+pub(super) async fn must_be_zookeeper(address: &str) -> Result<(), CaptureError> {
+    let fail = |reason: String| Err(CaptureError::server(address, reason));
+    let mut connection = match Connection::to(address).await {
+        Ok(connection) => connection,
+        Err(error) => return fail(format!("cannot connect: {error}")),
+    };
+    match connection.open((-1, NO_SESSION.1), 0, SESSION_TIMEOUT).await {
+        Ok(_) => Ok(()),
+        Err(Silence::Ended) => {
+            fail("it ends the connection instead of answering a handshake; is it a ZooKeeper?".to_owned())
+        }
+        Err(Silence::Late) => {
+            fail("it does not answer a handshake within 10 s; is it a ZooKeeper?".to_owned())
+        }
+        Err(Silence::Invalid(what)) => fail(format!("it is no ZooKeeper: it sends {what}")),
+    }
+}
+
+/// Records what happens on a connection.
+struct Recorder {
+    number: u32,
+    begun: Instant,
+    seen: Sender<Seen>,
+}
+
+/// The writer has failed, and says why itself.
+struct NotRecorded;
+
+impl Recorder {
+    async fn record(&self, what: SeenWhat) -> Result<(), NotRecorded> {
+        let seen = Seen { time: self.begun.elapsed(), connection: self.number, what };
+        self.seen.send(seen).await.map_err(|_| NotRecorded)
+    }
+}
+
+/// Forwards both directions of a connection until one end has ended it. Without a server, the client's is ended.
+async fn forward_both(client: TcpStream, server: Arc<str>, recorder: Recorder) -> Result<(), NotRecorded> {
+    recorder.record(SeenWhat::Opened).await?;
+    let connecting = async {
+        client.set_nodelay(true)?;
+        let server = TcpStream::connect(&*server).await?;
+        server.set_nodelay(true)?;
+        io::Result::Ok(server)
+    };
+    let Ok(server) = connecting.await else {
+        recorder.record(SeenWhat::Ended(End::Server)).await?;
+        return recorder.record(SeenWhat::Over).await;
+    };
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let mut up = pin!(forward(from_client, to_server, End::Client, &recorder));
+    let mut down = pin!(forward(from_server, to_client, End::Server, &recorder));
+    let ended = tokio::select! {
+        // A request is recorded before what it leads to.
+        biased;
+        ended = &mut up => ended?,
+        ended = &mut down => ended?,
+    };
+    recorder.record(SeenWhat::Ended(ended)).await?;
+    if ended == End::Client {
+        // What the server still has for it.
+        down.await?;
+    }
+    recorder.record(SeenWhat::Over).await
+}
+
+/// Forwards one direction until an end has ended it, and returns which.
+async fn forward(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    end: End,
+    recorder: &Recorder,
+) -> Result<End, NotRecorded> {
+    let other = if end == End::Client { End::Server } else { End::Client };
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let Ok(count @ 1..) = from.read(&mut chunk).await else {
+            // If that fails, the other end is gone, too.
+            let _ = to.shutdown().await;
+            return Ok(end);
+        };
+        if to.write_all(&chunk[..count]).await.is_err() {
+            return Ok(other);
+        }
+        recorder.record(SeenWhat::Bytes(end, Bytes::copy_from_slice(&chunk[..count]))).await?;
+    }
+}

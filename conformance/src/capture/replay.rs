@@ -1,0 +1,85 @@
+//! [`Replay`]: sends what clients have said in a capture again, and compares what comes.
+//!
+//! Nothing is judged by time: each request waits for the reply to the one before. Where the capture has a transaction that no
+//! request explains, such as the end of a session that has expired, the replay waits until the new server has made one as well.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::CaptureError;
+use super::format::Records;
+use super::plan::Plan;
+use super::player::Player;
+use super::proxy::must_be_zookeeper;
+
+/// Replays captures on a server, which nobody else may use meanwhile.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The server as HOST:PORT.
+    pub server: String,
+    /// Schemes and credentials to put in the place of those that are masked. An auth request gets the first ones of its scheme
+    /// and length, and for the scheme `digest` of its user.
+    pub auth: Vec<(String, Bytes)>,
+}
+
+/// What has come of a replay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many connections were opened.
+    pub connections: usize,
+    /// How many requests were sent.
+    pub requests: usize,
+    /// How many events have come.
+    pub events: usize,
+    /// How many pings were left out, as they are a matter of time.
+    pub pings: usize,
+    /// How many requests could not be sent, because their connection was lost.
+    pub unsent: usize,
+    /// How many auth requests were sent with zeros, because no credentials fit.
+    pub masked_auth: usize,
+    /// How many SASL requests were sent with zeros.
+    pub masked_sasl: usize,
+    /// What was not as captured.
+    pub differences: Vec<ReplayDifference>,
+    /// What to say of the file, if it breaks off.
+    pub warning: Option<String>,
+}
+
+/// Something that was not as captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayDifference {
+    /// When the request was captured.
+    pub time: Duration,
+    /// The connection of the capture.
+    pub connection: u32,
+    /// The request, or what else has happened.
+    pub request: String,
+    /// What was captured.
+    pub captured: String,
+    /// What has come instead, in the ids of the capture.
+    pub replayed: String,
+}
+
+impl Replay {
+    /// Replays a capture.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the server is no ZooKeeper or has gone away.
+    pub async fn run(&self, file: &Path) -> Result<Replayed, CaptureError> {
+        let plan = Plan::read(Records::open(file)?)?;
+        must_be_zookeeper(&self.server).await?;
+        Player::new(self, plan).await?.play().await
+    }
+
+    /// The credentials for an auth request whose own are masked.
+    pub(super) fn credentials(&self, scheme: &str, masked: &[u8]) -> Option<&Bytes> {
+        // The user of a digest is not masked.
+        let user = masked.iter().position(|byte| *byte == 0).unwrap_or(masked.len());
+        let fits = |(known, auth): &&(String, Bytes)| {
+            known == scheme && auth.len() == masked.len() && auth[..user] == masked[..user]
+        };
+        self.auth.iter().find(fits).map(|(_, auth)| auth)
+    }
+}

@@ -1,0 +1,198 @@
+//! The thread that writes a capture: splits what has passed into frames, masks them, and appends them to the file.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use super::CaptureError;
+use super::format::{Record, RecordKind, write_magic, write_record};
+use super::mask::Mask;
+use crate::conversation::Frames;
+
+/// How much was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// How many connections clients have opened.
+    pub connections: u64,
+    /// How many frames have passed, in both directions.
+    pub frames: u64,
+}
+
+/// An end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Client,
+    Server,
+}
+
+/// Something that the proxy has seen.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Since the begin of the capture.
+    pub(super) time: Duration,
+    pub(super) connection: u32,
+    pub(super) what: SeenWhat,
+}
+
+#[derive(Debug)]
+pub(super) enum SeenWhat {
+    Opened,
+    /// Bytes from this end, after they have been forwarded.
+    Bytes(End, Bytes),
+    /// This end has ended the connection.
+    Ended(End),
+    /// Nothing more comes of it.
+    Over,
+}
+
+/// Writes what comes, until nothing more can come.
+pub(super) fn write(file: File, path: &Path, mut seen: Receiver<Seen>) -> Result<Captured, CaptureError> {
+    let fail = |source| CaptureError::write(path, source);
+    let mut writer = Writer {
+        out: BufWriter::with_capacity(1 << 18, file),
+        connections: HashMap::new(),
+        captured: Captured::default(),
+        last: Duration::ZERO,
+    };
+    write_magic(&mut writer.out).map_err(fail)?;
+    loop {
+        let next = match seen.try_recv() {
+            Ok(next) => next,
+            Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) => {
+                // The file shows what has happened whenever nothing happens, and a full disk is noticed at once.
+                writer.out.flush().map_err(fail)?;
+                match seen.blocking_recv() {
+                    Some(next) => next,
+                    None => break,
+                }
+            }
+        };
+        writer.add(next).map_err(fail)?;
+    }
+    writer.finish().map_err(fail)
+}
+
+struct Writer {
+    out: BufWriter<File>,
+    connections: HashMap<u32, Connection>,
+    captured: Captured,
+    last: Duration,
+}
+
+/// A connection that is open.
+#[derive(Default)]
+struct Connection {
+    client: Direction,
+    server: Direction,
+    mask: Mask,
+}
+
+/// The bytes of one end.
+#[derive(Default)]
+struct Direction {
+    frames: Frames,
+    has_begun: bool,
+    /// Whether they are no frames.
+    is_raw: bool,
+}
+
+impl Writer {
+    fn add(&mut self, seen: Seen) -> io::Result<()> {
+        self.last = seen.time;
+        match seen.what {
+            SeenWhat::Opened => {
+                self.captured.connections += 1;
+                self.connections.insert(seen.connection, Connection::default());
+                self.put(seen.connection, RecordKind::Opened, Bytes::new())
+            }
+            SeenWhat::Bytes(end, bytes) => {
+                let Some(connection) = self.connections.get_mut(&seen.connection) else { return Ok(()) };
+                for (kind, content) in connection.add(end, bytes) {
+                    self.captured.frames +=
+                        u64::from(matches!(kind, RecordKind::ClientFrame | RecordKind::ServerFrame));
+                    self.put(seen.connection, kind, content)?;
+                }
+                Ok(())
+            }
+            SeenWhat::Ended(End::Client) => {
+                self.put(seen.connection, RecordKind::EndedByClient, Bytes::new())
+            }
+            SeenWhat::Ended(End::Server) => {
+                self.put(seen.connection, RecordKind::EndedByServer, Bytes::new())
+            }
+            SeenWhat::Over => {
+                let Some(connection) = self.connections.remove(&seen.connection) else { return Ok(()) };
+                for (kind, rest) in connection.rest() {
+                    self.put(seen.connection, kind, rest)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&mut self, connection: u32, kind: RecordKind, content: Bytes) -> io::Result<()> {
+        write_record(&Record { time: self.last, connection, kind, content }, &mut self.out)
+    }
+
+    /// Says that the file is whole, and sees that it is on the disk.
+    fn finish(mut self) -> io::Result<Captured> {
+        self.put(0, RecordKind::Finished, Bytes::new())?;
+        self.out.flush()?;
+        self.out.get_ref().sync_all()?;
+        Ok(self.captured)
+    }
+}
+
+impl Connection {
+    /// What becomes whole with these bytes.
+    fn add(&mut self, end: End, bytes: Bytes) -> Vec<(RecordKind, Bytes)> {
+        let (direction, frame, raw) = match end {
+            End::Client => (&mut self.client, RecordKind::ClientFrame, RecordKind::ClientBytes),
+            End::Server => (&mut self.server, RecordKind::ServerFrame, RecordKind::ServerBytes),
+        };
+        if direction.is_raw {
+            return vec![(raw, bytes)];
+        }
+        direction.frames.add(&bytes);
+        if end == End::Client && !direction.has_begun && direction.frames.word().is_some() {
+            let word = direction.frames.take();
+            // The answer is text as well.
+            (self.client.is_raw, self.server.is_raw) = (true, true);
+            return vec![(raw, word)];
+        }
+        let mut whole = Vec::new();
+        loop {
+            match direction.frames.next() {
+                Ok(None) => return whole,
+                Ok(Some(payload)) => {
+                    direction.has_begun = true;
+                    let masked = match end {
+                        End::Client => self.mask.client_frame(payload),
+                        End::Server => self.mask.server_frame(payload),
+                    };
+                    whole.push((frame, masked));
+                }
+                Err(_) => {
+                    direction.is_raw = true;
+                    whole.push((raw, direction.frames.take()));
+                    return whole;
+                }
+            }
+        }
+    }
+
+    /// Frames that have not become whole, as zeros: a part of a secret may be in them.
+    fn rest(self) -> impl Iterator<Item = (RecordKind, Bytes)> {
+        let rest = [(RecordKind::ClientBytes, self.client), (RecordKind::ServerBytes, self.server)];
+        rest.into_iter()
+            .filter(|(_, direction)| direction.frames.pending() > 0)
+            .map(|(kind, direction)| (kind, BytesMut::zeroed(direction.frames.pending()).freeze()))
+    }
+}

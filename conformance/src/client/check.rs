@@ -1,0 +1,164 @@
+//! [`ClientCheck`]: runs a command, and judges the ZooKeeper client in it.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::client::evidence::Mistake;
+use crate::client::prepare::{ROOT, prepare};
+use crate::client::proxy::Proxy;
+use crate::client::scenario::ClientScenario;
+
+/// How many lines of a program's stderr are kept.
+const KEPT_LINES: usize = 10;
+
+/// What stands for the addresses among the arguments of the command.
+const PLACEHOLDER: &str = "{}";
+
+/// Runs a command against a server, and judges the frames of its ZooKeeper client.
+///
+/// The command finds the addresses in `ZOOKEEPER`, and in place of `{}` among its arguments; the name of the scenario in
+/// `ZOOKEEPER_SCENARIO`; for how many seconds it is to use its client in `ZOOKEEPER_SECONDS`; and a path with the children
+/// `data` and `children` to read in `ZOOKEEPER_PATH`. It must end by itself.
+#[derive(Debug, Clone)]
+pub struct ClientCheck {
+    /// A server that nobody else uses, and that has nothing from an earlier check.
+    pub server: SocketAddr,
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// How long the command may run.
+    pub limit: Duration,
+}
+
+/// What has become of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientVerdict {
+    /// Why the scenario has not taken place, if it has not.
+    pub not_exercised: Option<String>,
+    /// What the client did wrong.
+    pub mistakes: Vec<Mistake>,
+    /// What went wrong with the command itself, and the last lines of its stderr.
+    pub failure: Option<(String, Vec<String>)>,
+}
+
+impl ClientVerdict {
+    /// Whether the scenario has taken place, and nothing was wrong.
+    pub fn has_passed(&self) -> bool {
+        self.not_exercised.is_none() && self.mistakes.is_empty() && self.failure.is_none()
+    }
+}
+
+/// A client cannot be judged.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The command does not start.
+    #[error("cannot run {command}: {source}; the command and its arguments are to stand after `--`")]
+    Command {
+        /// The command.
+        command: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The server is not as it must be.
+    #[error("cannot prepare the server: {0}")]
+    Server(String),
+    /// No port can be opened.
+    #[error("cannot listen on 127.0.0.1: {0}")]
+    Listen(io::Error),
+}
+
+impl ClientCheck {
+    /// Runs the command, and waits until it ends.
+    ///
+    /// # Errors
+    /// If the command cannot be started, or the server does not answer.
+    pub async fn run(&self, scenario: &ClientScenario) -> Result<ClientVerdict, ClientError> {
+        let disturbance = scenario.disturbance;
+        let prepared = prepare(&self.server.to_string(), disturbance).await;
+        prepared.map_err(|silence| ClientError::Server(silence.to_string()))?;
+        let proxy = Proxy::start(self.server, disturbance).await.map_err(ClientError::Listen)?;
+        let failure = self.execute(scenario, &proxy.connect_string()).await?;
+        let (exercised, mistakes) = proxy.finish().await;
+        Ok(ClientVerdict { not_exercised: exercised.err(), mistakes, failure })
+    }
+
+    /// Runs the command. Returns what went wrong with it.
+    async fn execute(
+        &self,
+        scenario: &ClientScenario,
+        addresses: &str,
+    ) -> Result<Option<(String, Vec<String>)>, ClientError> {
+        let mut words = self.command.iter().map(|word| filled(word, addresses));
+        let program = words.next().unwrap_or_default();
+        let started = Command::new(&program)
+            .args(words)
+            .env("ZOOKEEPER", addresses)
+            .env("ZOOKEEPER_SCENARIO", scenario.name())
+            .env("ZOOKEEPER_SECONDS", scenario.seconds().to_string())
+            .env("ZOOKEEPER_PATH", ROOT)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let failed =
+            |source| ClientError::Command { command: program.to_string_lossy().into_owned(), source };
+        let mut child = started.map_err(failed)?;
+        let mut last = VecDeque::new();
+        let ended = {
+            let stderr = child.stderr.take();
+            let reading = keep_last(stderr, &mut last);
+            let waiting = async {
+                // A program that it has started may hold stderr open for longer.
+                tokio::pin!(reading);
+                tokio::select! {
+                    () = &mut reading => child.wait().await,
+                    ended = child.wait() => {
+                        let _ = timeout(Duration::from_millis(200), reading).await;
+                        ended
+                    }
+                }
+            };
+            timeout(self.limit, waiting).await
+        };
+        let what = match ended {
+            Ok(Ok(status)) if status.success() => return Ok(None),
+            Ok(Ok(status)) => format!("the program failed: {status}"),
+            Ok(Err(error)) => format!("the program cannot be waited for: {error}"),
+            Err(_) => {
+                // It is no more, whatever it has held.
+                let _ = child.kill().await;
+                format!("the program was still running after {} s", self.limit.as_secs())
+            }
+        };
+        Ok(Some((what, last.into())))
+    }
+}
+
+/// An argument with the addresses in place of `{}`.
+fn filled(word: &OsStr, addresses: &str) -> OsString {
+    match word.to_str() {
+        Some(text) => text.replace(PLACEHOLDER, addresses).into(),
+        None => word.to_owned(),
+    }
+}
+
+async fn keep_last(stderr: Option<impl AsyncRead + Unpin>, last: &mut VecDeque<String>) {
+    let Some(stderr) = stderr else { return };
+    let mut lines = BufReader::new(stderr).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        if last.len() > KEPT_LINES {
+            last.pop_front();
+        }
+    }
+}

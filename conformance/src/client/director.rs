@@ -1,0 +1,277 @@
+//! [`Director`]: decides what is done to the connections of a scenario, and knows whether it was done.
+
+use std::time::Duration;
+
+use zoolet_proto::frame::DEFAULT_MAX_FRAME;
+use zoolet_proto::records::ConnectRequest;
+use zoolet_proto::{OpCode, OpKind, Reply, Zxid};
+
+use crate::client::judge::Judge;
+use crate::client::rule::Rule;
+use crate::client::scenario::Disturbance;
+use crate::client::watches::Watches;
+use crate::conversation::FromServer;
+
+/// The reply after which a connection is cut.
+const CUT_AT: usize = 10;
+
+/// How many connections are closed at once.
+const REFUSED: usize = 2;
+
+/// The sizes of what is read in the scenario of large replies.
+pub(crate) const LARGE_DATA: usize = 900 << 10;
+pub(crate) const MANY_CHILDREN: usize = 5_000;
+
+/// What becomes of a message of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Deliver,
+    DeliverThenCut,
+    DropThenCut,
+    /// The server closes the session, and the client is not told.
+    DeliverThenExpire,
+}
+
+pub(crate) struct Director {
+    disturbance: Disturbance,
+    /// How many connections were closed at once.
+    refused: usize,
+    /// The ports of the connections that were cut.
+    cuts: Vec<usize>,
+    /// The port of the server that lags, and its last zxid.
+    lagging: Option<(usize, Zxid)>,
+    has_met_lagging: bool,
+    /// How many cuts the client has come back from.
+    returns: usize,
+    was_refused_session: bool,
+    replies: usize,
+    longest_idle: Duration,
+    has_read: HasRead,
+}
+
+#[derive(Default)]
+struct HasRead {
+    large_data: bool,
+    many_children: bool,
+    empty_data: bool,
+    no_children: bool,
+}
+
+/// What a connection has done, as far as it decides what is done to it.
+#[derive(Default)]
+pub(crate) struct Progress {
+    replies: usize,
+    last_request: Option<Duration>,
+    timeout: Duration,
+}
+
+impl Director {
+    pub(crate) fn new(disturbance: Disturbance) -> Self {
+        Self {
+            disturbance,
+            refused: 0,
+            cuts: Vec::new(),
+            lagging: None,
+            has_met_lagging: false,
+            returns: 0,
+            was_refused_session: false,
+            replies: 0,
+            longest_idle: Duration::ZERO,
+            has_read: HasRead::default(),
+        }
+    }
+
+    /// Whether a connection to a port is let in.
+    pub(crate) fn admits(&mut self, port: usize) -> bool {
+        match self.disturbance {
+            Disturbance::RefusedConnects if self.refused < REFUSED => {
+                self.refused += 1;
+                false
+            }
+            Disturbance::Moved => !self.cuts.contains(&port),
+            _ => true,
+        }
+    }
+
+    /// Whether a connect request gets an answer.
+    pub(crate) fn answers(&mut self, port: usize, connect: &ConnectRequest, judge: &Judge) -> bool {
+        if self.disturbance != Disturbance::Lagging || self.cuts.is_empty() {
+            return true;
+        }
+        let (lagging, zxid) = *self.lagging.get_or_insert((port, Zxid(judge.seen().0 - 1)));
+        self.has_met_lagging |= port == lagging;
+        port != lagging || connect.last_zxid_seen <= zxid
+    }
+
+    /// The client has sent a request.
+    pub(crate) fn requested(&mut self, op: i32, at: Duration, progress: &mut Progress) {
+        self.idle(at, progress);
+        if op != OpCode::Ping.code() {
+            progress.last_request = Some(at);
+        }
+    }
+
+    /// The connection is open, or was until now, without a request for a time.
+    pub(crate) fn idle(&mut self, at: Duration, progress: &Progress) {
+        let idle = progress.last_request.map_or(Duration::ZERO, |since| at.saturating_sub(since));
+        if progress.timeout > Duration::ZERO && idle >= progress.timeout {
+            self.longest_idle = self.longest_idle.max(idle);
+        }
+    }
+
+    /// Decides about a message of the server.
+    pub(crate) fn fate(
+        &mut self,
+        message: &FromServer,
+        at: Duration,
+        judge: &Judge,
+        (number, port): (usize, usize),
+        progress: &mut Progress,
+    ) -> Fate {
+        match message {
+            FromServer::Connected(response) => {
+                progress.last_request = Some(at);
+                progress.timeout = Duration::from_millis(u64::try_from(response.timeout).unwrap_or_default());
+                if !self.cuts.is_empty() {
+                    self.returns += 1;
+                    self.was_refused_session |= response.is_refusal();
+                }
+                Fate::Deliver
+            }
+            FromServer::Event(..) => Fate::Deliver,
+            FromServer::Reply { header, op, reply } => {
+                let Some(op) = op.and_then(OpCode::from_code) else { return Fate::Deliver };
+                if matches!(op, OpCode::Ping | OpCode::Auth | OpCode::SetWatches | OpCode::SetWatches2) {
+                    return Fate::Deliver;
+                }
+                progress.replies += 1;
+                self.replies += 1;
+                if let Ok(reply) = reply {
+                    self.has_read.note(reply);
+                }
+                let fate = self.cut(op, header.err == 0, judge, (number, progress.replies));
+                if fate != Fate::Deliver {
+                    self.cuts.push(port);
+                }
+                fate
+            }
+        }
+    }
+
+    fn cut(&self, op: OpCode, is_ok: bool, judge: &Judge, (number, replies): (usize, usize)) -> Fate {
+        let is_due = replies >= CUT_AT && self.cuts.is_empty() && op != OpCode::CloseSession;
+        let path_bytes = || judge.watches(number).map_or(0, |watches| watches.path_bytes());
+        match self.disturbance {
+            Disturbance::Reconnect | Disturbance::Moved | Disturbance::Lagging if is_due => {
+                Fate::DeliverThenCut
+            }
+            Disturbance::Watches => {
+                let is_second = self.cuts.len() == 1 && judge.has_judged_watches(number);
+                let is_due = is_due || (is_second && replies >= CUT_AT);
+                if is_due && path_bytes() > 0 { Fate::DeliverThenCut } else { Fate::Deliver }
+            }
+            Disturbance::ManyWatches if is_due && path_bytes() > DEFAULT_MAX_FRAME => Fate::DeliverThenCut,
+            Disturbance::Auth if is_due && judge.has_auth(number) => Fate::DeliverThenCut,
+            Disturbance::LostReply
+                if is_due && is_ok && matches!(op.kind(), OpKind::Create | OpKind::Write) =>
+            {
+                Fate::DropThenCut
+            }
+            Disturbance::Expired if is_due => Fate::DeliverThenExpire,
+            _ => Fate::Deliver,
+        }
+    }
+
+    /// Whether the scenario has taken place; if not, why.
+    pub(crate) fn exercised(&self, judge: &Judge, connections: usize) -> Result<(), String> {
+        let unless = |done: bool, what: &str| if done { Ok(()) } else { Err(what.to_owned()) };
+        if connections == 0 {
+            return Err("the program has not connected".to_owned());
+        }
+        unless(self.replies > 0, "the program has asked for nothing")?;
+        let is_cut =
+            || unless(!self.cuts.is_empty(), "the program made too few requests for a connection to be cut");
+        let returned = || unless(self.returns > 0, "the program ended before it was connected again");
+        let watched = |cuts: usize| {
+            unless(
+                !self.cuts.is_empty(),
+                "the program ended before watches were set and ten replies had come",
+            )?;
+            let judged = (1..=connections).filter(|number| judge.has_judged_watches(*number));
+            // A client that restores none has shown what it does, and has none that another cut could concern.
+            if judged.clone().any(|number| judge.watches(number).is_none_or(Watches::is_empty)) {
+                return Ok(());
+            }
+            unless(self.cuts.len() >= cuts, "the program ended before the second cut")?;
+            unless(
+                judged.count() >= cuts,
+                "the program ended less than a second after it was connected again",
+            )
+        };
+        match self.disturbance {
+            Disturbance::Nothing => Ok(()),
+            // A client that sends no ping may lose the connection before a session timeout is over.
+            Disturbance::Idle if judge.has_shown(Rule::PingTooLate) => Ok(()),
+            Disturbance::Idle => {
+                unless(self.longest_idle > Duration::ZERO, "the program was not idle for a session timeout")
+            }
+            Disturbance::RefusedConnects => unless(self.refused == REFUSED, "too few connections"),
+            Disturbance::Watches => watched(2),
+            // A server closes such a connection, so that nothing else can be judged.
+            Disturbance::ManyWatches if judge.has_shown(Rule::Oversized) => Ok(()),
+            Disturbance::ManyWatches => watched(1),
+            Disturbance::Reconnect => is_cut().and_then(|()| returned()),
+            Disturbance::Auth => {
+                unless(
+                    !self.cuts.is_empty(),
+                    "the program ended before credentials were given and ten replies had come",
+                )?;
+                returned()
+            }
+            Disturbance::LostReply => {
+                unless(!self.cuts.is_empty(), "no write came after the ninth reply")?;
+                returned()
+            }
+            Disturbance::Moved => is_cut().and_then(|()| returned()),
+            Disturbance::Lagging => {
+                is_cut()?;
+                unless(self.has_met_lagging, "the program ended before it tried another server")?;
+                returned()
+            }
+            Disturbance::Expired => {
+                is_cut()?;
+                returned()?;
+                unless(self.was_refused_session, "the session was not asked for again")
+            }
+            Disturbance::LargeReplies => {
+                unless(self.has_read.large_data, "no data of 900 KiB was read")?;
+                unless(self.has_read.many_children, "no list of 5000 children was read")
+            }
+            Disturbance::EmptyReplies => {
+                unless(self.has_read.empty_data, "no empty data was read")?;
+                unless(self.has_read.no_children, "no empty list of children was read")
+            }
+        }
+    }
+}
+
+impl HasRead {
+    fn note(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Data(data, _) => {
+                let len = data.as_ref().map_or(0, |data| data.len());
+                self.large_data |= len >= LARGE_DATA;
+                self.empty_data |= len == 0;
+            }
+            Reply::Children(names) | Reply::Children2(names, _) => {
+                self.many_children |= names.len() >= MANY_CHILDREN;
+                self.no_children |= names.is_empty();
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "director_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+//! [`Mistake`]: what a client did wrong, and the frame that shows it.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use bytes::Bytes;
+use zoolet_proto::{OpCode, Request, frame};
+
+use crate::client::rule::Rule;
+use crate::conversation::FromClient;
+
+/// How many bytes of a frame are shown.
+const SHOWN: usize = 64;
+
+/// A rule that a client has broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The rule.
+    pub rule: Rule,
+    /// What is wrong, in a sentence.
+    pub reason: String,
+    /// The first frame that shows it.
+    pub frame: Evidence,
+    /// How many more frames show it.
+    pub again: usize,
+}
+
+/// A frame of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Its connection; the first one of a program is 1.
+    pub connection: usize,
+    /// When it came, from the start of the program.
+    pub at: Duration,
+    /// The frame, decoded.
+    pub line: String,
+    /// Its first bytes in hex, the length included. The credentials of an auth packet are left out.
+    pub hex: String,
+}
+
+impl Evidence {
+    pub(crate) fn new(
+        connection: usize,
+        at: Duration,
+        payload: &Bytes,
+        message: &Result<FromClient, String>,
+    ) -> Self {
+        let mut shown = SHOWN;
+        let line = match message {
+            Ok(FromClient::Connect(connect)) => format!(
+                "connect session={} lastZxidSeen={} timeOut={}",
+                connect.session, connect.last_zxid_seen, connect.timeout
+            ),
+            Ok(FromClient::Request(request)) => {
+                let op = OpCode::from_code(request.op);
+                let name = op.map_or_else(|| format!("opcode {}", request.op), |op| op.name().to_owned());
+                if let Some(OpCode::Auth | OpCode::Sasl) = op {
+                    shown = frame::PREFIX + 8;
+                }
+                let about = request.body.as_ref().map_or_else(|error| format!(" ({error})"), describe);
+                format!("xid={} {name}{about}", request.xid)
+            }
+            Err(error) => error.clone(),
+        };
+        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let mut hex = String::new();
+        for byte in length.iter().chain(payload.iter()).take(shown) {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        if payload.len() + frame::PREFIX > shown {
+            hex.push_str("..");
+        }
+        Self { connection, at, line, hex }
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}, {:.3} s: {}", self.connection, self.at.as_secs_f64(), self.line)
+    }
+}
+
+/// What a request is about: its path and its watch, or its watches.
+fn describe(request: &Request) -> String {
+    let list = |zxid, lists: &[(&str, &Vec<String>)]| {
+        let mut text = format!(" relativeZxid={zxid}");
+        for (name, paths) in lists.iter().filter(|(_, paths)| !paths.is_empty()) {
+            let first = paths.first().map_or("", String::as_str);
+            let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+            let _ = write!(text, " {name}=[{}{more}]", short(first));
+        }
+        text
+    };
+    match request {
+        Request::SetWatches(set) => {
+            list(set.relative_zxid, &[("data", &set.data), ("exist", &set.exist), ("child", &set.child)])
+        }
+        Request::SetWatches2(set) => list(
+            set.relative_zxid,
+            &[
+                ("data", &set.data),
+                ("exist", &set.exist),
+                ("child", &set.child),
+                ("persistent", &set.persistent),
+                ("recursive", &set.recursive),
+            ],
+        ),
+        Request::Auth(auth) => format!(" {}", auth.scheme.as_deref().unwrap_or("null")),
+        Request::Exists(read) => of_read(&read.path, read.watch),
+        Request::GetData(read) => of_read(&read.path, read.watch),
+        Request::GetChildren(read) | Request::GetChildren2(read) => of_read(&read.path, read.watch),
+        _ => request.paths().iter().map(|path| format!(" {}", short(path))).collect(),
+    }
+}
+
+fn of_read(path: &str, watch: bool) -> String {
+    format!(" {}{}", short(path), if watch { " watch" } else { "" })
+}
+
+/// A path, with its end left out if it is very long.
+pub(crate) fn short(path: &str) -> String {
+    match path.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}..", &path[..end]),
+        None => path.to_owned(),
+    }
+}

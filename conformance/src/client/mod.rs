@@ -1,0 +1,17 @@
+//! Judges clients: a proxy before a real server disturbs their connections, and a judge looks at every frame.
+
+mod check;
+mod director;
+mod evidence;
+mod judge;
+mod prepare;
+mod proxy;
+mod rule;
+mod scenario;
+mod session;
+mod watches;
+
+pub use check::{ClientCheck, ClientError, ClientVerdict};
+pub use evidence::{Evidence, Mistake};
+pub use rule::Rule;
+pub use scenario::ClientScenario;

@@ -1,0 +1,49 @@
+//! What a scenario has on the server before the command starts.
+
+use bytes::Bytes;
+use zoolet_proto::records::{Create, Op};
+use zoolet_proto::{Acl, Request};
+
+use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
+use crate::client::scenario::Disturbance;
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+
+/// The parent of what is prepared.
+pub(crate) const ROOT: &str = "/zoolet-client";
+
+/// How long the name of each child is: all of them are nearly as long as a reply that clients accept by default.
+const NAME: usize = 180;
+
+/// How many znodes are created at once.
+const BATCH: usize = 1_000;
+
+/// Creates `data` and `children` below [`ROOT`]; what they hold depends on the scenario.
+pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(), Silence> {
+    let mut owner = Connection::to(address).await.map_err(|error| Silence::Invalid(error.to_string()))?;
+    owner.open(NO_SESSION, 0, SESSION_TIMEOUT).await?;
+    let (data, children) = match disturbance {
+        Disturbance::LargeReplies => (vec![b'x'; LARGE_DATA], MANY_CHILDREN),
+        Disturbance::EmptyReplies => (Vec::new(), 0),
+        _ => (b"data".to_vec(), 1),
+    };
+    let parents = [
+        (ROOT.to_owned(), Vec::new()),
+        (format!("{ROOT}/data"), data),
+        (format!("{ROOT}/children"), Vec::new()),
+    ];
+    for (path, data) in parents {
+        owner.ask(&Request::Create(create(path, data))).await?;
+    }
+    let names: Vec<_> =
+        (0..children).map(|n| format!("{ROOT}/children/child-{n:0>width$}", width = NAME - 6)).collect();
+    for batch in names.chunks(BATCH) {
+        let ops = batch.iter().map(|path| Op::Create(create(path.clone(), Vec::new())));
+        owner.ask(&Request::Multi(ops.collect())).await?;
+    }
+    owner.ask(&Request::CloseSession).await?;
+    Ok(())
+}
+
+fn create(path: String, data: Vec<u8>) -> Create {
+    Create { path, data: Some(Bytes::from(data)), acl: Some(Acl::open()), flags: 0 }
+}

@@ -1,0 +1,285 @@
+//! [`Proxy`]: the strict server that the command connects to: several ports before one real server, with a judge at the frames.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use zoolet_proto::{FourLetterWord, Request, frame};
+
+use crate::client::director::{Director, Fate, Progress};
+use crate::client::evidence::Mistake;
+use crate::client::judge::{End, Judge};
+use crate::client::scenario::Disturbance;
+use crate::connection::{Connection, SESSION_TIMEOUT};
+use crate::conversation::{Conversation, Frames, FromClient, FromServer};
+
+/// How many addresses the command gets.
+const PORTS: usize = 3;
+
+/// How long the answer to a handshake is kept back, so that a client that does not wait for it is seen.
+const HANDSHAKE: Duration = Duration::from_millis(30);
+
+/// How long a client may go on after the end of a connection was sent.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Ports that clients connect to while they are judged.
+pub(crate) struct Proxy {
+    addresses: Vec<SocketAddr>,
+    court: Arc<Court>,
+    accepting: JoinSet<()>,
+}
+
+/// What all connections share.
+struct Court {
+    server: SocketAddr,
+    begun: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    judge: Judge,
+    director: Director,
+    /// A pair for each connection, in the order of their numbers.
+    links: Vec<(Conversation, Progress)>,
+    /// How many of them the client has not ended yet.
+    open: usize,
+}
+
+impl Proxy {
+    /// Listens.
+    pub(crate) async fn start(server: SocketAddr, disturbance: Disturbance) -> io::Result<Self> {
+        let (judge, director) = (Judge::default(), Director::new(disturbance));
+        let state = Mutex::new(State { judge, director, links: Vec::new(), open: 0 });
+        let court = Arc::new(Court { server, begun: Instant::now(), state });
+        let (mut addresses, mut accepting) = (Vec::new(), JoinSet::new());
+        for port in 0..PORTS {
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            addresses.push(listener.local_addr()?);
+            accepting.spawn(accept(listener, port, Arc::clone(&court)));
+        }
+        Ok(Self { addresses, court, accepting })
+    }
+
+    /// The ports, as clients want them.
+    pub(crate) fn connect_string(&self) -> String {
+        self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// The program is over: whether the scenario has taken place, and the mistakes.
+    pub(crate) async fn finish(self) -> (Result<(), String>, Vec<Mistake>) {
+        // What the program has sent last is still on its way.
+        for _ in 0..40 {
+            if self.court.state().open == 0 {
+                break;
+            }
+            sleep(Duration::from_millis(25)).await;
+        }
+        drop(self.accepting);
+        let now = self.court.begun.elapsed();
+        let mut state = self.court.state();
+        let exercised = state.director.exercised(&state.judge, state.links.len());
+        (exercised, std::mem::take(&mut state.judge).finish(now))
+    }
+}
+
+impl Court {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to a port that has been let in.
+    async fn serve(&self, port: usize, mut client: TcpStream, mut server: TcpStream) {
+        // Small frames are not to wait for the acknowledgement of those before. It works without, too.
+        let _ = (client.set_nodelay(true), server.set_nodelay(true));
+        let mut first = [0; 4];
+        let Ok(1..) = client.peek(&mut first).await else { return };
+        if FourLetterWord::from_bytes(first).is_some() {
+            let _ = copy_bidirectional(&mut client, &mut server).await;
+            return;
+        }
+        let number = {
+            let mut state = self.state();
+            state.open += 1;
+            state.links.push((Conversation::default(), Progress::default()));
+            state.judge.open()
+        };
+        let (from_client, mut to_client) = client.into_split();
+        let (from_server, mut to_server) = server.into_split();
+        let link = Link { court: self, number, port };
+        let mut from_client = Reading { half: from_client, frames: Frames::default() };
+        let mut from_server = Reading { half: from_server, frames: Frames::default() };
+        let end = tokio::select! {
+            end = link.up(&mut from_client, Some(&mut to_server)) => end,
+            end = link.down(&mut from_server, &mut to_client) => end,
+        };
+        link.ended(end);
+        drop((from_server, to_server));
+        if end == End::Peer {
+            // A connection that is closed while bytes of the client are on their way loses what the client has not read.
+            let _ = to_client.shutdown().await;
+            let _ = timeout(DRAIN, link.up(&mut from_client, None)).await;
+        }
+        self.state().open -= 1;
+    }
+}
+
+async fn accept(listener: TcpListener, port: usize, court: Arc<Court>) {
+    let mut links = JoinSet::new();
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        while links.try_join_next().is_some() {}
+        if !court.state().director.admits(port) {
+            continue;
+        }
+        // Without a server there is nothing to judge by.
+        let Ok(server) = TcpStream::connect(court.server).await else { continue };
+        let court = Arc::clone(&court);
+        links.spawn(async move { court.serve(port, client, server).await });
+    }
+}
+
+/// A half of a connection that is read.
+struct Reading {
+    half: OwnedReadHalf,
+    frames: Frames,
+}
+
+impl Reading {
+    /// The next payload; none at the end. Fails, with the bytes, if there is no frame.
+    async fn next(&mut self) -> Result<Option<Bytes>, (Bytes, String)> {
+        loop {
+            match self.frames.next() {
+                Ok(Some(payload)) => return Ok(Some(payload)),
+                Err(error) => return Err((self.frames.take(), error)),
+                Ok(None) if self.frames.read(&mut self.half).await => {}
+                Ok(None) => return Ok(None),
+            }
+        }
+    }
+}
+
+/// A connection that has begun with a frame.
+struct Link<'c> {
+    court: &'c Court,
+    number: usize,
+    port: usize,
+}
+
+impl Link<'_> {
+    /// Passes on what the client sends. Without a server, the connection is over and the client may not know it.
+    async fn up(&self, client: &mut Reading, mut server: Option<&mut OwnedWriteHalf>) -> End {
+        loop {
+            let payload = match client.next().await {
+                Ok(Some(payload)) => payload,
+                Ok(None) => return End::Client,
+                Err((bytes, error)) => {
+                    let at = self.court.begun.elapsed();
+                    self.court.state().judge.no_frame(self.number, at, &bytes, error);
+                    return End::Peer;
+                }
+            };
+            if !self.sent(&payload, server.is_some()) {
+                return End::Peer;
+            }
+            if let Some(server) = &mut server {
+                // A server that has closed is noticed where its last frames are read.
+                let _ = server.write_all(&framed(&payload)).await;
+            }
+        }
+    }
+
+    /// Passes on what the server sends.
+    async fn down(&self, server: &mut Reading, client: &mut OwnedWriteHalf) -> End {
+        while let Ok(Some(payload)) = server.next().await {
+            let Some((message, fate)) = self.decide(&payload) else { return End::Peer };
+            if fate == Fate::DropThenCut {
+                return End::Peer;
+            }
+            if let FromServer::Connected(_) = message {
+                sleep(HANDSHAKE).await;
+            }
+            let at = self.court.begun.elapsed();
+            self.court.state().judge.server_sent(self.number, at, &message);
+            if client.write_all(&framed(&payload)).await.is_err() {
+                return End::Client;
+            }
+            match fate {
+                Fate::DeliverThenExpire => {
+                    self.expire().await;
+                    return End::Peer;
+                }
+                Fate::DeliverThenCut => return End::Peer,
+                Fate::Deliver | Fate::DropThenCut => {}
+            }
+        }
+        End::Peer
+    }
+
+    /// Judges a frame of the client. Returns whether a server takes it.
+    fn sent(&self, payload: &Bytes, is_connected: bool) -> bool {
+        let at = self.court.begun.elapsed();
+        let mut state = self.court.state();
+        let State { judge, director, links, .. } = &mut *state;
+        let (conversation, progress) = &mut links[self.number - 1];
+        let message = conversation.from_client(payload);
+        judge.client_sent(self.number, at, payload, &message);
+        match &message {
+            Ok(FromClient::Connect(connect)) => director.answers(self.port, connect, judge),
+            Ok(FromClient::Request(request)) if is_connected => {
+                director.requested(request.op, at, progress);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Decodes a frame of the server, and decides what becomes of it; nothing if it does not decode.
+    fn decide(&self, payload: &Bytes) -> Option<(FromServer, Fate)> {
+        let at = self.court.begun.elapsed();
+        let mut state = self.court.state();
+        let State { judge, director, links, .. } = &mut *state;
+        let (conversation, progress) = &mut links[self.number - 1];
+        let message = conversation.from_server(payload).ok()?;
+        let fate = director.fate(&message, at, judge, (self.number, self.port), progress);
+        Some((message, fate))
+    }
+
+    fn ended(&self, end: End) {
+        let at = self.court.begun.elapsed();
+        let mut state = self.court.state();
+        let State { judge, director, links, .. } = &mut *state;
+        director.idle(at, &links[self.number - 1].1);
+        judge.ended(self.number, at, end);
+    }
+
+    /// Closes the session without a word to its client, to which it is as if it had expired.
+    async fn expire(&self) {
+        let session = {
+            let state = self.court.state();
+            let id = state.judge.session(self.number);
+            id.and_then(|id| Some((id.0, state.judge.password(id)?)))
+        };
+        let (Some(session), Ok(mut other)) = (session, Connection::to(&self.court.server.to_string()).await)
+        else {
+            return;
+        };
+        // If the session is not closed, it is not refused later, and the scenario has not taken place.
+        if other.open(session, 0, SESSION_TIMEOUT).await.is_ok() {
+            let _ = other.ask(&Request::CloseSession).await;
+        }
+    }
+}
+
+/// A payload with its length before it.
+fn framed(payload: &Bytes) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(frame::PREFIX + payload.len());
+    frame::put(&mut bytes, |out| out.put_slice(payload));
+    bytes.freeze()
+}

@@ -1,0 +1,106 @@
+//! [`Fuzz`]: sends the same random requests to two servers, and compares all that comes back.
+//!
+//! A run is a list of [`Move`]s, drawn from a seed. After each of them, every connection is pinged: the reply to a ping comes after
+//! whatever the server had to send on that connection before, so events are compared without waiting for a time. What must differ is
+//! made equal first: zxids are counted from the begin of the run, sessions are numbered, and of times only whether there is one counts.
+
+mod generate;
+mod print;
+mod shrink;
+mod side;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::run::{RunError, Runner};
+use generate::{Generator, Move};
+use side::{Observed, Side};
+
+/// Compares two servers by random requests.
+#[derive(Debug)]
+pub struct Fuzz {
+    reference: Runner,
+    candidate: Runner,
+    /// How often moves have been played. Each time has a subtree of its own: of one before it, something can be left that
+    /// nobody may delete.
+    plays: AtomicU64,
+}
+
+/// Two servers that answer the same requests differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The shortest case found that the reference passes and the candidate does not, as text of a catalogue. If they do not
+    /// differ again, its last lines.
+    pub case: String,
+    /// What the reference sent in its last step.
+    pub reference: Vec<String>,
+    /// What the candidate sent.
+    pub candidate: Vec<String>,
+    /// Whether they have differed again when the same requests were sent once more. If not, somebody else may have used a server,
+    /// a timer has run out, or a server does not always do the same.
+    pub repeats: bool,
+}
+
+/// A run up to its first difference.
+struct Differing {
+    moves: Vec<Move>,
+    /// What the reference sent after each move.
+    reference: Vec<Vec<Observed>>,
+    /// What the candidate sent after the last move.
+    candidate: Vec<Observed>,
+}
+
+impl Fuzz {
+    /// Connects to two servers, which nobody else may use meanwhile: their writes would count as differences. `run` tells
+    /// the znodes from those of other runs.
+    ///
+    /// # Errors
+    /// If a server cannot be reached, answers as no ZooKeeper does, or refuses a znode below `/`.
+    pub async fn new(reference: &str, candidate: &str, run: u64) -> Result<Self, RunError> {
+        let (reference, candidate) =
+            tokio::try_join!(Runner::new(reference, run), Runner::new(candidate, run))?;
+        Ok(Self { reference, candidate, plays: AtomicU64::new(0) })
+    }
+
+    /// Plays `moves` moves drawn from `seed`, which is about as many requests, and shortens the first difference, if there is one. The same
+    /// seed draws the same moves.
+    ///
+    /// # Errors
+    /// If a server cannot be reached any longer.
+    pub async fn run(&self, seed: u64, moves: usize) -> Result<Option<Difference>, RunError> {
+        let mut generator = Generator::new(seed);
+        let moves: Vec<_> = (0..moves).map(|_| generator.next()).collect();
+        let Some(found) = self.play(&moves).await? else { return Ok(None) };
+        // What does not come again cannot be made shorter.
+        Ok(Some(match self.play(&found.moves).await? {
+            Some(again) => print::difference(seed, &shrink::shortest(self, again).await?, true),
+            None => print::difference(seed, &found, false),
+        }))
+    }
+
+    /// Removes what the runs have created.
+    pub async fn finish(self) {
+        tokio::join!(self.reference.finish(), self.candidate.finish());
+    }
+
+    /// Plays moves up to the first difference. None if there is none.
+    async fn play(&self, moves: &[Move]) -> Result<Option<Differing>, RunError> {
+        // Always as long, as what is damaged in a request can depend on it.
+        let name = format!("{:08x}", self.plays.fetch_add(1, Ordering::Relaxed));
+        let (mut reference, mut candidate) =
+            tokio::try_join!(Side::new(&self.reference, &name), Side::new(&self.candidate, &name))?;
+        let mut sent = Vec::new();
+        let mut differing = None;
+        for (at, step) in moves.iter().enumerate() {
+            let (right, other) = tokio::join!(reference.play(step), candidate.play(step));
+            let differ = right != other;
+            sent.push(right);
+            if differ {
+                let (moves, reference) = (moves[..=at].to_vec(), std::mem::take(&mut sent));
+                differing = Some(Differing { moves, reference, candidate: other });
+                break;
+            }
+        }
+        tokio::join!(reference.finish(), candidate.finish());
+        Ok(differing)
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+
+/// A history, operation by operation: each begins after the one before has ended, unless it is moved.
+#[derive(Default)]
+struct History(Vec<Operation>);
+
+impl History {
+    fn add(&mut self, client: usize, asked: Asked, got: Option<Got>) -> &mut Self {
+        let at = self.0.len() as u64 * 2;
+        self.0.push(Operation { client, session: 1, began: at, ended: at + 1, asked, got });
+        self
+    }
+
+    fn set(&mut self, client: usize, value: &str, mzxid: i64, version: i32) -> &mut Self {
+        let asked = Asked::Set { register: 0, value: value.to_owned(), version: -1 };
+        self.add(client, asked, Some(state(value, mzxid, version)))
+    }
+
+    fn lost_set(&mut self, client: usize, value: &str) -> &mut Self {
+        self.add(client, Asked::Set { register: 0, value: value.to_owned(), version: -1 }, None)
+    }
+
+    fn get(&mut self, client: usize, synced: bool, value: &str, mzxid: i64, version: i32) -> &mut Self {
+        self.add(client, Asked::Get { register: 0, synced }, Some(state(value, mzxid, version)))
+    }
+
+    fn create(&mut self, client: usize, name: &str) -> &mut Self {
+        self.add(client, Asked::Create { name: name.to_owned() }, Some(Got::Done))
+    }
+
+    fn delete(&mut self, client: usize, name: &str) -> &mut Self {
+        self.add(client, Asked::Delete { name: name.to_owned() }, Some(Got::Done))
+    }
+
+    fn list(&mut self, client: usize, names: &[&str]) -> &mut Self {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.add(client, Asked::List { synced: false }, Some(Got::Names(names)))
+    }
+
+    /// The last operation began when the one before it did.
+    fn at_the_same_time(&mut self) -> &mut Self {
+        let before = self.0[self.0.len() - 2].began;
+        let last = self.0.last_mut().expect("an operation");
+        (last.began, last.ended) = (before, last.ended);
+        self
+    }
+
+    fn rule(&self, is_ensemble: bool) -> Option<&'static str> {
+        check(&self.0, is_ensemble).map(|violation| violation.rule)
+    }
+}
+
+fn state(value: &str, mzxid: i64, version: i32) -> Got {
+    Got::State(State { value: value.to_owned(), mzxid, version })
+}
+
+fn history() -> History {
+    History::default()
+}
+
+#[test]
+fn a_read_that_shows_what_was_before_an_ended_write_is_stale() {
+    let mut history = history();
+    history.set(0, "a", 5, 1).set(0, "b", 6, 2).get(1, false, "a", 5, 1);
+    assert_eq!(history.rule(false), Some(STALE));
+    // Of an ensemble, another session may see the past, unless it syncs.
+    assert_eq!(history.rule(true), None);
+    history.get(1, true, "a", 5, 1);
+    assert_eq!(history.rule(true), Some(STALE));
+}
+
+#[test]
+fn a_read_beside_a_write_may_show_either() {
+    let before =
+        history().set(0, "a", 5, 1).set(0, "b", 6, 2).get(1, false, "a", 5, 1).at_the_same_time().rule(false);
+    assert_eq!(before, None);
+}
+
+#[test]
+fn a_session_never_goes_back_in_time() {
+    let mut history = history();
+    history.set(0, "a", 5, 1).set(0, "b", 6, 2).get(1, false, "b", 6, 2).get(1, false, "a", 5, 1);
+    assert_eq!(history.rule(true), Some(STALE));
+}
+
+#[test]
+fn a_write_that_a_later_one_does_not_count_is_lost() {
+    assert_eq!(history().set(0, "a", 5, 1).set(1, "b", 6, 1).rule(false), Some(LOST));
+    assert_eq!(history().set(0, "a", 5, 1).set(1, "b", 6, 2).rule(false), None);
+}
+
+#[test]
+fn a_version_that_nobody_wrote_needs_a_write_without_an_answer() {
+    assert_eq!(history().set(0, "a", 5, 1).set(1, "c", 7, 3).rule(false), Some(GAP));
+    assert_eq!(history().set(0, "a", 5, 1).lost_set(1, "b").set(1, "c", 7, 3).rule(false), None);
+}
+
+#[test]
+fn what_was_read_was_written() {
+    assert_eq!(history().get(0, false, "x", 5, 1).rule(false), Some(INVENTED));
+    assert_eq!(history().lost_set(1, "x").get(0, false, "x", 5, 1).rule(false), None);
+    assert_eq!(
+        history().set(0, "a", 5, 1).lost_set(1, "b").get(1, false, "b", 5, 1).rule(false),
+        Some(TWO_VALUES)
+    );
+}
+
+#[test]
+fn a_write_comes_after_those_that_had_ended() {
+    assert_eq!(history().set(0, "a", 6, 2).set(1, "b", 5, 1).rule(true), Some(LATE_WRITE));
+}
+
+#[test]
+fn a_write_for_a_version_is_done_at_that_version() {
+    let asked = Asked::Set { register: 0, value: "a".to_owned(), version: 3 };
+    assert_eq!(history().add(0, asked.clone(), Some(state("a", 5, 9))).rule(false), Some(WRONG_VERSION));
+    assert_eq!(history().add(0, asked, Some(state("a", 5, 4))).rule(false), None);
+}
+
+#[test]
+fn a_list_has_what_was_created_and_not_deleted() {
+    assert_eq!(history().create(0, "x").list(1, &["x"]).delete(0, "x").list(1, &[]).rule(false), None);
+    assert_eq!(history().create(0, "x").list(1, &[]).rule(false), Some(MISSING));
+    assert_eq!(history().create(0, "x").delete(0, "x").list(1, &["x"]).rule(false), Some(LEFT));
+    assert_eq!(history().list(1, &["x"]).rule(false), Some(UNKNOWN_NAME));
+    let asked = Asked::Delete { name: "x".to_owned() };
+    assert_eq!(history().create(0, "x").add(0, asked, Some(Got::Refused)).rule(true), Some(MISSING));
+    // Only its own session sees it at once in an ensemble.
+    assert_eq!(history().create(0, "x").list(1, &[]).rule(true), None);
+    assert_eq!(history().create(0, "x").list(0, &[]).rule(true), Some(MISSING));
+    // Its deletion is under way.
+    let racing = history().create(0, "x").delete(0, "x").list(1, &[]).at_the_same_time().rule(false);
+    assert_eq!(racing, None);
+}

@@ -1,0 +1,212 @@
+//! [`Client`]: asks, and records what it got.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::time::{Duration, Instant, sleep};
+use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
+use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
+
+use super::{Asked, Got, Log, Operation, State};
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT};
+
+const REGISTERS: usize = 8;
+/// How many znodes of a client are in the list at a time.
+const NAMES: usize = 6;
+/// How often a connection is tried before a client gives up.
+const TRIES: usize = 200;
+
+/// The znodes that clients work on: registers, and the parent of the list.
+pub(super) fn znodes(root: &str) -> Vec<String> {
+    let registers = (0..REGISTERS).map(|at| format!("{root}/register-{at}"));
+    registers.chain([list(root)]).collect()
+}
+
+fn list(root: &str) -> String {
+    format!("{root}/list")
+}
+
+pub(super) struct Client {
+    number: usize,
+    addresses: Vec<String>,
+    root: String,
+    random: StdRng,
+    is_ensemble: bool,
+    log: Arc<Log>,
+    connection: Option<Connection>,
+    held: (i64, Bytes),
+    sessions: usize,
+    last_zxid: i64,
+    counter: usize,
+    names: Vec<String>,
+}
+
+impl Client {
+    pub(super) fn new(
+        number: usize,
+        addresses: Vec<String>,
+        root: &str,
+        seed: u64,
+        is_ensemble: bool,
+        log: Arc<Log>,
+    ) -> Self {
+        Self {
+            number,
+            addresses,
+            root: root.to_owned(),
+            random: StdRng::seed_from_u64(seed ^ (number as u64) << 32),
+            is_ensemble,
+            log,
+            connection: None,
+            held: NO_SESSION,
+            sessions: 0,
+            last_zxid: 0,
+            counter: 0,
+            names: Vec::new(),
+        }
+    }
+
+    /// Works until the time is over, or no server can be reached any longer.
+    pub(super) async fn run(mut self, until: Instant) {
+        while Instant::now() < until && self.is_connected().await {
+            let asked = self.next();
+            self.act(asked).await;
+        }
+        self.close().await;
+    }
+
+    /// Reads all that there is, once. False if that is not possible.
+    pub(super) async fn read_all(mut self) -> bool {
+        let gets = (0..REGISTERS).map(|register| Asked::Get { register, synced: true });
+        for asked in gets.chain([Asked::List { synced: true }]) {
+            if !self.is_connected().await {
+                return false;
+            }
+            self.act(asked).await;
+        }
+        self.close().await;
+        true
+    }
+
+    /// Connects if need be, to one server after the other.
+    async fn is_connected(&mut self) -> bool {
+        for _ in 0..TRIES {
+            if self.connection.is_some() {
+                return true;
+            }
+            let address = &self.addresses[self.random.random_range(0..self.addresses.len())];
+            if let Ok(mut connection) = Connection::to(address).await {
+                if let Ok((response, _)) =
+                    connection.open(self.held.clone(), self.last_zxid, SESSION_TIMEOUT).await
+                {
+                    if response.is_refusal() {
+                        (self.held, self.last_zxid) = (NO_SESSION, 0);
+                        continue;
+                    }
+                    if self.held.0 != response.session.0 {
+                        self.sessions += 1;
+                    }
+                    self.held = (response.session.0, response.password);
+                    self.connection = Some(connection);
+                    return true;
+                }
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        false
+    }
+
+    async fn close(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            let _ = connection.ask(&Request::CloseSession).await;
+        }
+    }
+
+    fn next(&mut self) -> Asked {
+        let register = self.random.random_range(0..REGISTERS);
+        let synced = self.is_ensemble && self.random.random_ratio(1, 3);
+        self.counter += 1;
+        match self.random.random_range(0..20) {
+            0..=7 => {
+                let value = format!("{}:{}", self.number, self.counter);
+                let version =
+                    if self.random.random_ratio(1, 5) { self.random.random_range(0..50) } else { -1 };
+                Asked::Set { register, value, version }
+            }
+            8..=15 => Asked::Get { register, synced },
+            16 | 17 if self.names.len() < NAMES => {
+                Asked::Create { name: format!("{}-{}", self.number, self.counter) }
+            }
+            16..=18 if !self.names.is_empty() => {
+                Asked::Delete { name: self.names.swap_remove(self.random.random_range(0..self.names.len())) }
+            }
+            _ => Asked::List { synced },
+        }
+    }
+
+    /// Asks, and records what came.
+    async fn act(&mut self, asked: Asked) {
+        let began = self.log.tick();
+        let got = self.ask(&asked).await;
+        if got.is_none() {
+            self.connection = None;
+        }
+        if let (Asked::Create { name }, Some(Got::Done)) = (&asked, &got) {
+            self.names.push(name.clone());
+        }
+        let (client, session, ended) = (self.number, self.sessions, self.log.tick());
+        self.log.record(Operation { client, session, began, ended, asked, got });
+    }
+
+    async fn ask(&mut self, asked: &Asked) -> Option<Got> {
+        let register = |register: &usize| format!("{}/register-{register}", self.root);
+        let named = |name: &String| format!("{}/{name}", list(&self.root));
+        let (path, request) = match asked {
+            Asked::Set { register: at, value, version } => {
+                let (path, data) = (register(at), Some(Bytes::from(value.clone())));
+                (path.clone(), Request::SetData(SetData { path, data, version: *version }))
+            }
+            Asked::Get { register: at, .. } => {
+                (register(at), Request::GetData(GetData { path: register(at), watch: false }))
+            }
+            Asked::Create { name } => {
+                let path = named(name);
+                let create =
+                    Create { path: path.clone(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 };
+                (path, Request::Create(create))
+            }
+            Asked::Delete { name } => {
+                (named(name), Request::Delete(Delete { path: named(name), version: -1 }))
+            }
+            Asked::List { .. } => {
+                let path = list(&self.root);
+                (path.clone(), Request::GetChildren(GetChildren { path, watch: false }))
+            }
+        };
+        if let Asked::Get { synced: true, .. } | Asked::List { synced: true } = asked {
+            self.reply(&Request::Sync(Sync { path: Some(path) })).await?;
+        }
+        let state = |value: String, stat: Stat| State { value, mzxid: stat.mzxid.0, version: stat.version };
+        Some(match (asked, self.reply(&request).await?) {
+            (Asked::Set { value, .. }, (None, Reply::Stat(stat))) => Got::State(state(value.clone(), stat)),
+            (Asked::Get { .. }, (None, Reply::Data(data, stat))) => {
+                let value = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+                Got::State(state(value, stat))
+            }
+            (Asked::List { .. }, (None, Reply::Children(names))) => Got::Names(names.iter().collect()),
+            (_, (None, _)) => Got::Done,
+            (Asked::Set { .. }, (Some(ErrorCode::BadVersion), _)) => Got::Refused,
+            (Asked::Delete { .. }, (Some(ErrorCode::NoNode), _)) => Got::Refused,
+            // Such as a connection that another server has taken over: nothing is known.
+            _ => return None,
+        })
+    }
+
+    async fn reply(&mut self, request: &Request) -> Option<(Option<ErrorCode>, Reply)> {
+        let (error, zxid, reply) = self.connection.as_mut()?.ask(request).await.ok()?;
+        self.last_zxid = self.last_zxid.max(zxid.0);
+        Some((error, reply))
+    }
+}

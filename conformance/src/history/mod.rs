@@ -1,0 +1,185 @@
+//! [`HistoryCheck`]: concurrent clients whose connections are cut, and a check of what they saw.
+//!
+//! Clients write values that nobody else writes, read, and list, through a proxy that cuts their connections. What they
+//! asked and got, in the order of one clock, is the history, which is compared with the rules of ZooKeeper.
+
+mod check;
+mod client;
+mod proxy;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::run::{RunError, Runner};
+use client::Client;
+use proxy::Proxy;
+
+pub use check::Violation;
+
+/// Concurrent clients of a server, or of an ensemble.
+#[derive(Debug, Clone)]
+pub struct HistoryCheck {
+    /// The servers as HOST:PORT. Of one, every read has to be up to date; of several, that after a sync.
+    pub servers: Vec<String>,
+    /// How many clients there are.
+    pub clients: usize,
+    /// How long they go on.
+    pub duration: Duration,
+    /// What their requests and the cuts are drawn from.
+    pub seed: u64,
+}
+
+/// What has come of a check.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// How many operations were answered.
+    pub answered: usize,
+    /// How many were not, because their connection was cut.
+    pub unanswered: usize,
+    /// How many connections were cut.
+    pub cuts: u64,
+    /// The first rule that is broken.
+    pub violation: Option<Violation>,
+}
+
+/// The operations of all clients.
+#[derive(Default)]
+struct Log {
+    now: AtomicU64,
+    operations: Mutex<Vec<Operation>>,
+}
+
+impl Log {
+    /// A time that is later than all before.
+    fn tick(&self) -> u64 {
+        self.now.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn record(&self, operation: Operation) {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(operation);
+    }
+
+    fn take(&self) -> Vec<Operation> {
+        std::mem::take(&mut self.operations.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a client has asked, and what it got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Operation {
+    client: usize,
+    /// Its session, counted per client.
+    session: usize,
+    began: u64,
+    /// When the reply was there.
+    ended: u64,
+    asked: Asked,
+    /// None if there was no reply.
+    got: Option<Got>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Asked {
+    /// Writes a value to a register, if it has the version.
+    Set {
+        register: usize,
+        value: String,
+        version: i32,
+    },
+    /// Reads a register, after a sync or without.
+    Get {
+        register: usize,
+        synced: bool,
+    },
+    Create {
+        name: String,
+    },
+    Delete {
+        name: String,
+    },
+    /// Lists what is created and deleted.
+    List {
+        synced: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Got {
+    /// The register after the write or at the read.
+    State(State),
+    Names(Vec<String>),
+    /// Created or deleted.
+    Done,
+    /// The version was another, or there was nothing to delete.
+    Refused,
+}
+
+/// A register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    value: String,
+    /// The zxid of its last write.
+    mzxid: i64,
+    version: i32,
+}
+
+impl HistoryCheck {
+    /// Runs the clients, and checks what they saw. The znodes are below one that is removed afterwards.
+    ///
+    /// # Errors
+    /// If a server cannot be reached at the begin or the end, answers as no ZooKeeper does, or refuses a znode below `/`.
+    pub async fn run(&self) -> Result<Verdict, RunError> {
+        let first = self.servers.first().map_or("", String::as_str);
+        let runner = Runner::new(first, self.seed).await?;
+        let mut owner = runner.owner().await?;
+        let root = runner.subtree("history");
+        runner.create(&mut owner, &root).await?;
+        for name in client::znodes(&root) {
+            runner.create(&mut owner, &name).await?;
+        }
+        runner.end(&mut owner).await;
+        let log = Arc::new(Log::default());
+        let proxies = self.proxies(&runner).await?;
+        let until = Instant::now() + self.duration;
+        let mut running = JoinSet::new();
+        for number in 0..self.clients {
+            let addresses = proxies.iter().map(|proxy| proxy.address().to_owned()).collect();
+            let client =
+                Client::new(number, addresses, &root, self.seed, self.servers.len() > 1, Arc::clone(&log));
+            running.spawn(client.run(until));
+        }
+        while running.join_next().await.is_some() {}
+        // What was written is still there: of every server, without a proxy.
+        for (at, server) in self.servers.iter().enumerate() {
+            let (last, number) = (vec![server.clone()], self.clients + at);
+            let client =
+                Client::new(number, last, &root, self.seed, self.servers.len() > 1, Arc::clone(&log));
+            if !client.read_all().await {
+                return Err(runner.fail(&format!("{server} does not answer at the end")));
+            }
+        }
+        let cuts = proxies.iter().map(Proxy::cuts).sum();
+        drop(proxies);
+        let mut owner = runner.owner().await?;
+        runner.remove(&mut owner, &root).await;
+        runner.end(&mut owner).await;
+        runner.finish().await;
+        let operations = log.take();
+        let answered = operations.iter().filter(|operation| operation.got.is_some()).count();
+        let violation = check::check(&operations, self.servers.len() > 1);
+        Ok(Verdict { answered, unanswered: operations.len() - answered, cuts, violation })
+    }
+
+    async fn proxies(&self, runner: &Runner) -> Result<Vec<Proxy>, RunError> {
+        let mut proxies = Vec::new();
+        for server in &self.servers {
+            let proxy = Proxy::start(server.clone(), self.seed).await;
+            proxies.push(proxy.map_err(|error| runner.fail(&format!("cannot listen for clients: {error}")))?);
+        }
+        Ok(proxies)
+    }
+}

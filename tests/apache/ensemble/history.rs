@@ -1,0 +1,37 @@
+//! What concurrent clients see of an ensemble whose leader is killed: the check of histories of the conformance kit.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zoolet_conformance::HistoryCheck;
+
+use super::begin;
+use super::members::{Ensemble, MEMBERS};
+use rand::Rng;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Apache ZooKeeper: tests/apache/run ensemble"]
+async fn clients_of_an_ensemble_see_one_order_while_its_leader_is_killed() {
+    let mut rng = begin();
+    let mut ensemble = Ensemble::start("history", &mut rng).await;
+    ensemble.wait_until_served().await;
+    let check = HistoryCheck {
+        servers: (0..MEMBERS).map(|at| ensemble.address(at).to_string()).collect(),
+        clients: 12,
+        duration: Duration::from_secs(15),
+        seed: rng.random(),
+    };
+    let checking = tokio::spawn(async move { check.run().await });
+    for _ in 0..2 {
+        sleep(Duration::from_secs(2)).await;
+        let leader = ensemble.wait_until_served().await;
+        ensemble.kill(leader);
+        ensemble.wait_for_leader_other_than(leader).await;
+        ensemble.restart(leader);
+    }
+    ensemble.wait_until_served().await;
+    let verdict = checking.await.expect("no panic").expect("an ensemble that answers");
+    assert!(verdict.violation.is_none(), "{verdict:?}");
+    assert!(verdict.answered > 1_000 && verdict.unanswered > 0, "{verdict:?}");
+    println!("{} answered, {} not, {} cuts", verdict.answered, verdict.unanswered, verdict.cuts);
+}
