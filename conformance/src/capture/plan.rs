@@ -231,7 +231,10 @@ impl Reading {
             }
             Ok(FromServer::Event(zxid, event)) => {
                 self.expiries.happened(zxid.0, &event);
-                events.push(of_event(zxid, &event));
+                // Of a write that comes after the end, there is none to wait for.
+                if connection.ended.is_none() {
+                    events.push(of_event(zxid, &event));
+                }
                 zxid.0
             }
             Ok(FromServer::Reply { header, reply, .. }) => {

@@ -167,6 +167,17 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
     assert_eq!(script.order(), expected);
 }
 
+/// The write comes after the cut in the plan, so a replay would wait for its event in vain.
+#[test]
+fn an_event_that_comes_after_the_client_has_gone_is_not_waited_for() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).ask(1, 1, &get("/a"));
+    script.reply(1, 1, 1, &Reply::Data(None, zero())).record(1, RecordKind::EndedByClient, Bytes::new());
+    let event = payload(|out| Reply::encode_event(Zxid(2), EventType::NodeDataChanged, "/a", out));
+    script.record(1, RecordKind::ServerFrame, event);
+    assert_eq!(script.reading.finish().events[&1], Vec::<Fields>::new());
+}
+
 #[test]
 fn a_transaction_before_any_session_could_expire_is_none_of_theirs() {
     let mut script = Script::default();
