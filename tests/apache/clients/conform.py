@@ -70,15 +70,7 @@ def main():
     binary = servers.binary(args.zoolet)
     folder = toolchain.TARGET / "logs" / "conform"
     folder.mkdir(parents=True, exist_ok=True)
-    commands, skipped, failures = {}, 0, []
-    for name in args.only.split(","):
-        try:
-            commands[name] = CLIENTS[name]()
-        except toolchain.Missing as tool:
-            skipped += 1
-            print(f"{name}: skipped: {tool} is missing", flush=True)
-        except toolchain.Broken as error:
-            failures.append(f"{name} could not be built: {error}")
+    commands, skipped, failures = toolchain.prepare({name: CLIENTS[name] for name in args.only.split(",")})
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         runs = {name: pool.submit(judge, binary, command, folder / f"{name}.json") for name, command in commands.items()}
         for name, run in runs.items():

@@ -113,15 +113,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended, too
 
     command = servers.zoolet(args.zoolet)
-    commands, skipped, failures = {}, 0, []
-    for name in args.only.split(","):
-        try:
-            commands[name] = CLIENTS[name]()
-        except toolchain.Missing as tool:
-            skipped += 1
-            print(f"{name}: skipped: {tool} is missing", flush=True)
-        except toolchain.Broken as error:
-            failures.append(f"{name} could not be built: {error}")
+    commands, skipped, failures = toolchain.prepare({name: CLIENTS[name] for name in args.only.split(",")})
     passed = run(command, commands, args.rounds, failures)
     for text in failures:
         print(f"not ok {text}")

@@ -79,3 +79,17 @@ def jars(name, pom):
             quietly(command)
     folder = once(name, [pom], fetch)
     return os.pathsep.join(sorted(map(str, folder.glob("*.jar"))))
+
+
+def prepare(builders):
+    """The command of each client that could be prepared, how many were skipped, which is said, and what could not be built."""
+    commands, skipped, failures = {}, 0, []
+    for name, build in builders.items():
+        try:
+            commands[name] = build()
+        except Missing as tool:
+            skipped += 1
+            print(f"{name}: skipped: {tool} is missing", flush=True)
+        except Broken as error:
+            failures.append(f"{name} could not be built: {error}")
+    return commands, skipped, failures
