@@ -12,6 +12,9 @@ use crate::ensemble::members::JARS;
 
 pub const HOSTS: [&str; 3] = ["zk1", "zk2", "zk3"];
 
+/// The seconds that commands may take: they fail with status 124 after that.
+const LIMIT: &str = "30";
+
 /// The folder in which the commands run, and the hosts beside it.
 pub struct Hosts {
     dir: tempfile::TempDir,
@@ -58,9 +61,10 @@ impl Hosts {
     /// Runs commands, each of which must succeed. Returns what they print.
     ///
     /// # Panics
-    /// If one fails.
+    /// If one fails, or they do not come to an end.
     pub fn run(&self, commands: &str) -> String {
-        self.try_run(commands).unwrap_or_else(|error| panic!("{commands}\n{error}"))
+        println!("{}", commands.trim_end());
+        self.try_run(commands).unwrap_or_else(|error| panic!("{commands}\n{error}\n{}", self.logs()))
     }
 
     /// The same; an error is what they print.
@@ -68,15 +72,15 @@ impl Hosts {
         let zoolet = PathBuf::from(std::env::var("ZOOLET").expect("ZOOLET: the binary"));
         let path = std::env::var("PATH").expect("PATH");
         let path = format!("{}:{}:{path}", scripts().display(), zoolet.parent().expect("a folder").display());
-        let done = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", commands])
+        let done = Command::new("timeout")
+            .args([LIMIT, "bash", "-euo", "pipefail", "-c", commands])
             .current_dir(self.here())
             .env("PATH", path)
             .env("HOSTS", self.dir.path())
             .env("JARS", std::env::var(JARS).expect(JARS))
             .env("OWNER", std::process::id().to_string())
             .output()
-            .expect("bash");
+            .expect("timeout");
         let print = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (printed, complained) = (print(&done.stdout), print(&done.stderr));
         if done.status.success() { Ok(printed) } else { Err(format!("{printed}{complained}{}", done.status)) }

@@ -14,7 +14,7 @@ mod scene;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use zoolet::{Client, Server, Stat};
 
@@ -65,8 +65,12 @@ impl Mover {
     }
 
     async fn execute(&mut self, line: &str) {
+        println!("{}", line.trim());
         match line.trim() {
-            "server.shutdown().await;" => self.server.take().expect("a server that runs").shutdown().await,
+            "server.shutdown().await;" => {
+                let server = self.server.take().expect("a server that runs");
+                timeout(LIMIT, server.shutdown()).await.expect("the server stops")
+            }
             START => {
                 let (app, dir) = (format!("{}:2181", self.hosts.here), self.hosts.here().join("coordinator"));
                 let server = Server::builder().bind(app).extended_types(true).data_dir(dir).start().await;
@@ -79,19 +83,25 @@ impl Mover {
     /// A host with the data joins an ensemble of the others.
     async fn join_with_data(&self, host: &str) {
         self.hosts.run(&[copy_to(host), start(host)].join("\n"));
-        while self.hosts.mode(host).is_none() {
-            sleep(Duration::from_millis(100)).await;
-        }
+        self.wait_until("the member serves", || self.hosts.mode(host).is_some()).await;
     }
 
     async fn wait_for_leader(&self) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while !HOSTS.iter().any(|host| self.hosts.mode(host).as_deref() == Some("leader")) {
-            assert!(Instant::now() < end, "nobody leads:\n{}", self.hosts.logs());
+        let leads = |host: &str| self.hosts.mode(host).as_deref() == Some("leader");
+        self.wait_until("somebody leads", || HOSTS.iter().any(|host| leads(host))).await;
+    }
+
+    async fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
+        let end = Instant::now() + LIMIT;
+        while !holds() {
+            assert!(Instant::now() < end, "not so after {LIMIT:?}: {what}\n{}", self.hosts.logs());
             sleep(Duration::from_millis(100)).await;
         }
     }
 }
+
+/// No step takes so long, whatever else the machine does.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Longer than an election takes.
 const ELECTION: Duration = Duration::from_secs(4);
@@ -135,9 +145,12 @@ fn stop(host: &str) -> String {
 
 /// Writes something through the embedded server.
 async fn write_app(mover: &Mover) {
-    let client = Client::connect(mover.connect_string()).await.expect("a session");
-    client.create("/app", "data").await.expect("a znode");
-    client.close().await.expect("a session");
+    let writing = async {
+        let client = Client::connect(mover.connect_string()).await.expect("a session");
+        client.create("/app", "data").await.expect("a znode");
+        client.close().await.expect("a session");
+    };
+    timeout(LIMIT, writing).await.expect("the embedded server answers");
 }
 
 /// An embedded server has written `/app`, and was stopped; the hosts are prepared and empty.
@@ -151,11 +164,14 @@ async fn written_and_stopped() -> Mover {
 
 /// What the ensemble has at `/app`.
 async fn app(mover: &Mover) -> Option<Stat> {
-    let client = Client::connect(mover.hosts.addresses().join(",")).await.expect("a session");
-    client.sync("/").await.expect("an answer");
-    let app = client.exists("/app").await.expect("an answer");
-    client.close().await.expect("a session");
-    app
+    let reading = async {
+        let client = Client::connect(mover.hosts.addresses().join(",")).await.expect("a session");
+        client.sync("/").await.expect("an answer");
+        let app = client.exists("/app").await.expect("an answer");
+        client.close().await.expect("a session");
+        app
+    };
+    timeout(LIMIT, reading).await.expect("the ensemble answers")
 }
 
 #[tokio::test]

@@ -11,12 +11,11 @@ use zoolet::client::Watch;
 use zoolet::recipes::{Guard, HoldState, Leadership};
 use zoolet::{Acl, Client, Election, Error, Lock, Perms, SessionId, SessionState, Stat};
 
+use crate::graduate::LIMIT;
 use crate::graduate::counter::Counter;
 
 /// Longer than any move of the test takes, and in the bounds of all servers.
 const SESSION: Duration = Duration::from_secs(60);
-/// What anything may take once servers are up.
-const LIMIT: Duration = Duration::from_secs(60);
 const LOCK: &str = "/app/lock";
 /// What a server itself, or this scene, changes meanwhile.
 const CHANGING: [&str; 3] = ["/zookeeper/config", "/app/counter", "/app/watched"];

@@ -20,14 +20,19 @@ start)
             -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dzookeeper.forceSync=no -cp "$JARS" \
             org.apache.zookeeper.server.quorum.QuorumPeerMain conf/here.cfg >>"$HOSTS/$HOST.log" 2>&1 </dev/null &
         echo $! >"$pid"
-        while kill -0 "$OWNER" 2>/dev/null && kill -0 "$(cat "$pid")" 2>/dev/null; do sleep 0.2; done
-        kill -KILL "$(cat "$pid")" 2>/dev/null
+        while kill -0 "$OWNER" 2>/dev/null && kill -0 $! 2>/dev/null; do sleep 0.2; done
+        kill -KILL $! 2>/dev/null
     ) >/dev/null 2>&1 &
     until running; do sleep 0.05; done
     ;;
 stop)
     process=$(cat "$pid")
     kill "$process" || true
+    for ((tries = 0; tries < 200; tries++)); do
+        kill -0 "$process" 2>/dev/null || break
+        sleep 0.05
+    done
+    if kill -KILL "$process" 2>/dev/null; then echo "$HOST did not stop in 10 s: killed" | tee -a "$HOSTS/$HOST.log" >&2; fi
     while kill -0 "$process" 2>/dev/null; do sleep 0.05; done
     rm -f "$pid"
     ;;
@@ -35,6 +40,7 @@ status)
     address=$(awk -v host="$HOST" '$2 == host { print $1 }' "$HOSTS/hosts")
     exec 3<>"/dev/tcp/$address/2181" || exit 1
     printf srvr >&3
-    grep '^Mode: ' <&3
+    # A member that is about to change its role may accept a connection and never answer.
+    timeout 2 grep '^Mode: ' <&3
     ;;
 esac
