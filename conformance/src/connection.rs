@@ -25,6 +25,7 @@ pub(crate) const SESSION_TIMEOUT: i32 = 30_000;
 pub(crate) const NO_SESSION: (i64, Bytes) = (0, Bytes::from_static(&[0; PASSWORD_LEN]));
 
 /// A connection of a case.
+#[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
     frames: Frames,
@@ -71,6 +72,25 @@ impl Connection {
         let stream = connecting.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;
         Ok(Self { stream, frames: Frames::default(), last_xid: 0, sent: VecDeque::new() })
+    }
+
+    /// Connects, and opens a new session.
+    ///
+    /// # Errors
+    /// If there is no server that does so: why, for people.
+    pub(crate) async fn with_session(address: &str) -> Result<Self, String> {
+        let mut connection = Self::to(address).await.map_err(|error| format!("cannot connect: {error}"))?;
+        match connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await {
+            Ok((response, _)) if response.is_refusal() => Err("it refuses a new session".to_owned()),
+            Ok(_) => Ok(connection),
+            Err(Silence::Ended) => {
+                Err("it ends the connection instead of opening a session; is it a ZooKeeper?".to_owned())
+            }
+            Err(Silence::Late) => {
+                Err("it does not open a session within 10 s; is it a ZooKeeper?".to_owned())
+            }
+            Err(Silence::Invalid(what)) => Err(format!("it is no ZooKeeper: it sends {what}")),
+        }
     }
 
     /// Opens a session, or takes one up.
@@ -145,6 +165,15 @@ impl Connection {
     pub(crate) async fn leave(mut self) {
         let _ = self.stream.shutdown().await;
         while self.payload().await.is_ok() {}
+    }
+
+    /// The next event, past any replies. Dropping the future loses nothing.
+    pub(crate) async fn event(&mut self) -> Result<(Zxid, WatchedEvent), Silence> {
+        loop {
+            if let Received::Event(zxid, event) = self.receive().await? {
+                return Ok((zxid, event));
+            }
+        }
     }
 
     /// The next frame, which must be an event or the reply to the first request that has none.

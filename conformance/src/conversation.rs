@@ -15,7 +15,7 @@ const MAX_FRAME: usize = 64 << 20;
 const HEADER: usize = 16;
 
 /// The bytes of one direction, as payloads of frames.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Frames {
     buffer: BytesMut,
 }
@@ -84,6 +84,13 @@ pub(crate) struct Conversation {
     /// The requests without a reply, oldest first, each with its number.
     in_flight: VecDeque<(Xid, i32, usize)>,
     answered: Option<usize>,
+}
+
+impl Conversation {
+    /// One whose handshake is over.
+    pub(crate) fn established() -> Self {
+        Self { has_asked: true, has_answered: true, ..Self::default() }
+    }
 }
 
 #[allow(clippy::wrong_self_convention, reason = "the names are those of the directions")]

@@ -6,7 +6,7 @@ use zoolet_proto::records::{Create, Delete, GetChildren, SetAcl};
 use zoolet_proto::{Acl, Reply, Request, Zxid};
 
 use crate::case::Case;
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::connection::Connection;
 use crate::scene::Scene;
 
 /// What has become of a case.
@@ -95,20 +95,7 @@ impl Runner {
 
     /// A session to create and remove the subtrees with.
     pub(crate) async fn owner(&self) -> Result<Connection, RunError> {
-        let mut connection = Connection::to(&self.address)
-            .await
-            .map_err(|error| self.fail(&format!("cannot connect: {error}")))?;
-        match connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await {
-            Ok((response, _)) if response.is_refusal() => Err(self.fail("it refuses a new session")),
-            Ok(_) => Ok(connection),
-            Err(Silence::Ended) => {
-                Err(self.fail("it ends the connection instead of opening a session; is it a ZooKeeper?"))
-            }
-            Err(Silence::Late) => {
-                Err(self.fail("it does not open a session within 10 s; is it a ZooKeeper?"))
-            }
-            Err(Silence::Invalid(what)) => Err(self.fail(&format!("it is no ZooKeeper: it sends {what}"))),
-        }
+        Connection::with_session(&self.address).await.map_err(|reason| self.fail(&reason))
     }
 
     /// Creates a znode, and returns the zxid of that.

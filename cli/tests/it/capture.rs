@@ -108,13 +108,26 @@ impl Wire {
 
     /// Sends a request, and reads up to its reply.
     fn ask(&mut self, request: &Request) {
+        self.error_of(request);
+    }
+
+    /// The same; returns the error code of the reply.
+    fn error_of(&mut self, request: &Request) -> i32 {
         self.xid += 1;
         let mut bytes = BytesMut::new();
         request.encode_frame(Xid(self.xid), &mut bytes);
         self.stream.write_all(&bytes).unwrap();
-        while self.frame().expect("a reply")[..4] != self.xid.to_be_bytes() {}
+        loop {
+            let reply = self.frame().expect("a reply");
+            if reply[..4] == self.xid.to_be_bytes() {
+                return i32::from_be_bytes(reply[12..16].try_into().unwrap());
+            }
+        }
     }
 }
+
+/// The flags of a container.
+const CONTAINER: i32 = 4;
 
 fn create(path: &str, flags: i32) -> Request {
     let data = Some(Bytes::from_static(b"some data"));
@@ -206,6 +219,32 @@ fn a_replay_on_a_fresh_server_has_no_difference() {
         server.addrs[0]
     );
     assert_eq!(ran.clean(), expected);
+}
+
+#[test]
+fn a_container_that_the_server_has_deleted_is_deleted_by_the_replay() {
+    let temp = TempDir::new().unwrap();
+    let file = temp.path().join("container.cap").to_str().unwrap().to_owned();
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--container-check-interval", "20ms"]);
+    let capture = Capturing::start(&server.addrs[0], &file);
+    let mut client = Wire::new(&capture.address);
+    let data = Some(Bytes::new());
+    let container = Create { path: "/c".to_owned(), data, acl: Some(Acl::open()), flags: CONTAINER };
+    client.ask(&Request::CreateContainer(container));
+    client.ask(&create("/c/child", 0));
+    client.ask(&Request::Delete(Delete { path: "/c/child".to_owned(), version: -1 }));
+    // Nobody watches the container: what shows its end to the client is that it can be created again.
+    let begun = Instant::now();
+    while client.error_of(&create("/c", 0)) != 0 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the container is still there");
+    }
+    client.ask(&Request::CloseSession);
+    assert_eq!(capture.stop("INT").0, Some(0));
+
+    // One whose own timer does not come.
+    let fresh = self::server();
+    let ran = run(&["replay", &file, "--server", &fresh.addrs[0], "--diff"]);
+    assert!(ran.clean().ends_with(", 0 differences\n"), "{ran:?}");
 }
 
 #[test]

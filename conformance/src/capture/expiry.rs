@@ -69,6 +69,11 @@ impl Expiries {
         }
     }
 
+    /// Whether a session has created this znode as an ephemeral.
+    pub(super) fn is_ephemeral(&self, path: &str) -> bool {
+        self.ephemerals.contains_key(path)
+    }
+
     /// Notes that a client has closed a session.
     pub(super) fn closed(&mut self, session: Option<i64>) {
         if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {

@@ -27,7 +27,7 @@ pub(super) const MAX_CONTENT: usize = 64 << 20;
 pub(crate) struct Record {
     /// Since the begin of the capture, in whole microseconds.
     pub(crate) time: Duration,
-    /// Connections are counted from 1.
+    /// Connections are counted from 1. 0 is the capture itself, which watches what is deleted.
     pub(crate) connection: u32,
     pub(crate) kind: RecordKind,
     /// The payload of a frame, or bytes that are none.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use zoolet_proto::OpCode;
 
 use super::CaptureError;
+use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, Records};
 use super::plan::reply_fields;
 use super::words::{of_connect, of_request};
@@ -18,7 +19,7 @@ use crate::fields::{Fields, Value, of_connected, of_event, show};
 pub struct Message {
     /// Since the begin of the capture.
     pub time: Duration,
-    /// The number of the connection. They are counted from 1.
+    /// The number of the connection. They are counted from 1; 0 is the capture itself, which watches what is deleted.
     pub connection: u32,
     /// `opened`, `connect`, `request`, `connected`, `reply`, `event`, `bytes` or `ended`.
     pub kind: &'static str,
@@ -64,7 +65,10 @@ impl Messages {
 
     fn message(&mut self, record: &Record) -> Message {
         let Record { time, connection, kind, content } = record;
-        let conversation = self.conversations.entry(*connection).or_default();
+        let conversation = self.conversations.entry(*connection).or_insert_with(|| match *connection {
+            OBSERVER => Conversation::established(),
+            _ => Conversation::default(),
+        });
         let (kind, from, xid, mut fields) = match kind {
             RecordKind::Opened => ("opened", "client", None, said("opened")),
             RecordKind::EndedByClient => ("ended", "client", None, said("ended")),

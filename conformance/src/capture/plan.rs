@@ -8,6 +8,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{DecodeError, ErrorCode, Incoming, OpCode, Reply, Zxid};
 
 use super::CaptureError;
+use super::deletions::{Deletion, Deletions, OBSERVER};
 use super::expiry::{Expiries, Expiry, Session};
 use super::format::{RecordKind, Records};
 use super::order::{Key, Order, takes_zxid};
@@ -69,6 +70,10 @@ pub(super) enum Action {
     Expire {
         session: i64,
     },
+    /// The server deletes a container, or a znode whose TTL is over.
+    Delete {
+        path: String,
+    },
 }
 
 /// What follows a request.
@@ -101,6 +106,7 @@ struct Reading {
     drafts: Vec<Draft>,
     connections: HashMap<u32, Reader>,
     expiries: Expiries,
+    deletions: Deletions,
     /// The zxids of changes that replies show.
     changed: BTreeSet<i64>,
     /// The number of the next record.
@@ -139,6 +145,9 @@ impl Reading {
         let at = self.at;
         self.at += 1;
         self.plan.duration = time;
+        if number == OBSERVER {
+            return self.observed(&content, at, time);
+        }
         let connection = self.connections.entry(number).or_default();
         let seen = self.seen;
         let draft = |action| {
@@ -203,6 +212,17 @@ impl Reading {
                 }
             }
         }
+    }
+
+    /// Notes a deletion. The order in which clients were answered is known better from their own replies.
+    fn observed(&mut self, content: &[u8], at: usize, time: Duration) {
+        let Ok(FromServer::Event(zxid, event)) = Conversation::established().from_server(content) else {
+            return;
+        };
+        self.expiries.happened(zxid.0, &event);
+        self.expiries.saw(zxid.0, time, at);
+        self.changed.insert(zxid.0);
+        self.deletions.add(zxid.0, Deletion { path: event.path, time, at });
     }
 
     fn answer(&mut self, number: u32, content: &[u8], at: usize, time: Duration) {
@@ -295,7 +315,16 @@ impl Reading {
             *last = key.max(*last);
             keyed.push((*last, draft.step));
         }
-        for Expiry { session, zxid, time, at } in self.expiries.find(self.plan.base, order.known()) {
+        let is_ephemeral = |path: &str| self.expiries.is_ephemeral(path);
+        let deletions = self.deletions.of_server(self.plan.base, order.known(), is_ephemeral);
+        let mut known = order.known().clone();
+        known.extend(deletions.keys());
+        for (zxid, Deletion { path, time, at }) in deletions {
+            let step =
+                Step { time, connection: OBSERVER, at, action: Action::Delete { path }, after: zxid - 1 };
+            keyed.push(((zxid, false, at), step));
+        }
+        for Expiry { session, zxid, time, at } in self.expiries.find(self.plan.base, &known) {
             let after = ((zxid, true, at), zxid - 1);
             for (key, step) in &mut keyed {
                 let of = self.connections.get(&step.connection).and_then(|connection| connection.session);
@@ -304,7 +333,7 @@ impl Reading {
                 }
             }
             let action = Action::Expire { session };
-            keyed.push(((zxid, false, at), Step { time, connection: 0, at, action, after: after.1 }));
+            keyed.push(((zxid, false, at), Step { time, connection: OBSERVER, at, action, after: after.1 }));
         }
         keyed.sort_by_key(|(key, _)| *key);
         self.plan.steps = keyed.into_iter().map(|(_, step)| step).collect();

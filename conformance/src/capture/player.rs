@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse};
+use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, DeleteContainer};
 use zoolet_proto::{Incoming, OpCode, Request, SessionId, Xid, Zxid, frame};
 
 use super::CaptureError;
@@ -13,7 +13,7 @@ use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
 use super::replay::{Replay, ReplayDifference, Replayed};
 use super::words::{of_connect, of_request};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT};
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::fields::{Fields, Value, of_connected, show};
 
 /// How long a reply may take.
@@ -49,13 +49,8 @@ pub(super) struct Activity {
 
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
-        let fail = |reason: String| CaptureError::server(&replay.server, reason);
-        let connecting = Connection::to(&replay.server).await;
-        let mut observer = connecting.map_err(|error| fail(format!("cannot connect: {error}")))?;
-        let opened = observer.open(NO_SESSION, 0, SESSION_TIMEOUT).await;
-        if opened.map_err(|silence| fail(silence.to_string()))?.0.is_refusal() {
-            return Err(fail("it refuses a new session".to_owned()));
-        }
+        let connecting = Connection::with_session(&replay.server).await;
+        let observer = connecting.map_err(|reason| CaptureError::server(&replay.server, reason))?;
         let mut player = Self {
             replay,
             ids: Ids::new(plan.base, 0),
@@ -116,6 +111,7 @@ impl<'r> Player<'r> {
                 Ok(())
             }
             Action::Expire { session } => self.end_session(step, *session).await,
+            Action::Delete { path } => self.delete(step, path).await,
         }
     }
 
@@ -335,6 +331,19 @@ impl<'r> Player<'r> {
         }
         if let Some(activity) = self.sessions.get_mut(&captured) {
             activity.is_closed = true;
+        }
+        Ok(())
+    }
+
+    /// Deletes what a timer of the captured server had deleted at this point. To everybody else it is the same.
+    async fn delete(&mut self, step: &Step, path: &str) -> Result<(), CaptureError> {
+        let delete = Request::DeleteContainer(DeleteContainer { path: path.to_owned() });
+        let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
+        let (error, zxid, _) = self.observer.ask(&delete).await.map_err(gone)?;
+        self.zxid = self.zxid.max(zxid.0);
+        if let Some(error) = error {
+            let captured = format!("the server deletes {path} by itself");
+            self.differ(step, "nothing was asked", captured, error.to_string());
         }
         Ok(())
     }

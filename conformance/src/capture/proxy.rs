@@ -1,6 +1,7 @@
 //! [`Capture`]: a proxy that records what passes.
 
 use std::fs::File;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::CaptureError;
+use super::deletions::OBSERVER;
+use super::observer::Observer;
 use super::writer::{self, Captured, End, Seen, SeenWhat};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 
 /// How many bytes are forwarded at once.
 const CHUNK: usize = 64 << 10;
@@ -37,6 +39,7 @@ pub struct Capture {
     address: SocketAddr,
     server: Arc<str>,
     begun: Instant,
+    observer: Option<Observer>,
     seen: Sender<Seen>,
     writer: JoinHandle<Result<Captured, CaptureError>>,
     path: PathBuf,
@@ -48,7 +51,7 @@ impl Capture {
     /// # Errors
     /// If the server is no ZooKeeper that answers, the address cannot be listened on, or the file cannot be created.
     pub async fn start(listen: &str, server: &str, path: &Path) -> Result<Self, CaptureError> {
-        must_be_zookeeper(server).await?;
+        let observer = Observer::start(server).await?;
         let refused = |source| CaptureError::Listen { address: listen.to_owned(), source };
         let listener = TcpListener::bind(listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -57,7 +60,7 @@ impl Capture {
         let to = path.to_owned();
         let writer = thread::spawn(move || writer::write(file, &to, waiting));
         let (server, path) = (server.into(), path.to_owned());
-        Ok(Self { listener, address, server, begun: Instant::now(), seen, writer, path })
+        Ok(Self { listener, address, server, begun: Instant::now(), observer, seen, writer, path })
     }
 
     /// Where clients connect to.
@@ -69,7 +72,7 @@ impl Capture {
     ///
     /// # Errors
     /// If the file cannot be written. All connections are cut then as well.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         let mut number = 0;
@@ -79,6 +82,10 @@ impl Capture {
                 // The writer has failed.
                 () = self.seen.closed() => break,
                 Some(_) = connections.join_next() => {}
+                event = observed(&mut self.observer) => {
+                    let what = SeenWhat::Observed(event);
+                    let _ = self.seen.send(Seen { time: self.begun.elapsed(), connection: OBSERVER, what }).await;
+                }
                 accepted = self.listener.accept() => {
                     // Such as a client that is gone already, or too many open files, which may become fewer.
                     let Ok((client, _)) = accepted else {
@@ -92,6 +99,9 @@ impl Capture {
             }
         }
         connections.shutdown().await;
+        if let Some(observer) = self.observer {
+            observer.stop().await;
+        }
         drop(self.seen);
         let written = self.writer.join();
         written.unwrap_or_else(|_| {
@@ -100,23 +110,15 @@ impl Capture {
     }
 }
 
-/// Asks for a session that cannot exist. It takes no zxid, and says whether the server is a ZooKeeper.
-pub(super) async fn must_be_zookeeper(address: &str) -> Result<(), CaptureError> {
-    let fail = |reason: String| Err(CaptureError::server(address, reason));
-    let mut connection = match Connection::to(address).await {
-        Ok(connection) => connection,
-        Err(error) => return fail(format!("cannot connect: {error}")),
-    };
-    match connection.open((-1, NO_SESSION.1), 0, SESSION_TIMEOUT).await {
-        Ok(_) => Ok(()),
-        Err(Silence::Ended) => {
-            fail("it ends the connection instead of answering a handshake; is it a ZooKeeper?".to_owned())
+/// The next deletion; nothing, for ever, without an observer.
+async fn observed(observer: &mut Option<Observer>) -> Bytes {
+    if let Some(watching) = observer {
+        match watching.next().await {
+            Some(event) => return event,
+            None => *observer = None,
         }
-        Err(Silence::Late) => {
-            fail("it does not answer a handshake within 10 s; is it a ZooKeeper?".to_owned())
-        }
-        Err(Silence::Invalid(what)) => fail(format!("it is no ZooKeeper: it sends {what}")),
     }
+    pending().await
 }
 
 /// Records what happens on a connection.

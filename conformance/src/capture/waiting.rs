@@ -74,6 +74,8 @@ impl Player<'_> {
             return;
         }
         self.ticked = Instant::now();
+        // If it fails, the next step tells.
+        let _ = self.observe().await;
         for (connection, link) in &mut self.links {
             let Some(session) = link.session else { continue };
             if self.plan.last_sign.get(connection).is_some_and(|last| *last > self.at) {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::CaptureError;
+use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, write_magic, write_record};
 use super::mask::Mask;
 use crate::conversation::Frames;
@@ -49,6 +50,8 @@ pub(super) enum SeenWhat {
     Ended(End),
     /// Nothing more comes of it.
     Over,
+    /// The payload of an event that the capture itself has got.
+    Observed(Bytes),
 }
 
 /// Writes what comes, until nothing more can come.
@@ -127,6 +130,7 @@ impl Writer {
             SeenWhat::Ended(End::Server) => {
                 self.put(seen.connection, RecordKind::EndedByServer, Bytes::new())
             }
+            SeenWhat::Observed(event) => self.put(OBSERVER, RecordKind::ServerFrame, event),
             SeenWhat::Over => {
                 let Some(connection) = self.connections.remove(&seen.connection) else { return Ok(()) };
                 for (kind, rest) in connection.rest() {

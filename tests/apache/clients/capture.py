@@ -74,7 +74,9 @@ def run(name, command, zoolet):
 
 
 def replay(zoolet, file, folder, outcome):
-    server = servers.Server("zoolet", servers.zoolet(zoolet), folder / "replay")
+    # The replay deletes containers itself, where the captured server did.
+    command = servers.zoolet(zoolet, settings={"znode.container.checkIntervalMs": "36000000"})
+    server = servers.Server("zoolet", command, folder / "replay")
     auth = [argument for credentials in CREDENTIALS for argument in ("--auth", credentials)]
     try:
         done = subprocess.run([zoolet, "replay", file, "--server", f"127.0.0.1:{server.port}", "--diff", *auth],

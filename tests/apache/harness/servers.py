@@ -118,14 +118,14 @@ def binary(given=None):
     return pathlib.Path(given).resolve()
 
 
-def zoolet(given=None, durable=False):
+def zoolet(given=None, durable=False, settings=None):
     """The function that makes the command line of our binary. The state of the server is in memory or, if it is to be durable, in
-    its folder."""
+    its folder. `settings` are others than the usual ones."""
     path = binary(given)
 
     def command(folder, port):
-        settings = SETTINGS | JVM_SETTINGS | ({"dataDir": folder / "data"} if durable else {})
-        config = write_config(folder / "given.cfg", settings)
+        own = {"dataDir": folder / "data"} if durable else {}
+        config = write_config(folder / "given.cfg", SETTINGS | JVM_SETTINGS | own | (settings or {}))
         return [path, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
     return command
 

@@ -78,6 +78,7 @@ impl Script {
             Action::Cut => "cut".to_owned(),
             Action::Ended => "ended".to_owned(),
             Action::Expire { session } => format!("expire {session}"),
+            Action::Delete { path } => format!("delete {path}"),
         };
         plan.steps.iter().map(|step| (step.connection, named(step))).collect()
     }
@@ -164,6 +165,38 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
         (0, "expire 1"),
         (2, "/b"),
     ]);
+    assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn what_the_server_deletes_by_itself_is_deleted_where_it_did() {
+    let mut script = Script::default();
+    let deleted = |script: &mut Script, zxid, path| {
+        let event = payload(|out| Reply::encode_event(Zxid(zxid), EventType::NodeDeleted, path, out));
+        script.record(OBSERVER, RecordKind::ServerFrame, event);
+    };
+    script.connect(1).connected(1).ask(1, 1, &create("/c/a", 0)).created(1, 1, 2, "/c/a");
+    // Long enough for the session to expire, if nothing else explained what happens.
+    script.wait(1_200);
+    deleted(&mut script, 4, "/c");
+    deleted(&mut script, 3, "/c/a");
+    script.ask(1, 3, &create("/b", 0)).created(1, 3, 5, "/b");
+    // Deleted by a request.
+    script.ask(1, 4, &get("/b")).reply(1, 4, 6, &Reply::Empty);
+    deleted(&mut script, 5, "/b");
+    let expected =
+        steps(&[(1, "connect"), (1, "/c/a"), (0, "delete /c/a"), (0, "delete /c"), (1, "/b"), (1, "/b")]);
+    assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn a_session_is_not_opened_where_the_server_deleted_something() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c").connect(2);
+    let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event).connected(2);
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let expected = steps(&[(1, "connect"), (1, "/c"), (0, "delete /c"), (2, "connect"), (2, "/b")]);
     assert_eq!(script.order(), expected);
 }
 
