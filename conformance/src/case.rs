@@ -12,6 +12,8 @@ pub struct Case {
     pub(crate) name: String,
     pub(crate) fact: String,
     pub(crate) profiles: Vec<Profile>,
+    pub(crate) with: Vec<Setting>,
+    pub(crate) without: Vec<Setting>,
     pub(crate) deviates: Option<String>,
     pub(crate) steps: Vec<Step>,
 }
@@ -35,6 +37,17 @@ impl Case {
     /// Whether servers of that version are to pass it.
     pub fn is_for(&self, profile: Profile) -> bool {
         self.profiles.contains(&profile)
+    }
+
+    /// The settings that the server must have.
+    pub fn with(&self) -> &[Setting] {
+        &self.with
+    }
+
+    /// Whether it is for a server that has these settings and no others.
+    pub fn is_with(&self, settings: &[Setting]) -> bool {
+        let has = |setting: &Setting| settings.contains(setting);
+        self.with.iter().all(has) && !self.without.iter().any(has)
     }
 
     /// Why Zoolet answers otherwise, if it does so by decision: the row of `docs/deviations.md`.
@@ -71,6 +84,47 @@ impl fmt::Display for Profile {
         f.write_str(match self {
             Self::V3_8 => "3.8",
             Self::V3_9 => "3.9",
+        })
+    }
+}
+
+/// A setting of the server that answers depend on. None of them is on by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// `zookeeper.extendedTypesEnabled`: there are znodes with a TTL.
+    ExtendedTypes,
+    /// `zookeeper.enforceQuota`: hard quotas refuse writes.
+    EnforceQuota,
+    /// `reconfigEnabled`.
+    Reconfig,
+    /// `zookeeper.DigestAuthenticationProvider.superDigest`, with credentials that are known to the [`Runner`](crate::Runner).
+    Super,
+}
+
+impl Setting {
+    /// Every setting.
+    pub const ALL: [Self; 4] = [Self::ExtendedTypes, Self::EnforceQuota, Self::Reconfig, Self::Super];
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|setting| setting.to_string() == text);
+        known.ok_or_else(|| {
+            let known = Self::ALL.map(|setting| setting.to_string()).join(", ");
+            format!("`{text}` is no setting that cases are about; those are {known}")
+        })
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ExtendedTypes => "extended-types",
+            Self::EnforceQuota => "enforce-quota",
+            Self::Reconfig => "reconfig",
+            Self::Super => "super",
         })
     }
 }

@@ -31,7 +31,7 @@ mod run;
 mod scene;
 
 pub use capture::{Capture, CaptureError, Captured, Message, Messages, Replay, ReplayDifference, Replayed};
-pub use case::{Case, Profile};
+pub use case::{Case, Profile, Setting};
 pub use catalogue::Catalogue;
 pub use client::{ClientCheck, ClientError, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
 pub use fuzz::{Difference, Fuzz};

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::case::{Action, Case, Profile, Step};
+use crate::case::{Action, Case, Profile, Setting, Step};
 use crate::lex::{Token, tokens};
 use crate::pattern::{Pattern, Patterns};
 use crate::request::Draft;
@@ -41,6 +41,8 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
                 name: rest.to_owned(),
                 fact: String::new(),
                 profiles: Profile::ALL.to_vec(),
+                with: Vec::new(),
+                without: Vec::new(),
                 deviates: None,
                 steps: Vec::new(),
             });
@@ -55,6 +57,8 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
                 let profiles: Result<_, _> = rest.split_whitespace().map(str::parse).collect();
                 case.profiles = profiles.map_err(fail)?;
             }
+            "with" => case.with = settings(rest).map_err(fail)?,
+            "without" => case.without = settings(rest).map_err(fail)?,
             "deviates" => case.deviates = Some(rest.to_owned()),
             _ => case.steps.push(step(&line).map_err(fail)?),
         }
@@ -68,6 +72,10 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
     Ok(cases)
 }
 
+fn settings(names: &str) -> Result<Vec<Setting>, String> {
+    names.split_whitespace().map(str::parse).collect()
+}
+
 fn step(line: &str) -> Result<Step, String> {
     let (text, mut cursor) = (line.to_owned(), Cursor::new(line)?);
     let session = cursor.word("the name of a connection")?;
@@ -76,7 +84,7 @@ fn step(line: &str) -> Result<Step, String> {
         (Some(letter @ 'A'..='Z'), None) => letter,
         _ => {
             return Err(format!(
-                "`{session}` is neither a connection (one letter, A to Z) nor case, fact, only or deviates"
+                "`{session}` is neither a connection (one letter, A to Z) nor case, fact, only, with, without or deviates"
             ));
         }
     };

@@ -42,11 +42,17 @@ enum Body {
 enum Argument {
     Null,
     Number(i64),
-    /// The number of this name.
+    /// What has this name.
     Named(String),
     Bytes(Vec<u8>),
     List(Vec<Vec<u8>>),
 }
+
+/// The credentials of the super user.
+const SUPER: &str = "$super";
+
+/// Where quotas are.
+const QUOTAS: &[u8] = b"/zookeeper/quota";
 
 const MULTI: i32 = 14;
 const MULTI_READ: i32 = 22;
@@ -244,6 +250,10 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
         return Ok(Argument::Null);
     }
     match kind {
+        Kind::Data if cursor.peek() == Some(&Token::Word(SUPER.to_owned())) => {
+            cursor.skip();
+            Ok(Argument::Named(SUPER[1..].to_owned()))
+        }
         Kind::Text | Kind::Data => Ok(Argument::Bytes(cursor.word_or_text("a text")?)),
         Kind::Acl | Kind::Texts => Ok(Argument::List(cursor.list()?)),
         Kind::Int | Kind::Long | Kind::Bool => {
@@ -275,6 +285,10 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (_, Argument::Null) => out.put_i32(-1),
         (Kind::Text, Argument::Bytes(bytes)) => put_bytes(&with_root(bytes, root), out),
         (Kind::Data, Argument::Bytes(bytes)) => put_bytes(bytes, out),
+        (Kind::Data, Argument::Named(name)) => match names.get(name) {
+            Some(Value::Data(Some(bytes))) => put_bytes(bytes, out),
+            _ => return Err(format!("${name} is not known")),
+        },
         (Kind::Texts, Argument::List(texts)) => {
             put_count(texts.len(), out);
             texts.iter().for_each(|text| put_bytes(&with_root(text, root), out));
@@ -316,8 +330,11 @@ fn put_bytes(bytes: &[u8], out: &mut BytesMut) {
     out.put_slice(bytes);
 }
 
-/// `~` is the znode of the case.
+/// `~` is the znode of the case, also in the path of its quota.
 pub(crate) fn with_root(text: &[u8], root: &str) -> Vec<u8> {
+    if let Some(below @ [b'~', ..]) = text.strip_prefix(QUOTAS) {
+        return [QUOTAS, &with_root(below, root)].concat();
+    }
     match text.strip_prefix(b"~") {
         Some(rest) if rest.is_empty() || rest[0] == b'/' => [root.as_bytes(), rest].concat(),
         _ => text.to_vec(),

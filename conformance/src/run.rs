@@ -43,7 +43,12 @@ pub struct Runner {
     address: String,
     /// The parent of the subtrees.
     root: String,
+    /// Those of the super user.
+    credentials: Option<String>,
 }
+
+/// Cases of this group have a place for quotas.
+const QUOTA_GROUP: &str = "quota";
 
 impl Runner {
     /// Connects to a server, and creates a znode for all cases. `run` tells it from that of other runs on the same server.
@@ -51,11 +56,21 @@ impl Runner {
     /// # Errors
     /// If the server cannot be reached, answers as no ZooKeeper does, or refuses the znode.
     pub async fn new(address: &str, run: u64) -> Result<Self, RunError> {
-        let runner = Self { address: address.to_owned(), root: format!("/zoolet-conformance-{run:x}") };
+        let runner = Self {
+            address: address.to_owned(),
+            root: format!("/zoolet-conformance-{run:x}"),
+            credentials: None,
+        };
         let mut owner = runner.owner().await?;
         runner.create(&mut owner, &runner.root).await?;
         runner.end(&mut owner).await;
         Ok(runner)
+    }
+
+    /// Credentials of the scheme `digest` for the super user, such as `super:secret`. Cases with [`Setting::Super`](crate::Setting)
+    /// need them.
+    pub fn super_credentials(self, credentials: impl Into<String>) -> Self {
+        Self { credentials: Some(credentials.into()), ..self }
     }
 
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.
@@ -66,10 +81,19 @@ impl Runner {
         let root = self.subtree(&case.name.replace('/', "-"));
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
-        let outcome = match Scene::new(&self.address, &root).play(case).await {
+        if case.group() == QUOTA_GROUP {
+            // That of all cases may exist.
+            let _ = self.create(&mut owner, &quota(&self.root)).await;
+            self.create(&mut owner, &quota(&root)).await?;
+        }
+        let scene = Scene::new(&self.address, &root, self.credentials.as_deref());
+        let outcome = match scene.play(case).await {
             Ok(()) => Outcome::Passed,
             Err(failure) => Outcome::Failed(failure),
         };
+        if case.group() == QUOTA_GROUP {
+            self.remove(&mut owner, &quota(&root)).await;
+        }
         self.remove(&mut owner, &root).await;
         self.end(&mut owner).await;
         Ok(outcome)
@@ -79,6 +103,7 @@ impl Runner {
     pub async fn finish(self) {
         if let Ok(mut owner) = self.owner().await {
             self.remove(&mut owner, &self.root).await;
+            self.remove(&mut owner, &quota(&self.root)).await;
             self.end(&mut owner).await;
         }
     }
@@ -135,4 +160,9 @@ impl Runner {
     pub(crate) fn fail(&self, reason: &str) -> RunError {
         RunError { address: self.address.clone(), reason: reason.to_owned() }
     }
+}
+
+/// Where the quota of a path is.
+fn quota(path: &str) -> String {
+    format!("/zookeeper/quota{path}")
 }

@@ -39,8 +39,11 @@ impl From<String> for Wrong {
 }
 
 impl<'r> Scene<'r> {
-    pub(crate) fn new(address: &'r str, root: &'r str) -> Self {
-        Self { address, root, names: Names::new(), connections: BTreeMap::new() }
+    /// `credentials` are those of the super user, which cases name `$super`.
+    pub(crate) fn new(address: &'r str, root: &'r str, credentials: Option<&str>) -> Self {
+        let known = credentials.map(|text| Value::Data(Some(Bytes::copy_from_slice(text.as_bytes()))));
+        let names = known.map(|credentials| ("super".to_owned(), credentials)).into_iter().collect();
+        Self { address, root, names, connections: BTreeMap::new() }
     }
 
     /// Runs a case to its end or to its first failure, and then ends its sessions.

@@ -1,24 +1,36 @@
 //! The built-in catalogue on our own server.
 
-use zoolet_conformance::{Catalogue, Outcome, Profile, Runner};
+use zoolet_conformance::{Case, Catalogue, Outcome, Profile, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
+
+/// Of `super:secret`.
+const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 #[tokio::test]
 async fn our_server_passes_but_for_what_is_decided_otherwise() {
-    judge(Server::builder()).await;
+    judge(Server::builder(), &[]).await;
+}
+
+#[tokio::test]
+async fn with_all_settings_it_does_too() {
+    let server = Server::builder().extended_types(true).enforce_quota(true).reconfig_enabled(true);
+    judge(server.super_digest(SUPER_DIGEST), &Setting::ALL).await;
 }
 
 #[tokio::test]
 async fn our_durable_server_does_too() {
     let dir = tempfile::tempdir().expect("a directory");
-    judge(Server::builder().data_dir(dir.path())).await;
+    judge(Server::builder().data_dir(dir.path()), &[]).await;
 }
 
-async fn judge(server: ServerBuilder) {
+async fn judge(server: ServerBuilder, settings: &[Setting]) {
     let server = server.bind("127.0.0.1:0").start().await.expect("a server");
     let runner = Runner::new(&server.connect_string(), 1).await.expect("a server that answers");
+    let runner = runner.super_credentials("super:secret");
     let mut wrong = Vec::new();
-    for case in Catalogue::builtin().cases().iter().filter(|case| case.is_for(Profile::V3_9)) {
+    let catalogue = Catalogue::builtin();
+    let is_chosen = |case: &&Case| case.is_for(Profile::V3_9) && case.is_with(settings);
+    for case in catalogue.cases().iter().filter(is_chosen) {
         match (runner.run(case).await.expect("a server that answers"), case.deviates()) {
             (Outcome::Passed, None) | (Outcome::Failed(_), Some(_)) => {}
             (outcome, deviates) => {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profile, Runner};
+use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profile, Runner, Setting};
 
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
@@ -41,6 +41,12 @@ pub(crate) struct Conform {
     /// The version of ZooKeeper that the server is to be like
     #[arg(long, value_name = "VERSION", default_value = "3.9")]
     profile: Profile,
+    /// A setting that the server has, of extended-types, enforce-quota and reconfig; can be given several times
+    #[arg(long, value_name = "SETTING")]
+    with: Vec<Setting>,
+    /// Credentials of the super user of the server, for the cases that need one
+    #[arg(long = "super", value_name = "USER:PASSWORD")]
+    super_credentials: Option<String>,
     /// Take the cases from this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
@@ -124,16 +130,22 @@ impl Conform {
                 return Err(Failure::NoSuchCase { only: only.to_string() });
             }
         }
+        let mut settings = self.with.clone();
+        settings.extend(self.super_credentials.is_some().then_some(Setting::Super));
         let is_chosen = |case: &&Case| {
             let matches = self.only.is_empty() || self.only.iter().any(|only| only.matches(case.name()));
-            matches && case.is_for(self.profile)
+            matches && case.is_for(self.profile) && case.is_with(&settings)
         };
         Ok(catalogue.cases().iter().filter(is_chosen).cloned().collect())
     }
 
     /// Runs all cases, or until there are too many failures. They come back in their order.
     async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
-        let runner = Arc::new(Runner::new(server, run_number()).await?);
+        let mut runner = Runner::new(server, run_number()).await?;
+        if let Some(credentials) = &self.super_credentials {
+            runner = runner.super_credentials(credentials);
+        }
+        let runner = Arc::new(runner);
         let total = cases.len();
         let room = Arc::new(Semaphore::new(self.jobs as usize));
         let mut running = JoinSet::new();
@@ -238,8 +250,17 @@ fn details(server: &str, case: &Case, failure: &CaseFailure) -> String {
     if let Some(row) = case.deviates() {
         text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
     }
-    text.push_str(&format!("    again: zoolet conform {server} --only {}", case.name()));
+    let needs: String = case.with().iter().map(argument).collect();
+    text.push_str(&format!("    again: zoolet conform {server}{needs} --only {}", case.name()));
     text
+}
+
+/// The argument for a server that has a setting.
+fn argument(setting: &Setting) -> String {
+    match setting {
+        Setting::Super => " --super USER:PASSWORD".to_owned(),
+        setting => format!(" --with {setting}"),
+    }
 }
 
 fn json(Judged { case, outcome, took }: &Judged) -> String {
