@@ -50,6 +50,11 @@ impl Case {
         self.with.iter().all(has) && !self.without.iter().any(has)
     }
 
+    /// The releases on which the fact is recorded.
+    pub fn recorded_on(&self) -> impl Iterator<Item = &'static str> {
+        self.profiles.iter().map(|profile| profile.recorded_on())
+    }
+
     /// Why Zoolet answers otherwise, if it does so by decision: the row of `docs/deviations.md`.
     pub fn deviates(&self) -> Option<&str> {
         self.deviates.as_deref()
@@ -68,6 +73,14 @@ pub enum Profile {
 impl Profile {
     /// Every version.
     pub const ALL: [Self; 2] = [Self::V3_8, Self::V3_9];
+
+    /// The release on which the cases of the version are recorded: each of them passes there.
+    pub fn recorded_on(self) -> &'static str {
+        match self {
+            Self::V3_8 => "3.8.0",
+            Self::V3_9 => "3.9.5",
+        }
+    }
 }
 
 impl FromStr for Profile {

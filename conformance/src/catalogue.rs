@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("unwatch.case", include_str!("../cases/unwatch.case")),
     ("rearm.case", include_str!("../cases/rearm.case")),
     ("fire.case", include_str!("../cases/fire.case")),
+    ("malformed.case", include_str!("../cases/malformed.case")),
     ("ttl.case", include_str!("../cases/ttl.case")),
     ("quota.case", include_str!("../cases/quota.case")),
     ("super.case", include_str!("../cases/super.case")),

@@ -4,6 +4,8 @@
 //! [`Catalogue::builtin`], passes on Apache ZooKeeper 3.8 and 3.9. [`Runner`] runs cases on a server; each has a subtree and
 //! sessions of its own, deletes what it has created, and can run concurrently with others.
 //!
+//! [`Matrix`] counts which answers the cases of a catalogue show.
+//!
 //! The format of the cases is described in `docs/conformance.md`.
 //!
 //! [`Fuzz`] compares two servers by random requests, and [`HistoryCheck`] checks what concurrent clients see. [`Capture`] records what
@@ -22,6 +24,7 @@ mod fields;
 mod fuzz;
 mod history;
 mod lex;
+mod matrix;
 mod normal;
 mod operations;
 mod parse;
@@ -36,5 +39,6 @@ pub use catalogue::Catalogue;
 pub use client::{ClientCheck, ClientError, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
 pub use fuzz::{Difference, Fuzz};
 pub use history::{HistoryCheck, Verdict, Violation};
+pub use matrix::Matrix;
 pub use parse::SyntaxError;
 pub use run::{Failure, Outcome, RunError, Runner};

@@ -164,6 +164,24 @@ impl Draft {
         Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
     }
 
+    /// The name of the operation; `unknown` if it is none.
+    pub(crate) fn operation(&self) -> &'static str {
+        let known = || OPERATIONS.iter().find(|operation| operation.code == self.code);
+        match self.code {
+            MULTI => "multi",
+            MULTI_READ => "multiRead",
+            _ => known().map_or("unknown", |operation| operation.name),
+        }
+    }
+
+    /// The parts of a multi.
+    pub(crate) fn parts(&self) -> &[Self] {
+        match &self.body {
+            Body::Parts(parts) => parts,
+            _ => &[],
+        }
+    }
+
     /// The xid that clients give such a request, if it is always the same.
     pub(crate) fn usual_xid(&self) -> Option<i32> {
         self.xid.or(match self.code {

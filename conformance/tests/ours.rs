@@ -1,6 +1,6 @@
 //! The built-in catalogue on our own server.
 
-use zoolet_conformance::{Case, Catalogue, Outcome, Profile, Runner, Setting};
+use zoolet_conformance::{Case, Catalogue, Matrix, Outcome, Profile, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 /// Of `super:secret`.
@@ -40,6 +40,20 @@ async fn judge(server: ServerBuilder, settings: &[Setting]) {
     }
     runner.finish().await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_answer_and_every_order_of_checks_is_shown_by_a_case() {
+    let matrix = Matrix::of(&Catalogue::builtin());
+    for (operation, answers) in &matrix.answers {
+        for (answer, count) in answers {
+            assert!(*count > 0, "no case shows {answer} of {operation}");
+        }
+    }
+    for (operation, order, case) in &matrix.orders {
+        assert!(case.is_some(), "no case shows {order} of {operation}");
+    }
+    assert!(matrix.unknown.is_empty(), "{:?}", matrix.unknown);
 }
 
 #[test]

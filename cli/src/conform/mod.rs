@@ -15,7 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use zoolet_conformance::{Case, Catalogue, Failure as CaseFailure, Outcome, Profile, Runner, Setting};
+use zoolet_conformance::{
+    Case, Catalogue, Failure as CaseFailure, Matrix, Outcome, Profile, Runner, Setting,
+};
 
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
@@ -30,11 +32,14 @@ use histories::Histories;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Conform {
     /// The server to judge
-    #[arg(value_name = "HOST:PORT", required_unless_present_any = ["list", "reference", "check_history", "client"])]
+    #[arg(value_name = "HOST:PORT", required_unless_present_any = ["list", "matrix", "reference", "check_history", "client"])]
     server: Option<String>,
     /// List the cases and what they show, and judge nothing
     #[arg(long)]
     list: bool,
+    /// Count which answers of which operations the cases show, and judge nothing
+    #[arg(long, conflicts_with = "list")]
+    matrix: bool,
     /// Only cases whose name matches, such as 'delete/*'; can be given several times
     #[arg(long, value_name = "GLOB")]
     only: Vec<glob::Pattern>,
@@ -89,6 +94,9 @@ impl Conform {
         if self.clients.client {
             return runtime.block_on(self.clients.run(self.list, &self.only, self.json));
         }
+        if self.matrix {
+            return matrix(&self.catalogue()?);
+        }
         let cases = self.chosen()?;
         let Some(server) = self.server.as_deref().filter(|_| !self.list) else {
             return list(&cases);
@@ -116,15 +124,15 @@ impl Conform {
         Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// The cases that match, of the version.
+    fn catalogue(&self) -> Result<Catalogue, Failure> {
+        let Some(file) = &self.cases else { return Ok(Catalogue::builtin()) };
+        let read = |source| Failure::File { action: "read", file: file.clone(), source };
+        Ok(Catalogue::parse(&file.display().to_string(), &fs::read_to_string(file).map_err(read)?)?)
+    }
+
+    /// The cases that match, for the version and the settings.
     fn chosen(&self) -> Result<Vec<Case>, Failure> {
-        let catalogue = match &self.cases {
-            None => Catalogue::builtin(),
-            Some(file) => {
-                let read = |source| Failure::File { action: "read", file: file.clone(), source };
-                Catalogue::parse(&file.display().to_string(), &fs::read_to_string(file).map_err(read)?)?
-            }
-        };
+        let catalogue = self.catalogue()?;
         for only in &self.only {
             if !catalogue.cases().iter().any(|case| only.matches(case.name())) {
                 return Err(Failure::NoSuchCase { only: only.to_string() });
@@ -201,6 +209,39 @@ fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A line for each operation, and for each order of checks that no case shows.
+fn matrix(catalogue: &Catalogue) -> Result<ExitCode, Failure> {
+    let matrix = Matrix::of(catalogue);
+    let mut lines = Lines::new();
+    let (mut shown, mut holes) = (0, 0);
+    for (operation, answers) in &matrix.answers {
+        let counted = answers.iter().map(|(answer, count)| match count {
+            0 => format!("{answer} MISSING"),
+            count => format!("{answer} {count}"),
+        });
+        let counted: Vec<_> = counted.collect();
+        holes += answers.iter().filter(|(_, count)| *count == 0).count();
+        shown += answers.iter().filter(|(_, count)| *count > 0).count();
+        lines.line(&format!("{operation:22} {}", counted.join(", ")))?;
+    }
+    for (operation, order, case) in &matrix.orders {
+        if case.is_none() {
+            lines.line(&format!("{operation:22} MISSING: {order}"))?;
+        }
+    }
+    for (operation, answer) in &matrix.unknown {
+        lines.line(&format!("{operation:22} {answer} is in no table"))?;
+    }
+    let orders = matrix.orders.iter().filter(|(.., case)| case.is_some()).count();
+    lines.line(&format!(
+        "{shown} of {} answers and {orders} of {} orders of checks are shown",
+        shown + holes,
+        matrix.orders.len()
+    ))?;
+    lines.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Each failure, a line for each group, and one for all.
 fn report(
     server: &str,
@@ -239,7 +280,8 @@ fn report(
 
 /// What was sent, what was expected and what came, and how to see it again.
 fn details(server: &str, case: &Case, failure: &CaseFailure) -> String {
-    let mut text = format!("    what it shows: {}\n", case.fact());
+    let releases: Vec<_> = case.recorded_on().collect();
+    let mut text = format!("    what it shows: {} (Apache ZooKeeper {})\n", case.fact(), releases.join(", "));
     for step in &failure.steps {
         text.push_str(&format!("      {step}\n"));
     }
@@ -266,6 +308,7 @@ fn argument(setting: &Setting) -> String {
 fn json(Judged { case, outcome, took }: &Judged) -> String {
     let object = JsonObject::new().text("case", case.name()).text("fact", case.fact());
     let millis = i128::try_from(took.as_millis()).unwrap_or(i128::MAX);
+    let object = object.array("recorded_on", case.recorded_on().map(quoted));
     let object = object.number("milliseconds", millis);
     match outcome {
         Outcome::Passed => object.text("outcome", "passed").finish(),
