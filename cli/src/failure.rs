@@ -56,6 +56,10 @@ pub(crate) enum Failure {
     File { action: &'static str, file: PathBuf, source: io::Error },
     #[error("no case is called {}: see `zoolet conform --list`", quoted(.only))]
     NoSuchCase { only: String },
+    #[error(
+        "no case is left: those that match are for another --profile, or for servers with settings (--with, --super)"
+    )]
+    NoCaseLeft,
     #[error("no scenario is called {}: see `zoolet conform --client --list`", quoted(.only))]
     NoSuchScenario { only: String },
     #[error(

@@ -47,7 +47,7 @@ pub(crate) struct Conform {
     #[arg(long, value_name = "VERSION", default_value = "3.9")]
     profile: Profile,
     /// A setting that the server has, of extended-types, enforce-quota and reconfig; can be given several times
-    #[arg(long, value_name = "SETTING")]
+    #[arg(long, value_name = "SETTING", value_parser = switch)]
     with: Vec<Setting>,
     /// Credentials of the super user of the server, for the cases that need one
     #[arg(long = "super", value_name = "USER:PASSWORD")]
@@ -108,7 +108,7 @@ impl Conform {
         if let Some(file) = &self.junit {
             let write = |source| Failure::File { action: "write", file: file.clone(), source };
             let report =
-                junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
+                self.junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
             fs::write(file, report).map_err(write)?;
         }
         let mut lines = Lines::new();
@@ -117,7 +117,7 @@ impl Conform {
                 lines.line(&json(judged))?;
             }
         } else {
-            report(server, &judged, total - judged.len(), took, &mut lines)?;
+            self.report(server, &judged, total - judged.len(), took, &mut lines)?;
         }
         lines.flush()?;
         let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
@@ -142,9 +142,11 @@ impl Conform {
         settings.extend(self.super_credentials.is_some().then_some(Setting::Super));
         let is_chosen = |case: &&Case| {
             let matches = self.only.is_empty() || self.only.iter().any(|only| only.matches(case.name()));
-            matches && case.is_for(self.profile) && case.is_with(&settings)
+            matches && case.is_for(self.profile) && (self.list || case.is_with(&settings))
         };
-        Ok(catalogue.cases().iter().filter(is_chosen).cloned().collect())
+        let chosen: Vec<_> = catalogue.cases().iter().filter(is_chosen).cloned().collect();
+        // Nothing that was judged is no pass.
+        if chosen.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(chosen) }
     }
 
     /// Runs all cases, or until there are too many failures. They come back in their order.
@@ -184,6 +186,95 @@ impl Conform {
         }
         Ok(judged.into_values().collect())
     }
+
+    /// Each failure, a line for each group, and one for all.
+    fn report(
+        &self,
+        server: &str,
+        judged: &[Judged],
+        left_out: usize,
+        took: Duration,
+        lines: &mut Lines,
+    ) -> Result<(), Failure> {
+        let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+        for Judged { case, outcome, .. } in judged {
+            if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
+                groups.push((case.group(), 0, 0));
+            }
+            if let Some((_, passed, failed)) = groups.last_mut() {
+                let counted = if *outcome == Outcome::Passed { passed } else { failed };
+                *counted += 1;
+            }
+            if let Outcome::Failed(failure) = outcome {
+                lines.line(&format!("{} failed: {}", case.name(), failure.reason))?;
+                lines.line(&self.details(server, case, failure))?;
+            }
+        }
+        for (group, passed, failed) in &groups {
+            let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
+            lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
+        }
+        let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
+        let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
+        lines.line(&format!(
+            "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
+            judged.len(),
+            judged.len() - failed,
+            took.as_secs_f64()
+        ))
+    }
+
+    /// What was sent, what was expected and what came, and how to see it again.
+    fn details(&self, server: &str, case: &Case, failure: &CaseFailure) -> String {
+        let mut text = format!("    what it shows: {}", case.fact());
+        // Where the cases of a file are from, nobody knows.
+        if self.cases.is_none() {
+            let releases: Vec<_> = case.recorded_on().collect();
+            text.push_str(&format!(" (Apache ZooKeeper {})", releases.join(", ")));
+        }
+        text.push('\n');
+        for step in &failure.steps {
+            text.push_str(&format!("      {step}\n"));
+        }
+        match &failure.came {
+            Some(came) => text.push_str(&format!("    came: {came}\n")),
+            None => text.push_str("    came: nothing\n"),
+        }
+        if let Some(row) = case.deviates() {
+            text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
+        }
+        let mut again = format!("zoolet conform {server}");
+        if self.profile != Profile::V3_9 {
+            again.push_str(&format!(" --profile {}", self.profile));
+        }
+        again.extend(case.with().iter().map(argument));
+        if let Some(file) = &self.cases {
+            again.push_str(&format!(" --cases {}", file.display()));
+        }
+        text.push_str(&format!("    again: {again} --only {}", case.name()));
+        text
+    }
+
+    fn junit(&self, server: &str, judged: &[Judged]) -> Report {
+        let mut report = Report::new("zoolet conform");
+        let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
+        for Judged { case, outcome, took } in judged {
+            let status = match outcome {
+                Outcome::Passed => TestCaseStatus::success(),
+                Outcome::Failed(failure) => {
+                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                    status.set_message(&failure.reason).set_description(self.details(server, case, failure));
+                    status
+                }
+            };
+            let mut test = TestCase::new(case.name(), status);
+            test.set_time(*took);
+            let suite = suites.entry(case.group()).or_insert_with(|| TestSuite::new(case.group()));
+            suite.add_test_case(test);
+        }
+        report.add_test_suites(suites.into_values());
+        report
+    }
 }
 
 /// Tells the znodes of this run from those of others on the same server.
@@ -203,7 +294,10 @@ fn progress(done: usize, total: usize, what: &str) {
 fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
     let mut lines = Lines::new();
     for case in cases {
-        lines.line(&format!("{:40} {}", case.name(), case.fact()))?;
+        let settings: Vec<_> = case.with().iter().map(ToString::to_string).collect();
+        let needs =
+            if settings.is_empty() { String::new() } else { format!(" [with {}]", settings.join(", ")) };
+        lines.line(&format!("{:40} {}{needs}", case.name(), case.fact()))?;
     }
     lines.flush()?;
     Ok(ExitCode::SUCCESS)
@@ -242,59 +336,12 @@ fn matrix(catalogue: &Catalogue) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each failure, a line for each group, and one for all.
-fn report(
-    server: &str,
-    judged: &[Judged],
-    left_out: usize,
-    took: Duration,
-    lines: &mut Lines,
-) -> Result<(), Failure> {
-    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
-    for Judged { case, outcome, .. } in judged {
-        if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
-            groups.push((case.group(), 0, 0));
-        }
-        if let Some((_, passed, failed)) = groups.last_mut() {
-            let counted = if *outcome == Outcome::Passed { passed } else { failed };
-            *counted += 1;
-        }
-        if let Outcome::Failed(failure) = outcome {
-            lines.line(&format!("{} failed: {}", case.name(), failure.reason))?;
-            lines.line(&details(server, case, failure))?;
-        }
+/// A setting that has no value.
+fn switch(text: &str) -> Result<Setting, String> {
+    match text.parse()? {
+        Setting::Super => Err("give the credentials with --super USER:PASSWORD".to_owned()),
+        setting => Ok(setting),
     }
-    for (group, passed, failed) in &groups {
-        let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
-        lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
-    }
-    let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
-    let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
-    lines.line(&format!(
-        "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
-        judged.len(),
-        judged.len() - failed,
-        took.as_secs_f64()
-    ))
-}
-
-/// What was sent, what was expected and what came, and how to see it again.
-fn details(server: &str, case: &Case, failure: &CaseFailure) -> String {
-    let releases: Vec<_> = case.recorded_on().collect();
-    let mut text = format!("    what it shows: {} (Apache ZooKeeper {})\n", case.fact(), releases.join(", "));
-    for step in &failure.steps {
-        text.push_str(&format!("      {step}\n"));
-    }
-    match &failure.came {
-        Some(came) => text.push_str(&format!("    came: {came}\n")),
-        None => text.push_str("    came: nothing\n"),
-    }
-    if let Some(row) = case.deviates() {
-        text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
-    }
-    let needs: String = case.with().iter().map(argument).collect();
-    text.push_str(&format!("    again: zoolet conform {server}{needs} --only {}", case.name()));
-    text
 }
 
 /// The argument for a server that has a setting.
@@ -326,25 +373,4 @@ fn json(Judged { case, outcome, took }: &Judged) -> String {
             }
         }
     }
-}
-
-fn junit(server: &str, judged: &[Judged]) -> Report {
-    let mut report = Report::new("zoolet conform");
-    let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
-    for Judged { case, outcome, took } in judged {
-        let status = match outcome {
-            Outcome::Passed => TestCaseStatus::success(),
-            Outcome::Failed(failure) => {
-                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_message(&failure.reason).set_description(details(server, case, failure));
-                status
-            }
-        };
-        let mut test = TestCase::new(case.name(), status);
-        test.set_time(*took);
-        let suite = suites.entry(case.group()).or_insert_with(|| TestSuite::new(case.group()));
-        suite.add_test_case(test);
-    }
-    report.add_test_suites(suites.into_values());
-    report
 }

@@ -62,7 +62,8 @@ fn a_failure_shows_what_was_sent_expected_and_received() {
         "      A getData ~/n -> ok version=1",
         "    came: ok zxid=",
         " data=\"x\" ",
-        &format!("    again: zoolet conform {} --only own/wrong", server.addrs[0]),
+        &format!("    again: zoolet conform {} --cases ", server.addrs[0]),
+        "own.case --only own/wrong\n",
         "own           1 passed, 1 FAILED",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
@@ -144,6 +145,32 @@ fn what_cannot_be_judged_is_one_line_and_code_2() {
     );
     assert!(run(&["conform", &free, "--profile", "3.7"]).refused(2).contains("known are 3.8 and 3.9"));
     assert!(run(&["conform"]).refused(2).contains("HOST:PORT"));
+    // Nothing that was judged would be a pass.
+    let none = run(&["conform", &free, "--only", "super/*"]);
+    assert!(none.refused(2).contains("no case is left"), "{none:?}");
+    assert!(run(&["conform", &free, "--with", "ttl"]).refused(2).contains("those are extended-types, "));
+    assert!(run(&["conform", &free, "--with", "super"]).refused(2).contains("--super USER:PASSWORD"));
+}
+
+#[test]
+fn a_case_for_a_setting_is_repeated_with_that_setting() {
+    let server = server();
+    let ran = run(&[
+        "conform",
+        &server.addrs[0],
+        "--profile",
+        "3.8",
+        "--with",
+        "reconfig",
+        "--only",
+        "frame/reconfig",
+    ]);
+    let again = format!(
+        "    again: zoolet conform {} --profile 3.8 --with reconfig --only frame/reconfig\n",
+        server.addrs[0]
+    );
+    assert!(ran.out.contains(&again) && ran.out.contains("(Apache ZooKeeper 3.8.0, 3.9.5)\n"), "{ran:?}");
+    assert!(run(&["conform", "--list"]).clean().contains(" [with super]\n"));
 }
 
 #[test]
