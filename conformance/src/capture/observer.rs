@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use tokio::time::timeout;
+use bytes::BytesMut;
+use tokio::time::interval;
 use zoolet_proto::records::AddWatch;
 use zoolet_proto::{AddWatchMode, EventType, OpCode, Reply, Request, Xid, frame};
 
 use super::CaptureError;
+use super::proxy::Recorder;
+use super::writer::SeenWhat;
 use crate::connection::Connection;
 
-/// How often the session is kept alive. It has to be less than the time that a [`Connection`] waits.
+/// How often the session is kept alive: less than the time that a [`Connection`] waits.
 const PING: Duration = Duration::from_secs(3);
 
 /// A session that watches the whole tree.
@@ -29,37 +31,40 @@ impl Observer {
     /// If there is no ZooKeeper that opens a session.
     pub(super) async fn start(address: &str) -> Result<Option<Self>, CaptureError> {
         let connecting = Connection::with_session(address).await;
-        let connection = connecting.map_err(|reason| CaptureError::server(address, reason))?;
+        let mut connection = connecting.map_err(|reason| CaptureError::server(address, reason))?;
         let mode = AddWatchMode::PersistentRecursive.code();
         let watch = Request::AddWatch(AddWatch { path: Some("/".to_owned()), mode });
-        let mut observer = Self { connection };
-        if let Ok((None, ..)) = observer.connection.ask(&watch).await {
-            return Ok(Some(observer));
+        if let Ok((None, ..)) = connection.ask(&watch).await {
+            return Ok(Some(Self { connection }));
         }
-        observer.stop().await;
+        let _ = connection.ask(&Request::CloseSession).await;
         Ok(None)
     }
 
-    /// The payload of the next event of a deletion; none once the connection has ended. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    /// Records deletions until `stop` is ready, and ends the session then.
+    pub(super) async fn run(mut self, recorder: Recorder, mut stop: impl Future + Unpin) {
+        let mut pings = interval(PING);
         loop {
-            match timeout(PING, self.connection.event()).await {
-                Ok(Ok((zxid, event))) if event.kind == EventType::NodeDeleted => {
-                    let mut bytes = BytesMut::new();
-                    Reply::encode_event(zxid, event.kind, &event.path, &mut bytes);
-                    return Some(bytes.freeze().slice(frame::PREFIX..));
-                }
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) => return None,
-                Err(_) => {
-                    self.connection.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await.ok()?;
+            tokio::select! {
+                _ = &mut stop => break,
+                event = self.connection.event() => match event {
+                    Ok((zxid, event)) if event.kind == EventType::NodeDeleted => {
+                        let mut bytes = BytesMut::new();
+                        Reply::encode_event(zxid, event.kind, &event.path, &mut bytes);
+                        let payload = bytes.freeze().slice(frame::PREFIX..);
+                        if recorder.record(SeenWhat::Observed(payload)).await.is_err() {
+                            break;
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(_) => return,
+                },
+                // Whatever else comes: events do not keep a session alive.
+                _ = pings.tick() => {
+                    let _ = self.connection.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
                 }
             }
         }
-    }
-
-    /// Ends the session.
-    pub(super) async fn stop(mut self) {
         let _ = self.connection.ask(&Request::CloseSession).await;
     }
 }

@@ -1,7 +1,6 @@
 //! [`Capture`]: a proxy that records what passes.
 
 use std::fs::File;
-use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -72,7 +72,10 @@ impl Capture {
     ///
     /// # Errors
     /// If the file cannot be written. All connections are cut then as well.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
+        let recorder = |number| Recorder { number, begun: self.begun, seen: self.seen.clone() };
+        let (stop_observer, stopped) = oneshot::channel::<()>();
+        let observing = self.observer.map(|observer| tokio::spawn(observer.run(recorder(OBSERVER), stopped)));
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         let mut number = 0;
@@ -82,10 +85,6 @@ impl Capture {
                 // The writer has failed.
                 () = self.seen.closed() => break,
                 Some(_) = connections.join_next() => {}
-                event = observed(&mut self.observer) => {
-                    let what = SeenWhat::Observed(event);
-                    let _ = self.seen.send(Seen { time: self.begun.elapsed(), connection: OBSERVER, what }).await;
-                }
                 accepted = self.listener.accept() => {
                     // Such as a client that is gone already, or too many open files, which may become fewer.
                     let Ok((client, _)) = accepted else {
@@ -93,14 +92,14 @@ impl Capture {
                         continue;
                     };
                     number += 1;
-                    let recorder = Recorder { number, begun: self.begun, seen: self.seen.clone() };
-                    connections.spawn(forward_both(client, Arc::clone(&self.server), recorder));
+                    connections.spawn(forward_both(client, Arc::clone(&self.server), recorder(number)));
                 }
             }
         }
         connections.shutdown().await;
-        if let Some(observer) = self.observer {
-            observer.stop().await;
+        drop(stop_observer);
+        if let Some(observing) = observing {
+            let _ = observing.await;
         }
         drop(self.seen);
         let written = self.writer.join();
@@ -110,29 +109,18 @@ impl Capture {
     }
 }
 
-/// The next deletion; nothing, for ever, without an observer.
-async fn observed(observer: &mut Option<Observer>) -> Bytes {
-    if let Some(watching) = observer {
-        match watching.next().await {
-            Some(event) => return event,
-            None => *observer = None,
-        }
-    }
-    pending().await
-}
-
 /// Records what happens on a connection.
-struct Recorder {
+pub(super) struct Recorder {
     number: u32,
     begun: Instant,
     seen: Sender<Seen>,
 }
 
 /// The writer has failed, and says why itself.
-struct NotRecorded;
+pub(super) struct NotRecorded;
 
 impl Recorder {
-    async fn record(&self, what: SeenWhat) -> Result<(), NotRecorded> {
+    pub(super) async fn record(&self, what: SeenWhat) -> Result<(), NotRecorded> {
         let seen = Seen { time: self.begun.elapsed(), connection: self.number, what };
         self.seen.send(seen).await.map_err(|_| NotRecorded)
     }
