@@ -2,7 +2,7 @@
 //!
 //! It has no clock and no socket. What a client may not have processed when it gave up a connection is not held against it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use crate::client::evidence::{Evidence, Mistake, short};
 use crate::client::rule::Rule;
 use crate::client::session::Session;
 use crate::client::watches::Watches;
+use crate::client::xids::Xids;
 use crate::conversation::{FromClient, FromServer};
 
 /// How long a client may take until its watches are set again.
@@ -55,7 +56,7 @@ struct Connection {
     last_frame: Option<Evidence>,
     /// What the client had seen before the handshake.
     seen_before: Zxid,
-    xids: BTreeSet<i32>,
+    xids: Xids,
     in_flight: VecDeque<(Xid, Request)>,
     /// What was sent before the handshake was answered.
     early: Vec<Request>,
@@ -236,7 +237,9 @@ impl Judge {
             Err(error) => self.report(Rule::Undecodable, error.to_string(), evidence),
             Ok(_) => {}
         }
-        self.judge_xid(number, incoming.xid.0, op, evidence);
+        if let Some((rule, reason)) = self.connection(number).xids.note(incoming.xid, op) {
+            self.report(rule, reason, evidence);
+        }
         let connection = self.connection(number);
         if let Ok(request) = &incoming.body {
             connection.in_flight.push_back((incoming.xid, request.clone()));
@@ -280,39 +283,6 @@ impl Judge {
         self.judge_auth(number, request, evidence);
         if relative.is_none() && at >= answered + GRACE {
             self.judge_watches(number, evidence);
-        }
-    }
-
-    fn judge_xid(&mut self, number: usize, xid: i32, op: Option<OpCode>, evidence: &Evidence) {
-        if xid < 0 {
-            let is_reserved = match op {
-                Some(OpCode::Ping) => xid == Xid::PING.0,
-                Some(OpCode::Auth) => xid == Xid::AUTH.0,
-                Some(OpCode::SetWatches | OpCode::SetWatches2) => xid == Xid::SET_WATCHES.0,
-                _ => false,
-            };
-            if !is_reserved {
-                self.report(Rule::XidReserved, format!("{xid} is no xid of such a request"), evidence);
-            }
-            return;
-        }
-        // The reply to a ping has the xid of pings in any case.
-        if op == Some(OpCode::Ping) {
-            return;
-        }
-        let connection = self.connection(number);
-        let largest = connection.xids.last().copied();
-        if !connection.xids.insert(xid) {
-            return self.report(
-                Rule::XidReused,
-                format!("an earlier request of the connection has the xid {xid}"),
-                evidence,
-            );
-        }
-        // The largest number is followed by the smallest.
-        if let Some(largest) = largest.filter(|largest| xid < *largest && largest - xid < i32::MAX / 2) {
-            let reason = format!("an earlier request of the connection has the xid {largest}");
-            self.report(Rule::XidBackwards, reason, evidence);
         }
     }
 

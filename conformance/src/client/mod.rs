@@ -10,6 +10,7 @@ mod rule;
 mod scenario;
 mod session;
 mod watches;
+mod xids;
 
 pub use check::{ClientCheck, ClientError, ClientVerdict};
 pub use evidence::{Evidence, Mistake};
