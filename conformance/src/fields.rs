@@ -11,6 +11,34 @@ use crate::lex::quoted;
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
 
+/// The names of what cases can judge, beside the result.
+pub(crate) const FIELDS: [&str; 24] = [
+    "zxid",
+    "path",
+    "data",
+    "children",
+    "acl",
+    "ephemerals",
+    "ids",
+    "count",
+    "token",
+    "state",
+    "timeout",
+    "session",
+    "password",
+    "czxid",
+    "mzxid",
+    "ctime",
+    "mtime",
+    "version",
+    "cversion",
+    "aversion",
+    "ephemeralOwner",
+    "dataLength",
+    "numChildren",
+    "pzxid",
+];
+
 /// A value of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {

@@ -1,5 +1,7 @@
 //! Splits a line of a case into tokens.
 
+use std::fmt;
+
 /// A piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
@@ -11,6 +13,17 @@ pub(crate) enum Token {
     Arrow,
     /// One of `{ } [ ] ; =`
     Sign(char),
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => write!(f, "`{word}`"),
+            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Arrow => f.write_str("`->`"),
+            Self::Sign(sign) => write!(f, "`{sign}`"),
+        }
+    }
 }
 
 /// Splits a line. Fails with what is wrong.
@@ -54,28 +67,26 @@ fn text(chars: &mut impl Iterator<Item = char>) -> Result<Vec<u8>, String> {
                 Some('x') => bytes.push(hex(chars)?),
                 Some('n') => bytes.push(b'\n'),
                 Some(sign @ ('"' | '\\')) => bytes.push(sign as u8),
-                other => return Err(format!("unknown escape {:?}; known are \\xHH \\n \\\" \\\\", other)),
+                other => {
+                    let other = other.map(String::from).unwrap_or_default();
+                    return Err(format!("unknown escape \\{other}; known are \\xHH \\n \\\" \\\\"));
+                }
             },
             Some(other) => bytes.extend(other.encode_utf8(&mut [0; 4]).bytes()),
         }
     }
 }
 
-/// Writes bytes so that they are read again as they were.
+/// Writes bytes so that they are read again as they were, and so that each of them can be seen.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
-    for chunk in bytes.utf8_chunks() {
-        for sign in chunk.valid().chars() {
-            match sign {
-                '"' | '\\' => out.extend(['\\', sign]),
-                '\n' => out.push_str("\\n"),
-                sign if (sign as u32) < 0x20 || sign as u32 == 0x7f => {
-                    out.push_str(&format!("\\x{:02x}", sign as u32));
-                }
-                sign => out.push(sign),
-            }
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
+            b'\n' => out.push_str("\\n"),
+            b' '..=b'~' => out.push(char::from(*byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
         }
-        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
     }
     out.push('"');
     out

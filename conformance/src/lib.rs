@@ -18,6 +18,7 @@ mod capture;
 mod case;
 mod catalogue;
 mod client;
+mod coherence;
 mod connection;
 mod conversation;
 mod fields;

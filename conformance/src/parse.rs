@@ -1,12 +1,19 @@
 //! Reads cases from text.
 
+use std::mem;
+
 use thiserror::Error;
+use zoolet_proto::{ErrorCode, EventType};
 
 use crate::case::{Action, Case, Profile, Setting, Step};
+use crate::coherence::Coherence;
+use crate::fields::FIELDS;
 use crate::lex::{Token, tokens};
 use crate::pattern::{Pattern, Patterns};
-use crate::request::Draft;
-use zoolet_proto::{ErrorCode, EventType};
+use crate::request::{AclEntry, Draft};
+
+/// What a connect request has, as far as a case can say it.
+const OPEN: [&str; 4] = ["session", "password", "timeout", "lastZxid"];
 
 /// A text that is no list of cases.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -20,6 +27,8 @@ pub struct SyntaxError {
 /// Reads the cases of a file.
 pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
     let mut cases: Vec<Case> = Vec::new();
+    // Of the last case: the number of its first line, and what its lines owe each other.
+    let (mut begun, mut coherence) = (0, Coherence::default());
     let mut lines = text.lines().enumerate().peekable();
     while let Some((at, line)) = lines.next() {
         let mut line = line.trim_end().to_owned();
@@ -37,6 +46,11 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
             if !rest.contains('/') || rest.contains(' ') {
                 return Err(fail(format!("`{rest}` is no name of a case; one is group/what-it-is-about")));
             }
+            if cases.iter().any(|case| case.name == rest) {
+                return Err(fail(format!("there is a case {rest} already")));
+            }
+            end(file, begun, cases.last(), mem::take(&mut coherence))?;
+            begun = at + 1;
             cases.push(Case {
                 name: rest.to_owned(),
                 fact: String::new(),
@@ -60,16 +74,32 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
             "with" => case.with = settings(rest).map_err(fail)?,
             "without" => case.without = settings(rest).map_err(fail)?,
             "deviates" => case.deviates = Some(rest.to_owned()),
-            _ => case.steps.push(step(&line).map_err(fail)?),
+            _ => {
+                let step = step(&line).map_err(fail)?;
+                coherence.step(&step).map_err(fail)?;
+                case.steps.push(step);
+            }
         }
     }
-    for case in &cases {
-        if case.fact.is_empty() || case.steps.is_empty() {
-            let reason = format!("case {} has no `fact` or no step", case.name);
-            return Err(SyntaxError { file: file.to_owned(), line: 0, reason });
-        }
-    }
+    end(file, begun, cases.last(), coherence)?;
     Ok(cases)
+}
+
+/// Ends a case, which begins in that line.
+fn end(file: &str, line: usize, case: Option<&Case>, coherence: Coherence) -> Result<(), SyntaxError> {
+    let Some(Case { name, fact, steps, .. }) = case else { return Ok(()) };
+    let checked = if fact.is_empty() {
+        Err("it has no `fact`".to_owned())
+    } else if steps.is_empty() {
+        Err("it does nothing".to_owned())
+    } else {
+        coherence.end()
+    };
+    checked.map_err(|reason| SyntaxError {
+        file: file.to_owned(),
+        line,
+        reason: format!("case {name}: {reason}"),
+    })
 }
 
 fn settings(names: &str) -> Result<Vec<Setting>, String> {
@@ -100,6 +130,9 @@ fn step(line: &str) -> Result<Step, String> {
                 "event" => Action::Event(event(&mut cursor)?),
                 "open" => {
                     let fields = fields(&mut cursor)?;
+                    if let Some((name, _)) = fields.iter().find(|(name, _)| !OPEN.contains(&name.as_str())) {
+                        return Err(format!("open has no `{name}`; it has {}", OPEN.join(", ")));
+                    }
                     Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
                 }
                 "send" => Action::Send(Draft::parse(&mut cursor)?, None),
@@ -116,7 +149,7 @@ fn step(line: &str) -> Result<Step, String> {
     };
     match cursor.peek() {
         None => Ok(Step { text, session, action }),
-        Some(left) => Err(format!("this is too much: {left:?}")),
+        Some(left) => Err(format!("{left} and what follows is too much")),
     }
 }
 
@@ -147,7 +180,7 @@ fn patterns(cursor: &mut Cursor) -> Result<Patterns, String> {
         }
         patterns.push(("results".to_owned(), Pattern::Results(results)));
     }
-    patterns.extend(fields(cursor)?);
+    patterns.extend(reply_fields(cursor)?);
     Ok(Patterns(patterns))
 }
 
@@ -155,12 +188,27 @@ fn patterns(cursor: &mut Cursor) -> Result<Patterns, String> {
 fn event(cursor: &mut Cursor) -> Result<Patterns, String> {
     let kind = cursor.word("the type of an event")?;
     if !EventType::ALL.iter().any(|known| format!("{known:?}") == kind) {
-        return Err(format!("`{kind}` is no type of an event; they are {:?}", EventType::ALL));
+        let known: Vec<_> = EventType::ALL.iter().map(|known| format!("{known:?}")).collect();
+        return Err(format!("`{kind}` is no type of an event; known are {}", known.join(", ")));
     }
     let path = Pattern::Text(cursor.word_or_text("a path")?);
     let mut patterns = vec![("result".to_owned(), Pattern::Word(kind)), ("path".to_owned(), path)];
-    patterns.extend(fields(cursor)?);
+    patterns.extend(reply_fields(cursor)?);
     Ok(Patterns(patterns))
+}
+
+/// Fields of what a server sends.
+fn reply_fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
+    let fields = fields(cursor)?;
+    for (name, pattern) in &fields {
+        if !FIELDS.contains(&name.as_str()) {
+            return Err(format!("no reply and no event has `{name}`; known are {}", FIELDS.join(", ")));
+        }
+        if let ("acl", Pattern::List(entries)) = (name.as_str(), pattern) {
+            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+        }
+    }
+    Ok(fields)
 }
 
 fn fields(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
@@ -269,5 +317,5 @@ impl Cursor {
 }
 
 fn found(token: Option<&Token>) -> String {
-    token.map_or_else(|| " at the end of the line".to_owned(), |token| format!(" before {token:?}"))
+    token.map_or_else(|| " at the end of the line".to_owned(), |token| format!(" before {token}"))
 }

@@ -1,6 +1,7 @@
 //! [`Patterns`]: what a case says about a frame, and whether a frame is so.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::fields::{Fields, Value};
 use crate::lex::quoted;
@@ -82,9 +83,23 @@ impl Pattern {
                 }
                 (wanted.len() == results.len(), format!("{} of them", wanted.len()))
             }
-            _ => (false, "another kind of value".to_owned()),
+            (pattern, _) => (false, pattern.to_string()),
         };
         if fits { Ok(()) } else { Err(format!("is {value}, not {wanted}")) }
+    }
+}
+
+/// As a case writes it.
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => f.write_str(word),
+            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Named(name) => write!(f, "${name}"),
+            Self::Above(name) => write!(f, ">${name}"),
+            Self::List(texts) => f.write_str(&list(texts)),
+            Self::Results(results) => write!(f, "{} results", results.len()),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Bodies are encoded here and not by `zoolet-proto`, so that fields can be null or out of range, and so that a mistake there is found.
 
+use std::iter;
+
 use bytes::{BufMut, BytesMut};
 
 use crate::fields::{PERMS, Value};
@@ -48,8 +50,8 @@ enum Argument {
     List(Vec<Vec<u8>>),
 }
 
-/// The credentials of the super user.
-const SUPER: &str = "$super";
+/// What cases call the credentials of the super user.
+pub(crate) const SUPER_NAME: &str = "super";
 
 /// Where quotas are.
 const QUOTAS: &[u8] = b"/zookeeper/quota";
@@ -102,6 +104,10 @@ impl Draft {
         let mut damage = Vec::new();
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let mut xid = None;
+        let field = |at: usize, cursor: &mut Cursor| {
+            let (name, kind, _) = operation.fields[at];
+            argument(kind, cursor).map_err(|reason| format!("`{name}` of {}: {reason}", operation.name))
+        };
         let place = |name: &str| operation.fields.iter().position(|(field, ..)| *field == name);
         while !cursor.is_at_end_of_request() {
             if let Some(name) = cursor.key() {
@@ -118,7 +124,7 @@ impl Draft {
                     let known: Vec<_> = operation.fields.iter().map(|(name, ..)| *name).collect();
                     format!("{} has no `{name}`; it has {}", operation.name, known.join(", "))
                 })?;
-                given[at] = Some(argument(operation.fields[at].1, cursor)?);
+                given[at] = Some(field(at, cursor)?);
                 continue;
             }
             if let Some(Token::Word(word)) = cursor.peek() {
@@ -142,7 +148,7 @@ impl Draft {
                 .iter()
                 .position(Option::is_none)
                 .ok_or_else(|| format!("{} takes no more than that", operation.name))?;
-            given[at] = Some(argument(operation.fields[at].1, cursor)?);
+            given[at] = Some(field(at, cursor)?);
         }
         let mut fields = Vec::new();
         for ((name, kind, default), given) in operation.fields.iter().zip(given) {
@@ -171,6 +177,18 @@ impl Draft {
             MULTI => "multi",
             MULTI_READ => "multiRead",
             _ => known().map_or("unknown", |operation| operation.name),
+        }
+    }
+
+    /// The names of values that it has.
+    pub(crate) fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.body {
+            Body::Fields(fields) => Box::new(fields.iter().filter_map(|(_, argument)| match argument {
+                Argument::Named(name) => Some(name.as_str()),
+                _ => None,
+            })),
+            Body::Parts(parts) => Box::new(parts.iter().flat_map(Self::names)),
+            Body::Raw(_) => Box::new(iter::empty()),
         }
     }
 
@@ -268,12 +286,23 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
         return Ok(Argument::Null);
     }
     match kind {
-        Kind::Data if cursor.peek() == Some(&Token::Word(SUPER.to_owned())) => {
-            cursor.skip();
-            Ok(Argument::Named(SUPER[1..].to_owned()))
+        Kind::Text | Kind::Data => match cursor.peek() {
+            Some(Token::Word(word)) if word.starts_with('$') => {
+                let name = word[1..].to_owned();
+                if kind == Kind::Text || name != SUPER_NAME {
+                    return Err(format!("`${name}` is no text; put it in quotes if it is meant as one"));
+                }
+                cursor.skip();
+                Ok(Argument::Named(name))
+            }
+            _ => Ok(Argument::Bytes(cursor.word_or_text("a text")?)),
+        },
+        Kind::Texts => Ok(Argument::List(cursor.list()?)),
+        Kind::Acl => {
+            let entries = cursor.list()?;
+            entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
+            Ok(Argument::List(entries))
         }
-        Kind::Text | Kind::Data => Ok(Argument::Bytes(cursor.word_or_text("a text")?)),
-        Kind::Acl | Kind::Texts => Ok(Argument::List(cursor.list()?)),
         Kind::Int | Kind::Long | Kind::Bool => {
             let word = cursor.word("a number")?;
             match word.strip_prefix('$') {
@@ -314,7 +343,7 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (Kind::Acl, Argument::List(entries)) => {
             put_count(entries.len(), out);
             for entry in entries {
-                put_acl(entry, out)?;
+                AclEntry::parse(entry)?.encode(out);
             }
         }
         (kind, argument) => return Err(format!("{argument:?} is not of the kind {kind:?}")),
@@ -322,21 +351,34 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
     Ok(())
 }
 
-/// An entry `scheme:id:perms`.
-fn put_acl(entry: &[u8], out: &mut BytesMut) -> Result<(), String> {
-    let text = String::from_utf8_lossy(entry);
-    let parts = text.split_once(':').and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
-    let Some((scheme, (id, perms))) = parts else {
-        return Err(format!("`{text}` is no ACL entry; one is scheme:id:perms"));
-    };
-    let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
-    let letters: Option<i32> = perms.chars().map(bit).sum();
-    let perms = perms.parse().ok().or(letters).ok_or_else(|| format!("`{perms}` are no permissions"))?;
-    out.put_i32(perms);
-    for text in [scheme, id] {
-        if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
+/// An entry `scheme:id:perms` of an ACL.
+pub(crate) struct AclEntry {
+    scheme: String,
+    id: String,
+    perms: i32,
+}
+
+impl AclEntry {
+    pub(crate) fn parse(entry: &[u8]) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(entry);
+        let parts = text.split_once(':').and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
+        let Some((scheme, (id, perms))) = parts else {
+            return Err(format!("`{text}` is no ACL entry; one is scheme:id:perms"));
+        };
+        let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
+        let letters: Option<i32> = perms.chars().map(bit).sum();
+        let perms = perms.parse().ok().or(letters).ok_or_else(|| {
+            format!("`{perms}` of {text} are no permissions; those are c, d, r, w and a, or a number")
+        })?;
+        Ok(Self { scheme: scheme.to_owned(), id: id.to_owned(), perms })
     }
-    Ok(())
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.put_i32(self.perms);
+        for text in [&self.scheme, &self.id] {
+            if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
+        }
+    }
 }
 
 fn put_count(count: usize, out: &mut BytesMut) {

@@ -1,5 +1,7 @@
 //! [`Runner`]: runs cases on a server.
 
+use std::fmt;
+
 use bytes::Bytes;
 use thiserror::Error;
 use zoolet_proto::records::{Create, Delete, GetChildren, SetAcl};
@@ -27,6 +29,14 @@ pub struct Failure {
     pub reason: String,
     /// What came, as a case would write it; none if nothing did.
     pub came: Option<String>,
+}
+
+/// The steps and what came, a line each.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "      {step}"))?;
+        self.came.iter().try_for_each(|came| writeln!(f, "    came: {came}"))
+    }
 }
 
 /// Nothing can be judged.

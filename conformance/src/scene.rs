@@ -46,21 +46,33 @@ impl<'r> Scene<'r> {
         Self { address, root, names, connections: BTreeMap::new() }
     }
 
-    /// Runs a case to its end or to its first failure, and then ends its sessions.
+    /// Runs a case to its end or to its first failure, and then ends its sessions. Something that no line expects is a failure, also
+    /// after the last line.
     pub(crate) async fn play(mut self, case: &Case) -> Result<(), Failure> {
         let mut outcome = Ok(());
-        for (at, step) in case.steps.iter().enumerate() {
-            if let Err(Wrong { reason, came }) = self.step(step).await {
-                let steps = case.steps[..=at].iter().map(|step| step.text.clone()).collect();
-                outcome = Err(Failure { steps, reason, came });
+        let mut steps = Vec::new();
+        for step in &case.steps {
+            steps.push(step.text.clone());
+            outcome = self.step(step).await;
+            if outcome.is_err() {
                 break;
+            }
+        }
+        if outcome.is_ok() {
+            let names: Vec<_> = self.connections.keys().copied().collect();
+            for name in names {
+                outcome = self.quiet(name).await;
+                if outcome.is_err() {
+                    steps.push(format!("{name} quiet (after every case)"));
+                    break;
+                }
             }
         }
         for connection in self.connections.values_mut() {
             let _ = connection.send(OpCode::CloseSession.code(), None, &[]).await;
             while connection.next().await.is_ok() {}
         }
-        outcome
+        outcome.map_err(|Wrong { reason, came }| Failure { steps, reason, came })
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), Wrong> {
@@ -79,13 +91,7 @@ impl<'r> Scene<'r> {
             }
             Action::Reply(expected) => self.expect(step.session, expected, Kind::Reply).await,
             Action::Event(expected) => self.expect(step.session, expected, Kind::Event).await,
-            Action::Quiet => {
-                self.connection(step.session)
-                    .await?
-                    .send(OpCode::Ping.code(), Some(Xid::PING.0), &[])
-                    .await?;
-                self.expect(step.session, &Patterns::ok(), Kind::Reply).await
-            }
+            Action::Quiet => self.quiet(step.session).await,
             Action::Ended => match self.connection(step.session).await?.next().await {
                 Err(Silence::Ended) => {
                     self.connections.remove(&step.session);
@@ -98,6 +104,12 @@ impl<'r> Scene<'r> {
                 }),
             },
         }
+    }
+
+    /// What has come before the reply to a ping was expected by some line.
+    async fn quiet(&mut self, name: char) -> Result<(), Wrong> {
+        self.connection(name).await?.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await?;
+        self.expect(name, &Patterns::ok(), Kind::Reply).await
     }
 
     /// The connection of that name, which opens a session with its first use.
@@ -121,7 +133,7 @@ impl<'r> Scene<'r> {
                 Some(Value::Int(number)) => Ok(*number),
                 _ => Err(format!("no step before has named a number ${name}")),
             },
-            Some((_, other)) => Err(format!("{other:?} is no number")),
+            Some((_, other)) => Err(format!("{other} is no number")),
         };
         let password = match fields.iter().find(|(known, _)| known == "password") {
             None => NO_SESSION.1,
@@ -130,7 +142,7 @@ impl<'r> Scene<'r> {
                 Some(Value::Data(Some(data))) => data.clone(),
                 _ => return Err(format!("no step before has named a password ${name}").into()),
             },
-            Some((_, other)) => return Err(format!("{other:?} is no password").into()),
+            Some((_, other)) => return Err(format!("{other} is no password").into()),
         };
         let timeout = number("timeout", SESSION_TIMEOUT.into())?;
         let timeout = i32::try_from(timeout).map_err(|_| format!("{timeout} is no timeout"))?;

@@ -33,8 +33,9 @@ async fn judge(server: ServerBuilder, settings: &[Setting]) {
     for case in catalogue.cases().iter().filter(is_chosen) {
         match (runner.run(case).await.expect("a server that answers"), case.deviates()) {
             (Outcome::Passed, None) | (Outcome::Failed(_), Some(_)) => {}
-            (outcome, deviates) => {
-                wrong.push(format!("{} (deviates: {deviates:?}): {outcome:#?}", case.name()))
+            (Outcome::Passed, Some(_)) => wrong.push(format!("{} is no deviation: it passes", case.name())),
+            (Outcome::Failed(failure), None) => {
+                wrong.push(format!("{} failed: {}\n{failure}", case.name(), failure.reason));
             }
         }
     }

@@ -233,13 +233,7 @@ impl Conform {
             text.push_str(&format!(" (Apache ZooKeeper {})", releases.join(", ")));
         }
         text.push('\n');
-        for step in &failure.steps {
-            text.push_str(&format!("      {step}\n"));
-        }
-        match &failure.came {
-            Some(came) => text.push_str(&format!("    came: {came}\n")),
-            None => text.push_str("    came: nothing\n"),
-        }
+        text.push_str(&failure.to_string());
         if let Some(row) = case.deviates() {
             text.push_str(&format!("    Zoolet does so by decision: {row}\n"));
         }

@@ -79,11 +79,14 @@ fn a_failure_shows_what_was_sent_expected_and_received() {
 fn an_event_that_no_line_expects_is_a_failure() {
     let (server, temp) = (server(), TempDir::new().unwrap());
     let file = temp.path().join("own.case");
-    let text = "case own/x\nfact y\nA create ~/n\nA getData ~/n watch\nB setData ~/n \"x\"\nA quiet\n";
-    fs::write(&file, text).unwrap();
-    let ran = run(&["conform", &server.addrs[0], "--cases", file.to_str().unwrap()]);
-    assert!(ran.out.starts_with("own/x failed: an event where a reply is due"), "{ran:?}");
-    assert!(ran.out.contains("    came: event NodeDataChanged zxid="), "{ran:?}");
+    let text = "case own/x\nfact y\nA create ~/n\nA getData ~/n watch\nB setData ~/n \"x\"\n";
+    // After every case it is as if there was a line for each connection.
+    for (lines, last) in [("A quiet\nA exists ~/n\n", "A quiet"), ("", "A quiet (after every case)")] {
+        fs::write(&file, format!("{text}{lines}")).unwrap();
+        let ran = run(&["conform", &server.addrs[0], "--cases", file.to_str().unwrap()]);
+        assert!(ran.out.starts_with("own/x failed: an event where a reply is due"), "{ran:?}");
+        assert!(ran.out.contains(&format!("      {last}\n    came: event NodeDataChanged zxid=")), "{ran:?}");
+    }
 }
 
 #[test]
@@ -186,10 +189,33 @@ fn a_mistake_in_a_case_names_its_line() {
         ("A event Created ~/n", "`Created` is no type of an event"),
         ("create ~/n", "`create` is neither a connection"),
         ("A delete ~/n 1 2", "delete takes no more than that"),
+        ("A create ~/n -> ok vers=1", "no reply and no event has `vers`; known are zxid, path, "),
+        ("A create ~/n [auth::r]", "`data` of create: a text is missing before `[`"),
+        (
+            "A create ~/n acl=[world:anyone:xyz]",
+            "`acl` of create: `xyz` of world:anyone:xyz are no permissions",
+        ),
+        ("A create $n", "`path` of create: `$n` is no text"),
+        ("A exists ~/n version=$v", "exists has no `version`; it has path, watch"),
+        ("A setData ~/n x $v", "no line before has named $v"),
+        ("A create ~/n -> ok zxid=>$q", "no line before has named $q"),
+        ("A open sesion=1", "open has no `sesion`; it has session, password, timeout, lastZxid"),
+        ("A reply ok", "A has sent no request that has no reply yet"),
+        ("case own/x", "there is a case own/x already"),
     ] {
         fs::write(&file, format!("case own/x\nfact y\n{line}\n")).unwrap();
         let ran = run(&["conform", "127.0.0.1:1", "--cases", file.to_str().unwrap()]);
         let error = ran.refused(2);
         assert!(error.contains(&format!("own.case:3: {reason}")), "{line}: {error}");
+    }
+    for (case, reason) in [
+        ("case own/y\nA create ~/n", "it has no `fact`"),
+        ("case own/y\nfact z", "it does nothing"),
+        ("case own/y\nfact z\nA send create ~/n", "A sends a request whose reply no line awaits"),
+    ] {
+        fs::write(&file, format!("case own/x\nfact y\nA create ~/n\n\n{case}\n")).unwrap();
+        let ran = run(&["conform", "127.0.0.1:1", "--cases", file.to_str().unwrap()]);
+        let error = ran.refused(2);
+        assert!(error.contains(&format!("own.case:5: case own/y: {reason}")), "{case}: {error}");
     }
 }
