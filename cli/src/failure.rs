@@ -54,7 +54,7 @@ pub(crate) enum Failure {
     Cases(#[from] zoolet_conformance::SyntaxError),
     #[error("cannot {action} {}: {source}", .file.display())]
     File { action: &'static str, file: PathBuf, source: io::Error },
-    #[error("no case is called {}: see `zoolet conform --list`", quoted(.only))]
+    #[error("no case is called {}: names are GROUP/CASE, and `zoolet conform --list` shows them", quoted(.only))]
     NoSuchCase { only: String },
     #[error(
         "no case is left: those that match are for another --profile, or for servers with settings (--with, --super)"
@@ -68,6 +68,10 @@ pub(crate) enum Failure {
     NoCommand,
     #[error(transparent)]
     Client(#[from] zoolet_conformance::ClientError),
+    #[error("interrupted before everything was judged")]
+    Interrupted { code: u8 },
+    #[error("{cause}; {left}")]
+    LeftBehind { cause: Box<Self>, left: String },
     #[error("cannot write to stdout: {0}")]
     Output(io::Error),
     #[error("cannot {action}: {source}")]
@@ -78,6 +82,8 @@ impl Failure {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
+            Self::Interrupted { code } => *code,
+            Self::LeftBehind { cause, .. } => cause.code(),
             Self::Storage(StorageError::InUse(_) | StorageError::NoData(_) | StorageError::NotEmpty(_)) => {
                 MISTAKE
             }

@@ -98,7 +98,7 @@ fn first_line(error: &clap::Error, subcommand: &str) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty() && !line.starts_with("For more")).collect();
-    let message = lines.join("; ");
+    let message = lines.join("; ").replace(":; ", ": ");
     format!("{}; see `{subcommand} --help`", message.strip_prefix("error: ").unwrap_or(&message))
 }
 

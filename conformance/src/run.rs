@@ -4,8 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use thiserror::Error;
-use zoolet_proto::records::{Create, Delete, GetChildren, SetAcl};
-use zoolet_proto::{Acl, Reply, Request, Zxid};
+use zoolet_proto::records::{AuthPacket, Create, Delete, Exists, GetChildren, SetAcl, SetData};
+use zoolet_proto::{Acl, ErrorCode, Reply, Request, Zxid};
 
 use crate::case::Case;
 use crate::connection::Connection;
@@ -18,6 +18,12 @@ pub enum Outcome {
     Passed,
     /// Something else came.
     Failed(Failure),
+}
+
+impl From<Result<(), Failure>> for Outcome {
+    fn from(played: Result<(), Failure>) -> Self {
+        played.map_or_else(Self::Failed, |()| Self::Passed)
+    }
 }
 
 /// What was sent, what was expected, and what came.
@@ -78,9 +84,29 @@ impl Runner {
     }
 
     /// Credentials of the scheme `digest` for the super user, such as `super:secret`. Cases with [`Setting::Super`](crate::Setting)
-    /// need them.
-    pub fn super_credentials(self, credentials: impl Into<String>) -> Self {
-        Self { credentials: Some(credentials.into()), ..self }
+    /// need them. They are tried: with wrong ones, those cases would lock znodes for ever.
+    ///
+    /// # Errors
+    /// If they are not those of the super user, or the server cannot be reached.
+    pub async fn super_credentials(self, credentials: impl Into<String>) -> Result<Self, RunError> {
+        let credentials = credentials.into();
+        let mut owner = self.owner().await?;
+        let auth = Bytes::copy_from_slice(credentials.as_bytes());
+        let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
+        // Nobody else may write this znode, which never has such a version.
+        let config =
+            SetData { path: "/zookeeper/config".to_owned(), data: Some(Bytes::new()), version: i32::MAX };
+        for request in [Request::Auth(auth), Request::SetData(config)] {
+            match owner.ask(&request).await {
+                Ok((Some(ErrorCode::NoAuth | ErrorCode::AuthFailed), ..)) => {
+                    return Err(self.fail("the credentials are not those of its super user"));
+                }
+                Ok(_) => {}
+                Err(silence) => return Err(self.fail(&silence.to_string())),
+            }
+        }
+        self.end(&mut owner).await;
+        Ok(Self { credentials: Some(credentials), ..self })
     }
 
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.
@@ -91,17 +117,13 @@ impl Runner {
         let root = self.subtree(&case.name.replace('/', "-"));
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
-        if case.group() == QUOTA_GROUP {
-            // That of all cases may exist.
-            let _ = self.create(&mut owner, &quota(&self.root)).await;
-            self.create(&mut owner, &quota(&root)).await?;
-        }
-        let scene = Scene::new(&self.address, &root, self.credentials.as_deref());
-        let outcome = match scene.play(case).await {
-            Ok(()) => Outcome::Passed,
-            Err(failure) => Outcome::Failed(failure),
+        let needs_quota = case.group() == QUOTA_GROUP;
+        let refused = if needs_quota { self.create_quota(&mut owner, &root).await? } else { None };
+        let outcome = match refused {
+            Some(failure) => Outcome::Failed(failure),
+            None => Scene::new(&self.address, &root, self.credentials.as_deref()).play(case).await.into(),
         };
-        if case.group() == QUOTA_GROUP {
+        if needs_quota {
             self.remove(&mut owner, &quota(&root)).await;
         }
         self.remove(&mut owner, &root).await;
@@ -109,12 +131,35 @@ impl Runner {
         Ok(outcome)
     }
 
-    /// Removes the znode of all cases.
-    pub async fn finish(self) {
-        if let Ok(mut owner) = self.owner().await {
-            self.remove(&mut owner, &self.root).await;
-            self.remove(&mut owner, &quota(&self.root)).await;
-            self.end(&mut owner).await;
+    /// Creates the place for the quota of a subtree. Returns how the case fails that needs it, as a server without quotas has no
+    /// such place.
+    async fn create_quota(&self, owner: &mut Connection, root: &str) -> Result<Option<Failure>, RunError> {
+        // That of all cases may exist.
+        let _ = self.try_create(owner, &quota(&self.root)).await?;
+        Ok(self.try_create(owner, &quota(root)).await?.err().map(|error| Failure {
+            steps: Vec::new(),
+            reason: format!("{} cannot be created: {error}", quota(root)),
+            came: None,
+        }))
+    }
+
+    /// Removes the znode of all cases, also those of cases that were given up.
+    ///
+    /// # Errors
+    /// If something is left behind: what, and why if that is known.
+    pub async fn finish(&self) -> Result<(), RunError> {
+        let left = |reason: &str| self.fail(&format!("{} is left behind: {reason}", self.root));
+        let mut owner = self.owner().await.map_err(|error| left(&error.reason))?;
+        for place in [quota(&self.root), self.root.clone()] {
+            self.remove(&mut owner, &place).await;
+        }
+        let exists = Request::Exists(Exists { path: self.root.clone(), watch: false });
+        let is_left = matches!(owner.ask(&exists).await, Ok((None, ..)));
+        self.end(&mut owner).await;
+        if is_left {
+            Err(left("a case has taken the permission to delete something below it"))
+        } else {
+            Ok(())
         }
     }
 
@@ -135,11 +180,21 @@ impl Runner {
 
     /// Creates a znode, and returns the zxid of that.
     pub(crate) async fn create(&self, owner: &mut Connection, path: &str) -> Result<Zxid, RunError> {
+        let created = self.try_create(owner, path).await?;
+        created.map_err(|error| self.fail(&format!("it refuses to create {path}: {error}")))
+    }
+
+    /// Creates a znode, and returns the zxid of that, or why the server refuses it.
+    async fn try_create(
+        &self,
+        owner: &mut Connection,
+        path: &str,
+    ) -> Result<Result<Zxid, ErrorCode>, RunError> {
         let create =
             Create { path: path.to_owned(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 };
         match owner.ask(&Request::Create(create)).await {
-            Ok((None, zxid, _)) => Ok(zxid),
-            Ok((Some(error), ..)) => Err(self.fail(&format!("it refuses to create {path}: {error}"))),
+            Ok((None, zxid, _)) => Ok(Ok(zxid)),
+            Ok((Some(error), ..)) => Ok(Err(error)),
             Err(silence) => Err(self.fail(&silence.to_string())),
         }
     }

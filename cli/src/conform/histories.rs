@@ -19,7 +19,7 @@ pub(super) struct Histories {
     #[arg(long, value_name = "COUNT", default_value = "8", requires = "check_history", value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
     /// For how long
-    #[arg(long, value_name = "SECONDS", default_value = "10", requires = "check_history")]
+    #[arg(long, value_name = "SECONDS", default_value = "10", requires = "check_history", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
 }
 

@@ -16,13 +16,14 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zoolet_conformance::{
-    Case, Catalogue, Failure as CaseFailure, Matrix, Outcome, Profile, Runner, Setting,
+    Case, Catalogue, Failure as CaseFailure, Matrix, Outcome, Profile, RunError, Runner, Setting,
 };
 
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
-use crate::output::Lines;
+use crate::output::{Lines, until_reader_leaves, warn};
 use crate::runtime;
+use crate::signals::Signals;
 
 use clients::Clients;
 use compare::Compare;
@@ -50,7 +51,7 @@ pub(crate) struct Conform {
     #[arg(long, value_name = "SETTING", value_parser = switch)]
     with: Vec<Setting>,
     /// Credentials of the super user of the server, for the cases that need one
-    #[arg(long = "super", value_name = "USER:PASSWORD")]
+    #[arg(long = "super", value_name = "USER:PASSWORD", value_parser = credentials)]
     super_credentials: Option<String>,
     /// Take the cases from this file instead of the built-in ones
     #[arg(long, value_name = "FILE")]
@@ -84,6 +85,12 @@ struct Judged {
 
 impl Conform {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        if self.matrix {
+            return until_reader_leaves(matrix(&self.catalogue()?));
+        }
+        if self.list && !self.clients.client {
+            return until_reader_leaves(list(&self.chosen()?));
+        }
         let runtime = runtime::start()?;
         if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
             return runtime.block_on(self.compare.run(reference, candidate, self.json));
@@ -94,13 +101,9 @@ impl Conform {
         if self.clients.client {
             return runtime.block_on(self.clients.run(self.list, &self.only, self.json));
         }
-        if self.matrix {
-            return matrix(&self.catalogue()?);
-        }
         let cases = self.chosen()?;
-        let Some(server) = self.server.as_deref().filter(|_| !self.list) else {
-            return list(&cases);
-        };
+        // Otherwise the arguments were refused.
+        let server = self.server.as_deref().unwrap_or_default();
         let begun = Instant::now();
         let total = cases.len();
         let judged = runtime.block_on(self.judge(server, cases))?;
@@ -149,18 +152,26 @@ impl Conform {
         if chosen.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(chosen) }
     }
 
-    /// Runs all cases, or until there are too many failures. They come back in their order.
+    /// Runs cases, and removes what they have left, however that ends.
     async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
         let mut runner = Runner::new(server, run_number()).await?;
         if let Some(credentials) = &self.super_credentials {
-            runner = runner.super_credentials(credentials);
+            runner = runner.super_credentials(credentials).await?;
         }
         let runner = Arc::new(runner);
+        until_signal(self.judge_all(&runner, cases), async {
+            runner.finish().await.err().into_iter().collect()
+        })
+        .await
+    }
+
+    /// Runs all cases, or until there are too many failures. They come back in their order.
+    async fn judge_all(&self, runner: &Arc<Runner>, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
         let total = cases.len();
         let room = Arc::new(Semaphore::new(self.jobs as usize));
         let mut running = JoinSet::new();
         for (at, case) in cases.into_iter().enumerate() {
-            let (runner, room) = (Arc::clone(&runner), Arc::clone(&room));
+            let (runner, room) = (Arc::clone(runner), Arc::clone(&room));
             running.spawn(async move {
                 let _permit = room.acquire().await;
                 let begun = Instant::now();
@@ -180,9 +191,6 @@ impl Conform {
             if self.max_failures.is_some_and(|max| failures >= max) {
                 running.shutdown().await;
             }
-        }
-        if let Some(runner) = Arc::into_inner(runner) {
-            runner.finish().await;
         }
         Ok(judged.into_values().collect())
     }
@@ -271,6 +279,33 @@ impl Conform {
     }
 }
 
+/// Does something until a signal interrupts it, and cleans up in either case, which a second signal ends. Says what is left.
+async fn until_signal<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+    clean_up: impl Future<Output = Vec<RunError>>,
+) -> Result<T, Failure> {
+    let listen = |source| Failure::System { action: "listen for signals", source };
+    let mut signals = Signals::listen().map_err(listen)?;
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        code = signals.next() => Err(Failure::Interrupted { code }),
+    };
+    let left = tokio::select! {
+        left = clean_up => left,
+        _ = signals.next() => Vec::new(),
+    };
+    let left: Vec<_> = left.iter().map(ToString::to_string).collect();
+    let left = left.join("; ");
+    match outcome {
+        outcome if left.is_empty() => outcome,
+        Ok(done) => {
+            warn(&left);
+            Ok(done)
+        }
+        Err(cause) => Err(Failure::LeftBehind { cause: Box::new(cause), left }),
+    }
+}
+
 /// Tells the znodes of this run from those of others on the same server.
 fn run_number() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
@@ -336,6 +371,11 @@ fn switch(text: &str) -> Result<Setting, String> {
         Setting::Super => Err("give the credentials with --super USER:PASSWORD".to_owned()),
         setting => Ok(setting),
     }
+}
+
+/// User and password.
+fn credentials(text: &str) -> Result<String, String> {
+    if text.contains(':') { Ok(text.to_owned()) } else { Err("it has no `:`".to_owned()) }
 }
 
 /// The argument for a server that has a setting.

@@ -5,12 +5,14 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use tempfile::TempDir;
+use zoolet_client::{Acl, Client, Perms};
 
-use crate::common::Running;
 use crate::common::directory::run;
+use crate::common::{BINARY, Running};
 
 fn server() -> Running {
     Running::start(&["--bind", "127.0.0.1:0"])
@@ -47,6 +49,71 @@ fn nothing_is_left_behind() {
     let ran = run(&["conform", &server.addrs[0], "--cases", file.to_str().unwrap()]);
     let children = ran.out.lines().find(|line| line.trim().starts_with("came:")).unwrap();
     assert_eq!(children.matches("zoolet-conformance-").count(), 1, "{}", ran.out);
+}
+
+#[test]
+fn an_interrupted_judgement_leaves_nothing_behind_either() {
+    let (server, temp) = (server(), TempDir::new().unwrap());
+    let file = temp.path().join("own.case");
+    // It waits for an event that does not come.
+    fs::write(&file, "case own/x\nfact y\nA create ~/n\nA event NodeCreated ~/n\n").unwrap();
+    let znodes = || {
+        let srvr = server.word("srvr");
+        let count = srvr.lines().find_map(|line| line.strip_prefix("Node count: ")?.parse::<u64>().ok());
+        count.unwrap()
+    };
+    let before = znodes();
+    let mut judging = Command::new(BINARY)
+        .args(["conform", &server.addrs[0], "--cases", file.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while znodes() < before + 3 {
+        assert!(judging.try_wait().unwrap().is_none(), "it has ended before");
+    }
+    Command::new("kill").args(["-s", "INT", &judging.id().to_string()]).status().unwrap();
+    let ended = judging.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8(ended.stderr).unwrap(),
+        "zoolet: interrupted before everything was judged\n"
+    );
+    assert_eq!((ended.status.code(), znodes()), (Some(130), before));
+}
+
+#[test]
+fn what_cannot_be_removed_is_named() {
+    let (server, temp) = (server(), TempDir::new().unwrap());
+    let file = temp.path().join("own.case");
+    fs::write(&file, "case own/x\nfact y\nA create ~/n\nA setACL ~ [digest:bob:none:0]\n").unwrap();
+    let ran = run(&["conform", &server.addrs[0], "--cases", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warning = format!("zoolet: warning: {}: /zoolet-conformance-", server.addrs[0]);
+    assert!(
+        ran.err.starts_with(&warning) && ran.err.contains(" is left behind: a case has taken"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cases_about_quotas_fail_where_there_is_no_place_for_quotas() {
+    let server = server();
+    let zk = Client::connect(server.addrs[0].as_str()).await.unwrap();
+    zk.set_acl("/zookeeper/quota", vec![Acl::new(Perms::READ, "world", "anyone")]).await.unwrap();
+    let ran = run(&["conform", &server.addrs[0], "--only", "quota/*", "--only", "create/*"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let reason = "/quota-counted cannot be created: ";
+    assert!(ran.out.contains(reason) && ran.out.contains("create       41 passed\n"), "{}", ran.out);
+}
+
+#[test]
+fn wrong_credentials_of_the_super_user_are_refused_before_they_lock_anything() {
+    let server =
+        Running::start(&["--bind", "127.0.0.1:0", "--super-digest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="]);
+    let judge =
+        |credentials| run(&["conform", &server.addrs[0], "--only", "super/*", "--super", credentials]);
+    assert!(judge("super:secret").clean().contains("passed"));
+    assert!(judge("super:wrong").refused(2).contains("the credentials are not those of its super user"));
+    assert!(judge("secret").refused(2).contains("it has no `:`"));
 }
 
 #[test]
@@ -140,7 +207,7 @@ fn what_cannot_be_judged_is_one_line_and_code_2() {
 
     let missing = run(&["conform", &free, "--only", "nothing/*"]);
     assert!(
-        missing.refused(2).contains("no case is called nothing/*: see `zoolet conform --list`"),
+        missing.refused(2).contains("no case is called nothing/*: names are GROUP/CASE, "),
         "{missing:?}"
     );
     assert!(

@@ -77,9 +77,10 @@ impl Fuzz {
         }))
     }
 
-    /// Removes what the runs have created.
-    pub async fn finish(self) {
-        tokio::join!(self.reference.finish(), self.candidate.finish());
+    /// Removes what the runs have created. Returns what is left behind: runs draw ACLs that let nobody delete.
+    pub async fn finish(&self) -> Vec<RunError> {
+        let (reference, candidate) = tokio::join!(self.reference.finish(), self.candidate.finish());
+        [reference, candidate].into_iter().filter_map(Result::err).collect()
     }
 
     /// Plays moves up to the first difference. None if there is none.
