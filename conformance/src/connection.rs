@@ -196,9 +196,11 @@ impl Connection {
         let Some((xid, op)) = self.sent.pop_front() else {
             return Err(Silence::Invalid(format!("a reply with xid {} to no request", header.xid)));
         };
-        if header.xid != Xid(xid) {
+        // The reply to a ping has the xid of pings, whatever that of the ping is.
+        let due = if op == OpCode::Ping.code() { Xid::PING } else { Xid(xid) };
+        if header.xid != due {
             return Err(Silence::Invalid(format!(
-                "a reply with xid {} where that to {xid} is due",
+                "a reply with xid {} where that to {due} is due",
                 header.xid
             )));
         }

@@ -7,6 +7,9 @@ use zoolet_proto::{Acl, Reply, Request, Zxid};
 
 use crate::case::Case;
 use crate::connection::Connection;
+use crate::fields::Value;
+use crate::pattern::Names;
+use crate::request::QUOTAS;
 use crate::scene::Scene;
 
 /// What has become of a case.
@@ -48,7 +51,7 @@ pub struct Runner {
 }
 
 /// Cases of this group have a place for quotas.
-const QUOTA_GROUP: &str = "quota";
+pub(crate) const QUOTA_GROUP: &str = "quota";
 
 impl Runner {
     /// Connects to a server, and creates a znode for all cases. `run` tells it from that of other runs on the same server.
@@ -82,17 +85,15 @@ impl Runner {
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
         if case.group() == QUOTA_GROUP {
-            // That of all cases may exist.
-            let _ = self.create(&mut owner, &quota(&self.root)).await;
-            self.create(&mut owner, &quota(&root)).await?;
+            self.create_quota(&mut owner, &root).await?;
         }
-        let scene = Scene::new(&self.address, &root, self.credentials.as_deref());
+        let scene = Scene::new(&self.address, &root, self.named_credentials());
         let outcome = match scene.play(case).await {
             Ok(()) => Outcome::Passed,
             Err(failure) => Outcome::Failed(failure),
         };
         if case.group() == QUOTA_GROUP {
-            self.remove(&mut owner, &quota(&root)).await;
+            self.remove_quota(&mut owner, &root).await;
         }
         self.remove(&mut owner, &root).await;
         self.end(&mut owner).await;
@@ -153,6 +154,23 @@ impl Runner {
         }
     }
 
+    /// Creates the place for the quota of a subtree.
+    pub(crate) async fn create_quota(&self, owner: &mut Connection, root: &str) -> Result<(), RunError> {
+        // That of all subtrees may exist.
+        let _ = self.create(owner, &quota(&self.root)).await;
+        self.create(owner, &quota(root)).await.map(drop)
+    }
+
+    pub(crate) async fn remove_quota(&self, owner: &mut Connection, root: &str) {
+        self.remove(owner, &quota(root)).await;
+    }
+
+    /// The value that cases and moves name `$super`.
+    pub(crate) fn named_credentials(&self) -> Names {
+        let credentials = self.credentials.as_deref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
+        credentials.map(|bytes| ("super".to_owned(), Value::Data(Some(bytes)))).into_iter().collect()
+    }
+
     pub(crate) async fn end(&self, owner: &mut Connection) {
         let _ = owner.ask(&Request::CloseSession).await;
     }
@@ -164,5 +182,5 @@ impl Runner {
 
 /// Where the quota of a path is.
 fn quota(path: &str) -> String {
-    format!("/zookeeper/quota{path}")
+    format!("{QUOTAS}{path}")
 }

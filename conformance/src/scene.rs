@@ -39,10 +39,8 @@ impl From<String> for Wrong {
 }
 
 impl<'r> Scene<'r> {
-    /// `credentials` are those of the super user, which cases name `$super`.
-    pub(crate) fn new(address: &'r str, root: &'r str, credentials: Option<&str>) -> Self {
-        let known = credentials.map(|text| Value::Data(Some(Bytes::copy_from_slice(text.as_bytes()))));
-        let names = known.map(|credentials| ("super".to_owned(), credentials)).into_iter().collect();
+    /// `names` are the values that have one before the case begins.
+    pub(crate) fn new(address: &'r str, root: &'r str, names: Names) -> Self {
         Self { address, root, names, connections: BTreeMap::new() }
     }
 

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use zoolet_conformance::{Difference, Fuzz};
+use zoolet_conformance::{Difference, Fuzz, Setting};
 
-use super::{progress, run_number};
+use super::{argument, progress, run_number};
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
 use crate::output::Lines;
@@ -23,7 +23,7 @@ pub(super) struct Compare {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) seed: u64,
     /// How many seeds, one after the other
-    #[arg(long, value_name = "COUNT", default_value = "6", requires = "reference")]
+    #[arg(long, value_name = "COUNT", default_value = "7", requires = "reference")]
     seeds: usize,
     /// About how many requests for each seed
     #[arg(long, value_name = "COUNT", default_value = "5000", requires = "reference")]
@@ -36,10 +36,17 @@ impl Compare {
         &self,
         reference: &str,
         candidate: &str,
+        settings: &[Setting],
+        super_credentials: Option<&str>,
         json: bool,
     ) -> Result<ExitCode, Failure> {
         let begun = Instant::now();
-        let fuzz = Fuzz::new(reference, candidate, run_number()).await?;
+        let mut fuzz = Fuzz::new(reference, candidate, run_number()).await?.with(settings);
+        if let Some(credentials) = super_credentials {
+            fuzz = fuzz.super_credentials(credentials);
+        }
+        let mut with: String = settings.iter().map(argument).collect();
+        with.extend(super_credentials.map(|_| argument(&Setting::Super)));
         let mut lines = Lines::new();
         let mut differing = 0;
         for at in 0..self.seeds {
@@ -50,7 +57,7 @@ impl Compare {
                 difference if json => lines.line(&object(seed, difference.as_ref()))?,
                 Some(difference) => {
                     let again = format!(
-                        "zoolet conform --reference {reference} --candidate {candidate} --seed {seed} --seeds 1 --ops {}",
+                        "zoolet conform --reference {reference} --candidate {candidate}{with} --seed {seed} --seeds 1 --ops {}",
                         self.ops
                     );
                     lines.line(&text(&difference, &again))?;

@@ -49,7 +49,7 @@ pub(crate) struct Conform {
     /// A setting that the server has, of extended-types, enforce-quota and reconfig; can be given several times
     #[arg(long, value_name = "SETTING", value_parser = switch)]
     with: Vec<Setting>,
-    /// Credentials of the super user of the server, for the cases that need one
+    /// Credentials of the super user of the server, for the cases that need one; likewise of both servers that are compared
     #[arg(long = "super", value_name = "USER:PASSWORD")]
     super_credentials: Option<String>,
     /// Take the cases from this file instead of the built-in ones
@@ -86,7 +86,14 @@ impl Conform {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let runtime = runtime::start()?;
         if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
-            return runtime.block_on(self.compare.run(reference, candidate, self.json));
+            let credentials = self.super_credentials.as_deref();
+            return runtime.block_on(self.compare.run(
+                reference,
+                candidate,
+                &self.with,
+                credentials,
+                self.json,
+            ));
         }
         if !self.histories.check_history.is_empty() {
             return runtime.block_on(self.histories.run(self.compare.seed, self.json));
