@@ -22,7 +22,7 @@ pub(crate) struct Draft {
 
 /// A change to the bytes of a body.
 #[derive(Debug, Clone, Copy)]
-enum Damage {
+pub(crate) enum Damage {
     /// The last bytes are missing.
     Cut(usize),
     /// A byte is this one. It is counted from the end if the number is negative.
@@ -215,19 +215,7 @@ impl Draft {
                 }
             }
         }
-        for damage in &self.damage {
-            let length = out.len() - start;
-            match damage {
-                Damage::Cut(count) => out.truncate(start + length.saturating_sub(*count)),
-                Damage::Poke(at, byte) => {
-                    let at = if *at < 0 { length as i64 + at } else { *at };
-                    if let Some(place) = usize::try_from(at).ok().and_then(|at| out.get_mut(start + at)) {
-                        *place = *byte;
-                    }
-                }
-                Damage::Extra(count) => out.put_bytes(0, *count),
-            }
-        }
+        self.damage.iter().for_each(|damage| damage.apply(start, out));
         Ok(())
     }
 }
@@ -239,21 +227,41 @@ fn xid(cursor: &mut Cursor) -> Result<i32, String> {
 
 /// `cut=3`, `poke=-1:255` or `extra=3`. None if `name` is none of them.
 fn damage(name: &str, cursor: &mut Cursor) -> Result<Option<Damage>, String> {
-    if !["cut", "poke", "extra"].contains(&name) {
+    if !Damage::NAMES.contains(&name) {
         return Ok(None);
     }
-    let text = cursor.word("a number")?;
-    let damage = match text.split_once(':') {
-        None if name == "cut" => text.parse().ok().map(Damage::Cut),
-        None if name == "extra" => text.parse().ok().map(Damage::Extra),
-        Some((at, byte)) if name == "poke" => {
-            at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
+    Damage::parse(name, &cursor.word("a number")?).map(Some)
+}
+
+impl Damage {
+    pub(crate) const NAMES: [&str; 3] = ["cut", "poke", "extra"];
+
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let damage = match text.split_once(':') {
+            None if name == "cut" => text.parse().ok().map(Damage::Cut),
+            None if name == "extra" => text.parse().ok().map(Damage::Extra),
+            Some((at, byte)) if name == "poke" => {
+                at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
+            }
+            _ => None,
+        };
+        damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
+    }
+
+    /// Changes what begins at `start`.
+    pub(crate) fn apply(self, start: usize, out: &mut BytesMut) {
+        let length = out.len() - start;
+        match self {
+            Self::Cut(count) => out.truncate(start + length.saturating_sub(count)),
+            Self::Poke(at, byte) => {
+                let at = if at < 0 { length as i64 + at } else { at };
+                if let Some(place) = usize::try_from(at).ok().and_then(|at| out.get_mut(start + at)) {
+                    *place = byte;
+                }
+            }
+            Self::Extra(count) => out.put_bytes(0, count),
         }
-        _ => None,
-    };
-    damage
-        .map(Some)
-        .ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
+    }
 }
 
 /// The header of an operation in a multi, or its end.
