@@ -6,6 +6,7 @@ use rand::{Rng as _, SeedableRng as _};
 
 use super::quota;
 use crate::case::Setting;
+use crate::lex::quoted;
 use crate::parse::Cursor;
 use crate::request::Draft;
 
@@ -181,20 +182,41 @@ impl Generator {
         self.random.random_ratio(1, count)
     }
 
-    pub(super) fn path(&mut self) -> &'static str {
-        if self.one_in(15) { self.of(ODD_PATHS) } else { self.of(PATHS) }
+    pub(super) fn path(&mut self) -> String {
+        match self.random.random_range(0..60) {
+            0..=3 => self.of(ODD_PATHS).to_owned(),
+            4 => quoted(format!("~/a{}", self.character()).as_bytes()),
+            _ => self.of(PATHS).to_owned(),
+        }
+    }
+
+    /// Any character that needs no surrogates in Java, and those beside which it is decided whether a path may have them.
+    fn character(&mut self) -> char {
+        let edge = self.of(&[0x00, 0x20, 0x2f, 0x7f, 0xa0, 0xd7ff, 0xe000, 0xf8ff, 0xffef, 0xfff0]);
+        let code = match self.one_in(2) {
+            true => self.random.random_range(0..=0xffff),
+            false => edge + self.random.random_range(0..2),
+        };
+        char::from_u32(code).unwrap_or('\u{fffd}')
     }
 
     fn version(&mut self) -> i32 {
         self.of(&[-1, -1, -1, -1, 0, 1, 2, -2, i32::MAX])
     }
 
-    fn acl(&mut self) -> &'static str {
-        if self.mix.access == 0 { ACLS[0] } else { self.of(ACLS) }
+    fn acl(&mut self) -> String {
+        if self.mix.access == 0 {
+            ACLS[0].to_owned()
+        } else if self.one_in(4) {
+            format!("[world:anyone:{}]", self.random.random_range(0..32))
+        } else {
+            self.of(ACLS).to_owned()
+        }
     }
 
     pub(super) fn write(&mut self) -> String {
         let (path, data, acl, version) = (self.path(), self.of(DATA), self.acl(), self.version());
+        let path = path.as_str();
         match self.random.random_range(0..20) {
             0..=4 => format!("create {path} {data} {acl}"),
             5 => {
@@ -256,7 +278,11 @@ impl Generator {
             3..=5 => format!("exists {path} watch"),
             6 | 7 => format!("getChildren {path} watch"),
             8 => format!("getChildren2 {path} watch"),
-            9 | 10 => format!("addWatch {path} {}", self.of(&[0, 0, 1, 1, 1, 2, -1])),
+            9 | 10 => {
+                let path = if self.one_in(10) { "/" } else { &path };
+                format!("addWatch {path} {}", self.of(&[0, 0, 1, 1, 1, 2, -1]))
+            }
+            11 if self.one_in(10) => format!("removeWatches / {}", self.random.random_range(3..6)),
             11 => format!("removeWatches {path} {}", self.random.random_range(0..7)),
             12 => format!("checkWatches {path} {}", self.random.random_range(0..7)),
             _ => {
