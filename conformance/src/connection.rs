@@ -202,7 +202,9 @@ impl Connection {
             must_be(&payload, |out| Reply::Event(event.clone()).encode_frame(header, out))?;
             return Ok(Received::Event(header.zxid, event));
         }
-        if self.sent.front().is_some_and(|(_, op)| *op == OpCode::CreateSession.code()) {
+        // The answer to a createSession has no header, unless it is an error.
+        let asked = self.sent.front().map(|(_, op)| *op);
+        if asked == Some(OpCode::CreateSession.code()) && !body.is_empty() {
             self.sent.pop_front();
             return connected(&payload).map(Received::Connected);
         }
