@@ -157,6 +157,8 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// Sends a request. With a pattern, the next frame must be its reply.
     Send(Draft, Option<Patterns>),
+    /// Sends bytes that need not be a frame.
+    Bytes(Vec<u8>),
     /// The next frame must be the reply to the first request without one.
     Reply(Patterns),
     /// The next frame must be a watch event.

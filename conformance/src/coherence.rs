@@ -43,7 +43,8 @@ impl Coherence {
                 *unanswered = 0;
                 Ok(())
             }
-            Action::Quiet => Ok(()),
+            // The bytes may begin a frame, or be none.
+            Action::Quiet | Action::Bytes(_) => Ok(()),
         }
     }
 

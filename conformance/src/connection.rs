@@ -13,7 +13,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, Watch
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::conversation::Frames;
-use crate::fields::{Fields, of_connected, of_event, of_reply};
+use crate::fields::{Fields, Value, of_connected, of_event, of_reply};
 
 /// How long a server may take for anything.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -43,6 +43,8 @@ pub(crate) enum Frame {
 enum Received {
     Reply(Option<ErrorCode>, Zxid, Reply),
     Event(Zxid, WatchedEvent),
+    /// What a createSession inside a session is answered with.
+    Connected(ConnectResponse),
 }
 
 /// Why there is no frame.
@@ -110,11 +112,17 @@ impl Connection {
         };
         let mut bytes = BytesMut::new();
         request.encode_frame(&mut bytes);
-        self.send_bytes(&bytes).await?;
+        self.shake_hands(&bytes).await
+    }
+
+    /// Sends bytes as the first ones, and reads the answer to a handshake.
+    pub(crate) async fn shake_hands(&mut self, bytes: &[u8]) -> Result<(ConnectResponse, Fields), Silence> {
+        self.send_bytes(bytes).await?;
         let payload = self.payload().await?;
-        let response: ConnectResponse = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
-        must_be(&payload, |out| response.encode_frame(out))?;
-        let fields = of_connected(&response);
+        let response = connected(&payload)?;
+        let mut fields = of_connected(&response);
+        let read_only = response.read_only.map_or(Value::Data(None), |flag| Value::Int(flag.into()));
+        fields.extend([("protocol", Value::Int(response.protocol_version.into())), ("readOnly", read_only)]);
         Ok((response, fields))
     }
 
@@ -153,7 +161,7 @@ impl Connection {
         self.send_bytes(&bytes).await
     }
 
-    async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Silence> {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Silence> {
         match timeout(LIMIT, self.stream.write_all(bytes)).await {
             Err(_) => Err(Silence::Late),
             Ok(Err(_)) => Err(Silence::Ended),
@@ -181,6 +189,7 @@ impl Connection {
         Ok(match self.receive().await? {
             Received::Reply(error, zxid, reply) => Frame::Reply(of_reply(error, zxid, &reply)),
             Received::Event(zxid, event) => Frame::Event(of_event(zxid, &event)),
+            Received::Connected(response) => Frame::Reply(of_connected(&response)),
         })
     }
 
@@ -193,12 +202,20 @@ impl Connection {
             must_be(&payload, |out| Reply::Event(event.clone()).encode_frame(header, out))?;
             return Ok(Received::Event(header.zxid, event));
         }
+        // The answer to a createSession has no header, unless it is an error.
+        let asked = self.sent.front().map(|(_, op)| *op);
+        if asked == Some(OpCode::CreateSession.code()) && !body.is_empty() {
+            self.sent.pop_front();
+            return connected(&payload).map(Received::Connected);
+        }
         let Some((xid, op)) = self.sent.pop_front() else {
             return Err(Silence::Invalid(format!("a reply with xid {} to no request", header.xid)));
         };
-        if header.xid != Xid(xid) {
+        // The reply to a ping has the xid of pings, whatever that of the ping is.
+        let due = if op == OpCode::Ping.code() { Xid::PING } else { Xid(xid) };
+        if header.xid != due {
             return Err(Silence::Invalid(format!(
-                "a reply with xid {} where that to {xid} is due",
+                "a reply with xid {} where that to {due} is due",
                 header.xid
             )));
         }
@@ -208,8 +225,8 @@ impl Connection {
             Some(op) if error.is_none() => {
                 Reply::parse(op, body).map_err(|error| invalid(&error, &payload))?
             }
-            Some(OpCode::Multi) if !body.is_empty() => {
-                Reply::parse(OpCode::Multi, body).map_err(|error| invalid(&error, &payload))?
+            Some(op @ (OpCode::Multi | OpCode::MultiRead)) if !body.is_empty() => {
+                Reply::parse(op, body).map_err(|error| invalid(&error, &payload))?
             }
             _ => Reply::Empty,
         };
@@ -230,6 +247,12 @@ impl Connection {
         };
         timeout(LIMIT, reading).await.unwrap_or(Err(Silence::Late))
     }
+}
+
+fn connected(payload: &[u8]) -> Result<ConnectResponse, Silence> {
+    let response: ConnectResponse = jute::parse(payload).map_err(|error| invalid(&error, payload))?;
+    must_be(payload, |out| response.encode_frame(out))?;
+    Ok(response)
 }
 
 /// A payload has to be the bytes of what it decodes to, and nothing else.

@@ -14,6 +14,10 @@ const MAX_FRAME: usize = 64 << 20;
 /// The length of a reply header.
 const HEADER: usize = 16;
 
+fn is_multi(op: OpCode) -> bool {
+    matches!(op, OpCode::Multi | OpCode::MultiRead)
+}
+
 /// The bytes of one direction, as payloads of frames.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
@@ -130,9 +134,7 @@ impl Conversation {
         let op = op.map(|(_, op, _)| op);
         let reply = match op.and_then(OpCode::from_code) {
             // A multi that fails has results as well.
-            Some(op) if header.err == 0 || (op == OpCode::Multi && !body.is_empty()) => {
-                Reply::parse(op, body)
-            }
+            Some(op) if header.err == 0 || (is_multi(op) && !body.is_empty()) => Reply::parse(op, body),
             _ => Ok(Reply::Empty),
         };
         Ok(FromServer::Reply { header, op, reply })

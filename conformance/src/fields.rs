@@ -7,12 +7,13 @@ use zoolet_proto::records::{ConnectResponse, OpResult, WatchedEvent};
 use zoolet_proto::{Acl, ErrorCode, Reply, Stat, Zxid};
 
 use crate::lex::quoted;
+use crate::request::QUOTAS;
 
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
 
 /// The names of what cases can judge, beside the result.
-pub(crate) const FIELDS: [&str; 24] = [
+pub(crate) const FIELDS: [&str; 26] = [
     "zxid",
     "path",
     "data",
@@ -23,6 +24,8 @@ pub(crate) const FIELDS: [&str; 24] = [
     "count",
     "token",
     "state",
+    "protocol",
+    "readOnly",
     "timeout",
     "session",
     "password",
@@ -182,13 +185,14 @@ fn perms_text(perms: i32) -> String {
 }
 
 impl Value {
-    /// Puts `to` in the place of `from` where a path begins with it.
+    /// Puts `to` in the place of `from` where a path begins with it, or that of its quota does.
     pub(crate) fn replace_root(&mut self, from: &str, to: &str) {
         let replace = |text: &mut String| {
+            let (quotas, path) = text.strip_prefix(QUOTAS).map_or(("", &text[..]), |path| (QUOTAS, path));
             if let Some(rest) =
-                text.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+                path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
             {
-                *text = format!("{to}{rest}");
+                *text = format!("{quotas}{to}{rest}");
             }
         };
         match self {

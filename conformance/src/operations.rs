@@ -72,6 +72,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     Operation { name: "ping", code: 11, fields: &[] },
     Operation { name: "whoAmI", code: 107, fields: &[] },
     Operation { name: "closeSession", code: -11, fields: &[] },
+    Operation { name: "createSession", code: -10, fields: &[("timeout", Kind::Int, Default::Required)] },
     Operation { name: "addWatch", code: 106, fields: &[PATH, ("mode", Kind::Int, Default::Number(0))] },
     Operation { name: "checkWatches", code: 17, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },
     Operation { name: "removeWatches", code: 18, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },

@@ -10,10 +10,10 @@ use crate::coherence::Coherence;
 use crate::fields::FIELDS;
 use crate::lex::{Token, tokens};
 use crate::pattern::{Pattern, Patterns};
-use crate::request::{AclEntry, Draft};
+use crate::request::{AclEntry, Damage, Draft};
 
-/// What a connect request has, as far as a case can say it.
-const OPEN: [&str; 4] = ["session", "password", "timeout", "lastZxid"];
+/// The fields of a handshake; `bytes` are sent in its place.
+const HANDSHAKE: [&str; 7] = ["protocol", "lastZxid", "timeout", "session", "password", "readOnly", "bytes"];
 
 /// A text that is no list of cases.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -123,19 +123,17 @@ fn step(line: &str) -> Result<Step, String> {
         _ => return Err("what the connection does is missing".to_owned()),
     };
     let action = match word.as_str() {
-        "reply" | "event" | "open" | "quiet" | "drop" | "ended" | "send" => {
+        "reply" | "event" | "open" | "quiet" | "drop" | "ended" | "send" | "bytes" => {
             cursor.skip();
             match word.as_str() {
                 "reply" => Action::Reply(patterns(&mut cursor)?),
                 "event" => Action::Event(event(&mut cursor)?),
                 "open" => {
-                    let fields = fields(&mut cursor)?;
-                    if let Some((name, _)) = fields.iter().find(|(name, _)| !OPEN.contains(&name.as_str())) {
-                        return Err(format!("open has no `{name}`; it has {}", OPEN.join(", ")));
-                    }
+                    let fields = handshake(&mut cursor)?;
                     Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
                 }
                 "send" => Action::Send(Draft::parse(&mut cursor)?, None),
+                "bytes" => Action::Bytes(cursor.text("bytes in quotes")?),
                 "quiet" => Action::Quiet,
                 "drop" => Action::Drop,
                 _ => Action::Ended,
@@ -150,6 +148,16 @@ fn step(line: &str) -> Result<Step, String> {
     match cursor.peek() {
         None => Ok(Step { text, session, action }),
         Some(left) => Err(format!("{left} and what follows is too much")),
+    }
+}
+
+/// What is said of the handshake after `open`.
+fn handshake(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
+    let fields = fields(cursor)?;
+    let is_known = |name: &str| HANDSHAKE.contains(&name) || Damage::NAMES.contains(&name);
+    match fields.iter().find(|(name, _)| !is_known(name)) {
+        Some((name, _)) => Err(format!("open has no `{name}`; it has {}", HANDSHAKE.join(", "))),
+        None => Ok(fields),
     }
 }
 

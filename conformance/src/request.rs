@@ -24,11 +24,13 @@ pub(crate) struct Draft {
 
 /// A change to the bytes of a body.
 #[derive(Debug, Clone, Copy)]
-enum Damage {
+pub(crate) enum Damage {
     /// The last bytes are missing.
     Cut(usize),
     /// A byte is this one. It is counted from the end if the number is negative.
     Poke(i64, u8),
+    /// So many zeros come after the body.
+    Extra(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +56,7 @@ enum Argument {
 pub(crate) const SUPER_NAME: &str = "super";
 
 /// Where quotas are.
-const QUOTAS: &[u8] = b"/zookeeper/quota";
+pub(crate) const QUOTAS: &str = "/zookeeper/quota";
 
 const MULTI: i32 = 14;
 const MULTI_READ: i32 = 22;
@@ -75,7 +77,7 @@ impl Draft {
                 let code = cursor.word("an opcode")?;
                 let code = code.parse().map_err(|_| format!("`{code}` is no opcode"))?;
                 let body = Body::Raw(cursor.text("the bytes of the body, in quotes")?);
-                Ok(Self { code, xid: None, body, damage: Vec::new() })
+                Self::whole(code, body, cursor)
             }
             _ => {
                 let operation =
@@ -91,13 +93,18 @@ impl Draft {
         }
     }
 
-    /// A request of which only the damage is left to be read.
+    /// A request of which only the xid and the damage are left to be read.
     fn whole(code: i32, body: Body, cursor: &mut Cursor) -> Result<Self, String> {
-        let mut damage = Vec::new();
+        let (mut xid, mut damage) = (None, Vec::new());
         while let Some(name) = cursor.key() {
-            damage.push(self::damage(&name, cursor)?.ok_or_else(|| format!("it has no `{name}`"))?);
+            match name.as_str() {
+                "xid" => xid = Some(self::xid(cursor)?),
+                name => {
+                    damage.push(self::damage(name, cursor)?.ok_or_else(|| format!("it has no `{name}`"))?)
+                }
+            }
         }
-        Ok(Self { code, xid: None, body, damage })
+        Ok(Self { code, xid, body, damage })
     }
 
     fn of(operation: &Operation, cursor: &mut Cursor) -> Result<Self, String> {
@@ -112,8 +119,7 @@ impl Draft {
         while !cursor.is_at_end_of_request() {
             if let Some(name) = cursor.key() {
                 if name == "xid" {
-                    let text = cursor.word("a number")?;
-                    xid = Some(text.parse().map_err(|_| format!("`{text}` is no xid"))?);
+                    xid = Some(self::xid(cursor)?);
                     continue;
                 }
                 if let Some(change) = self::damage(&name, cursor)? {
@@ -227,36 +233,53 @@ impl Draft {
                 }
             }
         }
-        for damage in &self.damage {
-            let length = out.len() - start;
-            match damage {
-                Damage::Cut(count) => out.truncate(start + length.saturating_sub(*count)),
-                Damage::Poke(at, byte) => {
-                    let at = if *at < 0 { length as i64 + at } else { *at };
-                    if let Some(place) = usize::try_from(at).ok().and_then(|at| out.get_mut(start + at)) {
-                        *place = *byte;
-                    }
-                }
-            }
-        }
+        self.damage.iter().for_each(|damage| damage.apply(start, out));
         Ok(())
     }
 }
 
-/// `cut=3`, or `poke=-1:255`. None if `name` is neither.
+fn xid(cursor: &mut Cursor) -> Result<i32, String> {
+    let text = cursor.word("a number")?;
+    text.parse().map_err(|_| format!("`{text}` is no xid"))
+}
+
+/// `cut=3`, `poke=-1:255` or `extra=3`. None if `name` is none of them.
 fn damage(name: &str, cursor: &mut Cursor) -> Result<Option<Damage>, String> {
-    if !["cut", "poke"].contains(&name) {
+    if !Damage::NAMES.contains(&name) {
         return Ok(None);
     }
-    let text = cursor.word("a number")?;
-    let damage = match text.split_once(':') {
-        None if name == "cut" => text.parse().ok().map(Damage::Cut),
-        Some((at, byte)) if name == "poke" => {
-            at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
+    Damage::parse(name, &cursor.word("a number")?).map(Some)
+}
+
+impl Damage {
+    pub(crate) const NAMES: [&str; 3] = ["cut", "poke", "extra"];
+
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let damage = match text.split_once(':') {
+            None if name == "cut" => text.parse().ok().map(Damage::Cut),
+            None if name == "extra" => text.parse().ok().map(Damage::Extra),
+            Some((at, byte)) if name == "poke" => {
+                at.parse().ok().zip(byte.parse().ok()).map(|(at, byte)| Damage::Poke(at, byte))
+            }
+            _ => None,
+        };
+        damage.ok_or_else(|| format!("`{name}={text}` is none; there are cut=3, poke=-1:255 and extra=3"))
+    }
+
+    /// Changes what begins at `start`.
+    pub(crate) fn apply(self, start: usize, out: &mut BytesMut) {
+        let length = out.len() - start;
+        match self {
+            Self::Cut(count) => out.truncate(start + length.saturating_sub(count)),
+            Self::Poke(at, byte) => {
+                let at = if at < 0 { length as i64 + at } else { at };
+                if let Some(place) = usize::try_from(at).ok().and_then(|at| out.get_mut(start + at)) {
+                    *place = byte;
+                }
+            }
+            Self::Extra(count) => out.put_bytes(0, count),
         }
-        _ => None,
-    };
-    damage.map(Some).ok_or_else(|| format!("`{name}={text}` is none; there are cut=3 and poke=-1:255"))
+    }
 }
 
 /// The header of an operation in a multi, or its end.
@@ -392,8 +415,8 @@ fn put_bytes(bytes: &[u8], out: &mut BytesMut) {
 
 /// `~` is the znode of the case, also in the path of its quota.
 pub(crate) fn with_root(text: &[u8], root: &str) -> Vec<u8> {
-    if let Some(below @ [b'~', ..]) = text.strip_prefix(QUOTAS) {
-        return [QUOTAS, &with_root(below, root)].concat();
+    if let Some(below @ [b'~', ..]) = text.strip_prefix(QUOTAS.as_bytes()) {
+        return [QUOTAS.as_bytes(), &with_root(below, root)].concat();
     }
     match text.strip_prefix(b"~") {
         Some(rest) if rest.is_empty() || rest[0] == b'/' => [root.as_bytes(), rest].concat(),

@@ -9,6 +9,9 @@ use zoolet_proto::{Acl, ErrorCode, Reply, Request, Zxid};
 
 use crate::case::Case;
 use crate::connection::Connection;
+use crate::fields::Value;
+use crate::pattern::Names;
+use crate::request::QUOTAS;
 use crate::scene::Scene;
 
 /// What has become of a case.
@@ -64,7 +67,7 @@ pub struct Runner {
 }
 
 /// Cases of this group have a place for quotas.
-const QUOTA_GROUP: &str = "quota";
+pub(crate) const QUOTA_GROUP: &str = "quota";
 
 impl Runner {
     /// Connects to a server, and creates a znode for all cases. `run` tells it from that of other runs on the same server.
@@ -83,13 +86,12 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Credentials of the scheme `digest` for the super user, such as `super:secret`. Cases with [`Setting::Super`](crate::Setting)
+    /// Takes credentials of the scheme `digest` for the super user, such as `super:secret`. Cases with [`Setting::Super`](crate::Setting)
     /// need them. They are tried: with wrong ones, those cases would lock znodes for ever.
     ///
     /// # Errors
     /// If they are not those of the super user, or the server cannot be reached.
-    pub async fn super_credentials(self, credentials: impl Into<String>) -> Result<Self, RunError> {
-        let credentials = credentials.into();
+    pub async fn set_super_credentials(&mut self, credentials: &str) -> Result<(), RunError> {
         let mut owner = self.owner().await?;
         let auth = Bytes::copy_from_slice(credentials.as_bytes());
         let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
@@ -106,7 +108,8 @@ impl Runner {
             }
         }
         self.end(&mut owner).await;
-        Ok(Self { credentials: Some(credentials), ..self })
+        self.credentials = Some(credentials.to_owned());
+        Ok(())
     }
 
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.
@@ -120,27 +123,15 @@ impl Runner {
         let needs_quota = case.group() == QUOTA_GROUP;
         let refused = if needs_quota { self.create_quota(&mut owner, &root).await? } else { None };
         let outcome = match refused {
-            Some(failure) => Outcome::Failed(failure),
-            None => Scene::new(&self.address, &root, self.credentials.as_deref()).play(case).await.into(),
+            Some(reason) => Outcome::Failed(Failure { steps: Vec::new(), reason, came: None }),
+            None => Scene::new(&self.address, &root, self.named_credentials()).play(case).await.into(),
         };
         if needs_quota {
-            self.remove(&mut owner, &quota(&root)).await;
+            self.remove_quota(&mut owner, &root).await;
         }
         self.remove(&mut owner, &root).await;
         self.end(&mut owner).await;
         Ok(outcome)
-    }
-
-    /// Creates the place for the quota of a subtree. Returns how the case fails that needs it, as a server without quotas has no
-    /// such place.
-    async fn create_quota(&self, owner: &mut Connection, root: &str) -> Result<Option<Failure>, RunError> {
-        // That of all cases may exist.
-        let _ = self.try_create(owner, &quota(&self.root)).await?;
-        Ok(self.try_create(owner, &quota(root)).await?.err().map(|error| Failure {
-            steps: Vec::new(),
-            reason: format!("{} cannot be created: {error}", quota(root)),
-            came: None,
-        }))
     }
 
     /// Removes the znode of all cases, also those of cases that were given up.
@@ -218,6 +209,28 @@ impl Runner {
         }
     }
 
+    /// Creates the place for the quota of a subtree. Returns why there is none, if the server refuses it: it may have no quotas.
+    pub(crate) async fn create_quota(
+        &self,
+        owner: &mut Connection,
+        root: &str,
+    ) -> Result<Option<String>, RunError> {
+        // That of all subtrees may exist.
+        let _ = self.try_create(owner, &quota(&self.root)).await?;
+        let created = self.try_create(owner, &quota(root)).await?;
+        Ok(created.err().map(|error| format!("{} cannot be created: {error}", quota(root))))
+    }
+
+    pub(crate) async fn remove_quota(&self, owner: &mut Connection, root: &str) {
+        self.remove(owner, &quota(root)).await;
+    }
+
+    /// The value that cases and moves name `$super`.
+    pub(crate) fn named_credentials(&self) -> Names {
+        let credentials = self.credentials.as_deref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
+        credentials.map(|bytes| ("super".to_owned(), Value::Data(Some(bytes)))).into_iter().collect()
+    }
+
     pub(crate) async fn end(&self, owner: &mut Connection) {
         let _ = owner.ask(&Request::CloseSession).await;
     }
@@ -229,5 +242,5 @@ impl Runner {
 
 /// Where the quota of a path is.
 fn quota(path: &str) -> String {
-    format!("/zookeeper/quota{path}")
+    format!("{QUOTAS}{path}")
 }

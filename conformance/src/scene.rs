@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::{OpCode, Xid};
+use zoolet_proto::records::ConnectRequest;
+use zoolet_proto::{Jute as _, OpCode, SessionId, Xid, Zxid, frame};
 
 use crate::case::{Action, Case, Step};
 use crate::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::fields::{Fields, Value, show};
 use crate::pattern::{Names, Pattern, Patterns};
-use crate::request::Draft;
+use crate::request::{Damage, Draft};
 use crate::run::Failure;
 
 /// A case that runs.
@@ -39,10 +40,8 @@ impl From<String> for Wrong {
 }
 
 impl<'r> Scene<'r> {
-    /// `credentials` are those of the super user, which cases name `$super`.
-    pub(crate) fn new(address: &'r str, root: &'r str, credentials: Option<&str>) -> Self {
-        let known = credentials.map(|text| Value::Data(Some(Bytes::copy_from_slice(text.as_bytes()))));
-        let names = known.map(|credentials| ("super".to_owned(), credentials)).into_iter().collect();
+    /// `names` are the values that have one before the case begins.
+    pub(crate) fn new(address: &'r str, root: &'r str, names: Names) -> Self {
         Self { address, root, names, connections: BTreeMap::new() }
     }
 
@@ -89,6 +88,10 @@ impl<'r> Scene<'r> {
                     None => Ok(()),
                 }
             }
+            Action::Bytes(bytes) => {
+                let connection = self.connection(step.session).await?;
+                sent(connection.send_bytes(bytes).await)
+            }
             Action::Reply(expected) => self.expect(step.session, expected, Kind::Reply).await,
             Action::Event(expected) => self.expect(step.session, expected, Kind::Event).await,
             Action::Quiet => self.quiet(step.session).await,
@@ -126,30 +129,10 @@ impl<'r> Scene<'r> {
         fields: &[(String, Pattern)],
         expected: &Patterns,
     ) -> Result<(), Wrong> {
-        let number = |field: &str, default: i64| match fields.iter().find(|(known, _)| known == field) {
-            None => Ok(default),
-            Some((_, Pattern::Word(word))) => word.parse().map_err(|_| format!("`{word}` is no number")),
-            Some((_, Pattern::Named(name))) => match self.names.get(name) {
-                Some(Value::Int(number)) => Ok(*number),
-                _ => Err(format!("no step before has named a number ${name}")),
-            },
-            Some((_, other)) => Err(format!("{other} is no number")),
-        };
-        let password = match fields.iter().find(|(known, _)| known == "password") {
-            None => NO_SESSION.1,
-            Some((_, Pattern::Text(text))) => Bytes::from(text.clone()),
-            Some((_, Pattern::Named(name))) => match self.names.get(name) {
-                Some(Value::Data(Some(data))) => data.clone(),
-                _ => return Err(format!("no step before has named a password ${name}").into()),
-            },
-            Some((_, other)) => return Err(format!("{other} is no password").into()),
-        };
-        let timeout = number("timeout", SESSION_TIMEOUT.into())?;
-        let timeout = i32::try_from(timeout).map_err(|_| format!("{timeout} is no timeout"))?;
-        let (session, last_zxid) = (number("session", 0)?, number("lastZxid", 0)?);
+        let bytes = self.handshake(fields)?;
         let connecting = Connection::to(self.address).await;
         let mut connection = connecting.map_err(|error| format!("cannot connect: {error}"))?;
-        match connection.open((session, password), last_zxid, timeout).await {
+        match connection.shake_hands(&bytes).await {
             Ok((_, fields)) => {
                 self.connections.insert(name, connection);
                 self.compare(expected, fields)
@@ -159,11 +142,61 @@ impl<'r> Scene<'r> {
         }
     }
 
+    /// The bytes to open a connection with.
+    fn handshake(&self, fields: &[(String, Pattern)]) -> Result<BytesMut, String> {
+        let given = |field: &str| fields.iter().find(|(known, _)| known == field).map(|(_, value)| value);
+        let number = |field: &str, default: i64| match given(field) {
+            None => Ok(default),
+            Some(Pattern::Word(word)) => word.parse().map_err(|_| format!("`{word}` is no number")),
+            Some(Pattern::Named(name)) => match self.names.get(name) {
+                Some(Value::Int(number)) => Ok(*number),
+                _ => Err(format!("no step before has named a number ${name}")),
+            },
+            Some(other) => Err(format!("{other:?} is no number")),
+        };
+        let short = |number| i32::try_from(number).map_err(|_| format!("{number} does not fit into 32 bits"));
+        let is_null = |field: &str| matches!(given(field), Some(Pattern::Word(word)) if word == "null");
+        let password = match given("password") {
+            None => Some(NO_SESSION.1),
+            _ if is_null("password") => None,
+            Some(Pattern::Text(text)) => Some(Bytes::from(text.clone())),
+            Some(Pattern::Named(name)) => match self.names.get(name) {
+                Some(Value::Data(Some(data))) => Some(data.clone()),
+                _ => return Err(format!("no step before has named a password ${name}")),
+            },
+            Some(other) => return Err(format!("{other:?} is no password")),
+        };
+        if let Some(Pattern::Text(bytes)) = given("bytes") {
+            return Ok(BytesMut::from(&bytes[..]));
+        }
+        let request = ConnectRequest {
+            protocol_version: short(number("protocol", 0)?)?,
+            last_zxid_seen: Zxid(number("lastZxid", 0)?),
+            timeout: short(number("timeout", SESSION_TIMEOUT.into())?)?,
+            session: SessionId(number("session", 0)?),
+            password,
+            read_only: if is_null("readOnly") { None } else { Some(number("readOnly", 0)? != 0) },
+        };
+        let mut record = BytesMut::new();
+        request.encode(&mut record);
+        for (name, value) in fields {
+            match value {
+                Pattern::Word(word) if Damage::NAMES.contains(&name.as_str()) => {
+                    Damage::parse(name, word)?.apply(0, &mut record);
+                }
+                _ => {}
+            }
+        }
+        let mut bytes = BytesMut::new();
+        frame::put(&mut bytes, |out| out.extend_from_slice(&record));
+        Ok(bytes)
+    }
+
     async fn send(&mut self, name: char, draft: &Draft) -> Result<(), Wrong> {
         let mut body = BytesMut::new();
         draft.encode(self.root, &self.names, &mut body)?;
         let connection = self.connection(name).await?;
-        Ok(connection.send(draft.code, draft.usual_xid(), &body).await?)
+        sent(connection.send(draft.code, draft.usual_xid(), &body).await)
     }
 
     async fn expect(&mut self, name: char, expected: &Patterns, kind: Kind) -> Result<(), Wrong> {
@@ -195,6 +228,14 @@ impl<'r> Scene<'r> {
         };
         fields.iter_mut().for_each(|(_, value)| value.replace_root(self.root, "~"));
         format!("{prefix}{}", show(&fields))
+    }
+}
+
+/// A server may end a connection in the middle of a request, which the next step on it finds.
+fn sent(outcome: Result<(), Silence>) -> Result<(), Wrong> {
+    match outcome {
+        Ok(()) | Err(Silence::Ended) => Ok(()),
+        Err(silence) => Err(silence.into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Two servers of ours, compared by random requests.
 
-use zoolet_conformance::{Catalogue, Fuzz, Outcome, Runner};
+use zoolet_conformance::{Catalogue, Fuzz, Outcome, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 async fn start(builder: ServerBuilder) -> Server {
@@ -11,9 +11,66 @@ async fn start(builder: ServerBuilder) -> Server {
 async fn equal_servers_do_not_differ() {
     let (one, other) = (start(Server::builder()).await, start(Server::builder()).await);
     let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1).await.expect("two servers");
-    for seed in 0..6 {
+    for seed in 0..7 {
         let difference = fuzz.run(seed, 300).await.expect("servers that answer");
         assert_eq!(difference, None, "seed {seed}");
+    }
+}
+
+/// Of `super:secret`.
+const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+
+fn with_switches() -> ServerBuilder {
+    Server::builder().extended_types(true).enforce_quota(true).reconfig_enabled(true)
+}
+
+fn with_everything() -> ServerBuilder {
+    with_switches().super_digest(SUPER_DIGEST)
+}
+
+const SWITCHES: [Setting; 3] = [Setting::ExtendedTypes, Setting::EnforceQuota, Setting::Reconfig];
+
+#[tokio::test]
+async fn equal_servers_with_all_settings_do_not_differ() {
+    let (one, other) = (start(with_everything()).await, start(with_everything()).await);
+    let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1).await.expect("two servers");
+    let mut fuzz = fuzz.with(&SWITCHES);
+    fuzz.set_super_credentials("super:secret").await.expect("those of the super user");
+    for seed in 0..7 {
+        let difference = fuzz.run(seed, 300).await.expect("servers that answer");
+        assert_eq!(difference, None, "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn a_setting_that_only_one_server_has_becomes_a_short_case() {
+    let one = start(with_everything()).await;
+    let without_quotas = with_everything().enforce_quota(false);
+    let without_reconfig = with_everything().reconfig_enabled(false);
+    for (run, (other, seed, shows)) in
+        [(without_quotas, 6, "-> QuotaExceeded"), (without_reconfig, 3, "-> Unimplemented")]
+            .into_iter()
+            .enumerate()
+    {
+        let (other, run) = (start(other).await, 2 * run as u64);
+        let [one, other] = [one.connect_string(), other.connect_string()];
+        let fuzz = Fuzz::new(&one, &other, run).await.expect("two servers");
+        let mut fuzz = fuzz.with(&SWITCHES);
+        fuzz.set_super_credentials("super:secret").await.expect("those of the super user");
+        let difference = fuzz.run(seed, 1_000).await.expect("servers that answer").expect("a difference");
+        fuzz.finish().await;
+        assert!(difference.repeats && difference.case.contains(shows), "{shows}: {difference:#?}");
+        assert!(difference.case.lines().count() <= 14, "{}", difference.case);
+        let catalogue = Catalogue::parse("fuzz", &difference.case).expect("a case");
+        let outcome = async |server: &str| {
+            let mut runner = Runner::new(server, run + 1).await.expect("a server");
+            runner.set_super_credentials("super:secret").await.expect("those of the super user");
+            let outcome = runner.run(&catalogue.cases()[0]).await.expect("a server that answers");
+            runner.finish().await.expect("nothing is left");
+            outcome
+        };
+        assert_eq!(outcome(&one).await, Outcome::Passed, "{}", difference.case);
+        assert!(matches!(outcome(&other).await, Outcome::Failed(_)), "{}", difference.case);
     }
 }
 

@@ -25,12 +25,10 @@ async fn our_durable_server_does_too() {
 
 async fn judge(server: ServerBuilder, settings: &[Setting]) {
     let server = server.bind("127.0.0.1:0").start().await.expect("a server");
-    let runner = Runner::new(&server.connect_string(), 1).await.expect("a server that answers");
-    let runner = if settings.contains(&Setting::Super) {
-        runner.super_credentials("super:secret").await.expect("those of the super user")
-    } else {
-        runner
-    };
+    let mut runner = Runner::new(&server.connect_string(), 1).await.expect("a server that answers");
+    if settings.contains(&Setting::Super) {
+        runner.set_super_credentials("super:secret").await.expect("those of the super user");
+    }
     let mut wrong = Vec::new();
     let catalogue = Catalogue::builtin();
     let is_chosen = |case: &&Case| case.is_for(Profile::V3_9) && case.is_with(settings);

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use zoolet_conformance::{Difference, Fuzz};
+use zoolet_conformance::{Difference, Fuzz, Setting};
 
-use super::{progress, run_number};
+use super::{argument, progress, run_number, until_signal};
 use crate::failure::Failure;
 use crate::json::{JsonObject, quoted};
 use crate::output::Lines;
@@ -23,11 +23,11 @@ pub(super) struct Compare {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) seed: u64,
     /// How many seeds, one after the other
-    #[arg(long, value_name = "COUNT", default_value = "6", requires = "reference")]
-    seeds: usize,
+    #[arg(long, value_name = "COUNT", default_value = "7", requires = "reference", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
     /// About how many requests for each seed
-    #[arg(long, value_name = "COUNT", default_value = "5000", requires = "reference")]
-    ops: usize,
+    #[arg(long, value_name = "COUNT", default_value = "5000", requires = "reference", value_parser = clap::value_parser!(u32).range(1..))]
+    ops: u32,
 }
 
 impl Compare {
@@ -36,21 +36,43 @@ impl Compare {
         &self,
         reference: &str,
         candidate: &str,
+        settings: &[Setting],
+        super_credentials: Option<&str>,
+        json: bool,
+    ) -> Result<ExitCode, Failure> {
+        let mut fuzz = Fuzz::new(reference, candidate, run_number()).await?.with(settings);
+        let accepted = match super_credentials {
+            Some(credentials) => fuzz.set_super_credentials(credentials).await,
+            None => Ok(()),
+        };
+        let mut with: String = settings.iter().map(argument).collect();
+        with.extend(super_credentials.map(|_| argument(&Setting::Super)));
+        let comparing = async {
+            accepted?;
+            self.compare(&fuzz, (reference, candidate), &with, json).await
+        };
+        until_signal(comparing, fuzz.finish()).await
+    }
+
+    async fn compare(
+        &self,
+        fuzz: &Fuzz,
+        (reference, candidate): (&str, &str),
+        with: &str,
         json: bool,
     ) -> Result<ExitCode, Failure> {
         let begun = Instant::now();
-        let fuzz = Fuzz::new(reference, candidate, run_number()).await?;
         let mut lines = Lines::new();
         let mut differing = 0;
         for at in 0..self.seeds {
-            let seed = self.seed.wrapping_add(at as u64);
-            let difference = fuzz.run(seed, self.ops).await?;
+            let seed = self.seed.wrapping_add(at.into());
+            let difference = fuzz.run(seed, self.ops as usize).await?;
             differing += usize::from(difference.is_some());
             match difference {
                 difference if json => lines.line(&object(seed, difference.as_ref()))?,
                 Some(difference) => {
                     let again = format!(
-                        "zoolet conform --reference {reference} --candidate {candidate} --seed {seed} --seeds 1 --ops {}",
+                        "zoolet conform --reference {reference} --candidate {candidate}{with} --seed {seed} --seeds 1 --ops {}",
                         self.ops
                     );
                     lines.line(&text(&difference, &again))?;
@@ -58,9 +80,8 @@ impl Compare {
                 None => {}
             }
             lines.flush()?;
-            progress(at + 1, self.seeds, "seeds");
+            progress(at as usize + 1, self.seeds as usize, "seeds");
         }
-        fuzz.finish().await;
         if !json {
             lines.line(&format!(
                 "{candidate} and {reference}: {} seeds of {} requests, {differing} with a difference, in {:.1} s",

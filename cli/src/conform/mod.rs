@@ -50,7 +50,7 @@ pub(crate) struct Conform {
     /// A setting that the server has, of extended-types, enforce-quota and reconfig; can be given several times
     #[arg(long, value_name = "SETTING", value_parser = switch)]
     with: Vec<Setting>,
-    /// Credentials of the super user of the server, for the cases that need one
+    /// Credentials of the super user of the server, for the cases that need one; likewise of both servers that are compared
     #[arg(long = "super", value_name = "USER:PASSWORD", value_parser = credentials)]
     super_credentials: Option<String>,
     /// Take the cases from this file instead of the built-in ones
@@ -93,7 +93,14 @@ impl Conform {
         }
         let runtime = runtime::start()?;
         if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
-            return runtime.block_on(self.compare.run(reference, candidate, self.json));
+            let credentials = self.super_credentials.as_deref();
+            return runtime.block_on(self.compare.run(
+                reference,
+                candidate,
+                &self.with,
+                credentials,
+                self.json,
+            ));
         }
         if !self.histories.check_history.is_empty() {
             return runtime.block_on(self.histories.run(self.compare.seed, self.json));
@@ -155,14 +162,16 @@ impl Conform {
     /// Runs cases, and removes what they have left, however that ends.
     async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
         let mut runner = Runner::new(server, run_number()).await?;
-        if let Some(credentials) = &self.super_credentials {
-            runner = runner.super_credentials(credentials).await?;
-        }
+        let accepted = match &self.super_credentials {
+            Some(credentials) => runner.set_super_credentials(credentials).await,
+            None => Ok(()),
+        };
         let runner = Arc::new(runner);
-        until_signal(self.judge_all(&runner, cases), async {
-            runner.finish().await.err().into_iter().collect()
-        })
-        .await
+        let judging = async {
+            accepted?;
+            self.judge_all(&runner, cases).await
+        };
+        until_signal(judging, async { runner.finish().await.err().into_iter().collect() }).await
     }
 
     /// Runs all cases, or until there are too many failures. They come back in their order.

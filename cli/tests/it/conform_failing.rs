@@ -39,6 +39,25 @@ fn equal_servers_do_not_differ_and_others_do_by_a_case_that_can_be_run() {
 }
 
 #[test]
+fn servers_with_settings_are_compared_by_requests_about_them() {
+    let digest = ["--enforce-quota", "--super-digest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="];
+    let (one, other) = (server(&digest), server(&[]));
+    let arguments = ["--with", "enforce-quota", "--super", "super:secret", "--seed", "6", "--seeds", "1"];
+    let compare = |candidate: &Running| {
+        let servers = ["conform", "--reference", &one.addrs[0], "--candidate", &candidate.addrs[0]];
+        run(&[&servers, &arguments[..]].concat())
+    };
+    let ran = compare(&other);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let with = "--with enforce-quota --super USER:PASSWORD --seed 6 --seeds 1";
+    for part in ["with enforce-quota super\n", with] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let again = server(&digest);
+    assert!(compare(&again).clean().contains(", 0 with a difference"), "{}", ran.out);
+}
+
+#[test]
 fn a_history_without_a_fault_breaks_no_rule() {
     let server = server(&[]);
     let ran = run(&["conform", "--check-history", &server.addrs[0], "--seconds", "1", "--clients", "3"]);

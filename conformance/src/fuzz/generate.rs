@@ -4,6 +4,9 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::quota;
+use crate::case::Setting;
+use crate::lex::quoted;
 use crate::parse::Cursor;
 use crate::request::Draft;
 
@@ -58,6 +61,10 @@ const ACLS: &[&str] = &[
 ];
 const IDENTITIES: &[&str] =
     &["digest bob:pw", "digest ann:secret", "digest bob:other", "ip \"\"", "nobody x"];
+/// Where the servers have a super user.
+const SUPER_IDENTITIES: &[&str] =
+    &["digest $super", "digest $super", "digest super:wrong", "super super:secret"];
+const MEMBERS: &[&str] = &["null", "\"\"", "1", "\"server.1=localhost:1:2;3\""];
 
 /// How often each kind of move is drawn.
 #[derive(Clone, Copy)]
@@ -70,34 +77,46 @@ struct Mix {
     access: u32,
     sessions: u32,
     damaged: u32,
+    /// Requests about quotas. Where quotas are enforced, no writes in bursts then, as an Apache ZooKeeper compares the later ones with
+    /// statistics that may not have the earlier ones yet, and no multis of several parts, which are decided otherwise.
+    quotas: u32,
 }
 
 /// What a run has most of. Runs take turns by their seeds.
-const MIXES: [Mix; 6] = [
-    Mix { writes: 30, reads: 15, multis: 12, watches: 15, access: 6, sessions: 3, damaged: 3 },
-    Mix { writes: 30, reads: 10, multis: 10, watches: 40, access: 0, sessions: 4, damaged: 0 },
-    Mix { writes: 15, reads: 10, multis: 50, watches: 8, access: 0, sessions: 2, damaged: 1 },
-    Mix { writes: 25, reads: 20, multis: 10, watches: 10, access: 30, sessions: 2, damaged: 1 },
-    Mix { writes: 25, reads: 8, multis: 5, watches: 20, access: 2, sessions: 30, damaged: 1 },
-    Mix { writes: 15, reads: 10, multis: 8, watches: 8, access: 4, sessions: 3, damaged: 40 },
+const MIXES: [Mix; 7] = [
+    Mix { writes: 30, reads: 15, multis: 12, watches: 15, access: 8, sessions: 3, damaged: 3, quotas: 0 },
+    Mix { writes: 30, reads: 10, multis: 10, watches: 40, access: 0, sessions: 4, damaged: 0, quotas: 0 },
+    Mix { writes: 15, reads: 10, multis: 50, watches: 8, access: 0, sessions: 2, damaged: 0, quotas: 0 },
+    Mix { writes: 25, reads: 20, multis: 10, watches: 10, access: 30, sessions: 2, damaged: 1, quotas: 0 },
+    Mix { writes: 25, reads: 8, multis: 5, watches: 20, access: 2, sessions: 30, damaged: 1, quotas: 0 },
+    Mix { writes: 15, reads: 10, multis: 8, watches: 8, access: 4, sessions: 3, damaged: 40, quotas: 0 },
+    Mix { writes: 40, reads: 5, multis: 10, watches: 5, access: 4, sessions: 3, damaged: 1, quotas: 40 },
 ];
 
 pub(super) struct Generator {
-    random: StdRng,
+    pub(super) random: StdRng,
     mix: Mix,
+    has_super: bool,
+    enforces_quotas: bool,
 }
 
 impl Generator {
-    pub(super) fn new(seed: u64) -> Self {
+    /// `settings` are those of the servers.
+    pub(super) fn new(seed: u64, settings: &[Setting]) -> Self {
         let mix = MIXES[(seed % MIXES.len() as u64) as usize];
-        Self { random: StdRng::seed_from_u64(seed), mix }
+        Self {
+            random: StdRng::seed_from_u64(seed),
+            mix,
+            has_super: settings.contains(&Setting::Super),
+            enforces_quotas: settings.contains(&Setting::EnforceQuota),
+        }
     }
 
     pub(super) fn next(&mut self) -> Move {
         let session = self.of(&SESSIONS);
-        let Mix { writes, reads, multis, watches, access, sessions, damaged } = self.mix;
-        let mut left =
-            self.random.random_range(0..writes + reads + multis + watches + access + sessions + damaged);
+        let Mix { writes, reads, multis, watches, access, sessions, damaged, quotas } = self.mix;
+        let all = writes + reads + multis + watches + access + sessions + damaged + quotas;
+        let mut left = self.random.random_range(0..all);
         let mut is = |weight: u32| {
             let hit = left < weight;
             left = left.wrapping_sub(weight);
@@ -121,8 +140,10 @@ impl Generator {
                 8 => return Move { session, what: What::Ahead },
                 _ => "closeSession".to_owned(),
             }
-        } else {
+        } else if is(damaged) {
             self.damaged()
+        } else {
+            quota::draw(&mut self.random, self.enforces_quotas)
         };
         self.ask(session, vec![request])
     }
@@ -130,7 +151,7 @@ impl Generator {
     /// Mostly one request, or else some more right after it.
     fn burst(&mut self, session: char, first: fn(&mut Self) -> String) -> Move {
         let mut requests = vec![first(self)];
-        if self.one_in(6) {
+        if self.one_in(6) && !self.has_enforced_quotas() {
             for _ in 0..self.random.random_range(1..6) {
                 let next =
                     [Self::write, Self::read, Self::multi, Self::watch][self.random.random_range(0..4)];
@@ -149,28 +170,53 @@ impl Generator {
         Move { session, what: What::Ask { requests, since } }
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    fn has_enforced_quotas(&self) -> bool {
+        self.mix.quotas > 0 && self.enforces_quotas
+    }
+
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         *all.choose(&mut self.random).unwrap_or(&all[0])
     }
 
-    fn one_in(&mut self, count: u32) -> bool {
+    pub(super) fn one_in(&mut self, count: u32) -> bool {
         self.random.random_ratio(1, count)
     }
 
-    fn path(&mut self) -> &'static str {
-        if self.one_in(15) { self.of(ODD_PATHS) } else { self.of(PATHS) }
+    pub(super) fn path(&mut self) -> String {
+        match self.random.random_range(0..60) {
+            0..=3 => self.of(ODD_PATHS).to_owned(),
+            4 => quoted(format!("~/a{}", self.character()).as_bytes()),
+            _ => self.of(PATHS).to_owned(),
+        }
+    }
+
+    /// Any character that needs no surrogates in Java, and those beside which it is decided whether a path may have them.
+    fn character(&mut self) -> char {
+        let edge = self.of(&[0x00, 0x20, 0x2f, 0x7f, 0xa0, 0xd7ff, 0xe000, 0xf8ff, 0xffef, 0xfff0]);
+        let code = match self.one_in(2) {
+            true => self.random.random_range(0..=0xffff),
+            false => edge + self.random.random_range(0..2),
+        };
+        char::from_u32(code).unwrap_or('\u{fffd}')
     }
 
     fn version(&mut self) -> i32 {
         self.of(&[-1, -1, -1, -1, 0, 1, 2, -2, i32::MAX])
     }
 
-    fn acl(&mut self) -> &'static str {
-        if self.mix.access == 0 { ACLS[0] } else { self.of(ACLS) }
+    fn acl(&mut self) -> String {
+        if self.mix.access == 0 {
+            ACLS[0].to_owned()
+        } else if self.one_in(4) {
+            format!("[world:anyone:{}]", self.random.random_range(0..32))
+        } else {
+            self.of(ACLS).to_owned()
+        }
     }
 
-    fn write(&mut self) -> String {
+    pub(super) fn write(&mut self) -> String {
         let (path, data, acl, version) = (self.path(), self.of(DATA), self.acl(), self.version());
+        let path = path.as_str();
         match self.random.random_range(0..20) {
             0..=4 => format!("create {path} {data} {acl}"),
             5 => {
@@ -192,7 +238,7 @@ impl Generator {
         }
     }
 
-    fn read(&mut self) -> String {
+    pub(super) fn read(&mut self) -> String {
         let path = self.path();
         match self.random.random_range(0..10) {
             0 | 1 => format!("getData {path}"),
@@ -206,8 +252,8 @@ impl Generator {
         }
     }
 
-    fn multi(&mut self) -> String {
-        let count = self.of(&[0, 1, 2, 2, 3, 3, 4, 6]);
+    pub(super) fn multi(&mut self) -> String {
+        let count = if self.has_enforced_quotas() { 1 } else { self.of(&[0, 1, 2, 2, 3, 3, 4, 6]) };
         if self.one_in(5) {
             let parts: Vec<_> = (0..count)
                 .map(|_| format!("{} {}", self.of(&["getData", "getChildren"]), self.path()))
@@ -225,14 +271,18 @@ impl Generator {
         format!("multi {{ {} }}", parts.join("; "))
     }
 
-    fn watch(&mut self) -> String {
+    pub(super) fn watch(&mut self) -> String {
         let path = self.path();
         match self.random.random_range(0..14) {
             0..=2 => format!("getData {path} watch"),
             3..=5 => format!("exists {path} watch"),
             6 | 7 => format!("getChildren {path} watch"),
             8 => format!("getChildren2 {path} watch"),
-            9 | 10 => format!("addWatch {path} {}", self.of(&[0, 0, 1, 1, 1, 2, -1])),
+            9 | 10 => {
+                let path = if self.one_in(10) { "/" } else { &path };
+                format!("addWatch {path} {}", self.of(&[0, 0, 1, 1, 1, 2, -1]))
+            }
+            11 if self.one_in(10) => format!("removeWatches / {}", self.random.random_range(3..6)),
             11 => format!("removeWatches {path} {}", self.random.random_range(0..7)),
             12 => format!("checkWatches {path} {}", self.random.random_range(0..7)),
             _ => {
@@ -250,43 +300,18 @@ impl Generator {
         format!("[{}]", paths.join(" "))
     }
 
-    fn access(&mut self) -> String {
-        match self.random.random_range(0..10) {
+    pub(super) fn access(&mut self) -> String {
+        match self.random.random_range(0..12) {
             0..=3 => format!("setACL {} {} {}", self.path(), self.acl(), self.version()),
             4..=6 => format!("getACL {}", self.path()),
             7 => "whoAmI".to_owned(),
+            8 => {
+                let [joining, leaving, members] = std::array::from_fn(|_| self.of(MEMBERS));
+                format!("reconfig {joining} {leaving} {members} {}", self.of(&[-1, 0, 5, i64::MAX]))
+            }
+            _ if self.has_super && self.one_in(2) => format!("auth {}", self.of(SUPER_IDENTITIES)),
             _ => format!("auth {}", self.of(IDENTITIES)),
         }
-    }
-
-    /// A request of which some bytes are missing or wrong, or which is none.
-    fn damaged(&mut self) -> String {
-        if self.one_in(8) {
-            let opcode = self.of(&[0, 10, 13, 23, 99, 108, -1, -12, 1_000]);
-            return format!("raw {opcode} \"\"");
-        }
-        let request =
-            [Self::write, Self::read, Self::multi, Self::watch][self.random.random_range(0..4)](self);
-        // A createTTL with the flags of another znode stops an Apache ZooKeeper (server-semantics 15), and setWatches
-        // begins with a zxid, which is each server's own.
-        if request.contains("createTTL") || request.starts_with("setWatches") {
-            return request;
-        }
-        match self.random.random_range(0..3) {
-            0 => format!("{request} cut={}", self.random.random_range(1..12)),
-            1 => format!("{request} poke={}:{}", self.random.random_range(-12..0), self.byte()),
-            // Not the length of the path, which could become that of `/`, where the servers have different pasts.
-            _ => format!("{request} poke={}:{}", self.of(&[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]), self.byte()),
-        }
-    }
-
-    fn byte(&mut self) -> u8 {
-        let byte = match self.of(&[0u8, 1, 4, 0x7f, 0x80, 0xff, 2]) {
-            2 => self.random.random(),
-            other => other,
-        };
-        // Never the opcode of a createTTL, for the reason above.
-        byte & !0x10
     }
 }
 
@@ -302,19 +327,21 @@ mod tests {
     #[test]
     fn whatever_is_drawn_parses_and_every_operation_is_drawn() {
         let mut drawn = std::collections::BTreeSet::new();
-        for seed in 0..12 {
-            let mut generator = Generator::new(seed);
-            for _ in 0..3_000 {
+        for seed in 0..14 {
+            let settings = if seed % 2 == 0 { &Setting::ALL[..] } else { &[] };
+            let mut generator = Generator::new(seed, settings);
+            for _ in 0..800 {
                 for draw in [Generator::write, Generator::read, Generator::multi, Generator::watch] {
                     check(&draw(&mut generator), &mut drawn);
                 }
                 check(&generator.access(), &mut drawn);
                 check(&generator.damaged(), &mut drawn);
+                check(&quota::draw(&mut generator.random, generator.enforces_quotas), &mut drawn);
             }
         }
         let expected = "addWatch auth checkWatches create create2 createContainer createTTL delete deleteContainer exists \
-            getACL getAllChildrenNumber getChildren getChildren2 getData getEphemerals multi multiRead raw removeWatches \
-            setACL setData setWatches setWatches2 sync whoAmI";
+            getACL getAllChildrenNumber getChildren getChildren2 getData getEphemerals multi multiRead raw reconfig \
+            removeWatches setACL setData setWatches setWatches2 sync whoAmI";
         assert_eq!(drawn.into_iter().collect::<Vec<_>>().join(" "), expected);
     }
 
@@ -330,10 +357,10 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_moves() {
         let drawn = |seed| {
-            let mut generator = Generator::new(seed);
+            let mut generator = Generator::new(seed, &[]);
             (0..200).map(|_| format!("{:?}", generator.next())).collect::<Vec<_>>()
         };
         assert_eq!(drawn(7), drawn(7));
-        assert_ne!(drawn(7), drawn(13));
+        assert_ne!(drawn(7), drawn(14));
     }
 }

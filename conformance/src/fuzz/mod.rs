@@ -4,13 +4,16 @@
 //! whatever the server had to send on that connection before, so events are compared without waiting for a time. What must differ is
 //! made equal first: zxids are counted from the begin of the run, sessions are numbered, and of times only whether there is one counts.
 
+mod damage;
 mod generate;
 mod print;
+mod quota;
 mod shrink;
 mod side;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::case::Setting;
 use crate::run::{RunError, Runner};
 use generate::{Generator, Move};
 use side::{Observed, Side};
@@ -20,6 +23,7 @@ use side::{Observed, Side};
 pub struct Fuzz {
     reference: Runner,
     candidate: Runner,
+    settings: Vec<Setting>,
     /// How often moves have been played. Each time has a subtree of its own: of one before it, something can be left that
     /// nobody may delete.
     plays: AtomicU64,
@@ -58,7 +62,24 @@ impl Fuzz {
     pub async fn new(reference: &str, candidate: &str, run: u64) -> Result<Self, RunError> {
         let (reference, candidate) =
             tokio::try_join!(Runner::new(reference, run), Runner::new(candidate, run))?;
-        Ok(Self { reference, candidate, plays: AtomicU64::new(0) })
+        Ok(Self { reference, candidate, settings: Vec::new(), plays: AtomicU64::new(0) })
+    }
+
+    /// The settings that both servers have. [`Setting::EnforceQuota`] must be among them if they do so; the other ones decide
+    /// what is drawn, or only which servers the printed case is for.
+    pub fn with(mut self, settings: &[Setting]) -> Self {
+        self.settings.extend(settings);
+        self
+    }
+
+    /// Takes credentials of the scheme `digest` for the super user of both servers, such as `super:secret`. Then some sessions are super.
+    ///
+    /// # Errors
+    /// If they are not those of a super user, or the server cannot be reached.
+    pub async fn set_super_credentials(&mut self, credentials: &str) -> Result<(), RunError> {
+        self.settings.push(Setting::Super);
+        self.reference.set_super_credentials(credentials).await?;
+        self.candidate.set_super_credentials(credentials).await
     }
 
     /// Plays `moves` moves drawn from `seed`, which is about as many requests, and shortens the first difference, if there is one. The same
@@ -67,13 +88,15 @@ impl Fuzz {
     /// # Errors
     /// If a server cannot be reached any longer.
     pub async fn run(&self, seed: u64, moves: usize) -> Result<Option<Difference>, RunError> {
-        let mut generator = Generator::new(seed);
+        let mut generator = Generator::new(seed, &self.settings);
         let moves: Vec<_> = (0..moves).map(|_| generator.next()).collect();
         let Some(found) = self.play(&moves).await? else { return Ok(None) };
         // What does not come again cannot be made shorter.
         Ok(Some(match self.play(&found.moves).await? {
-            Some(again) => print::difference(seed, &shrink::shortest(self, again).await?, true),
-            None => print::difference(seed, &found, false),
+            Some(again) => {
+                print::difference(seed, &self.settings, &shrink::shortest(self, again).await?, true)
+            }
+            None => print::difference(seed, &self.settings, &found, false),
         }))
     }
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::generate::{Move, What};
 use super::side::{Observed, Seen};
 use super::{Difference, Differing};
+use crate::case::Setting;
 use crate::fields::{Fields, Value, show};
+use crate::request::QUOTAS;
+use crate::run::QUOTA_GROUP;
 
 /// A letter that no generated session has.
 const INTRUDER: char = 'X';
@@ -14,8 +17,23 @@ const INTRUDER: char = 'X';
 const LAST: usize = 30;
 
 /// What the reference does, as a case, which the candidate fails.
-pub(super) fn difference(seed: u64, differing: &Differing, repeats: bool) -> Difference {
-    let case = format!("case fuzz/seed-{seed}\nfact What the reference does\n");
+pub(super) fn difference(
+    seed: u64,
+    settings: &[Setting],
+    differing: &Differing,
+    repeats: bool,
+) -> Difference {
+    let names_quotas = |step: &Move| match &step.what {
+        What::Ask { requests, .. } => requests.iter().any(|(text, _)| text.contains(QUOTAS)),
+        _ => false,
+    };
+    // Only cases of that group have a place for quotas.
+    let group = if differing.moves.iter().any(names_quotas) { QUOTA_GROUP } else { "fuzz" };
+    let mut case = format!("case {group}/seed-{seed}\nfact What the reference does\n");
+    if !settings.is_empty() {
+        let settings: Vec<_> = settings.iter().map(ToString::to_string).collect();
+        case.push_str(&format!("with {}\n", settings.join(" ")));
+    }
     let mut printer = Printer { case, known: BTreeSet::new(), sessions: BTreeMap::new(), last: 0 };
     let last = differing.moves.len() - 1;
     for (at, (step, observed)) in differing.moves.iter().zip(&differing.reference).enumerate() {

@@ -9,7 +9,6 @@ use super::generate::{Move, What};
 use crate::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::fields::{Fields, Value, show};
 use crate::normal::normal;
-use crate::pattern::Names;
 use crate::run::{RunError, Runner};
 
 /// What a connection has got.
@@ -64,6 +63,9 @@ impl<'r> Side<'r> {
     pub(super) async fn new(runner: &'r Runner, name: &str) -> Result<Self, RunError> {
         let mut owner = runner.owner().await?;
         let root = runner.subtree(name);
+        if let Some(reason) = runner.create_quota(&mut owner, &root).await? {
+            return Err(runner.fail(&reason));
+        }
         let base = runner.create(&mut owner, &root).await?.0;
         // It is idle for as long as the run takes, and must not expire in the middle.
         runner.end(&mut owner).await;
@@ -90,6 +92,7 @@ impl<'r> Side<'r> {
             while connection.next().await.is_ok() {}
         }
         if let Ok(mut owner) = self.runner.owner().await {
+            self.runner.remove_quota(&mut owner, &self.root).await;
             self.runner.remove(&mut owner, &self.root).await;
             self.runner.end(&mut owner).await;
         }
@@ -103,8 +106,8 @@ impl<'r> Side<'r> {
         }
         match &step.what {
             What::Ask { requests, since } => {
-                let names =
-                    Names::from([("since".to_owned(), Value::Int((self.last - since).max(self.base)))]);
+                let mut names = self.runner.named_credentials();
+                names.insert("since".to_owned(), Value::Int((self.last - since).max(self.base)));
                 let mut sent = 0;
                 for (_, draft) in requests {
                     let mut body = BytesMut::new();

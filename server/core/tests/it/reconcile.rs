@@ -1,7 +1,7 @@
 //! setWatches after a reconnect, and the requests that check and remove watches.
 
 use zoolet_proto::ErrorCode::{MarshallingError, NoWatcher};
-use zoolet_proto::{OpCode, Perms};
+use zoolet_proto::{Acl, OpCode, Perms, Reply};
 use zoolet_server_core::ConnId;
 
 use crate::common::*;
@@ -222,4 +222,21 @@ fn a_null_path_is_not_the_empty_one() {
     world.ok(a, check_watches("", any));
     assert_eq!(world.ask_raw(a, OpCode::AddWatch.code(), null(0)).error, None);
     world.ok(a, check_watches("null", any));
+}
+
+/// An Apache ZooKeeper sends two surrogates of three bytes each, which is no UTF-8.
+#[test]
+fn text_beyond_the_basic_multilingual_plane_is_sent_as_it_came() {
+    let mut world = World::new();
+    let a = world.connect();
+    assert_eq!(world.ok(a, sync("/😀")).reply, Reply::Synced(Some("/😀".to_owned())));
+    world.send(a, set_watches(0, &["/😀"], &[], &[]));
+    assert_eq!(world.heard(a), ["deleted /😀", "reply"]);
+    world.ok(
+        a,
+        create("/n")
+            .acl(vec![Acl::new(Perms::ALL, "digest", "😀:x"), Acl::new(Perms::ALL, "world", "anyone")]),
+    );
+    let Reply::Acl(acl, _) = world.ok(a, get_acl("/n")).reply else { panic!("an ACL") };
+    assert_eq!(acl[0].id, "😀:x");
 }
