@@ -41,9 +41,10 @@ impl Generator {
 
     /// Which byte of a request is wrong.
     fn place(&mut self, request: &str) -> Option<i32> {
-        let any = match self.one_in(2) {
-            true => self.random.random_range(-12..0),
-            false => self.random.random_range(0..130),
+        let any = match self.random.random_range(0..3) {
+            0 => self.random.random_range(-12..0),
+            1 => self.random.random_range(0..14),
+            _ => self.random.random_range(0..130),
         };
         if request.contains("createTTL") {
             // With the flags of another znode and a negative TTL it stops an Apache ZooKeeper (server-semantics 15).

@@ -13,7 +13,7 @@ use crate::random::{Manner, clients, explain, number, read_back};
 const SCHEDULES: u64 = 6;
 
 #[test]
-#[ignore = "needs Apache ZooKeeper: tests/apache/run frames"]
+#[ignore = "needs Apache ZooKeeper: tests/apache/run differential"]
 fn what_clients_see_of_an_apache_zookeeper_keeps_every_rule_too() {
     let address = std::env::var("ZOOLET_UPSTREAM_RANDOM").expect("ZOOLET_UPSTREAM_RANDOM names a server");
     // Not paused: the server has a clock of its own.

@@ -6,7 +6,7 @@
 //!
 //! `ZOOLET_SCHEDULES` sets how many schedules run, `ZOOLET_SEED` the seed of the first; each has the next seed.
 //! `ZOOLET_UPSTREAM_RANDOM=host:port` names an unused Apache ZooKeeper, set up as in
-//! `tests/apache/run frames`: what clients see of it is checked too, which shows that the rules and the model are right.
+//! `tests/apache/run differential`: what clients see of it is checked too, which shows that the rules and the model are right.
 
 mod actor;
 mod apache;

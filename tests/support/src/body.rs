@@ -37,10 +37,6 @@ impl Body {
         self
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-
     pub fn append(mut self, other: &Self) -> Self {
         self.0.put_slice(&other.0);
         self
