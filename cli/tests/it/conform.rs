@@ -10,6 +10,7 @@ use std::thread;
 
 use tempfile::TempDir;
 use zoolet_client::{Acl, Client, Perms};
+use zoolet_conformance::{Catalogue, Profile, Setting};
 
 use crate::common::directory::run;
 use crate::common::{BINARY, Running};
@@ -102,7 +103,7 @@ async fn cases_about_quotas_fail_where_there_is_no_place_for_quotas() {
     let ran = run(&["conform", &server.addrs[0], "--only", "quota/*", "--only", "create/*"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let reason = "/quota-counted cannot be created: ";
-    assert!(ran.out.contains(reason) && ran.out.contains("create       41 passed\n"), "{}", ran.out);
+    assert!(ran.out.contains(reason) && ran.out.contains("create       46 passed\n"), "{}", ran.out);
 }
 
 #[test]
@@ -223,6 +224,43 @@ fn what_cannot_be_judged_is_one_line_and_code_2() {
 }
 
 #[test]
+fn the_numbers_in_the_documentation_are_those_of_the_catalogue() {
+    let text = |path: &str| fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (page, readme) = (text("docs/conformance.md"), text("README.md"));
+    let catalogue = Catalogue::builtin();
+    let count = |profile, settings: &[Setting]| {
+        let run = catalogue.cases().iter().filter(|case| case.is_for(profile) && case.is_with(settings));
+        let (all, deviating): (Vec<_>, Vec<_>) =
+            (run.clone().collect(), run.filter(|case| case.deviates().is_some()).collect());
+        (all.len(), deviating.len())
+    };
+    let (plain, deviating) = count(Profile::V3_9, &[]);
+    let (with_all, deviating_with_all) = count(Profile::V3_9, &Setting::ALL);
+    let (older, _) = count(Profile::V3_8, &[]);
+    let (older_with_all, _) = count(Profile::V3_8, &Setting::ALL);
+    for part in [
+        format!("127.0.0.1:2181: {plain} cases, {plain} passed, 0 failed, in "),
+        format!(" fails {deviating} of them by decision"),
+        format!("| Apache ZooKeeper 3.9.5 | 3.9 | {plain} | 0 |"),
+        format!("| the same with all settings | 3.9, each `--with`, `--super` | {with_all} | 0 |"),
+        format!("| Apache ZooKeeper 3.8.0 | 3.8 | {older} | 0 |"),
+        format!("| the same with all settings | 3.8, each `--with`, `--super` | {older_with_all} | 0 |"),
+        format!("| Zoolet, in memory and durable | 3.9 | {plain} | {deviating}, all [by decision]"),
+        format!(
+            "| Zoolet with all settings | 3.9, each `--with`, `--super` | {with_all} | {deviating_with_all}, all by"
+        ),
+    ] {
+        assert!(page.contains(&part), "docs/conformance.md does not have: {part}");
+    }
+    for part in [
+        format!("asks any server {plain} small questions"),
+        format!("127.0.0.1:2181: {plain} cases, {} passed, {deviating} failed, in ", plain - deviating),
+    ] {
+        assert!(readme.contains(&part), "README.md does not have: {part}");
+    }
+}
+
+#[test]
 fn a_case_for_a_setting_is_repeated_with_that_setting() {
     let server = server();
     let ran = run(&[
@@ -266,7 +304,7 @@ fn a_mistake_in_a_case_names_its_line() {
         ("A exists ~/n version=$v", "exists has no `version`; it has path, watch"),
         ("A setData ~/n x $v", "no line before has named $v"),
         ("A create ~/n -> ok zxid=>$q", "no line before has named $q"),
-        ("A open sesion=1", "open has no `sesion`; it has session, password, timeout, lastZxid"),
+        ("A open sesion=1", "open has no `sesion`; it has protocol, lastZxid, "),
         ("A reply ok", "A has sent no request that has no reply yet"),
         ("case own/x", "there is a case own/x already"),
     ] {
