@@ -13,7 +13,7 @@ use crate::peer::Kind;
 #[command(name = "cargo bench --bench server --")]
 pub(crate) struct Args {
     /// Servers to measure.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Echo, Kind::Zoolet, Kind::InProcess, Kind::Apache])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Kind::Echo, Kind::EchoThread, Kind::Zoolet, Kind::InProcess, Kind::Apache])]
     pub(crate) peers: Vec<Kind>,
     /// Run only workloads and figures whose names begin with one of these.
     #[arg(long, value_delimiter = ',')]
@@ -64,6 +64,9 @@ pub(crate) enum Role {
         /// Write changes to this file, and sync it, before they are answered.
         #[arg(long)]
         journal: Option<PathBuf>,
+        /// Do that on a thread of its own.
+        #[arg(long)]
+        on_thread: bool,
     },
 }
 
@@ -90,7 +93,7 @@ impl Args {
     pub(crate) fn warm_up(&self, kind: Kind) -> Duration {
         let seconds = match kind {
             Kind::Apache => self.warm_up.unwrap_or(20),
-            Kind::Echo | Kind::Zoolet | Kind::InProcess => 1,
+            Kind::Echo | Kind::EchoThread | Kind::Zoolet | Kind::InProcess => 1,
         };
         Duration::from_secs(seconds)
     }

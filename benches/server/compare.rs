@@ -64,14 +64,18 @@ async fn one_round(
 /// Starts the servers that are available, and prints why others are not.
 async fn start(args: &Args, starter: &Starter, place: Place) -> Vec<Peer> {
     let mut peers = Vec::new();
-    let embedded = |kind: &&Kind| place == Place::Memory || **kind != Kind::InProcess;
-    for kind in args.peers.iter().filter(embedded) {
+    let is_there = |kind: &&Kind| match kind {
+        Kind::InProcess => place == Place::Memory,
+        Kind::EchoThread => place == Place::Disk,
+        Kind::Echo | Kind::Zoolet | Kind::Apache => true,
+    };
+    for kind in args.peers.iter().filter(is_there) {
         match starter.start(*kind, place).await {
             Ok(peer) => {
-                println!("{kind:<10} {}", peer.about);
+                println!("{kind:<12} {}", peer.about);
                 peers.push(peer);
             }
-            Err(error) => println!("{kind:<10} skipped: {error}"),
+            Err(error) => println!("{kind:<12} skipped: {error}"),
         }
     }
     peers
@@ -93,7 +97,7 @@ async fn warm_up(peer: &Peer, workloads: &[&Workload], time: Duration) -> io::Re
 
 /// One run; `None` if the server does not support the workload.
 async fn run_one(workload: &Workload, peer: &Peer, time: Duration) -> io::Result<Option<Sample>> {
-    if peer.kind == Kind::Echo && !workload.suits_echo() {
+    if matches!(peer.kind, Kind::Echo | Kind::EchoThread) && !workload.suits_echo() {
         return Ok(None);
     }
     match workload.run(&peer.target, time).await {

@@ -52,9 +52,10 @@ impl Flavor {
     }
 }
 
-/// Serves until the process is killed. With a `journal`, changes are written to this file and synced before they are answered.
-pub(crate) fn run(flavor: Flavor, port: u16, journal: Option<&Path>) -> io::Result<()> {
-    let journal = journal.map(Journal::create).transpose()?;
+/// Serves until the process is killed. With a `journal`, changes are written to this file and synced before they are answered;
+/// `on_thread` is whether a thread of its own does that.
+pub(crate) fn run(flavor: Flavor, port: u16, journal: Option<&Path>, on_thread: bool) -> io::Result<()> {
+    let journal = journal.map(|path| Journal::create(path, on_thread)).transpose()?;
     flavor.runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let watches = Watches::default();

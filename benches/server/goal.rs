@@ -45,7 +45,7 @@ impl Comparison {
     /// Those of a workload on disk.
     pub(crate) fn of(workload: &Workload) -> Vec<Self> {
         use Bound::{AtLeast, AtMost};
-        use Kind::{Apache, Echo, Zoolet};
+        use Kind::{Apache, Echo, EchoThread, Zoolet};
         let compare = |about, figure, above, below, bound| Self { about, figure, above, below, bound };
         let [rate, p50, p99, cpu]: [fn(&Figures) -> f64; 4] = [|f| f.rate, |f| f.p50, |f| f.p99, |f| f.cpu];
         match workload.name {
@@ -53,6 +53,8 @@ impl Comparison {
                 compare("p50, zoolet / apache", p50, Zoolet, Apache, Some(AtMost(0.6))),
                 compare("p50, zoolet / echo", p50, Zoolet, Echo, Some(AtMost(1.3))),
                 compare("p99, zoolet / apache", p99, Zoolet, Apache, None),
+                compare("p50, echo-thread / apache", p50, EchoThread, Apache, None),
+                compare("p50, zoolet / echo-thread", p50, Zoolet, EchoThread, None),
             ],
             "durable-reader" => {
                 vec![compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25)))]

@@ -38,7 +38,9 @@ use crate::report::Lines;
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.role {
-        Some(Role::Echo { runtime, port, journal }) => echo::run(*runtime, *port, journal.as_deref()),
+        Some(Role::Echo { runtime, port, journal, on_thread }) => {
+            echo::run(*runtime, *port, journal.as_deref(), *on_thread)
+        }
         Some(Role::Spin) => busy::spin(),
         None if args.list => {
             list();

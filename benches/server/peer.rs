@@ -36,6 +36,8 @@ const HEAP_FLAG: &str = "--jvm=-Xmx2g";
 pub(crate) enum Kind {
     /// A bare tokio server that answers frames with frames of the same size.
     Echo,
+    /// On disk: the same with a thread of its own that writes and syncs.
+    EchoThread,
     /// Our release binary.
     Zoolet,
     /// Our server embedded in the bench, without sockets; its CPU time includes the load.
@@ -48,6 +50,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
+            Self::EchoThread => "echo-thread",
             Self::Zoolet => "zoolet",
             Self::InProcess => "in-process",
             Self::Apache => "apache",
@@ -106,7 +109,7 @@ impl Starter {
     pub(crate) async fn start_in(&self, kind: Kind, home: Home, settings: Settings<'_>) -> io::Result<Peer> {
         let addr = free_address()?;
         let (mut command, about) = match (kind, home.place) {
-            (Kind::Echo, _) => self.echo(addr, &home)?,
+            (Kind::Echo | Kind::EchoThread, _) => self.echo(addr, &home, kind == Kind::EchoThread)?,
             (Kind::Zoolet, _) => self.zoolet(addr, &home, settings)?,
             (Kind::Apache, Place::Memory) => apache_in_memory(addr, &home),
             (Kind::Apache, Place::Disk) => apache_on_disk(addr, &home, settings)?,
@@ -129,13 +132,17 @@ impl Starter {
         }
     }
 
-    fn echo(&self, addr: SocketAddr, home: &Home) -> io::Result<(Command, String)> {
+    fn echo(&self, addr: SocketAddr, home: &Home, on_thread: bool) -> io::Result<(Command, String)> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["echo", "--runtime", self.flavor.name(), "--port", &addr.port().to_string()]);
         let mut about = format!("bare tokio server, {} runtime", self.flavor.name());
         if home.place == Place::Disk {
             command.arg("--journal").arg(home.path().join("journal"));
             about += ", writes and syncs changes";
+            if on_thread {
+                command.arg("--on-thread");
+                about += " on a thread of its own";
+            }
         }
         Ok((command, about))
     }

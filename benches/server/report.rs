@@ -80,7 +80,7 @@ impl Row {
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\n{:<20} {:<10} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
+        "\n{:<20} {:<12} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
         "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us"
     )?;
     for row in rows {
@@ -89,7 +89,7 @@ pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
             writeln!(
                 out,
-                "{:<20} {kind:<10} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                "{:<20} {kind:<12} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
                 row.workload.name,
                 f.cpu,
                 f.in_kernel * 100.0,
