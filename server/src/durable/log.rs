@@ -15,6 +15,7 @@ use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::queue::{Close, CommitQueue, Roll, SnapshotRequest, Work};
 use crate::durable::snapshot::{Job, Outcome, Running};
+use crate::durable::spare::SpareThread;
 use crate::engine::{Engine, locked};
 
 /// The log of a server. Owns its files, and decides when a snapshot is written: one at a time.
@@ -30,6 +31,7 @@ pub(crate) struct Log {
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
     is_cancelled: Arc<AtomicBool>,
+    spare: SpareThread,
     /// How often the directory was opened anew.
     opened: u64,
     close: Option<Close>,
@@ -65,6 +67,7 @@ impl Log {
             waiting: Vec::new(),
             requests: Vec::new(),
             is_cancelled: Arc::default(),
+            spare: SpareThread::default(),
             opened: 0,
             close: None,
             has_failed: false,
@@ -148,6 +151,7 @@ impl Log {
         if is_wanted && self.running.is_none() && self.close.is_none() {
             self.begin_snapshot();
         }
+        self.spare.work(&mut self.storage);
         self.close = self.close.max(work.close.take());
         if self.close == Some(Close::Drop) {
             self.is_cancelled.store(true, Ordering::Relaxed);
@@ -279,6 +283,7 @@ impl Drop for Log {
                 .fail(self.opened, StorageError::Failed("the thread of the log has panicked".to_owned()));
         }
         self.queue.end();
+        self.spare.end();
         self.settings.stop.cancel();
     }
 }

@@ -15,6 +15,7 @@ mod gate;
 mod log;
 mod queue;
 mod snapshot;
+mod spare;
 mod start;
 
 pub(crate) use gate::{Gate, Hold};

@@ -18,6 +18,7 @@ mod verify;
 
 pub use error::{Damage, StorageError};
 pub use inspect::{InspectedLog, InspectedSnapshot, Inspection, LogSummary, inspect};
+pub use log::{SpareJob, SpareLog};
 pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
 pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, open_with, read, read_with};

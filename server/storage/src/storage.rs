@@ -7,7 +7,7 @@ use zoolet_server_core::Txn;
 
 use crate::disk::{DirLock, Disk};
 use crate::error::StorageError;
-use crate::log::LogWriter;
+use crate::log::{LogWriter, SpareJob, SpareLog};
 use crate::names::Layout;
 use crate::options::StorageOptions;
 use crate::recovery::RecoveryReport;
@@ -96,6 +96,16 @@ impl Storage {
         self.log.roll()?;
         (self.txns, self.bytes) = (0, 0);
         Ok(())
+    }
+
+    /// What makes the next log file ready, if it is time for that. Syncs are faster in such a file.
+    pub fn spare_job(&mut self) -> Option<SpareJob> {
+        self.log.spare_job()
+    }
+
+    /// Takes the file that a job has made, for the time after the next [`roll`](Self::roll).
+    pub fn put_spare(&mut self, spare: SpareLog) {
+        self.log.put_spare(spare);
     }
 
     /// The snapshot that was loaded when the directory was opened.

@@ -1,6 +1,7 @@
 //! The transaction log: files of entries, each named by the zxid of its first one.
 //!
-//! A file has a header of 16 bytes, entries one after the other (`entry.rs`), and zeros up to the length that is reserved.
+//! A file has a header of 16 bytes, entries one after the other (`entry.rs`), and zeros up to the length that is reserved. The next
+//! one is made ready while it is filled (`spare.rs`).
 
 mod entry;
 mod fields;
@@ -8,12 +9,16 @@ mod fields;
 mod file_tests;
 mod reader;
 mod record;
+mod spare;
+#[cfg(test)]
+mod spare_tests;
 #[cfg(test)]
 mod tests;
 mod window;
 mod writer;
 
 pub use reader::{Fault, LogEnd, LogEntry, LogItem, LogReader};
+pub use spare::{SpareJob, SpareLog};
 pub(crate) use writer::LogWriter;
 
 use zoolet_proto::Zxid;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zoolet_proto::Zxid;
 use zoolet_server_core::Txn;
 
-use super::{FILE_HEADER, MAGIC, VERSION, entry, follows};
+use super::{FILE_HEADER, MAGIC, SpareJob, SpareLog, VERSION, entry, follows};
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 use crate::names;
@@ -17,6 +17,8 @@ use crate::options::{Durability, StorageOptions};
 const WRITE_AT: usize = 1 << 20;
 /// Room is reserved as soon as less than this is left, as Apache does.
 const MARGIN: u64 = 4096;
+/// A spare file is made once this part of the room of a file is used: a server with little to write does without.
+const SPARE_AFTER: u64 = 16;
 /// The name of a log file that is not complete yet.
 const TEMPORARY: &str = ".zoolet-log.tmp";
 
@@ -34,6 +36,12 @@ pub(crate) struct LogWriter {
     max_entry: usize,
     /// `None` until the next transaction.
     file: Option<OpenLog>,
+    /// What the next file is made of, if it is ready.
+    spare: Option<SpareLog>,
+    /// Whether one was asked for since the file began.
+    spare_is_due: bool,
+    /// How long the file before became.
+    length_before: Option<u64>,
     /// The entries that are not written yet.
     batch: Vec<u8>,
     last: Zxid,
@@ -68,6 +76,9 @@ impl LogWriter {
             size_limit: options.log_size_limit,
             max_entry: options.max_entry,
             file: None,
+            spare: None,
+            spare_is_due: true,
+            length_before: None,
             batch: Vec::new(),
             last,
             keeps_epoch: false,
@@ -84,6 +95,24 @@ impl LogWriter {
     /// The last transaction.
     pub(crate) fn last_zxid(&self) -> Zxid {
         self.last
+    }
+
+    /// What makes a spare file, if it is time for one.
+    pub(crate) fn spare_job(&mut self) -> Option<SpareJob> {
+        let log = self.file.as_ref()?;
+        let is_due = self.spare_is_due && self.spare.is_none() && log.end > self.pre_alloc / SPARE_AFTER;
+        if !is_due || self.pre_alloc == 0 || self.durability != Durability::Sync || self.failure.is_some() {
+            return None;
+        }
+        self.spare_is_due = false;
+        // The files of a server are about as long as each other.
+        let len = self.length_before.unwrap_or(self.pre_alloc / 2).clamp(MARGIN, self.pre_alloc.max(MARGIN));
+        Some(SpareJob::new(Arc::clone(&self.disk), self.dir.clone(), len))
+    }
+
+    /// Takes a spare file.
+    pub(crate) fn put_spare(&mut self, spare: SpareLog) {
+        self.spare = Some(spare);
     }
 
     /// Appends a transaction to the batch, and returns the bytes of its entry.
@@ -147,7 +176,11 @@ impl LogWriter {
         self.write_batch()?;
         let log = match &mut self.file {
             Some(log) => log,
-            None => self.file.insert(OpenLog::create(&*self.disk, &self.dir, first, self.pre_alloc)?),
+            None => {
+                let spare = self.spare.take();
+                self.spare_is_due = true;
+                self.file.insert(OpenLog::create(&*self.disk, &self.dir, first, self.pre_alloc, spare)?)
+            }
         };
         log.sync()?;
         log.batch_start = log.end;
@@ -171,10 +204,10 @@ impl LogWriter {
     fn try_roll(&mut self) -> Result<(), StorageError> {
         self.write_batch()?;
         // Even if transactions are not synced: only the last file may have a torn end.
-        if let Some(log) = &mut self.file {
+        if let Some(mut log) = self.file.take() {
             log.sync()?;
+            self.length_before = Some(log.end);
         }
-        self.file = None;
         Ok(())
     }
 
@@ -191,17 +224,29 @@ impl LogWriter {
 impl OpenLog {
     /// Creates the file whose first transaction is `first`. It gets its name when its header is durable, and keeps it if the power
     /// is lost.
-    fn create(disk: &dyn Disk, dir: &Path, first: Zxid, pre_alloc: u64) -> Result<Self, StorageError> {
+    fn create(
+        disk: &dyn Disk,
+        dir: &Path,
+        first: Zxid,
+        pre_alloc: u64,
+        spare: Option<SpareLog>,
+    ) -> Result<Self, StorageError> {
         let path = dir.join(names::log(first));
         match disk.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(StorageError::io("create", &path)(error)),
             Ok(_) => return Err(StorageError::io("create", &path)(io::ErrorKind::AlreadyExists.into())),
         }
-        let temporary = dir.join(TEMPORARY);
-        let file = disk.create(&temporary).map_err(StorageError::io("create", &temporary))?;
+        let (temporary, file, reserved) = match spare.and_then(SpareLog::take) {
+            Some(spare) => spare,
+            None => {
+                let temporary = dir.join(TEMPORARY);
+                let file = disk.create(&temporary).map_err(StorageError::io("create", &temporary))?;
+                (temporary, file, 0)
+            }
+        };
         let batch_start = FILE_HEADER;
-        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved: 0, dirty: false };
+        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved, dirty: false };
         log.write(&file_header(), pre_alloc)?;
         log.sync()?;
         disk.rename(&log.path, &path).map_err(StorageError::io("rename", &log.path))?;

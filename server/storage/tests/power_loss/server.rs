@@ -1,6 +1,7 @@
 //! A server without a network: a core, its storage, and clients that do random things.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Acl, Perms, Request, Xid, Zxid, frame};
@@ -152,6 +153,10 @@ impl Server {
         self.store(Storage::commit)?;
         self.committed = self.truth.last().zxid;
         self.mark();
+        // If the disk fails meanwhile, the log does without.
+        if let Some(spare) = self.storage.spare_job().and_then(|job| job.run(&AtomicBool::new(false))) {
+            self.storage.put_spare(spare);
+        }
         Ok(())
     }
 
