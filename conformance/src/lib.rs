@@ -14,6 +14,7 @@
 //! [`ClientCheck`] judges clients: it runs a command in each [`ClientScenario`], disturbs the connections of its ZooKeeper client, and
 //! returns each [`Mistake`] with the frame that shows it. The [rules](Rule) and what known clients do are in `docs/clients.md`.
 
+mod acl_entry;
 mod capture;
 mod case;
 mod catalogue;

@@ -5,12 +5,13 @@ use std::mem;
 use thiserror::Error;
 use zoolet_proto::{ErrorCode, EventType};
 
+use crate::acl_entry::AclEntry;
 use crate::case::{Action, Case, Profile, Setting, Step};
 use crate::coherence::Coherence;
 use crate::fields::FIELDS;
 use crate::lex::{Token, tokens};
 use crate::pattern::{Pattern, Patterns};
-use crate::request::{AclEntry, Damage, Draft};
+use crate::request::{Damage, Draft};
 
 /// The fields of a handshake; `bytes` are sent in its place.
 const HANDSHAKE: [&str; 7] = ["protocol", "lastZxid", "timeout", "session", "password", "readOnly", "bytes"];

@@ -92,24 +92,21 @@ impl Runner {
     /// # Errors
     /// If they are not those of the super user, or the server cannot be reached.
     pub async fn set_super_credentials(&mut self, credentials: &str) -> Result<(), RunError> {
+        self.credentials = Some(credentials.to_owned());
         let mut owner = self.owner().await?;
-        let auth = Bytes::copy_from_slice(credentials.as_bytes());
-        let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
         // Nobody else may write this znode, which never has such a version.
         let config =
             SetData { path: "/zookeeper/config".to_owned(), data: Some(Bytes::new()), version: i32::MAX };
-        for request in [Request::Auth(auth), Request::SetData(config)] {
-            match owner.ask(&request).await {
-                Ok((Some(ErrorCode::NoAuth | ErrorCode::AuthFailed), ..)) => {
-                    return Err(self.fail("the credentials are not those of its super user"));
-                }
-                Ok(_) => {}
-                Err(silence) => return Err(self.fail(&silence.to_string())),
-            }
-        }
+        let outcome = owner.ask(&Request::SetData(config)).await;
         self.end(&mut owner).await;
-        self.credentials = Some(credentials.to_owned());
-        Ok(())
+        match outcome {
+            Ok((Some(ErrorCode::NoAuth), ..)) => {
+                self.credentials = None;
+                Err(self.fail("the credentials are not those of its super user"))
+            }
+            Ok(_) => Ok(()),
+            Err(silence) => Err(self.fail(&silence.to_string())),
+        }
     }
 
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.
@@ -164,9 +161,16 @@ impl Runner {
         format!("{}/{name}", self.root)
     }
 
-    /// A session to create and remove the subtrees with.
+    /// A session to create and remove the subtrees with: that of the super user, if it is known, who can remove everything.
     pub(crate) async fn owner(&self) -> Result<Connection, RunError> {
-        Connection::with_session(&self.address).await.map_err(|reason| self.fail(&reason))
+        let opened = Connection::with_session(&self.address).await;
+        let mut owner = opened.map_err(|reason| self.fail(&reason))?;
+        if let Some(credentials) = &self.credentials {
+            let auth = Bytes::copy_from_slice(credentials.as_bytes());
+            let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
+            owner.ask(&Request::Auth(auth)).await.map_err(|silence| self.fail(&silence.to_string()))?;
+        }
+        Ok(owner)
     }
 
     /// Creates a znode, and returns the zxid of that.

@@ -20,7 +20,7 @@ pub(super) struct Compare {
     #[arg(long, value_name = "HOST:PORT", requires = "reference")]
     pub(super) candidate: Option<String>,
     /// What random requests are drawn from; of several seeds the first
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with_all = ["server", "list", "matrix", "client"])]
     pub(super) seed: u64,
     /// How many seeds, one after the other
     #[arg(long, value_name = "COUNT", default_value = "7", requires = "reference", value_parser = clap::value_parser!(u32).range(1..))]

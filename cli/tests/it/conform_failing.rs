@@ -41,7 +41,7 @@ fn equal_servers_do_not_differ_and_others_do_by_a_case_that_can_be_run() {
 #[test]
 fn servers_with_settings_are_compared_by_requests_about_them() {
     let digest = ["--enforce-quota", "--super-digest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="];
-    let (one, other) = (server(&digest), server(&[]));
+    let (one, other) = (server(&digest), server(&digest[1..]));
     let arguments = ["--with", "enforce-quota", "--super", "super:secret", "--seed", "6", "--seeds", "1"];
     let compare = |candidate: &Running| {
         let servers = ["conform", "--reference", &one.addrs[0], "--candidate", &candidate.addrs[0]];
@@ -53,6 +53,9 @@ fn servers_with_settings_are_compared_by_requests_about_them() {
     for part in ["with enforce-quota super\n", with] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
+    // Of a server without a super user this would tell nothing of the rest.
+    let without = server(&[]);
+    assert!(compare(&without).refused(2).contains("the credentials are not those of its super user"));
     let again = server(&digest);
     assert!(compare(&again).clean().contains(", 0 with a difference"), "{}", ran.out);
 }
@@ -76,6 +79,15 @@ fn servers_that_are_not_there_are_not_passed() {
         assert!(ran.refused(2).contains(&format!("cannot judge {nobody}: cannot connect")), "{ran:?}");
     }
     assert!(run(&["conform", "--reference", "x"]).refused(2).contains("--candidate"));
+    // Nothing that was compared or checked would be a pass, and a seed that nothing is drawn from a mistake.
+    for (arguments, option) in [
+        (["--reference", &nobody, "--candidate", &nobody, "--seeds", "0"].as_slice(), "--seeds"),
+        (&["--check-history", &nobody, "--seconds", "0"], "--seconds"),
+        (&[&nobody, "--seed", "4"], "--seed"),
+    ] {
+        let ran = run(&[&["conform"], arguments].concat());
+        assert!(ran.refused(2).contains(option), "{ran:?}");
+    }
 }
 
 #[test]
