@@ -70,8 +70,9 @@ impl SpareLog {
 impl Drop for SpareLog {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // Otherwise the next start does.
-            let _ = self.disk.remove(&self.path);
+            // Otherwise the next start does. Its room is free once the directory is synced.
+            let removed = self.disk.remove(&self.path);
+            let _ = removed.and_then(|()| self.disk.sync_dir(self.path.parent().unwrap_or(&self.path)));
         }
     }
 }

@@ -133,6 +133,18 @@ fn a_spare_file_that_is_not_used_is_removed() {
 }
 
 #[test]
+fn on_a_full_disk_the_log_takes_the_room_of_the_spare_file() {
+    let mut scene = Scene::new(|_| {});
+    scene.write(100);
+    let spare = scene.make_spare().expect("the disk is fine");
+    scene.log.put_spare(spare);
+    scene.disk.set_free_space(Some(0));
+    // More than is reserved, and less than that with the room of the spare file.
+    scene.write(900);
+    assert_eq!((scene.names().len(), scene.entries("log.1")), (1, 1_000));
+}
+
+#[test]
 fn without_a_spare_file_the_log_goes_on() {
     let faults = [DiskOp::Create, DiskOp::Reserve, DiskOp::Write, DiskOp::Sync].map(Some);
     for fault in faults.into_iter().chain([None]) {

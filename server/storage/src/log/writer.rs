@@ -213,7 +213,7 @@ impl LogWriter {
 
     fn write_batch(&mut self) -> Result<(), StorageError> {
         if let (Some(log), false) = (&mut self.file, self.batch.is_empty()) {
-            log.write(&self.batch, self.pre_alloc)?;
+            log.write(&self.batch, self.pre_alloc, &mut self.spare)?;
             self.batch.clear();
             self.batch.shrink_to(2 * WRITE_AT);
         }
@@ -247,7 +247,7 @@ impl OpenLog {
         };
         let batch_start = FILE_HEADER;
         let mut log = Self { path: temporary, file, end: 0, batch_start, reserved, dirty: false };
-        log.write(&file_header(), pre_alloc)?;
+        log.write(&file_header(), pre_alloc, &mut None)?;
         log.sync()?;
         disk.rename(&log.path, &path).map_err(StorageError::io("rename", &log.path))?;
         disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
@@ -260,8 +260,13 @@ impl OpenLog {
         u32::try_from(self.end + pending as u64 - self.batch_start).ok()
     }
 
-    fn write(&mut self, bytes: &[u8], pre_alloc: u64) -> Result<(), StorageError> {
-        self.reserve(bytes.len() as u64, pre_alloc)?;
+    fn write(
+        &mut self,
+        bytes: &[u8],
+        pre_alloc: u64,
+        spare: &mut Option<SpareLog>,
+    ) -> Result<(), StorageError> {
+        self.reserve(bytes.len() as u64, pre_alloc, spare)?;
         self.dirty = true;
         self.file.write_at(bytes, self.end).map_err(StorageError::io("write", &self.path))?;
         self.end += bytes.len() as u64;
@@ -269,13 +274,25 @@ impl OpenLog {
     }
 
     /// Reserves room before it is needed, so that a sync has no length to store.
-    fn reserve(&mut self, len: u64, pre_alloc: u64) -> Result<(), StorageError> {
+    fn reserve(
+        &mut self,
+        len: u64,
+        pre_alloc: u64,
+        spare: &mut Option<SpareLog>,
+    ) -> Result<(), StorageError> {
         let end = self.end + len;
         if pre_alloc == 0 || end + MARGIN < self.reserved {
             return Ok(());
         }
         let more = if end <= self.reserved { self.reserved + pre_alloc } else { end + pre_alloc };
-        self.reserved = match self.file.reserve(more) {
+        let mut reserved = self.file.reserve(more);
+        if reserved.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::StorageFull) && spare.is_some()
+        {
+            // This file needs the room now.
+            *spare = None;
+            reserved = self.file.reserve(more);
+        }
+        self.reserved = match reserved {
             Ok(()) => more,
             // A small disk may be full to the last byte before the server stops. It is asked again later.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => end + (1 << 20),
