@@ -27,6 +27,11 @@ impl Deletions {
         }
     }
 
+    /// Whether the observer has seen any: then it would have seen others, too.
+    pub(super) fn is_observed(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Those of a transaction of its own that is neither a request nor the end of the session of an ephemeral.
     pub(super) fn of_server(
         self,

@@ -88,10 +88,16 @@ impl Expiries {
         }
     }
 
-    /// The expiries, in the order of their zxids. `known` are the zxids that requests explain.
-    pub(super) fn find(self, base: i64, known: &BTreeSet<i64>) -> Vec<Expiry> {
+    /// The transactions that are not `known`: the zxid of each, and when and in which record it was seen that it was over.
+    pub(super) fn unexplained(&self, base: i64, known: &BTreeSet<i64>) -> Vec<(i64, Duration, usize)> {
         let last = self.seen.iter().map(|(zxid, ..)| *zxid).max().unwrap_or(base);
         let unexplained = (base + 1..=last).filter(|zxid| !known.contains(zxid)).take(MOST);
+        let shown = |zxid| self.seen.iter().filter(|(seen, ..)| *seen >= zxid).min_by_key(|(.., at)| *at);
+        unexplained.filter_map(|zxid| shown(zxid).map(|(_, time, at)| (zxid, *time, *at))).collect()
+    }
+
+    /// The expiries, in the order of their zxids. `known` are the zxids that requests explain.
+    pub(super) fn find(&self, base: i64, known: &BTreeSet<i64>) -> Vec<Expiry> {
         let is_open = |session: &i64| self.sessions.get(session).is_some_and(|session| !session.is_closed);
         let mut by_event: HashMap<i64, i64> =
             self.deleted.iter().filter(|(_, session)| is_open(session)).copied().collect();
@@ -99,12 +105,7 @@ impl Expiries {
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));
         open.sort_by_key(|(_, session)| session.heard + session.timeout);
         let mut found = Vec::new();
-        for zxid in unexplained {
-            let Some(&(_, time, at)) =
-                self.seen.iter().filter(|(seen, ..)| *seen >= zxid).min_by_key(|(.., at)| *at)
-            else {
-                continue;
-            };
+        for (zxid, time, at) in self.unexplained(base, known) {
             let before = self.seen.iter().filter(|(seen, ..)| *seen < zxid).map(|(_, time, _)| *time).max();
             let is_over = |session: &Session| {
                 let end = session.heard + session.timeout;

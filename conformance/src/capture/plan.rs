@@ -74,6 +74,8 @@ pub(super) enum Action {
     Delete {
         path: String,
     },
+    /// A transaction of the server that changes nothing: it was about to delete a container, which had got a child.
+    Refuse,
 }
 
 /// What follows a request.
@@ -315,6 +317,7 @@ impl Reading {
             *last = key.max(*last);
             keyed.push((*last, draft.step));
         }
+        let is_observed = self.deletions.is_observed();
         let is_ephemeral = |path: &str| self.expiries.is_ephemeral(path);
         let deletions = self.deletions.of_server(self.plan.base, order.known(), is_ephemeral);
         let mut known = order.known().clone();
@@ -325,6 +328,7 @@ impl Reading {
             keyed.push(((zxid, false, at), step));
         }
         for Expiry { session, zxid, time, at } in self.expiries.find(self.plan.base, &known) {
+            known.insert(zxid);
             let after = ((zxid, true, at), zxid - 1);
             for (key, step) in &mut keyed {
                 let of = self.connections.get(&step.connection).and_then(|connection| connection.session);
@@ -334,6 +338,12 @@ impl Reading {
             }
             let action = Action::Expire { session };
             keyed.push(((zxid, false, at), Step { time, connection: OBSERVER, at, action, after: after.1 }));
+        }
+        // What had deleted something would have been seen.
+        let left = if is_observed { self.expiries.unexplained(self.plan.base, &known) } else { Vec::new() };
+        for (zxid, time, at) in left {
+            let step = Step { time, connection: OBSERVER, at, action: Action::Refuse, after: zxid - 1 };
+            keyed.push(((zxid, false, at), step));
         }
         keyed.sort_by_key(|(key, _)| *key);
         self.plan.steps = keyed.into_iter().map(|(_, step)| step).collect();

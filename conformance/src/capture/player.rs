@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, DeleteContainer};
+use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, Delete, DeleteContainer};
 use zoolet_proto::{Incoming, OpCode, Request, SessionId, Xid, Zxid, frame};
 
 use super::CaptureError;
@@ -112,6 +112,7 @@ impl<'r> Player<'r> {
             }
             Action::Expire { session } => self.end_session(step, *session).await,
             Action::Delete { path } => self.delete(step, path).await,
+            Action::Refuse => self.refuse(step).await,
         }
     }
 
@@ -344,6 +345,19 @@ impl<'r> Player<'r> {
         if let Some(error) = error {
             let captured = format!("the server deletes {path} by itself");
             self.differ(step, "nothing was asked", captured, error.to_string());
+        }
+        Ok(())
+    }
+
+    /// Takes a zxid and changes nothing, as the captured server has done by itself at this point.
+    async fn refuse(&mut self, step: &Step) -> Result<(), CaptureError> {
+        let delete = Delete { path: "/zookeeper/no-such-znode".to_owned(), version: -1 };
+        let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
+        let (error, zxid, _) = self.observer.ask(&Request::Delete(delete)).await.map_err(gone)?;
+        self.zxid = self.zxid.max(zxid.0);
+        if error.is_none() {
+            let captured = "a transaction of the server that changes nothing".to_owned();
+            self.differ(step, "nothing was asked", captured, "a znode was deleted".to_owned());
         }
         Ok(())
     }

@@ -79,6 +79,7 @@ impl Script {
             Action::Ended => "ended".to_owned(),
             Action::Expire { session } => format!("expire {session}"),
             Action::Delete { path } => format!("delete {path}"),
+            Action::Refuse => "refuse".to_owned(),
         };
         plan.steps.iter().map(|step| (step.connection, named(step))).collect()
     }
@@ -182,7 +183,7 @@ fn what_the_server_deletes_by_itself_is_deleted_where_it_did() {
     deleted(&mut script, 3, "/c/a");
     script.ask(1, 3, &create("/b", 0)).created(1, 3, 5, "/b");
     // Deleted by a request.
-    script.ask(1, 4, &get("/b")).reply(1, 4, 6, &Reply::Empty);
+    script.ask(1, 4, &get("/b")).reply(1, 4, 5, &Reply::Empty);
     deleted(&mut script, 5, "/b");
     let expected =
         steps(&[(1, "connect"), (1, "/c/a"), (0, "delete /c/a"), (0, "delete /c"), (1, "/b"), (1, "/b")]);
@@ -198,6 +199,19 @@ fn a_session_is_not_opened_where_the_server_deleted_something() {
     script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
     let expected = steps(&[(1, "connect"), (1, "/c"), (0, "delete /c"), (2, "connect"), (2, "/b")]);
     assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn a_transaction_of_the_server_that_deletes_nothing_is_refused_in_the_replay_as_well() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).ask(1, 1, &create("/c", 4)).created(1, 1, 2, "/c");
+    let event = payload(|out| Reply::encode_event(Zxid(3), EventType::NodeDeleted, "/c", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    // Between them it was about to delete another one, which was no longer empty.
+    script.ask(1, 2, &create("/a", 0)).created(1, 2, 4, "/a").ask(1, 3, &create("/b", 0));
+    script.created(1, 3, 6, "/b");
+    let expected = [(1, "connect"), (1, "/c"), (0, "delete /c"), (1, "/a"), (0, "refuse"), (1, "/b")];
+    assert_eq!(script.order(), steps(&expected));
 }
 
 /// The write comes after the cut in the plan, so a replay would wait for its event in vain.
