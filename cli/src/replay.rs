@@ -54,8 +54,12 @@ impl ReplayArguments {
             (true, 1) => ", 1 difference".to_owned(),
             (true, count) => format!(", {count} differences"),
         };
+        let unexplained = match replayed.unexplained {
+            0 => String::new(),
+            count => format!(", {count} transactions without an effect that was captured"),
+        };
         lines.line(&format!(
-            "{}: {} connections, {} requests, {} events, {} pings left out{differences}",
+            "{}: {} connections, {} requests, {} events, {} pings left out{unexplained}{differences}",
             replay.server, replayed.connections, replayed.requests, replayed.events, replayed.pings
         ))?;
         lines.flush()?;

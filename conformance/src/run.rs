@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::connection::Connection;
 use crate::fields::Value;
 use crate::pattern::Names;
-use crate::request::QUOTAS;
+use crate::request::{QUOTAS, SUPER_NAME};
 use crate::scene::Scene;
 
 /// What has become of a case.
@@ -134,9 +134,9 @@ impl Runner {
     /// Removes the znode of all cases, also those of cases that were given up.
     ///
     /// # Errors
-    /// If something is left behind: what, and why if that is known.
+    /// If something remains: what, and why.
     pub async fn finish(&self) -> Result<(), RunError> {
-        let left = |reason: &str| self.fail(&format!("{} is left behind: {reason}", self.root));
+        let left = |reason: &str| self.fail(&format!("{} remains: {reason}", self.root));
         let mut owner = self.owner().await.map_err(|error| left(&error.reason))?;
         for place in [quota(&self.root), self.root.clone()] {
             self.remove(&mut owner, &place).await;
@@ -144,11 +144,7 @@ impl Runner {
         let exists = Request::Exists(Exists { path: self.root.clone(), watch: false });
         let is_left = matches!(owner.ask(&exists).await, Ok((None, ..)));
         self.end(&mut owner).await;
-        if is_left {
-            Err(left("a case has taken the permission to delete something below it"))
-        } else {
-            Ok(())
-        }
+        if is_left { Err(left("something below it cannot be deleted")) } else { Ok(()) }
     }
 
     /// The server, as HOST:PORT.
@@ -232,7 +228,7 @@ impl Runner {
     /// The value that cases and moves name `$super`.
     pub(crate) fn named_credentials(&self) -> Names {
         let credentials = self.credentials.as_deref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
-        credentials.map(|bytes| ("super".to_owned(), Value::Data(Some(bytes)))).into_iter().collect()
+        credentials.map(|bytes| (SUPER_NAME.to_owned(), Value::Data(Some(bytes)))).into_iter().collect()
     }
 
     pub(crate) async fn end(&self, owner: &mut Connection) {

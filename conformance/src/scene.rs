@@ -152,7 +152,7 @@ impl<'r> Scene<'r> {
                 Some(Value::Int(number)) => Ok(*number),
                 _ => Err(format!("no step before has named a number ${name}")),
             },
-            Some(other) => Err(format!("{other:?} is no number")),
+            Some(other) => Err(format!("{other} is no number")),
         };
         let short = |number| i32::try_from(number).map_err(|_| format!("{number} does not fit into 32 bits"));
         let is_null = |field: &str| matches!(given(field), Some(Pattern::Word(word)) if word == "null");
@@ -164,7 +164,7 @@ impl<'r> Scene<'r> {
                 Some(Value::Data(Some(data))) => Some(data.clone()),
                 _ => return Err(format!("no step before has named a password ${name}")),
             },
-            Some(other) => return Err(format!("{other:?} is no password")),
+            Some(other) => return Err(format!("{other} is no password")),
         };
         if let Some(Pattern::Text(bytes)) = given("bytes") {
             return Ok(BytesMut::from(&bytes[..]));

@@ -90,7 +90,7 @@ fn what_cannot_be_removed_is_named() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let warning = format!("zoolet: warning: {}: /zoolet-conformance-", server.addrs[0]);
     assert!(
-        ran.err.starts_with(&warning) && ran.err.contains(" is left behind: a case has taken"),
+        ran.err.starts_with(&warning) && ran.err.contains(" remains: something below it cannot be deleted"),
         "{ran:?}"
     );
 }

@@ -92,7 +92,12 @@ impl Expiries {
     pub(super) fn unexplained(&self, base: i64, known: &BTreeSet<i64>) -> Vec<(i64, Duration, usize)> {
         let last = self.seen.iter().map(|(zxid, ..)| *zxid).max().unwrap_or(base);
         let unexplained = (base + 1..=last).filter(|zxid| !known.contains(zxid)).take(MOST);
-        let shown = |zxid| self.seen.iter().filter(|(seen, ..)| *seen >= zxid).min_by_key(|(.., at)| *at);
+        // How far the server was after each record.
+        let mut far = self.seen.clone();
+        for at in 1..far.len() {
+            far[at].0 = far[at].0.max(far[at - 1].0);
+        }
+        let shown = |zxid| far.get(far.partition_point(|(seen, ..)| *seen < zxid));
         unexplained.filter_map(|zxid| shown(zxid).map(|(_, time, at)| (zxid, *time, *at))).collect()
     }
 

@@ -355,6 +355,7 @@ impl<'r> Player<'r> {
         let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
         let (error, zxid, _) = self.observer.ask(&Request::Delete(delete)).await.map_err(gone)?;
         self.zxid = self.zxid.max(zxid.0);
+        self.replayed.unexplained += 1;
         if error.is_none() {
             let captured = "a transaction of the server that changes nothing".to_owned();
             self.differ(step, "nothing was asked", captured, "a znode was deleted".to_owned());

@@ -40,6 +40,9 @@ pub struct Replayed {
     pub masked_auth: usize,
     /// How many SASL requests were sent with zeros.
     pub masked_sasl: usize,
+    /// How many transactions changed nothing that the capture shows: those that the server refused itself, and those of clients
+    /// that were not captured. A refused request took the place of each.
+    pub unexplained: usize,
     /// What was not as captured.
     pub differences: Vec<ReplayDifference>,
     /// What to say of the file, if it breaks off.

@@ -100,7 +100,7 @@ impl Fuzz {
         }))
     }
 
-    /// Removes what the runs have created. Returns what is left behind: runs draw ACLs that let nobody delete.
+    /// Removes what the runs have created. Returns what remains: runs draw ACLs that let nobody delete.
     pub async fn finish(&self) -> Vec<RunError> {
         let (reference, candidate) = tokio::join!(self.reference.finish(), self.candidate.finish());
         [reference, candidate].into_iter().filter_map(Result::err).collect()

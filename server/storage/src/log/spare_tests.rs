@@ -93,6 +93,17 @@ fn the_next_file_is_the_spare_one() {
 }
 
 #[test]
+fn a_file_that_ended_early_does_not_make_the_spare_one_short() {
+    let mut scene = Scene::new(|_| {});
+    scene.write(1);
+    scene.log.roll().unwrap();
+    scene.write(200);
+    let spare = scene.make_spare().expect("the disk is fine");
+    scene.log.put_spare(spare);
+    assert!(scene.files()[0].1 > 10_000, "{:?}", scene.files());
+}
+
+#[test]
 fn a_file_that_outgrows_the_spare_one_reserves_more() {
     let mut scene = Scene::new(|_| {});
     scene.write(100);

@@ -38,7 +38,7 @@ pub(crate) struct LogWriter {
     file: Option<OpenLog>,
     /// What the next file is made of, if it is ready.
     spare: Option<SpareLog>,
-    /// Whether one was asked for since the file began.
+    /// Whether none was asked for since the file began.
     spare_is_due: bool,
     /// How long the file before became.
     length_before: Option<u64>,
@@ -105,8 +105,9 @@ impl LogWriter {
             return None;
         }
         self.spare_is_due = false;
-        // The files of a server are about as long as each other.
-        let len = self.length_before.unwrap_or(self.pre_alloc / 2).clamp(MARGIN, self.pre_alloc.max(MARGIN));
+        // The files of a server are about as long as each other, unless one was ended early.
+        let len = self.length_before.unwrap_or(self.pre_alloc / 2).max(log.end);
+        let len = len.clamp(MARGIN, self.pre_alloc.max(MARGIN));
         Some(SpareJob::new(Arc::clone(&self.disk), self.dir.clone(), len))
     }
 
