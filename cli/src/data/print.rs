@@ -261,7 +261,7 @@ mod tests {
 
     use bytes::Bytes;
     use zoolet_proto::{ErrorCode, Perms, Xid};
-    use zoolet_server_core::Millis;
+    use zoolet_server_core::{AclList, Millis};
 
     use super::*;
 
@@ -332,7 +332,7 @@ mod tests {
 
     fn ops() -> Vec<TxnOp> {
         let path: Arc<str> = "/a".into();
-        let acl: Arc<[Acl]> = Acl::open().into();
+        let acl = AclList::OPEN;
         let data = Some(Bytes::from_static(b"xy"));
         let owner = Owner::session(SessionId(0x10));
         vec![

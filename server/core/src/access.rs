@@ -1,14 +1,13 @@
 //! The identities of connections, and what an ACL lets them do.
 
+use hashbrown::HashMap;
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::Arc;
-
-use hashbrown::HashMap;
 use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
 use zoolet_proto::{Acl, ErrorCode, Perms, digest_id};
 
+use crate::acl_list::AclList;
 use crate::address::{ip_matches, ip_text, is_subnet};
 
 /// An identity that a connection has authenticated.
@@ -76,8 +75,9 @@ pub(crate) fn authenticate(
 }
 
 /// Whether `acl` grants one of `perms` to a connection with these identities (`ZooKeeperServer.checkACL`).
-pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
-    acl.is_empty()
+pub(crate) fn allows(acl: &AclList, perms: Perms, ids: &[Identity]) -> bool {
+    acl.is_open()
+        || acl.is_empty()
         || acl.iter().any(|entry| {
             entry.perms.intersects(perms) && (is_anyone(entry) || ids.iter().any(|id| id.matches(entry)))
         })
@@ -85,7 +85,7 @@ pub(crate) fn allows(acl: &[Acl], perms: Perms, ids: &[Identity]) -> bool {
 }
 
 /// The result for a list. It holds the list, so that no other gets its address.
-type CachedResult = (Arc<[Acl]>, bool);
+type CachedResult = (AclList, bool);
 
 /// The results of checking long ACLs during one request: a multi or multiRead can check one list of tens of thousands of
 /// entries tens of thousands of times.
@@ -97,14 +97,14 @@ pub(crate) struct AclCheckCache {
 
 impl AclCheckCache {
     /// As [`allows`], for the identities of the request.
-    pub(crate) fn allows(&mut self, acl: &Arc<[Acl]>, perms: Perms, ids: &[Identity]) -> bool {
+    pub(crate) fn allows(&mut self, acl: &AclList, perms: Perms, ids: &[Identity]) -> bool {
         const LONG: usize = 16;
         if acl.len() <= LONG {
             return allows(acl, perms, ids);
         }
-        let key = (acl.as_ptr().addr(), perms);
+        let key = (acl.address(), perms);
         let results = self.results.get_or_insert_default();
-        results.entry(key).or_insert_with(|| (Arc::clone(acl), allows(acl, perms, ids))).1
+        results.entry(key).or_insert_with(|| (acl.clone(), allows(acl, perms, ids))).1
     }
 }
 
@@ -197,12 +197,11 @@ fn user_of(digest: &str) -> &str {
     digest.split(':').next().unwrap_or_default()
 }
 
-/// The ACLs in use, each stored once, with the number of znodes that have it. The count is not that of the `Arc`, which
-/// transactions and the trees of other servers may hold too.
-#[derive(Debug)]
+/// The ACLs in use but the open one, each stored once, with the number of znodes that have it. The count is not that of the
+/// allocation, which transactions and the trees of other servers may hold too.
+#[derive(Debug, Default)]
 pub(crate) struct AclCache {
-    open: Arc<[Acl]>,
-    others: HashMap<Arc<[Acl]>, AclUse>,
+    lists: HashMap<AclList, AclUse>,
     /// How many lists have come into use.
     uses: u64,
 }
@@ -215,25 +214,11 @@ struct AclUse {
     number: u64,
 }
 
-impl Default for AclCache {
-    fn default() -> Self {
-        Self { open: Acl::open().into(), others: HashMap::new(), uses: 0 }
-    }
-}
-
 impl AclCache {
-    /// The list of most znodes, if `acl` is that.
-    pub(crate) fn open(&self, acl: &[Acl]) -> Option<Arc<[Acl]>> {
-        (*acl == *self.open).then(|| Arc::clone(&self.open))
-    }
-
     /// The stored list equal to `acl`, or else `acl` itself.
-    pub(crate) fn shared(&self, acl: Vec<Acl>) -> Arc<[Acl]> {
-        if acl == *self.open {
-            return Arc::clone(&self.open);
-        }
-        match self.others.get_key_value(acl.as_slice()) {
-            Some((stored, _)) => Arc::clone(stored),
+    pub(crate) fn shared(&self, acl: Vec<Acl>) -> AclList {
+        match self.lists.get_key_value(acl.as_slice()) {
+            Some((stored, _)) => stored.clone(),
             None => acl.into(),
         }
     }
@@ -241,13 +226,12 @@ impl AclCache {
     /// Stores the list of a new znode and returns the one that equal lists share. Equal lists of one multi are distinct until
     /// then: none was stored when it was decided.
     #[must_use]
-    pub(crate) fn keep(&mut self, acl: &Arc<[Acl]>) -> Arc<[Acl]> {
-        if self.is_open(acl) {
-            return Arc::clone(&self.open);
+    pub(crate) fn keep(&mut self, acl: &AclList) -> AclList {
+        if acl.is_open() {
+            return AclList::OPEN;
         }
-        let stored = self.others.get_key_value(acl).map_or(acl, |(stored, _)| stored);
-        let stored = Arc::clone(stored);
-        let entry = self.others.entry(Arc::clone(&stored)).or_insert_with(|| {
+        let stored = self.lists.get_key_value(acl).map_or(acl, |(stored, _)| stored).clone();
+        let entry = self.lists.entry(stored.clone()).or_insert_with(|| {
             self.uses += 1;
             AclUse { znodes: 0, number: self.uses }
         });
@@ -256,28 +240,23 @@ impl AclCache {
     }
 
     /// Removes the list of a deleted znode if no other znode has it.
-    pub(crate) fn release(&mut self, acl: &[Acl]) {
-        if self.is_open(acl) {
+    pub(crate) fn release(&mut self, acl: &AclList) {
+        if acl.is_open() {
             return;
         }
-        if let Some(entry) = self.others.get_mut(acl) {
+        if let Some(entry) = self.lists.get_mut(acl) {
             entry.znodes -= 1;
             if entry.znodes == 0 {
-                self.others.remove(acl);
+                self.lists.remove(acl);
             }
         }
     }
 
-    /// The lists in use but the open one, in the order in which they came into use: no output depends on the order of the table.
-    pub(crate) fn others(&self) -> Vec<Arc<[Acl]>> {
-        let mut lists: Vec<_> = self.others.iter().map(|(list, entry)| (entry.number, list)).collect();
+    /// The lists in the order in which they came into use: no output depends on the order of the table.
+    pub(crate) fn lists(&self) -> Vec<AclList> {
+        let mut lists: Vec<_> = self.lists.iter().map(|(list, entry)| (entry.number, list)).collect();
         lists.sort_unstable_by_key(|(number, _)| *number);
-        lists.into_iter().map(|(_, list)| Arc::clone(list)).collect()
-    }
-
-    /// Whether it is the open list, which is not counted.
-    fn is_open(&self, acl: &[Acl]) -> bool {
-        std::ptr::eq(acl, &*self.open) || *acl == *self.open
+        lists.into_iter().map(|(_, list)| list.clone()).collect()
     }
 }
 
@@ -321,12 +300,12 @@ mod tests {
         let mut cache = AclCache::default();
         let one = cache.keep(&cache.shared(Acl::read_only()));
         let two = cache.shared(Acl::read_only());
-        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!(one.address(), two.address());
         let two = cache.keep(&Acl::read_only().into());
-        assert!(Arc::ptr_eq(&one, &two), "though nothing was stored when it was decided");
+        assert_eq!(one.address(), two.address(), "though nothing was stored when it was decided");
         cache.release(&one);
-        assert_eq!(cache.others.len(), 1);
+        assert_eq!(cache.lists.len(), 1);
         cache.release(&two);
-        assert_eq!(cache.others.len(), 0, "though the list itself is still held");
+        assert_eq!(cache.lists.len(), 0, "though the list itself is still held");
     }
 }

@@ -34,6 +34,7 @@
 //! ```
 
 mod access;
+mod acl_list;
 mod address;
 mod config;
 mod container_cleaner;
@@ -66,6 +67,7 @@ mod watchers;
 mod write;
 mod znode;
 
+pub use acl_list::AclList;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use load::{LoadError, TreeLoader};

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, path};
+use zoolet_proto::path;
 
+use crate::acl_list::AclList;
 use crate::quota::{HardLimits, Usage, limits_path, stats_path};
 use crate::tree::Tree;
 use crate::txn::TxnOp;
@@ -16,7 +17,7 @@ use crate::znode::{Owner, Znode};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingNode<'v> {
     pub(crate) path: &'v Arc<str>,
-    pub(crate) acl: &'v Arc<[Acl]>,
+    pub(crate) acl: &'v AclList,
     pub(crate) state: NodeState,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct NodeState {
 }
 
 /// A znode that an earlier operation has created or changed: its ACL and its state.
-type Changed = (Arc<[Acl]>, NodeState);
+type Changed = (AclList, NodeState);
 
 /// The view of one write.
 pub(crate) struct Pending<'t> {
@@ -82,7 +83,7 @@ impl<'t> Pending<'t> {
                 });
                 let owner = *owner;
                 let state = NodeState { owner, creates: 0, children: 0, version: 0, aversion: 0, data_len };
-                self.overlay.insert(Arc::clone(path), Some((Arc::clone(acl), state)));
+                self.overlay.insert(Arc::clone(path), Some((acl.clone(), state)));
                 self.change_usage(path, 1, signed(data_len));
             }
             TxnOp::Delete { path } => {
@@ -113,7 +114,7 @@ impl<'t> Pending<'t> {
     fn change(&mut self, path: &str, change: impl FnOnce(&mut NodeState)) {
         if !self.overlay.contains_key(path) {
             let Some(node) = self.tree.get(path) else { return };
-            let changed = (Arc::clone(&node.acl), NodeState::of(node));
+            let changed = (node.acl.clone(), NodeState::of(node));
             self.overlay.insert(Arc::clone(&node.path), Some(changed));
         }
         if let Some(Some((_, state))) = self.overlay.get_mut(path) {

@@ -9,6 +9,7 @@ use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up, take_room};
+use crate::acl_list::AclList;
 use crate::config::CoreConfig;
 use crate::pending::{NodeState, Pending, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
@@ -34,7 +35,7 @@ pub(crate) struct Actor<'a> {
     internal: bool,
     acl_checks: AclCheckCache,
     /// The lists of this request as they are stored, by the lists as they were sent. Equal lists of a multi are one.
-    lists: Option<HashMap<Vec<Acl>, Arc<[Acl]>>>,
+    lists: Option<HashMap<Vec<Acl>, AclList>>,
     /// How many bytes more lists of this request may have.
     acl_room: usize,
 }
@@ -58,15 +59,15 @@ impl<'a> Actor<'a> {
         Self { internal: true, ..Self::client(&[], config) }
     }
 
-    fn needs(&mut self, perms: Perms, acl: &Arc<[Acl]>) -> Result<(), ErrorCode> {
+    fn needs(&mut self, perms: Perms, acl: &AclList) -> Result<(), ErrorCode> {
         let allowed = self.internal || self.config.skip_acl || self.acl_checks.allows(acl, perms, self.ids);
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
     /// The list as it is stored, shared with znodes that have the same.
-    fn fix_up(&mut self, tree: &Tree, acl: Vec<Acl>) -> Result<Arc<[Acl]>, ErrorCode> {
-        if let Some(open) = tree.acls.open(&acl) {
-            return Ok(open);
+    fn fix_up(&mut self, tree: &Tree, acl: Vec<Acl>) -> Result<AclList, ErrorCode> {
+        if *acl == *AclList::OPEN {
+            return Ok(AclList::OPEN);
         }
         let lists = self.lists.get_or_insert_default();
         if let Some(list) = lists.get(&acl) {
@@ -74,10 +75,10 @@ impl<'a> Actor<'a> {
                 // In its entry of the log each znode has its list.
                 take_room(list, &mut self.acl_room)?;
             }
-            return Ok(Arc::clone(list));
+            return Ok(list.clone());
         }
         let list = tree.acls.shared(fix_up(&acl, self.ids, &mut self.acl_room)?);
-        lists.insert(acl, Arc::clone(&list));
+        lists.insert(acl, list.clone());
         Ok(list)
     }
 }

@@ -158,7 +158,7 @@ impl Core {
     }
 
     fn may(&self, conn: ConnId, node: &Znode, perms: Perms) -> bool {
-        self.config.skip_acl || allows(node.acl(), perms, self.ids(conn))
+        self.config.skip_acl || allows(&node.acl, perms, self.ids(conn))
     }
 
     pub(crate) fn ids(&self, conn: ConnId) -> &[Identity] {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, Zxid};
+use zoolet_proto::Zxid;
 
+use crate::acl_list::AclList;
 use crate::znode::Owner;
 
 /// A znode with everything that a snapshot keeps of it. Its children are records of their own.
@@ -16,7 +17,7 @@ pub struct ZnodeRecord {
     /// The data; null is not empty.
     pub data: Option<Bytes>,
     /// The access control list. Equal lists of one tree are the same allocation.
-    pub acl: Arc<[Acl]>,
+    pub acl: AclList,
     /// The zxid of its creation.
     pub czxid: Zxid,
     /// The zxid of the last change of its data.

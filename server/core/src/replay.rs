@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, SessionId, Zxid, path};
+use zoolet_proto::{SessionId, Zxid, path};
 
+use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::tree::{Tree, is_below_root, track};
 use crate::txn::{Txn, TxnOp};
@@ -33,7 +34,7 @@ impl Tree {
     fn replay_step(&mut self, session: SessionId, zxid: Zxid, time: Millis, op: &TxnOp) {
         match op {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
-                let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
+                let node = Znode::new(Arc::clone(path), data.clone(), acl.clone(), *owner, zxid, time.0);
                 self.replay_create(node, *parent_creates);
             }
             TxnOp::Delete { path } => self.replay_delete(zxid, path),
@@ -51,7 +52,7 @@ impl Tree {
     /// On a real server only a create without a Stat in its reply changes the counters of the parent of an existing znode. A
     /// transaction does not say here which one it was, and the counters of the parent are right with either.
     fn replay_create(&mut self, node: Znode, parent_creates: i64) {
-        let (path, acl, zxid) = (Arc::clone(&node.path), Arc::clone(&node.acl), node.czxid);
+        let (path, acl, zxid) = (Arc::clone(&node.path), node.acl.clone(), node.czxid);
         let at = self.parent_of(&path);
         let Some(parent) = self.nodes.at(at).filter(|_| is_below_root(&path)) else { return };
         let creates = parent.creates();
@@ -64,7 +65,7 @@ impl Tree {
         }
     }
 
-    fn replace_acl(&mut self, path: &str, acl: &Arc<[Acl]>) {
+    fn replace_acl(&mut self, path: &str, acl: &AclList) {
         if let Some(node) = self.nodes.get_mut(path) {
             track(&mut self.tracker, |tracker| tracker.before(node));
             let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));

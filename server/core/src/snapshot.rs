@@ -15,8 +15,9 @@ use std::collections::btree_set;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, Zxid, path};
+use zoolet_proto::{Zxid, path};
 
+use crate::acl_list::AclList;
 use crate::nodes::Nodes;
 use crate::record::ZnodeRecord;
 use crate::tree::{ROOT, Tree};
@@ -32,7 +33,7 @@ pub struct SnapshotHeader {
     pub digest: Option<u64>,
     /// The access control lists of its znodes, each once, but for the one that gives everybody everything. In the order in which
     /// they came into use.
-    pub acls: Vec<Arc<[Acl]>>,
+    pub acls: Vec<AclList>,
 }
 
 /// A snapshot being taken.
@@ -62,7 +63,7 @@ enum Position {
 impl Tree {
     /// Begins a snapshot of the tree as it is now. One that was being taken is given up.
     pub fn begin_snapshot(&mut self) -> SnapshotHeader {
-        let (zxid, digest, acls) = (self.last_zxid(), self.digest(), self.acls.others());
+        let (zxid, digest, acls) = (self.last_zxid(), self.digest(), self.acls.lists());
         let walk = SnapshotWalk { zxid, passed: None, position: Position::Start, saved: BTreeMap::new() };
         self.tracker.get_or_insert_default().snapshot = Some(walk);
         SnapshotHeader { zxid, digest, acls }
@@ -263,7 +264,7 @@ impl ZnodeRecord {
         Self {
             path: Arc::clone(&node.path),
             data: node.data.clone(),
-            acl: Arc::clone(&node.acl),
+            acl: node.acl.clone(),
             czxid: node.czxid,
             mzxid: node.mzxid,
             pzxid: node.pzxid(),

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use zoolet_proto::{Acl, NameList, SessionId, Stat, Zxid, path};
 
 use crate::access::AclCache;
+use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::nodes::{NodeIndex, Nodes};
 use crate::pending::signed;
@@ -54,7 +55,7 @@ pub enum Change {
         /// Its path.
         path: Arc<str>,
         /// Its access control list.
-        acl: Arc<[Acl]>,
+        acl: AclList,
     },
     /// Data was replaced.
     DataSet {
@@ -202,7 +203,7 @@ impl Tree {
     ) {
         match op {
             TxnOp::Create { path, data, acl, owner, parent_creates } => {
-                let node = Znode::new(Arc::clone(path), data.clone(), Arc::clone(acl), *owner, zxid, time.0);
+                let node = Znode::new(Arc::clone(path), data.clone(), acl.clone(), *owner, zxid, time.0);
                 let stat = node.stat();
                 let parent = self.parent_of(path);
                 if self.create(node, parent) {

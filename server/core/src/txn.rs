@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, ErrorCode, SessionId, Xid, Zxid};
+use zoolet_proto::{ErrorCode, SessionId, Xid, Zxid};
 
+use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::znode::Owner;
 
@@ -35,7 +36,7 @@ pub enum TxnOp {
         /// Its data.
         data: Option<Bytes>,
         /// Its access control list.
-        acl: Arc<[Acl]>,
+        acl: AclList,
         /// Its owner, which decides when it is deleted.
         owner: Owner,
         /// How many children its parent has ever had, including this one.
@@ -60,7 +61,7 @@ pub enum TxnOp {
         /// The path of the znode.
         path: Arc<str>,
         /// The new list.
-        acl: Arc<[Acl]>,
+        acl: AclList,
         /// The new aversion.
         aversion: i32,
     },

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2};
-use zoolet_proto::{Acl, AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
+use zoolet_proto::{AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
 
 use crate::access::allows;
+use crate::acl_list::AclList;
 use crate::core::{ConnState, Core, RequestContext};
 use crate::message::{ConnId, Output, Recipients, SharedEvent, event_message};
 use crate::tree::{Change, Tree};
@@ -118,7 +119,7 @@ enum ListKey {
 
 /// The result for a list of connections and an ACL. It holds both, so that no others get their addresses.
 struct Readers {
-    _of: (Recipients, Arc<[Acl]>),
+    _of: (Recipients, AclList),
     readers: Option<Recipients>,
 }
 
@@ -134,7 +135,7 @@ impl<'c> EventSender<'c> {
 
     /// Queues an event for those watchers that may read the znode. One that may not learns nothing, although its one-shot
     /// watch is used up.
-    fn send(&mut self, watchers: Lists, kind: EventType, path: &Arc<str>, acl: Option<&Arc<[Acl]>>) {
+    fn send(&mut self, watchers: Lists, kind: EventType, path: &Arc<str>, acl: Option<&AclList>) {
         for list in watchers {
             if let Some(to) = self.readers(list, acl) {
                 let event = SharedEvent { to, zxid: self.zxid, kind, path: Arc::clone(path) };
@@ -144,7 +145,7 @@ impl<'c> EventSender<'c> {
     }
 
     /// The connections of a list that may read a znode with this ACL, if there are any. A znode that does not exist has none.
-    fn readers(&mut self, list: Recipients, acl: Option<&Arc<[Acl]>>) -> Option<Recipients> {
+    fn readers(&mut self, list: Recipients, acl: Option<&AclList>) -> Option<Recipients> {
         /// The results of more checks than this are kept: the changes of one multi may need the same ones.
         const FEW: usize = 16;
         if self.skip_acl {
@@ -170,9 +171,9 @@ impl<'c> EventSender<'c> {
             Recipients::One(conn) => ListKey::One(*conn),
             Recipients::Shared(list) => ListKey::At(list.as_ptr().addr()),
         };
-        let kept = readers.get_or_insert_default().entry((key, acl.as_ptr().addr())).or_insert_with(|| {
+        let kept = readers.get_or_insert_default().entry((key, acl.address())).or_insert_with(|| {
             let readers = if is_open() { Some(list.clone()) } else { check_all() };
-            Readers { _of: (list.clone(), Arc::clone(acl)), readers }
+            Readers { _of: (list.clone(), acl.clone()), readers }
         });
         kept.readers.clone()
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, NameList, SessionId, Stat, WeakNameList, Zxid};
 
+use crate::acl_list::AclList;
 use crate::nodes::NodeIndex;
 
 /// The owner of a znode, which decides when it is deleted, in the form that ZooKeeper stores (`EphemeralType`).
@@ -119,7 +120,7 @@ fn name_of(path: &str) -> &str {
 pub struct Znode {
     pub(crate) path: Arc<str>,
     pub(crate) data: Option<Bytes>,
-    pub(crate) acl: Arc<[Acl]>,
+    pub(crate) acl: AclList,
     /// Boxed, as most znodes never have any. Stays after the last child.
     pub(crate) children: Option<Box<Children>>,
     pub(crate) parent: NodeIndex,
@@ -141,7 +142,7 @@ impl Znode {
     pub(crate) fn new(
         path: Arc<str>,
         data: Option<Bytes>,
-        acl: Arc<[Acl]>,
+        acl: AclList,
         owner: Owner,
         zxid: Zxid,
         time: i64,

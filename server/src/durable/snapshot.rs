@@ -6,7 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::{io, thread};
+use std::time::Instant;
+use std::{io, mem, thread};
 
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -20,6 +21,9 @@ use crate::engine::{Engine, locked};
 /// How much is copied at once: so many znodes, or so many bytes of paths and data.
 const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
+/// How many times as long as a slice took its thread rests, while others write: their syncs wait for all that the disk was
+/// given before.
+const REST: u32 = 4;
 
 /// A snapshot to be written.
 pub(crate) struct Job {
@@ -67,6 +71,10 @@ struct Copy<'j> {
     job: &'j Job,
     writer: Option<SnapshotWriter>,
     slice: Vec<ZnodeRecord>,
+    /// The last transaction when the last slice was copied.
+    last: Zxid,
+    /// Whether there was one since the slice before.
+    is_beside_writers: bool,
 }
 
 impl Job {
@@ -90,7 +98,13 @@ impl Job {
 
     fn write(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
-        while copy.next_slice()? {}
+        let mut begun = Instant::now();
+        while copy.next_slice()? {
+            if copy.is_beside_writers {
+                thread::sleep(begun.elapsed() * REST);
+            }
+            begun = Instant::now();
+        }
         let Some(complete) = copy.finish()? else { return Ok(None) };
         match rolled.blocking_recv() {
             Ok(()) => self.publish(complete).map(Some),
@@ -134,7 +148,13 @@ impl Job {
             let rolled = self.queue.roll(header.zxid);
             (header, sessions, rolled)
         };
-        let mut copy = Copy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
+        let mut copy = Copy {
+            job: self,
+            writer: None,
+            slice: Vec::with_capacity(SLICE),
+            last: header.zxid,
+            is_beside_writers: false,
+        };
         copy.writer = Some(self.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
         Ok(Some((copy, rolled)))
     }
@@ -159,12 +179,16 @@ impl Job {
 impl Copy<'_> {
     /// Copies the next znodes. Returns whether there are more.
     fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let Self { job, writer: Some(writer), slice } = self else { return Ok(false) };
+        let Self { job, writer: Some(writer), slice, last, is_beside_writers } = self else {
+            return Ok(false);
+        };
         let more = {
             let mut engine = locked(&job.engine);
             if job.is_given_up() {
                 return Ok(false);
             }
+            let now = engine.bus.core().tree().last_zxid();
+            *is_beside_writers = mem::replace(last, now) != now;
             engine.bus.machine_mut().next_slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record))
         };
         for record in slice.drain(..) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet::server::{Txn, TxnOp};
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Xid, Zxid};
-use zoolet_server_core::{Millis, Owner};
+use zoolet_server_core::{AclList, Millis, Owner};
 
 const MAGIC: &[u8] = b"ZKLG";
 const FILE_HEADER: usize = 16;
@@ -204,9 +204,10 @@ impl Fields<'_> {
         self.string().map(Arc::from)
     }
 
-    fn acl(&mut self) -> Option<Arc<[Acl]>> {
+    fn acl(&mut self) -> Option<AclList> {
         let count = self.int()?;
-        (0..count).map(|_| Some(Acl::new(Perms(self.int()?), self.string()?, self.string()?))).collect()
+        let entries = (0..count).map(|_| Some(Acl::new(Perms(self.int()?), self.string()?, self.string()?)));
+        entries.collect::<Option<Vec<_>>>().map(AclList::from)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Snapshots taken in slices while writes go on.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -175,9 +174,9 @@ proptest! {
         prop_assert_eq!(records.iter().map(text).collect::<Vec<_>>(), expected);
         // Every list is in the header, and as the same allocation; the header has no other one.
         let mut unused: Vec<_> = header.acls.iter().collect();
-        for record in records.iter().filter(|record| *record.acl != Acl::open()) {
-            prop_assert!(header.acls.iter().any(|acl| Arc::ptr_eq(acl, &record.acl)), "{:?}", record);
-            unused.retain(|acl| !Arc::ptr_eq(acl, &record.acl));
+        for record in records.iter().filter(|record| !record.acl.is_open()) {
+            prop_assert!(header.acls.iter().any(|acl| acl.address() == record.acl.address()), "{:?}", record);
+            unused.retain(|acl| acl.address() != record.acl.address());
         }
         prop_assert!(unused.is_empty(), "{:?}", unused);
         script.assert_sound();

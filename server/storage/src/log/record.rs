@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use zoolet_proto::{Acl, ErrorCode, Perms, SessionId};
-use zoolet_server_core::{Owner, TxnOp};
+use zoolet_server_core::{AclList, Owner, TxnOp};
 
 use super::fields::{Fields, Malformed, put_buffer, put_count, put_data, put_int, put_long};
 
@@ -178,7 +178,7 @@ fn put_paths(paths: &[Arc<str>], room: usize, out: &mut Vec<u8>) {
 /// Parses records. Keeps the access control lists that it has seen, as a log repeats few of them.
 #[derive(Debug, Default)]
 pub(crate) struct RecordParser {
-    acls: HashMap<Vec<u8>, Arc<[Acl]>>,
+    acls: HashMap<Vec<u8>, AclList>,
 }
 
 /// So many elements are reserved for a count that may be wrong.
@@ -287,12 +287,12 @@ impl RecordParser {
         }
     }
 
-    fn parse_acl(&mut self, fields: &mut Fields<'_>) -> Result<Arc<[Acl]>, Malformed> {
+    fn parse_acl(&mut self, fields: &mut Fields<'_>) -> Result<AclList, Malformed> {
         const ENTRY: usize = 12;
         let whole = fields.0;
         let Some(count) = fields.count(ENTRY)? else {
             // Everybody may do everything (`ReferenceCountedACLCache.convertAcls`).
-            return Ok(Acl::open().into());
+            return Ok(AclList::OPEN);
         };
         let entries = *fields;
         for _ in 0..count {
@@ -302,18 +302,18 @@ impl RecordParser {
         }
         let bytes = &whole[..whole.len() - fields.len()];
         if let Some(acl) = self.acls.get(bytes) {
-            return Ok(Arc::clone(acl));
+            return Ok(acl.clone());
         }
         let mut entries = entries;
         let mut acl = Vec::with_capacity(count);
         for _ in 0..count {
             acl.push(Acl::new(Perms(entries.int()?), entries.text()?, entries.text()?));
         }
-        let acl: Arc<[Acl]> = acl.into();
+        let acl: AclList = acl.into();
         if self.acls.len() >= MAX_KEPT_ACLS {
             self.acls.clear();
         }
-        self.acls.insert(bytes.to_vec(), Arc::clone(&acl));
+        self.acls.insert(bytes.to_vec(), acl.clone());
         Ok(acl)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use zoolet_proto::{Acl, ErrorCode, Perms, Request, SessionId, Xid, Zxid, frame, records};
-use zoolet_server_core::{CoreConfig, Millis, Owner, Txn, TxnOp};
+use zoolet_server_core::{AclList, CoreConfig, Millis, Owner, Txn, TxnOp};
 
 use super::entry::{self, END, EncodeError, Entry, PREFIX};
 use super::follows;
@@ -337,7 +337,7 @@ fn data() -> impl Strategy<Value = Option<Bytes>> {
     proptest::option::of(proptest::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from))
 }
 
-fn acl() -> impl Strategy<Value = Arc<[Acl]>> {
+fn acl() -> impl Strategy<Value = AclList> {
     let entry = (any::<i32>(), "[a-z]{0,6}", "\\PC{0,8}")
         .prop_map(|(perms, scheme, id)| Acl::new(Perms(perms), scheme, id));
     proptest::collection::vec(entry, 0..3).prop_map(Into::into)

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use zoolet_proto::{Acl, SessionId, Zxid};
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::AclList;
 
 use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;
@@ -97,7 +98,7 @@ impl SnapshotDir {
         zxid: Zxid,
         digest: Option<u64>,
         sessions: &[(SessionId, i32)],
-        acls: Vec<Arc<[Acl]>>,
+        acls: Vec<AclList>,
     ) -> Result<SnapshotWriter, StorageError> {
         let disk = Arc::clone(&self.disk);
         let valid = self.valid.clone();

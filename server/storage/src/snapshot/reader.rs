@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::{Acl, Perms, SessionId, Zxid, jute};
-use zoolet_server_core::{Owner, ZnodeRecord};
+use zoolet_server_core::{AclList, Owner, ZnodeRecord};
 
 use super::source::Source;
 use super::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION, file};
@@ -26,11 +26,11 @@ pub struct SnapshotReader {
     pub(super) named: Option<Zxid>,
     pub(super) sessions: Vec<(SessionId, i32)>,
     /// The lists of the table, and the open one.
-    pub(super) acls: HashMap<i64, Arc<[Acl]>>,
+    pub(super) acls: HashMap<i64, AclList>,
     /// The id and the list of the last znode: most znodes have the same as the one before.
-    last_acl: (i64, Arc<[Acl]>),
+    last_acl: (i64, AclList),
     /// An empty list, for znodes whose list is not in the table.
-    no_acl: Arc<[Acl]>,
+    no_acl: AclList,
     pub(super) missing_acls: Vec<MissingAcl>,
     pub(super) znodes: u64,
     /// Where the last znode begins.
@@ -84,14 +84,13 @@ impl SnapshotReader {
         source.long("the header")?;
         let sessions = sessions(&mut source)?;
         let mut acls = acls(&mut source)?;
-        let open: Arc<[Acl]> = Acl::open().into();
-        acls.insert(OPEN_ACL, Arc::clone(&open));
+        acls.insert(OPEN_ACL, AclList::OPEN);
         Ok(Self {
             named: path.file_name().and_then(|name| file::zxid_of(name.to_str()?)),
             sessions,
             acls,
-            last_acl: (OPEN_ACL, open),
-            no_acl: Arc::new([]),
+            last_acl: (OPEN_ACL, AclList::OPEN),
+            no_acl: Vec::new().into(),
             missing_acls: Vec::new(),
             znodes: 0,
             at: source.offset(),
@@ -189,20 +188,20 @@ impl SnapshotReader {
         checked.map(Some).map_err(|reason| self.refuse(reason).into())
     }
 
-    fn acl(&mut self, id: i64, path: &Arc<str>) -> Arc<[Acl]> {
+    fn acl(&mut self, id: i64, path: &Arc<str>) -> AclList {
         if id != self.last_acl.0 {
             let found = match self.acls.get(&id) {
-                Some(acl) => Arc::clone(acl),
+                Some(acl) => acl.clone(),
                 None => {
                     let damage =
                         self.refuse(format!("the ACL {id} of the znode {path} is not in the snapshot"));
                     self.missing_acls.push(MissingAcl { path: Arc::clone(path), damage });
-                    return Arc::clone(&self.no_acl);
+                    return self.no_acl.clone();
                 }
             };
             self.last_acl = (id, found);
         }
-        Arc::clone(&self.last_acl.1)
+        self.last_acl.1.clone()
     }
 
     /// Reads what follows the last znode: one to three checksums, perhaps a digest, perhaps the last zxid.
@@ -291,7 +290,7 @@ fn sessions(source: &mut Source) -> Result<Vec<(SessionId, i32)>, StorageError> 
     Ok(sessions)
 }
 
-fn acls(source: &mut Source) -> Result<HashMap<i64, Arc<[Acl]>>, StorageError> {
+fn acls(source: &mut Source) -> Result<HashMap<i64, AclList>, StorageError> {
     const PART: &str = "the table of ACLs";
     let mut acls = HashMap::new();
     for _ in 0..source.count(PART)? {

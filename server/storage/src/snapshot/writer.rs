@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simd_adler32::Adler32;
-use zoolet_proto::{Acl, SessionId, Zxid};
-use zoolet_server_core::ZnodeRecord;
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{AclList, ZnodeRecord};
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;
@@ -41,7 +41,7 @@ impl SnapshotWriter {
         options: &StorageOptions,
         (zxid, digest): (Zxid, Option<u64>),
         sessions: &[(SessionId, i32)],
-        acls: Vec<Arc<[Acl]>>,
+        acls: Vec<AclList>,
     ) -> Result<Self, StorageError> {
         let path = dir.join(format!(".zoolet-snapshot-{:x}.tmp", zxid.0));
         let sink = Sink::create(&*disk, &path, options.compression)?;
@@ -142,7 +142,7 @@ impl SnapshotWriter {
         }
         self.count(self.acls.lists().len())?;
         for index in 0..self.acls.lists().len() {
-            let acl = Arc::clone(&self.acls.lists()[index]);
+            let acl = self.acls.lists()[index].clone();
             let id = self.acls.id(&acl).unwrap_or(OPEN_ACL);
             self.put(&id.to_be_bytes())?;
             self.count(acl.len())?;

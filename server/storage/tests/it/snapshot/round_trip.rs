@@ -1,19 +1,17 @@
 //! Any content is read back as it was written.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use proptest::prelude::*;
 use zoolet_proto::{Acl, Perms, SessionId, Zxid};
-use zoolet_server_core::{Owner, ZnodeRecord};
+use zoolet_server_core::{AclList, Owner, ZnodeRecord};
 use zoolet_storage::Compression;
 
 use super::support::*;
 
-fn any_acl() -> impl Strategy<Value = Arc<[Acl]>> {
+fn any_acl() -> impl Strategy<Value = AclList> {
     let entry = (any::<i32>(), "[a-z]{0,8}", ".{0,12}")
         .prop_map(|(perms, scheme, id)| Acl::new(Perms(perms), scheme, id));
-    prop_oneof![Just(open_acl()), prop::collection::vec(entry, 1..4).prop_map(Arc::from)]
+    prop_oneof![Just(open_acl()), prop::collection::vec(entry, 1..4).prop_map(AclList::from)]
 }
 
 /// A znode, without its path.

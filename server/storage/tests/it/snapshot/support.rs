@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet_proto::{Acl, Perms, SessionId, Zxid};
-use zoolet_server_core::{Owner, ZnodeRecord};
+use zoolet_server_core::{AclList, Owner, ZnodeRecord};
 use zoolet_storage::disk::SimulatedDisk;
 use zoolet_storage::{
     Compression, Published, SnapshotDir, SnapshotReader, SnapshotWriter, StorageError, StorageOptions,
@@ -25,20 +25,20 @@ pub fn dir(disk: &SimulatedDisk, compression: Compression) -> SnapshotDir {
     SnapshotDir::new(Arc::new(disk.clone()), &options)
 }
 
-pub fn open_acl() -> Arc<[Acl]> {
+pub fn open_acl() -> AclList {
     Acl::open().into()
 }
 
-pub fn read_acl() -> Arc<[Acl]> {
+pub fn read_acl() -> AclList {
     Acl::read_only().into()
 }
 
 /// A znode with stats of zero.
-pub fn znode(path: &str, data: &[u8], acl: &Arc<[Acl]>) -> ZnodeRecord {
+pub fn znode(path: &str, data: &[u8], acl: &AclList) -> ZnodeRecord {
     ZnodeRecord {
         path: path.into(),
         data: Some(Bytes::copy_from_slice(data)),
-        acl: Arc::clone(acl),
+        acl: acl.clone(),
         czxid: Zxid(0),
         mzxid: Zxid(0),
         pzxid: Zxid(0),
@@ -79,7 +79,7 @@ impl Content {
 
     /// One of everything that a snapshot can have.
     pub fn varied() -> Self {
-        let bob: Arc<[Acl]> =
+        let bob: AclList =
             vec![Acl::digest(Perms::ALL, "bob", "secret"), Acl::new(Perms::READ, "ip", "10.0.0.0/8")].into();
         let mut znodes = Self::fresh().znodes;
         let stat = ZnodeRecord {
@@ -119,8 +119,8 @@ impl Content {
         }
     }
 
-    pub fn acls(&self) -> Vec<Arc<[Acl]>> {
-        self.znodes.iter().map(|znode| Arc::clone(&znode.acl)).collect()
+    pub fn acls(&self) -> Vec<AclList> {
+        self.znodes.iter().map(|znode| znode.acl.clone()).collect()
     }
 
     /// A writer that has all znodes.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::{Acl, Zxid};
-use zoolet_server_core::{Owner, TreeLoader, TxnOp, ZnodeRecord};
+use zoolet_server_core::{AclList, Owner, TreeLoader, TxnOp, ZnodeRecord};
 use zoolet_storage::disk::{DiskFault, DiskOp};
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, read, verify};
 
@@ -244,7 +244,7 @@ fn rewrite(scene: &Scene, change: impl FnOnce(&mut [ZnodeRecord]), keep_digest: 
     let digest = if keep_digest { reader.digest().unwrap().digest } else { own };
     scene.remove("snapshot.a");
     let dir = SnapshotDir::new(Arc::new(scene.disk.clone()), &scene.options);
-    let acls = znodes.iter().map(|znode| Arc::clone(&znode.acl)).collect();
+    let acls = znodes.iter().map(|znode| znode.acl.clone()).collect();
     let mut writer = dir.create(Zxid(10), digest, reader.sessions(), acls).unwrap();
     znodes.iter().for_each(|znode| writer.add(znode).unwrap());
     writer.finish().unwrap();
@@ -276,7 +276,7 @@ fn an_acl_that_is_nowhere_is_a_fault_and_one_in_the_log_a_note() {
         let scene = Scene::new();
         let mut server = Writer::open_with(&scene.disk, scene.options.clone());
         let set_acl = |version| {
-            let acl: Arc<[Acl]> = Acl::creator_all().into();
+            let acl: AclList = Acl::creator_all().into();
             TxnOp::SetAcl { path: "/b".into(), acl, aversion: version }
         };
         server.append(set_acl(1)).unwrap();
