@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::mem;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use zoolet_proto::records::{MultiHeader, OpResult};
@@ -129,21 +130,20 @@ impl SendBuffer {
         self.put(|out| MultiHeader::TRAILER.encode(out));
     }
 
-    /// Appends all of another buffer, of which nothing was sent.
-    pub(crate) fn append(&mut self, mut other: Self) {
+    /// Appends all of another buffer, of which nothing was sent, and empties that for reuse.
+    pub(crate) fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
-            *self = other;
-            return;
-        }
-        if other.pieces.is_empty() && self.tail.len() + other.tail.len() <= PIECE {
+            mem::swap(self, other);
+        } else if other.pieces.is_empty() && self.tail.len() + other.tail.len() <= PIECE {
             self.tail.extend_from_slice(&other.tail);
-            return;
+        } else {
+            self.complete();
+            self.len += other.len;
+            self.shared += other.shared;
+            self.pieces.append(&mut other.pieces);
+            self.tail = mem::take(&mut other.tail);
         }
-        self.complete();
-        self.len += other.len;
-        self.shared += other.shared;
-        self.pieces.append(&mut other.pieces);
-        self.tail = other.tail;
+        other.reuse();
     }
 
     /// Makes a piece of the tail.
@@ -276,8 +276,9 @@ mod tests {
             buffer
         };
         for (first, second, pieces) in [(0, 3, 0), (2, 3, 0), (2, 200, 2), (200, 2, 1), (2, 0, 0)] {
-            let mut joined = buffer(first);
-            joined.append(buffer(second));
+            let (mut joined, mut added) = (buffer(first), buffer(second));
+            joined.append(&mut added);
+            assert!(added.is_empty());
             assert_eq!(joined.len(), 100 * (first + second));
             assert_eq!(joined.pieces.len(), pieces, "{first} and {second}");
             assert_eq!(sent(joined), [sent(buffer(first)), sent(buffer(second))].concat());

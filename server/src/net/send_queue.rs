@@ -1,6 +1,7 @@
 //! [`SendQueue`]: the bytes of one connection that are not sent yet, in order.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
@@ -17,6 +18,8 @@ pub(crate) struct SendQueue {
     held: VecDeque<Held>,
     held_len: usize,
     own_held: usize,
+    /// An empty buffer, for what waits for the log next.
+    spare: SendBuffer,
     /// Bytes that the connection has taken and is writing, and how many of them are shared with no other.
     pub(crate) in_flight: usize,
     pub(crate) own_in_flight: usize,
@@ -55,6 +58,7 @@ impl SendQueue {
             held: VecDeque::new(),
             held_len: 0,
             own_held: 0,
+            spare: SendBuffer::default(),
             in_flight: 0,
             own_in_flight: 0,
             charge: Charge::new(budget),
@@ -85,7 +89,7 @@ impl SendQueue {
         let last = self.held.back().map(|held| held.until);
         let is_new = until.is_some_and(|until| last.is_none_or(|last| last < until));
         if let (Some(until), true) = (until, is_new) {
-            self.held.push_back(Held { until, messages: SendBuffer::default() });
+            self.held.push_back(Held { until, messages: mem::take(&mut self.spare) });
         }
         let is_held = !self.held.is_empty();
         let buffer = self.held.back_mut().map_or(&mut self.waiting, |held| &mut held.messages);
@@ -103,10 +107,11 @@ impl SendQueue {
     /// Lets leave what waits for transactions up to `durable`.
     pub(crate) fn release(&mut self, durable: Zxid) {
         while self.held.front().is_some_and(|held| held.until <= durable) {
-            let Some(Held { messages, .. }) = self.held.pop_front() else { break };
+            let Some(Held { mut messages, .. }) = self.held.pop_front() else { break };
             self.held_len -= messages.len();
             self.own_held -= messages.own();
-            self.waiting.append(messages);
+            self.waiting.append(&mut messages);
+            self.spare = messages;
         }
     }
 
@@ -137,6 +142,7 @@ impl SendQueue {
         self.state = CloseState::Aborted;
         self.waiting = SendBuffer::default();
         self.held.clear();
+        self.spare = SendBuffer::default();
         (self.held_len, self.own_held) = (0, 0);
         let own = self.own();
         self.charge.set(own);
