@@ -1,8 +1,9 @@
 //! The identities of connections, and what an ACL lets them do.
 
-use hashbrown::HashMap;
 use std::collections::HashSet;
 use std::net::IpAddr;
+
+use hashbrown::HashMap;
 use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
 use zoolet_proto::{Acl, ErrorCode, Perms, digest_id};

@@ -286,6 +286,21 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_that_was_appended_has_memory_for_what_comes_next() {
+        let messages = |len: usize| {
+            let mut buffer = SendBuffer::default();
+            buffer.put(|out| out.put_slice(&vec![1; len]));
+            buffer
+        };
+        for sent in [0, 500] {
+            let (mut waiting, mut held) = (messages(500), messages(500));
+            waiting.advance(sent);
+            waiting.append(&mut held);
+            assert!(held.is_empty() && held.tail.capacity() >= 500, "after {sent} bytes were sent");
+        }
+    }
+
+    #[test]
     fn what_is_copied_takes_little_more_memory_than_it_has_bytes() {
         let mut buffer = SendBuffer::default();
         for _ in 0..10_000 {
