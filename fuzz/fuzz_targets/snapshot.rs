@@ -48,7 +48,7 @@ fn file(name: &str, data: &[u8], inflation: u64) {
     let disk = SimulatedDisk::new(0);
     disk.write("/data/version-2/currentEpoch", "0").expect("a disk without faults");
     let dir = SnapshotDir::new(Arc::new(disk.clone()), &StorageOptions::new("/data"));
-    let acls = znodes.iter().map(|znode| Arc::clone(&znode.acl)).collect();
+    let acls = znodes.iter().map(|znode| znode.acl.clone()).collect();
     let mut writer = dir.create(Zxid(0), digest, &sessions, acls).expect("a disk without faults");
     for znode in &znodes {
         writer.add(znode).expect("a disk without faults");
