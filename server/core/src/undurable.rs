@@ -16,20 +16,22 @@
 //! watches: a watch that is set with a read is triggered by what changes what the read shows, so it misses nothing after Z.
 //! A persistent watch is set like a read of its path and its children, a recursive one like a read of everything.
 //!
-//! The index has hashes of paths. If two are equal, a read names a later zxid than it must, and waits.
+//! L is in the znode itself: its data and its children have the zxids of their last changes. What a znode does not tell is in an
+//! index: that it was deleted, and that its ACL was replaced. The index has hashes of paths. If two are equal, a read names a
+//! later zxid than it must, and waits.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use hashbrown::{HashMap, HashSet};
-use zoolet_proto::{Zxid, path};
+use zoolet_proto::Zxid;
 
 use crate::core::Core;
 use crate::message::{ConnId, Output, Recipients};
-use crate::tree::{QUOTA, ROOT};
+use crate::tree::{QUOTA, ROOT, Tree};
 use crate::txn::{Txn, TxnOp};
 
-/// The paths that undurable transactions have changed, each with the last of these.
+/// The paths whose znodes undurable transactions have deleted or given another ACL, each with the last of these.
 #[derive(Debug)]
 pub(crate) struct UndurableChanges {
     durable: Zxid,
@@ -51,19 +53,15 @@ impl UndurableChanges {
 
     fn record_step(&mut self, zxid: Zxid, op: &TxnOp) {
         match op {
-            TxnOp::Create { path, .. } | TxnOp::Delete { path } => self.add_with_parent(zxid, path),
-            TxnOp::SetData { path, .. } | TxnOp::SetAcl { path, .. } => self.add(zxid, path),
+            TxnOp::Delete { path } | TxnOp::SetAcl { path, .. } => self.add(zxid, path),
             TxnOp::Multi(ops) => ops.iter().for_each(|op| self.record_step(zxid, op)),
-            TxnOp::CloseSession { ephemerals } => {
-                ephemerals.iter().for_each(|path| self.add_with_parent(zxid, path));
-            }
-            TxnOp::Check { .. } | TxnOp::CreateSession { .. } | TxnOp::Error(_) => {}
+            TxnOp::CloseSession { ephemerals } => ephemerals.iter().for_each(|path| self.add(zxid, path)),
+            TxnOp::Create { .. }
+            | TxnOp::SetData { .. }
+            | TxnOp::Check { .. }
+            | TxnOp::CreateSession { .. }
+            | TxnOp::Error(_) => {}
         }
-    }
-
-    fn add_with_parent(&mut self, zxid: Zxid, path: &str) {
-        self.add(zxid, path);
-        self.add(zxid, path::parent(path));
     }
 
     fn add(&mut self, zxid: Zxid, path: &str) {
@@ -84,16 +82,20 @@ impl UndurableChanges {
         }
     }
 
-    /// The first zxid from the durable one on at which `path` was as it is now; `None` if that is not known.
+    /// The first zxid from the durable one on at which `path` was as it is now in `tree`; `None` if that is not known.
     #[inline(never)]
-    pub(crate) fn unchanged_since(&self, path: &str) -> Option<Zxid> {
-        if self.last.is_empty() {
+    pub(crate) fn unchanged_since(&self, tree: &Tree, path: &str) -> Option<Zxid> {
+        if self.durable >= tree.last_zxid() {
             return Some(self.durable);
         }
         if path.strip_prefix(QUOTA).is_some_and(|rest| rest.starts_with('/')) {
             return None;
         }
-        Some(self.last.get(&hash(path)).map_or(self.durable, |zxid| self.durable.max(*zxid)))
+        let indexed = if self.last.is_empty() { None } else { self.last.get(&hash(path)).copied() };
+        let shown = tree.get(path).map(|node| node.mzxid.max(node.pzxid()));
+        let last = indexed.max(shown).unwrap_or(self.durable);
+        // A snapshot of another server may have znodes of later transactions than its log.
+        Some(last.clamp(self.durable, tree.last_zxid()))
     }
 }
 
@@ -109,7 +111,7 @@ impl Core {
     #[inline]
     pub(crate) fn unchanged_since(&self, path: &str) -> Zxid {
         let Some(undurable) = &self.undurable else { return self.tree.last_zxid() };
-        undurable.unchanged_since(path).unwrap_or(self.tree.last_zxid())
+        undurable.unchanged_since(&self.tree, path).unwrap_or(self.tree.last_zxid())
     }
 
     /// What a reply names that shows the state of these paths.
