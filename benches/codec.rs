@@ -8,8 +8,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use zoolet_proto::frame::{self, DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::{CheckVersion, Create, Delete, GetData, Op, SetData, WatchedEvent};
 use zoolet_proto::{
-    Acl, CreateMode, EventType, Incoming, KeeperState, NameList, OpCode, Reply, ReplyHeader, Request, Stat,
-    Xid, Zxid,
+    AclList, CreateMode, EventType, Incoming, KeeperState, NameList, OpCode, Reply, ReplyHeader, Request,
+    Stat, Xid, Zxid,
 };
 
 const PATH: &str = "/service/instances/instance-0000000042";
@@ -22,7 +22,7 @@ fn create() -> Create {
     Create {
         path: PATH.into(),
         data: data(),
-        acl: Some(Acl::open()),
+        acl: Some(AclList::OPEN),
         flags: CreateMode::EphemeralSequential.code(),
     }
 }

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Delete, GetChildren, GetData, Op, SetData};
-use zoolet_proto::{Acl, AddWatchMode, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, AddWatchMode, CreateMode, Incoming, Request, SessionId, Xid, Zxid};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, StateMachine};
 
 const NOW: Millis = Millis(1_000);
@@ -69,7 +69,7 @@ fn data() -> Option<Bytes> {
 }
 
 fn create(path: &str, mode: CreateMode) -> Request {
-    Request::Create(Create { path: path.into(), data: data(), acl: Some(Acl::open()), flags: mode.code() })
+    Request::Create(Create { path: path.into(), data: data(), acl: Some(AclList::OPEN), flags: mode.code() })
 }
 
 fn get(path: &str, watch: bool) -> Request {

@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{Create, Delete, GetData, SetData};
-use zoolet_proto::{Acl, CreateMode, OpCode, Reply, Request, Xid};
+use zoolet_proto::{AclList, CreateMode, OpCode, Reply, Request, Xid};
 
 use crate::wire::HEADER;
 
@@ -18,7 +18,7 @@ pub(crate) fn data() -> Option<Bytes> {
 
 /// A create request with an open ACL.
 pub(crate) fn create(path: impl Into<String>, mode: CreateMode) -> Request {
-    Request::Create(Create { path: path.into(), data: data(), acl: Some(Acl::open()), flags: mode.code() })
+    Request::Create(Create { path: path.into(), data: data(), acl: Some(AclList::OPEN), flags: mode.code() })
 }
 
 /// A getData request.

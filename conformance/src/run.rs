@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use thiserror::Error;
 use zoolet_proto::records::{AuthPacket, Create, Delete, Exists, GetChildren, SetAcl, SetData};
-use zoolet_proto::{Acl, ErrorCode, Reply, Request, Zxid};
+use zoolet_proto::{AclList, ErrorCode, Reply, Request, Zxid};
 
 use crate::case::Case;
 use crate::connection::Connection;
@@ -182,7 +182,7 @@ impl Runner {
         path: &str,
     ) -> Result<Result<Zxid, ErrorCode>, RunError> {
         let create =
-            Create { path: path.to_owned(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 };
+            Create { path: path.to_owned(), data: Some(Bytes::new()), acl: Some(AclList::OPEN), flags: 0 };
         match owner.ask(&Request::Create(create)).await {
             Ok((None, zxid, _)) => Ok(Ok(zxid)),
             Ok((Some(error), ..)) => Ok(Err(error)),
@@ -197,7 +197,7 @@ impl Runner {
         while let Some(path) = paths.get(at).cloned() {
             at += 1;
             // A case that has failed may not have come to where it lets everybody in again.
-            let open = SetAcl { path: path.clone(), acl: Some(Acl::open()), version: -1 };
+            let open = SetAcl { path: path.clone(), acl: Some(AclList::OPEN), version: -1 };
             let _ = owner.ask(&Request::SetAcl(open)).await;
             let list = Request::GetChildren(GetChildren { path: path.clone(), watch: false });
             if let Ok((None, _, Reply::Children(names))) = owner.ask(&list).await {

@@ -191,10 +191,15 @@ impl<T: Codec> Codec for Vec<T> {
     }
 
     fn put(&self, out: &mut BytesMut) {
-        put_len(self.len(), out);
-        for item in self {
-            item.put(out);
-        }
+        put_items(self, out);
+    }
+}
+
+/// Appends a vector.
+pub(crate) fn put_items<T: Codec>(items: &[T], out: &mut BytesMut) {
+    put_len(items.len(), out);
+    for item in items {
+        item.put(out);
     }
 }
 

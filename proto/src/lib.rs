@@ -23,6 +23,7 @@
 //! ```
 
 mod acl;
+mod acl_list;
 mod code;
 mod codec;
 mod four_letter_word;
@@ -38,6 +39,7 @@ mod short;
 mod stat;
 
 pub use acl::{Acl, Perms, digest_id, is_digest_id};
+pub use acl_list::AclList;
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, WatchKind, WatcherType};
 pub use four_letter_word::FourLetterWord;
 pub use id::{SessionId, Xid, Zxid};

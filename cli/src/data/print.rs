@@ -260,8 +260,8 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use zoolet_proto::{ErrorCode, Perms, Xid};
-    use zoolet_server_core::{AclList, Millis};
+    use zoolet_proto::{AclList, ErrorCode, Perms, Xid};
+    use zoolet_server_core::Millis;
 
     use super::*;
 

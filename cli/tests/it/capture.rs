@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use tempfile::TempDir;
 use zoolet_proto::records::{AuthPacket, ConnectRequest, Create, Delete, GetData, SetData};
-use zoolet_proto::{Acl, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, Request, SessionId, Xid, Zxid};
 
 use crate::common::directory::run;
 use crate::common::{BINARY, Running};
@@ -131,7 +131,7 @@ const CONTAINER: i32 = 4;
 
 fn create(path: &str, flags: i32) -> Request {
     let data = Some(Bytes::from_static(b"some data"));
-    Request::Create(Create { path: path.to_owned(), data, acl: Some(Acl::open()), flags })
+    Request::Create(Create { path: path.to_owned(), data, acl: Some(AclList::OPEN), flags })
 }
 
 fn get(path: &str, watch: bool) -> Request {
@@ -229,7 +229,7 @@ fn a_container_that_the_server_has_deleted_is_deleted_by_the_replay() {
     let capture = Capturing::start(&server.addrs[0], &file);
     let mut client = Wire::new(&capture.address);
     let data = Some(Bytes::new());
-    let container = Create { path: "/c".to_owned(), data, acl: Some(Acl::open()), flags: CONTAINER };
+    let container = Create { path: "/c".to_owned(), data, acl: Some(AclList::OPEN), flags: CONTAINER };
     client.ask(&Request::CreateContainer(container));
     client.ask(&create("/c/child", 0));
     client.ask(&Request::Delete(Delete { path: "/c/child".to_owned(), version: -1 }));

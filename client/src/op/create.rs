@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{self, Op};
-use zoolet_proto::{Acl, CreateMode, Reply, Request, Stat};
+use zoolet_proto::{Acl, AclList, CreateMode, Reply, Request, Stat};
 
 use super::parents::CreateWithParents;
 use super::{decode, sendable};
@@ -63,7 +63,7 @@ pub struct Create<'c> {
     client: &'c Client,
     path: String,
     data: Bytes,
-    acl: Option<Vec<Acl>>,
+    acl: AclList,
     kind: CreateKind,
     /// Two options that exclude each other.
     conflict: Option<[&'static str; 2]>,
@@ -94,7 +94,16 @@ impl CreateKind {
 impl<'c> Create<'c> {
     pub(crate) fn new(client: &'c Client, path: String, data: Bytes) -> Self {
         let kind = CreateKind::Persistent;
-        Self { client, path, data, acl: None, kind, conflict: None, sequential: false, timeout: None }
+        Self {
+            client,
+            path,
+            data,
+            acl: AclList::OPEN,
+            kind,
+            conflict: None,
+            sequential: false,
+            timeout: None,
+        }
     }
 
     /// Notes a kind. A znode has one: another that was chosen before is not silently replaced.
@@ -134,7 +143,7 @@ impl<'c> Create<'c> {
 
     /// The ACL of the znode. Default: [`Acl::open`].
     pub fn acl(mut self, acl: Vec<Acl>) -> Self {
-        self.acl = Some(acl);
+        self.acl = acl.into();
         self
     }
 
@@ -192,7 +201,7 @@ impl<'c> Create<'c> {
             });
         }
         let path = self.client.checked_path("create", self.path, self.sequential)?;
-        let (data, acl) = (Some(self.data), Some(self.acl.unwrap_or_else(Acl::open)));
+        let (data, acl) = (Some(self.data), Some(self.acl));
         let mode = match (self.kind, self.sequential) {
             (CreateKind::Persistent, false) => CreateMode::Persistent,
             (CreateKind::Persistent, true) => CreateMode::PersistentSequential,

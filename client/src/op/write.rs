@@ -165,7 +165,7 @@ impl<'c> SetAcl<'c> {
     fn into_record(self) -> Result<records::SetAcl, Error> {
         let version = version_field("setACL", &self.path, self.version)?;
         let path = self.client.checked_path("setACL", self.path, false)?;
-        Ok(records::SetAcl { path, acl: Some(self.acl), version })
+        Ok(records::SetAcl { path, acl: Some(self.acl.into()), version })
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 use zoolet_client::{
-    Acl, Client, Error, ErrorCode, EventType, MultiOutcome, ReadOutcome, Stat, WatcherType, Zxid,
+    Client, Error, ErrorCode, EventType, MultiOutcome, ReadOutcome, Stat, WatcherType, Zxid,
 };
 use zoolet_proto::records::{self, Op, OpResult};
-use zoolet_proto::{Reply, Request};
+use zoolet_proto::{AclList, Reply, Request};
 
 use crate::common::{connected, connected_with};
 
@@ -17,7 +17,7 @@ fn stat(czxid: i64) -> Stat {
 }
 
 fn create(path: &str, flags: i32) -> records::Create {
-    records::Create { path: path.into(), data: Some("x".into()), acl: Some(Acl::open()), flags }
+    records::Create { path: path.into(), data: Some("x".into()), acl: Some(AclList::OPEN), flags }
 }
 
 #[tokio::test(start_paused = true)]

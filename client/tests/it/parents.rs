@@ -11,7 +11,7 @@ use crate::common::{Peer, connected, connected_with};
 
 fn record(path: &str, data: &'static str, acl: Vec<Acl>, mode: CreateMode) -> Create {
     let (path, data) = (path.into(), Some(Bytes::from_static(data.as_bytes())));
-    Create { path, data, acl: Some(acl), flags: mode.code() }
+    Create { path, data, acl: Some(acl.into()), flags: mode.code() }
 }
 
 fn plain(path: &str, data: &'static str) -> Request {

@@ -1,7 +1,7 @@
 //! Requests as named values, in the words of cases: what is printed parses as a request of a case.
 
 use zoolet_proto::records::{ConnectRequest, Create, CreateTtl, Op};
-use zoolet_proto::{Acl, OpCode, Request};
+use zoolet_proto::{AclList, OpCode, Request};
 
 use crate::fields::{Fields, Value, acl_text};
 
@@ -144,7 +144,7 @@ fn int(number: impl Into<i64>) -> Value {
     Value::Int(number.into())
 }
 
-fn acl(acl: &Option<Vec<Acl>>) -> Value {
+fn acl(acl: &Option<AclList>) -> Value {
     match acl {
         Some(acl) => Value::List(acl.iter().map(acl_text).collect()),
         None => text("null"),

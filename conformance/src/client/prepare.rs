@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, Op};
-use zoolet_proto::{Acl, Request};
+use zoolet_proto::{AclList, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
@@ -45,5 +45,5 @@ pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(
 }
 
 fn create(path: String, data: Vec<u8>) -> Create {
-    Create { path, data: Some(Bytes::from(data)), acl: Some(Acl::open()), flags: 0 }
+    Create { path, data: Some(Bytes::from(data)), acl: Some(AclList::OPEN), flags: 0 }
 }

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::time::{Duration, Instant, sleep};
 use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
-use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
+use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
 
 use super::{Asked, Got, Log, Operation, State};
 use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT};
@@ -173,8 +173,12 @@ impl Client {
             }
             Asked::Create { name } => {
                 let path = named(name);
-                let create =
-                    Create { path: path.clone(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 };
+                let create = Create {
+                    path: path.clone(),
+                    data: Some(Bytes::new()),
+                    acl: Some(AclList::OPEN),
+                    flags: 0,
+                };
                 (path, Request::Create(create))
             }
             Asked::Delete { name } => {

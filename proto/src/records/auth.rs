@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 use nom::Parser;
 
-use crate::acl::Acl;
+use crate::acl_list::AclList;
 use crate::codec::{Codec, Parsed, fields, record};
 
 record! {
@@ -22,7 +22,7 @@ record! {
         /// Path.
         pub path: String,
         /// The new list.
-        pub acl: Option<Vec<Acl>>,
+        pub acl: Option<AclList>,
         /// The expected aversion; −1 for any.
         pub version: i32,
     }

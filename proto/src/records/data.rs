@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::acl::Acl;
+use crate::acl_list::AclList;
 use crate::codec::record;
 
 record! {
@@ -13,7 +13,7 @@ record! {
         /// Data; null stays null.
         pub data: Option<Bytes>,
         /// The ACL. Servers refuse null and empty ones, in another way inside a multi.
-        pub acl: Option<Vec<Acl>>,
+        pub acl: Option<AclList>,
         /// A [`CreateMode`](crate::CreateMode) by number.
         pub flags: i32,
     }
@@ -27,7 +27,7 @@ record! {
         /// Data; null stays null.
         pub data: Option<Bytes>,
         /// The ACL.
-        pub acl: Option<Vec<Acl>>,
+        pub acl: Option<AclList>,
         /// A [`CreateMode`](crate::CreateMode) by number.
         pub flags: i32,
         /// Time to live in milliseconds.

@@ -7,8 +7,8 @@ use zoolet_proto::records::{
     GetChildren, GetData, Op, OpResult, SetData, SetWatches, WatchedEvent,
 };
 use zoolet_proto::{
-    Acl, ErrorCode, EventType, Incoming, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId, Stat,
-    Xid, Zxid, frame, jute,
+    AclList, ErrorCode, EventType, Incoming, KeeperState, OpCode, Reply, ReplyHeader, Request, SessionId,
+    Stat, Xid, Zxid, frame, jute,
 };
 
 /// Parses hex; spaces are ignored.
@@ -60,7 +60,7 @@ fn ok(xid: i32, zxid: i64) -> ReplyHeader {
 }
 
 fn create(path: &str, data: Option<&'static [u8]>, flags: i32) -> Create {
-    Create { path: path.into(), data: data.map(Bytes::from_static), acl: Some(Acl::open()), flags }
+    Create { path: path.into(), data: data.map(Bytes::from_static), acl: Some(AclList::OPEN), flags }
 }
 
 #[test]

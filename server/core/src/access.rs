@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use hashbrown::HashMap;
 use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
-use zoolet_proto::{Acl, ErrorCode, Perms, digest_id};
+use zoolet_proto::{Acl, AclList, ErrorCode, Perms, digest_id};
 
-use crate::acl_list::AclList;
 use crate::address::{ip_matches, ip_text, is_subnet};
 
 /// An identity that a connection has authenticated.

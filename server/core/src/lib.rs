@@ -34,7 +34,6 @@
 //! ```
 
 mod access;
-mod acl_list;
 mod address;
 mod config;
 mod container_cleaner;
@@ -67,7 +66,6 @@ mod watchers;
 mod write;
 mod znode;
 
-pub use acl_list::AclList;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use load::{LoadError, TreeLoader};

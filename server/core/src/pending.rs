@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::path;
+use zoolet_proto::{AclList, path};
 
-use crate::acl_list::AclList;
 use crate::quota::{HardLimits, Usage, limits_path, stats_path};
 use crate::tree::Tree;
 use crate::txn::TxnOp;

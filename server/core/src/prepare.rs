@@ -6,10 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, path};
+use zoolet_proto::{AclList, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up, take_room};
-use crate::acl_list::AclList;
 use crate::config::CoreConfig;
 use crate::pending::{NodeState, Pending, signed};
 use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
@@ -19,7 +18,7 @@ use crate::znode::Owner;
 /// A write to decide, after its opcode and flags are resolved.
 #[derive(Debug)]
 pub(crate) enum Write {
-    Create { path: String, data: Option<Bytes>, acl: Vec<Acl>, owner: Owner, sequential: bool },
+    Create { path: String, data: Option<Bytes>, acl: AclList, owner: Owner, sequential: bool },
     Delete(Delete),
     DeleteContainer { path: String },
     SetData(SetData),
@@ -35,7 +34,7 @@ pub(crate) struct Actor<'a> {
     internal: bool,
     acl_checks: AclCheckCache,
     /// The lists of this request as they are stored, by the lists as they were sent. Equal lists of a multi are one.
-    lists: Option<HashMap<Vec<Acl>, AclList>>,
+    lists: Option<HashMap<AclList, AclList>>,
     /// How many bytes more lists of this request may have.
     acl_room: usize,
 }
@@ -65,9 +64,9 @@ impl<'a> Actor<'a> {
     }
 
     /// The list as it is stored, shared with znodes that have the same.
-    fn fix_up(&mut self, tree: &Tree, acl: Vec<Acl>) -> Result<AclList, ErrorCode> {
-        if *acl == *AclList::OPEN {
-            return Ok(AclList::OPEN);
+    fn fix_up(&mut self, tree: &Tree, acl: AclList) -> Result<AclList, ErrorCode> {
+        if acl.is_open() {
+            return Ok(acl);
         }
         let lists = self.lists.get_or_insert_default();
         if let Some(list) = lists.get(&acl) {
@@ -128,7 +127,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
-            let acl = actor.fix_up(view.tree, acl.unwrap_or_default())?;
+            let acl = actor.fix_up(view.tree, acl.unwrap_or_else(|| Vec::new().into()))?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, node.acl)?;
             expect_version(version, node.state.aversion)?;
@@ -153,7 +152,7 @@ fn create(
     actor: &mut Actor<'_>,
     mut path: String,
     data: Option<Bytes>,
-    acl: Vec<Acl>,
+    acl: AclList,
     owner: Owner,
     sequential: bool,
 ) -> Result<TxnOp, ErrorCode> {
@@ -234,7 +233,7 @@ mod tests {
     fn next_name(tree: &mut Tree) -> Arc<str> {
         let config = CoreConfig::default();
         let mut actor = Actor::client(&[], &config);
-        let (path, data, acl) = ("/n-".to_owned(), None, Acl::open());
+        let (path, data, acl) = ("/n-".to_owned(), None, AclList::OPEN);
         let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
         let op = decide(&Pending::new(tree), &mut actor, write).unwrap();
         let TxnOp::Create { path, .. } = &op else { panic!("{op:?}") };
@@ -246,7 +245,7 @@ mod tests {
     #[test]
     fn past_the_end_of_a_32_bit_counter_no_two_names_are_equal() {
         let mut tree = Tree::default();
-        let (path, data, acl) = ("/last".into(), None, Acl::open().into());
+        let (path, data, acl) = ("/last".into(), None, AclList::OPEN);
         let parent_creates = i64::from(i32::MAX);
         apply(&mut tree, TxnOp::Create { path, data, acl, owner: Owner::PERSISTENT, parent_creates });
         assert_eq!(tree.last_zxid(), Zxid(1));

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::Zxid;
+use zoolet_proto::{AclList, Zxid};
 
-use crate::acl_list::AclList;
 use crate::znode::Owner;
 
 /// A znode with everything that a snapshot keeps of it. Its children are records of their own.

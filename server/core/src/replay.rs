@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use zoolet_proto::{SessionId, Zxid, path};
+use zoolet_proto::{AclList, SessionId, Zxid, path};
 
-use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::tree::{Tree, is_below_root, track};
 use crate::txn::{Txn, TxnOp};

@@ -15,9 +15,8 @@ use std::collections::btree_set;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use zoolet_proto::{Zxid, path};
+use zoolet_proto::{AclList, Zxid, path};
 
-use crate::acl_list::AclList;
 use crate::nodes::Nodes;
 use crate::record::ZnodeRecord;
 use crate::tree::{ROOT, Tree};

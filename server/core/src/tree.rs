@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use zoolet_proto::{Acl, NameList, SessionId, Stat, Zxid, path};
+use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, Zxid, path};
 
 use crate::access::AclCache;
-use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::nodes::{NodeIndex, Nodes};
 use crate::pending::signed;

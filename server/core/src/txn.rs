@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{ErrorCode, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, ErrorCode, SessionId, Xid, Zxid};
 
-use crate::acl_list::AclList;
 use crate::message::Millis;
 use crate::znode::Owner;
 

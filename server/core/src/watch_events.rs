@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use zoolet_proto::records::{AddWatch, SetWatches2};
-use zoolet_proto::{AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
+use zoolet_proto::{AclList, AddWatchMode, ErrorCode, EventType, Perms, Reply, WatcherType, Zxid, path};
 
 use crate::access::allows;
-use crate::acl_list::AclList;
 use crate::core::{ConnState, Core, RequestContext};
 use crate::message::{ConnId, Output, Recipients, SharedEvent, event_message};
 use crate::tree::{Change, Tree};

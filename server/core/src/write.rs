@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{Acl, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
 use crate::core::{Core, RequestContext};
 use crate::message::Millis;
@@ -225,8 +225,9 @@ impl Core {
     }
 }
 
-fn create(path: String, data: Option<Bytes>, acl: Option<Vec<Acl>>, owner: Owner, sequential: bool) -> Write {
-    Write::Create { path, data, acl: acl.unwrap_or_default(), owner, sequential }
+fn create(path: String, data: Option<Bytes>, acl: Option<AclList>, owner: Owner, sequential: bool) -> Write {
+    let acl = acl.unwrap_or_else(|| Vec::new().into());
+    Write::Create { path, data, acl, owner, sequential }
 }
 
 fn single_reply(change: &Change, with_stat: bool) -> Reply {

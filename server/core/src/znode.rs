@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, NameList, SessionId, Stat, WeakNameList, Zxid};
+use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, WeakNameList, Zxid};
 
-use crate::acl_list::AclList;
 use crate::nodes::NodeIndex;
 
 /// The owner of a znode, which decides when it is deleted, in the form that ZooKeeper stores (`EphemeralType`).

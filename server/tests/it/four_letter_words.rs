@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_proto::records::{AddWatch, ConnectRequest, Create, Delete, Exists, GetChildren, RemoveWatches};
-use zoolet_proto::{Acl, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, Request, SessionId, Xid, Zxid};
 use zoolet_server::{Clock, FourLetterWord, Server, ServerBuilder};
 
 async fn start(settings: ServerBuilder) -> Server {
@@ -89,7 +89,7 @@ impl Wire {
     }
 
     async fn create(&mut self, path: &str, flags: i32) {
-        let acl = Some(Acl::open());
+        let acl = Some(AclList::OPEN);
         self.ask(Request::Create(Create { path: path.into(), data: None, acl, flags })).await;
     }
 
@@ -360,7 +360,7 @@ async fn the_data_size_is_that_of_paths_and_data_in_utf_8() {
     };
     let before = size().await;
     let (path, data) = ("/\u{e9}\u{20ac}".to_owned(), Some("\u{e9}".into()));
-    wire.ask(Request::Create(Create { path, data, acl: Some(Acl::open()), flags: 0 })).await;
+    wire.ask(Request::Create(Create { path, data, acl: Some(AclList::OPEN), flags: 0 })).await;
     assert_eq!(size().await - before, 1 + 2 + 3 + 2);
 }
 

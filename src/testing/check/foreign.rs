@@ -1,7 +1,7 @@
 //! Converts transactions of clients outside of the history to requests with the same effect.
 
 use zoolet_proto::records::{CheckVersion, Create, CreateTtl, Delete, Op, SetAcl, SetData};
-use zoolet_proto::{Acl, CreateMode, Request};
+use zoolet_proto::{AclList, CreateMode, Request};
 use zoolet_server_core::{Owner, TxnOp};
 
 /// Matches any version.
@@ -12,7 +12,7 @@ pub(super) fn request(op: &TxnOp) -> Option<Request> {
     Some(match op {
         TxnOp::Multi(ops) => Request::Multi(ops.iter().filter_map(part).collect()),
         TxnOp::SetAcl { path, acl, .. } => {
-            Request::SetAcl(SetAcl { path: path.to_string(), acl: Some(acl.to_vec()), version: ANY })
+            Request::SetAcl(SetAcl { path: path.to_string(), acl: Some(acl.clone()), version: ANY })
         }
         TxnOp::CloseSession { .. } => Request::CloseSession,
         // A multi of one part also takes parts that are not requests of their own, such as a check.
@@ -23,7 +23,7 @@ pub(super) fn request(op: &TxnOp) -> Option<Request> {
 fn part(op: &TxnOp) -> Option<Op> {
     Some(match op {
         TxnOp::Create { path, data, acl, owner, .. } => {
-            create(path.to_string(), data.clone(), Some(acl.to_vec()), *owner)
+            create(path.to_string(), data.clone(), Some(acl.clone()), *owner)
         }
         TxnOp::Delete { path } => Op::Delete(Delete { path: path.to_string(), version: ANY }),
         TxnOp::SetData { path, data, .. } => {
@@ -38,7 +38,7 @@ fn part(op: &TxnOp) -> Option<Op> {
     })
 }
 
-fn create(path: String, data: Option<bytes::Bytes>, acl: Option<Vec<Acl>>, owner: Owner) -> Op {
+fn create(path: String, data: Option<bytes::Bytes>, acl: Option<AclList>, owner: Owner) -> Op {
     if let Some(ttl) = owner.as_ttl() {
         let flags = CreateMode::PersistentWithTtl.code();
         return Op::CreateTtl(CreateTtl { path, data, acl, flags, ttl });

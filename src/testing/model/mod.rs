@@ -100,7 +100,8 @@ impl Model {
             Request::SetData(record) => Op::SetData(record),
             Request::Multi(ops) => return self.multi(session, &ops),
             Request::SetAcl(record) => {
-                let set = self.set_acl(&record.path, record.acl.unwrap_or_default(), record.version);
+                let set =
+                    self.set_acl(&record.path, record.acl.as_deref().unwrap_or_default(), record.version);
                 return outcome(set.map(Reply::Stat));
             }
             Request::DeleteContainer(record) => {
@@ -328,9 +329,9 @@ impl Model {
         Ok(())
     }
 
-    fn set_acl(&mut self, path: &str, acl: Vec<Acl>, version: i32) -> Decided<Stat> {
+    fn set_acl(&mut self, path: &str, acl: &[Acl], version: i32) -> Decided<Stat> {
         valid(path)?;
-        let acl = checked_acl(&acl)?;
+        let acl = checked_acl(acl)?;
         let mut node = self.tree.node(path, Perms::ADMIN)?.clone();
         expect_version(version, node.aversion)?;
         node.acl = acl;

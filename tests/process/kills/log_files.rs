@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use zoolet::server::{Txn, TxnOp};
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId, Xid, Zxid};
-use zoolet_server_core::{AclList, Millis, Owner};
+use zoolet_proto::{Acl, AclList, ErrorCode, Perms, SessionId, Xid, Zxid};
+use zoolet_server_core::{Millis, Owner};
 
 const MAGIC: &[u8] = b"ZKLG";
 const FILE_HEADER: usize = 16;

@@ -6,7 +6,7 @@ use zoolet_proto::records::{
     Exists, GetAllChildrenNumber, GetChildren, GetData, GetEphemerals, Op, RemoveWatches, SetAcl, SetData,
     SetWatches, SetWatches2,
 };
-use zoolet_proto::{Acl, Perms, Request, Xid, Zxid};
+use zoolet_proto::{Acl, AclList, Perms, Request, Xid, Zxid};
 
 /// A request, and its xid if a test chooses it.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ impl From<Request> for Outgoing {
 }
 
 fn create_record(path: &str) -> Create {
-    Create { path: path.into(), data: Some(Bytes::new()), acl: Some(Acl::open()), flags: 0 }
+    Create { path: path.into(), data: Some(Bytes::new()), acl: Some(AclList::OPEN), flags: 0 }
 }
 
 pub fn create(path: &str) -> Request {
@@ -88,7 +88,7 @@ pub fn get_acl(path: &str) -> Request {
 
 /// Of any aversion; see [`RequestExt::version`].
 pub fn set_acl(path: &str, acl: Vec<Acl>) -> Request {
-    Request::SetAcl(SetAcl { path: path.into(), acl: Some(acl), version: -1 })
+    Request::SetAcl(SetAcl { path: path.into(), acl: Some(acl.into()), version: -1 })
 }
 
 pub fn get_all_children_number(path: &str) -> Request {
@@ -239,7 +239,7 @@ impl RequestExt for Request {
     }
 
     fn acl(mut self, acl: Vec<Acl>) -> Self {
-        create_of(&mut self).acl = Some(acl);
+        create_of(&mut self).acl = Some(acl.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use zoolet_proto::records::{Create, GetData};
-use zoolet_proto::{Acl, EventType, ReplyHeader, Request, SessionId, Stat, Xid, frame};
+use zoolet_proto::{AclList, EventType, ReplyHeader, Request, SessionId, Stat, Xid, frame};
 
 use super::*;
 
@@ -86,7 +86,7 @@ impl Script {
 }
 
 fn create(path: &str, flags: i32) -> Request {
-    Request::Create(Create { path: path.to_owned(), data: None, acl: Some(Acl::open()), flags })
+    Request::Create(Create { path: path.to_owned(), data: None, acl: Some(AclList::OPEN), flags })
 }
 
 fn get(path: &str) -> Request {

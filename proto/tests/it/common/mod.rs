@@ -9,7 +9,7 @@ use zoolet_proto::records::{
     Exists, GetAcl, GetAllChildrenNumber, GetChildren, GetData, GetEphemerals, Op, OpResult, Reconfig,
     RemoveWatches, SaslToken, SetAcl, SetData, SetWatches, SetWatches2, Sync,
 };
-use zoolet_proto::{Acl, ErrorCode, NameList, OpCode, Perms, Reply, Request, SessionId, Stat, Zxid};
+use zoolet_proto::{Acl, AclList, ErrorCode, NameList, OpCode, Perms, Reply, Request, SessionId, Stat, Zxid};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => "(/[a-c]{1,3}){0,3}", 1 => any::<String>()]
@@ -33,7 +33,7 @@ prop_compose! {
     fn create()(
         path in text(), data in data(), acl in option::of(vec(acl(), 0..3)), flags in any::<i32>()
     ) -> Create {
-        Create { path, data, acl, flags }
+        Create { path, data, acl: acl.map(AclList::from), flags }
     }
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn requests() -> impl Strategy<Value = Vec<Request>> {
                 Request::GetData(GetData { path: p(), watch }),
                 Request::SetData(SetData { path: p(), data: data.clone(), version: number }),
                 Request::GetAcl(GetAcl { path: p() }),
-                Request::SetAcl(SetAcl { path: p(), acl, version: number }),
+                Request::SetAcl(SetAcl { path: p(), acl: acl.map(AclList::from), version: number }),
                 Request::GetChildren(GetChildren { path: p(), watch }),
                 Request::GetChildren2(GetChildren { path: p(), watch }),
                 Request::GetAllChildrenNumber(GetAllChildrenNumber { path: p() }),

@@ -251,8 +251,8 @@ fn acl_bytes(world: &World) -> usize {
 
 /// A create with an `auth` entry for each of these permissions.
 fn create_for(path: &str, perms: impl Iterator<Item = i32>) -> Request {
-    let acl = perms.map(|perms| Acl::new(Perms(perms), "auth", "")).collect();
-    Request::Create(Create { path: path.into(), data: None, acl: Some(acl), flags: 0 })
+    let acl = perms.map(|perms| Acl::new(Perms(perms), "auth", "")).collect::<Vec<_>>();
+    Request::Create(Create { path: path.into(), data: None, acl: Some(acl.into()), flags: 0 })
 }
 
 /// A client with a long user name.

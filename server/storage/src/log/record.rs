@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, ErrorCode, Perms, SessionId};
-use zoolet_server_core::{AclList, Owner, TxnOp};
+use zoolet_proto::{Acl, AclList, ErrorCode, Perms, SessionId};
+use zoolet_server_core::{Owner, TxnOp};
 
 use super::fields::{Fields, Malformed, put_buffer, put_count, put_data, put_int, put_long};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use zoolet_proto::{Acl, ErrorCode, Perms, Request, SessionId, Xid, Zxid, frame, records};
-use zoolet_server_core::{AclList, CoreConfig, Millis, Owner, Txn, TxnOp};
+use zoolet_proto::{Acl, AclList, ErrorCode, Perms, Request, SessionId, Xid, Zxid, frame, records};
+use zoolet_server_core::{CoreConfig, Millis, Owner, Txn, TxnOp};
 
 use super::entry::{self, END, EncodeError, Entry, PREFIX};
 use super::follows;
@@ -412,7 +412,7 @@ fn the_longest_request_with_the_longest_lists_fits() {
     let request = |path: &str, data: usize| records::Create {
         path: path.into(),
         data: Some(vec![7; data].into()),
-        acl: Some(Acl::creator_all()),
+        acl: Some(Acl::creator_all().into()),
         flags: 2,
     };
     let stored = |path: &str, data: usize, acl: usize| TxnOp::Create {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use zoolet_server_core::AclList;
+use zoolet_proto::AclList;
 
 use super::OPEN_ACL;
 

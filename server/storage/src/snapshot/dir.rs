@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use zoolet_proto::AclList;
 use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::AclList;
 
 use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, Perms, SessionId, Zxid, jute};
-use zoolet_server_core::{AclList, Owner, ZnodeRecord};
+use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid, jute};
+use zoolet_server_core::{Owner, ZnodeRecord};
 
 use super::source::Source;
 use super::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION, file};

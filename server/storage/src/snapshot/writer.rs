@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simd_adler32::Adler32;
-use zoolet_proto::{SessionId, Zxid};
-use zoolet_server_core::{AclList, ZnodeRecord};
+use zoolet_proto::{AclList, SessionId, Zxid};
+use zoolet_server_core::ZnodeRecord;
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use zoolet_proto::{Acl, Perms, SessionId, Zxid};
-use zoolet_server_core::{AclList, Owner, ZnodeRecord};
+use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid};
+use zoolet_server_core::{Owner, ZnodeRecord};
 use zoolet_storage::Compression;
 
 use super::support::*;

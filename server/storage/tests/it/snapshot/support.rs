@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use zoolet_proto::{Acl, Perms, SessionId, Zxid};
-use zoolet_server_core::{AclList, Owner, ZnodeRecord};
+use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid};
+use zoolet_server_core::{Owner, ZnodeRecord};
 use zoolet_storage::disk::SimulatedDisk;
 use zoolet_storage::{
     Compression, Published, SnapshotDir, SnapshotReader, SnapshotWriter, StorageError, StorageOptions,

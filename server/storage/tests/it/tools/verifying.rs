@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use zoolet_proto::{Acl, Zxid};
-use zoolet_server_core::{AclList, Owner, TreeLoader, TxnOp, ZnodeRecord};
+use zoolet_proto::{Acl, AclList, Zxid};
+use zoolet_server_core::{Owner, TreeLoader, TxnOp, ZnodeRecord};
 use zoolet_storage::disk::{DiskFault, DiskOp};
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, read, verify};
 

@@ -1,4 +1,4 @@
-//! [`AclList`]: an access control list that znodes, transactions and snapshots share.
+//! [`AclList`]: an access control list that requests, znodes, transactions and snapshots share.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,12 +6,19 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use zoolet_proto::Acl;
+use bytes::BytesMut;
+use nom::Parser;
+
+use crate::acl::Acl;
+use crate::codec::{Codec, Parsed, put_items};
+
+/// The open list on the wire.
+const OPEN: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
 
 /// An access control list. A clone is the same allocation.
 ///
-/// The open list, which gives everybody everything, is no allocation: nearly all znodes have it, and the threads that serve,
-/// log and write snapshots would all change its count.
+/// The open list, which gives everybody everything, is no allocation: nearly all znodes have it, and threads of a server that
+/// serve, log and write snapshots would all change its count.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AclList(
     /// `None` is the open list; no other value equals it.
@@ -60,6 +67,22 @@ impl fmt::Debug for AclList {
     }
 }
 
+impl Codec for Option<AclList> {
+    fn parse(i: &[u8]) -> Parsed<'_, Self> {
+        match i.strip_prefix(OPEN) {
+            Some(i) => Ok((i, Some(AclList::OPEN))),
+            None => Option::<Vec<Acl>>::parse.map(|list| list.map(AclList::from)).parse(i),
+        }
+    }
+
+    fn put(&self, out: &mut BytesMut) {
+        match self {
+            Some(list) => put_items(list, out),
+            None => (-1).put(out),
+        }
+    }
+}
+
 /// As that of the entries, by which tables look it up.
 impl Hash for AclList {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -69,9 +92,8 @@ impl Hash for AclList {
 
 #[cfg(test)]
 mod tests {
-    use zoolet_proto::Perms;
-
     use super::*;
+    use crate::acl::Perms;
 
     #[test]
     fn the_open_list_is_one_however_it_is_made() {
@@ -85,6 +107,21 @@ mod tests {
             assert_eq!(*list, *other);
             assert_eq!(list.address(), list.clone().address());
             assert_ne!(list, AclList::OPEN);
+        }
+    }
+
+    #[test]
+    fn a_list_travels_as_its_entries() {
+        let lists = [AclList::OPEN, Acl::read_only().into(), Acl::creator_all().into(), Vec::new().into()];
+        for list in lists.map(Some).into_iter().chain([None]) {
+            let (mut wire, mut entries) = (BytesMut::new(), BytesMut::new());
+            list.put(&mut wire);
+            list.as_ref().map(|list| list.to_vec()).put(&mut entries);
+            assert_eq!(wire, entries, "{list:?}");
+            wire.extend([7]);
+            let (rest, parsed) = Option::<AclList>::parse(&wire).unwrap();
+            assert_eq!((rest, &parsed), (&[7][..], &list));
+            assert_eq!(parsed.is_some_and(|list| list.is_open()), wire.starts_with(OPEN));
         }
     }
 }
