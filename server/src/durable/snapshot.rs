@@ -21,8 +21,8 @@ use crate::engine::{Engine, locked};
 /// How much is copied at once: so many znodes, or so many bytes of paths and data.
 const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
-/// How many times as long as a slice took its thread rests, while others write: their syncs wait for all that the disk was
-/// given before.
+/// How many times as long as a slice took its thread rests, while others write and sync: their syncs wait for all that the
+/// disk was given before.
 const REST: u32 = 4;
 
 /// A snapshot to be written.
@@ -100,7 +100,7 @@ impl Job {
         let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
         let mut begun = Instant::now();
         while copy.next_slice()? {
-            if copy.is_beside_writers {
+            if copy.is_beside_writers && self.dir.syncs_commits() {
                 thread::sleep(begun.elapsed() * REST);
             }
             begun = Instant::now();

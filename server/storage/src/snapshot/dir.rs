@@ -72,13 +72,18 @@ impl SnapshotDir {
         SnapshotFile::list(&*self.disk, &self.dir)
     }
 
+    /// Whether commits of the log are synced.
+    pub fn syncs_commits(&self) -> bool {
+        self.options.durability == Durability::Sync
+    }
+
     /// Syncs the log if its commits do not. To be called before [`Storage::roll`](crate::Storage::roll), which does it too, but while
     /// writers wait: it then has little left to sync.
     ///
     /// # Errors
     /// If the log cannot be listed, opened or synced.
     pub fn sync_log(&self) -> Result<(), StorageError> {
-        if self.options.durability == Durability::Sync {
+        if self.syncs_commits() {
             return Ok(());
         }
         let Some(log) = LogFile::list(&*self.disk, &self.options)?.pop() else { return Ok(()) };
