@@ -94,7 +94,7 @@ impl UndurableChanges {
         let indexed = if self.last.is_empty() { None } else { self.last.get(&hash(path)).copied() };
         let shown = tree.get(path).map(|node| node.mzxid.max(node.pzxid()));
         let last = indexed.max(shown).unwrap_or(self.durable);
-        // A snapshot of another server may have znodes of later transactions than its log.
+        // Those that no transaction has created have zxid 0, which is later than a negative one.
         Some(last.clamp(self.durable, tree.last_zxid()))
     }
 }

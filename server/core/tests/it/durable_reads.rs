@@ -167,6 +167,34 @@ fn is_checked(request: &Request) -> bool {
     )
 }
 
+/// Sends a request on a connection, with the last zxid that it was told, and checks the zxid of the answer.
+fn check(
+    world: &mut World,
+    (conn, before): &mut (ConnId, i64),
+    durable: i64,
+    is_bob: bool,
+    request: Request,
+) -> Result<(), TestCaseError> {
+    let answer = world.ask(*conn, request.clone());
+    for event in world.received(*conn) {
+        if let Received::Event(Event { zxid, .. }) = event {
+            *before = (*before).max(zxid);
+        }
+    }
+    prop_assert!(answer.zxid >= *before, "{:?} names {} after {}", request, answer.zxid, before);
+    *before = answer.zxid;
+    prop_assert!((durable..=world.zxid()).contains(&answer.zxid), "{:?} names {}", request, answer.zxid);
+    if is_checked(&request) {
+        let session = world.session(*conn);
+        let then = &world.txns[..usize::try_from(answer.zxid).expect("a zxid")];
+        let expected = reply_at(then, session, is_bob, request.clone());
+        if answer.error != Some(ErrorCode::ThrottledOp) {
+            prop_assert_eq!((answer.error, answer.reply), expected, "{:?} at {}", request, answer.zxid);
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
@@ -186,27 +214,30 @@ proptest! {
                 durable += (world.zxid() - durable) * i64::from(part) / 255;
                 world.durable(durable);
             }
-            let request = random::request(step);
-            if matches!(request, Request::Auth(_) | Request::CloseSession) {
-                continue;
-            }
             let who = usize::from(step[1]) % 3;
-            let (conn, before) = &mut conns[who];
-            let answer = world.ask(*conn, request.clone());
-            for event in world.received(*conn) {
-                if let Received::Event(Event { zxid, .. }) = event {
-                    *before = (*before).max(zxid);
+            match step[0] % 16 {
+                // Containers and TTL znodes are deleted, and no session ends.
+                3 => for _ in 0..step[2] % 24 {
+                    world.advance(i64::from(TIMEOUT) / 2);
+                    conns.iter().for_each(|(conn, _)| drop(world.ok(*conn, Request::WhoAmI)));
+                },
+                // A session ends, and its ephemerals with it: another one looks for them.
+                4 => {
+                    check(&mut world, &mut conns[who], durable, who == 0, Request::CloseSession)?;
+                    conns[who] = (world.connect(), 0);
+                    if who == 0 {
+                        world.ok(conns[0].0, auth("digest", "bob:pw"));
+                    }
+                    let other = (who + 1) % 3;
+                    for path in ["/a", "/b", "/a/a", "/a/b", "/c", "/"] {
+                        check(&mut world, &mut conns[other], durable, other == 0, exists(path))?;
+                    }
                 }
-            }
-            prop_assert!(answer.zxid >= *before, "{:?} names {} after {}", request, answer.zxid, before);
-            *before = answer.zxid;
-            prop_assert!((durable..=world.zxid()).contains(&answer.zxid), "{:?} names {}", request, answer.zxid);
-            if is_checked(&request) {
-                let session = world.session(*conn);
-                let then = &world.txns[..usize::try_from(answer.zxid).expect("a zxid")];
-                let expected = reply_at(then, session, who == 0, request.clone());
-                if answer.error != Some(ErrorCode::ThrottledOp) {
-                    prop_assert_eq!((answer.error, answer.reply), expected, "{:?} at {}", request, answer.zxid);
+                _ => {
+                    let request = random::request(step);
+                    if !matches!(request, Request::Auth(_) | Request::CloseSession) {
+                        check(&mut world, &mut conns[who], durable, who == 0, request)?;
+                    }
                 }
             }
         }
