@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use zoolet_conformance::HistoryCheck;
+use zoolet_conformance::{HistoryCheck, Runner};
 
+use super::{run_number, until_signal};
 use crate::failure::Failure;
 use crate::json::JsonObject;
 use crate::output::Lines;
@@ -32,7 +33,11 @@ impl Histories {
             duration: Duration::from_secs(self.seconds),
             seed,
         };
-        let verdict = check.run().await?;
+        let first = check.servers.first().map_or("", String::as_str);
+        let runner = Runner::new(first, run_number()).await?;
+        let checking = async { Ok(check.run(&runner).await?) };
+        let verdict =
+            until_signal(checking, async { runner.finish().await.err().into_iter().collect() }).await?;
         let servers = self.check_history.join(",");
         let mut lines = Lines::new();
         if json {

@@ -52,24 +52,26 @@ fn nothing_is_left_behind() {
     assert_eq!(children.matches("zoolet-conformance-").count(), 1, "{}", ran.out);
 }
 
+/// How many znodes a server has.
+fn znodes(server: &Running) -> u64 {
+    let srvr = server.word("srvr");
+    let count = srvr.lines().find_map(|line| line.strip_prefix("Node count: ")?.parse().ok());
+    count.unwrap()
+}
+
 #[test]
 fn an_interrupted_judgement_leaves_nothing_behind_either() {
     let (server, temp) = (server(), TempDir::new().unwrap());
     let file = temp.path().join("own.case");
     // It waits for an event that does not come.
     fs::write(&file, "case own/x\nfact y\nA create ~/n\nA event NodeCreated ~/n\n").unwrap();
-    let znodes = || {
-        let srvr = server.word("srvr");
-        let count = srvr.lines().find_map(|line| line.strip_prefix("Node count: ")?.parse::<u64>().ok());
-        count.unwrap()
-    };
-    let before = znodes();
+    let before = znodes(&server);
     let mut judging = Command::new(BINARY)
         .args(["conform", &server.addrs[0], "--cases", file.to_str().unwrap()])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while znodes() < before + 3 {
+    while znodes(&server) < before + 3 {
         assert!(judging.try_wait().unwrap().is_none(), "it has ended before");
     }
     Command::new("kill").args(["-s", "INT", &judging.id().to_string()]).status().unwrap();
@@ -78,7 +80,23 @@ fn an_interrupted_judgement_leaves_nothing_behind_either() {
         String::from_utf8(ended.stderr).unwrap(),
         "zoolet: interrupted before everything was judged\n"
     );
-    assert_eq!((ended.status.code(), znodes()), (Some(130), before));
+    assert_eq!((ended.status.code(), znodes(&server)), (Some(130), before));
+}
+
+#[test]
+fn an_interrupted_check_of_histories_leaves_nothing_behind() {
+    let server = server();
+    let before = znodes(&server);
+    let mut checking = Command::new(BINARY)
+        .args(["conform", "--check-history", &server.addrs[0], "--seconds", "1000"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while znodes(&server) < before + 10 {
+        assert!(checking.try_wait().unwrap().is_none(), "it has ended before");
+    }
+    Command::new("kill").args(["-s", "INT", &checking.id().to_string()]).status().unwrap();
+    assert_eq!((checking.wait().unwrap().code(), znodes(&server)), (Some(130), before));
 }
 
 #[test]

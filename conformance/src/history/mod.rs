@@ -128,13 +128,12 @@ struct State {
 }
 
 impl HistoryCheck {
-    /// Runs the clients, and checks what they saw. The znodes are below one that is removed afterwards.
+    /// Runs the clients, and checks what they saw. The runner is of one of the servers: [`Runner::finish`] removes what they
+    /// have left, also if this is dropped before it is done.
     ///
     /// # Errors
-    /// If a server cannot be reached at the begin or the end, answers as no ZooKeeper does, or refuses a znode below `/`.
-    pub async fn run(&self) -> Result<Verdict, RunError> {
-        let first = self.servers.first().map_or("", String::as_str);
-        let runner = Runner::new(first, self.seed).await?;
+    /// If a server cannot be reached at the begin or the end, answers as no ZooKeeper does, or refuses a znode.
+    pub async fn run(&self, runner: &Runner) -> Result<Verdict, RunError> {
         let mut owner = runner.owner().await?;
         let root = runner.subtree("history");
         runner.create(&mut owner, &root).await?;
@@ -143,7 +142,7 @@ impl HistoryCheck {
         }
         runner.end(&mut owner).await;
         let log = Arc::new(Log::default());
-        let proxies = self.proxies(&runner).await?;
+        let proxies = self.proxies(runner).await?;
         let until = Instant::now() + self.duration;
         let mut running = JoinSet::new();
         for number in 0..self.clients {
@@ -164,11 +163,6 @@ impl HistoryCheck {
         }
         let cuts = proxies.iter().map(Proxy::cuts).sum();
         drop(proxies);
-        let mut owner = runner.owner().await?;
-        runner.remove(&mut owner, &root).await;
-        runner.end(&mut owner).await;
-        // Everybody may delete them.
-        let _ = runner.finish().await;
         let operations = log.take();
         let answered = operations.iter().filter(|operation| operation.got.is_some()).count();
         let violation = check::check(&operations, self.servers.len() > 1);
