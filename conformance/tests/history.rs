@@ -10,7 +10,7 @@ async fn our_server_breaks_no_rule() {
     let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
     let address = server.connect_string();
     // A connection is cut after so many bytes, which a busy machine may not come to.
-    for seed in 3.. {
+    for seed in 3..23 {
         let servers = vec![address.clone()];
         let check = HistoryCheck { servers, clients: 6, duration: Duration::from_millis(400), seed };
         let runner = Runner::new(&address, seed).await.expect("a server that answers");
@@ -21,6 +21,7 @@ async fn our_server_breaks_no_rule() {
             return;
         }
     }
+    panic!("no check has cut a connection in the middle of a request");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zoolet_conformance::{HistoryCheck, Runner};
 
-use super::{run_number, until_signal};
+use super::{finish, run_number, until_signal};
 use crate::failure::Failure;
 use crate::json::JsonObject;
 use crate::output::Lines;
@@ -36,8 +36,7 @@ impl Histories {
         let first = check.servers.first().map_or("", String::as_str);
         let runner = Runner::new(first, run_number()).await?;
         let checking = async { Ok(check.run(&runner).await?) };
-        let verdict =
-            until_signal(checking, async { runner.finish().await.err().into_iter().collect() }).await?;
+        let verdict = until_signal(checking, finish(&runner)).await?;
         let servers = self.check_history.join(",");
         let mut lines = Lines::new();
         if json {

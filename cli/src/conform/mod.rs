@@ -171,7 +171,7 @@ impl Conform {
             accepted?;
             self.judge_all(&runner, cases).await
         };
-        until_signal(judging, async { runner.finish().await.err().into_iter().collect() }).await
+        until_signal(judging, finish(&runner)).await
     }
 
     /// Runs all cases, or until there are too many failures. They come back in their order.
@@ -313,6 +313,11 @@ async fn until_signal<T>(
         }
         Err(cause) => Err(Failure::LeftBehind { cause: Box::new(cause), left }),
     }
+}
+
+/// Removes what is left of a run.
+async fn finish(runner: &Runner) -> Vec<RunError> {
+    runner.finish().await.err().into_iter().collect()
 }
 
 /// Tells the znodes of this run from those of others on the same server.

@@ -59,44 +59,34 @@ fn znodes(server: &Running) -> u64 {
     count.unwrap()
 }
 
+/// Runs a judgement, and interrupts it once it has created so many znodes: it leaves none. Returns what it said.
+fn interrupted(server: &Running, args: &[&str], created: u64) -> String {
+    let before = znodes(server);
+    let mut judging = Command::new(BINARY).arg("conform").args(args).stderr(Stdio::piped()).spawn().unwrap();
+    while znodes(server) < before + created {
+        assert!(judging.try_wait().unwrap().is_none(), "it has ended before");
+    }
+    Command::new("kill").args(["-s", "INT", &judging.id().to_string()]).status().unwrap();
+    let ended = judging.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), znodes(server)), (Some(130), before));
+    String::from_utf8(ended.stderr).unwrap()
+}
+
 #[test]
 fn an_interrupted_judgement_leaves_nothing_behind_either() {
     let (server, temp) = (server(), TempDir::new().unwrap());
     let file = temp.path().join("own.case");
     // It waits for an event that does not come.
     fs::write(&file, "case own/x\nfact y\nA create ~/n\nA event NodeCreated ~/n\n").unwrap();
-    let before = znodes(&server);
-    let mut judging = Command::new(BINARY)
-        .args(["conform", &server.addrs[0], "--cases", file.to_str().unwrap()])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while znodes(&server) < before + 3 {
-        assert!(judging.try_wait().unwrap().is_none(), "it has ended before");
-    }
-    Command::new("kill").args(["-s", "INT", &judging.id().to_string()]).status().unwrap();
-    let ended = judging.wait_with_output().unwrap();
-    assert_eq!(
-        String::from_utf8(ended.stderr).unwrap(),
-        "zoolet: interrupted before everything was judged\n"
-    );
-    assert_eq!((ended.status.code(), znodes(&server)), (Some(130), before));
+    let said = interrupted(&server, &[&server.addrs[0], "--cases", file.to_str().unwrap()], 3);
+    assert_eq!(said, "zoolet: interrupted before everything was judged\n");
 }
 
 #[test]
 fn an_interrupted_check_of_histories_leaves_nothing_behind() {
     let server = server();
-    let before = znodes(&server);
-    let mut checking = Command::new(BINARY)
-        .args(["conform", "--check-history", &server.addrs[0], "--seconds", "1000"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    while znodes(&server) < before + 10 {
-        assert!(checking.try_wait().unwrap().is_none(), "it has ended before");
-    }
-    Command::new("kill").args(["-s", "INT", &checking.id().to_string()]).status().unwrap();
-    assert_eq!((checking.wait().unwrap().code(), znodes(&server)), (Some(130), before));
+    let said = interrupted(&server, &["--check-history", &server.addrs[0], "--seconds", "60"], 10);
+    assert_eq!(said, "zoolet: interrupted before everything was judged\n");
 }
 
 #[test]

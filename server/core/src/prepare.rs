@@ -18,7 +18,7 @@ use crate::znode::Owner;
 /// A write to decide, after its opcode and flags are resolved.
 #[derive(Debug)]
 pub(crate) enum Write {
-    Create { path: String, data: Option<Bytes>, acl: AclList, owner: Owner, sequential: bool },
+    Create { path: String, data: Option<Bytes>, acl: Option<AclList>, owner: Owner, sequential: bool },
     Delete(Delete),
     DeleteContainer { path: String },
     SetData(SetData),
@@ -63,8 +63,9 @@ impl<'a> Actor<'a> {
         if allowed { Ok(()) } else { Err(ErrorCode::NoAuth) }
     }
 
-    /// The list as it is stored, shared with znodes that have the same.
-    fn fix_up(&mut self, tree: &Tree, acl: AclList) -> Result<AclList, ErrorCode> {
+    /// The list as it is stored, shared with znodes that have the same. None is refused like an empty one.
+    fn fix_up(&mut self, tree: &Tree, acl: Option<AclList>) -> Result<AclList, ErrorCode> {
+        let acl = acl.ok_or(ErrorCode::InvalidAcl)?;
         if acl.is_open() {
             return Ok(acl);
         }
@@ -127,7 +128,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
-            let acl = actor.fix_up(view.tree, acl.unwrap_or_else(|| Vec::new().into()))?;
+            let acl = actor.fix_up(view.tree, acl)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, node.acl)?;
             expect_version(version, node.state.aversion)?;
@@ -152,7 +153,7 @@ fn create(
     actor: &mut Actor<'_>,
     mut path: String,
     data: Option<Bytes>,
-    acl: AclList,
+    acl: Option<AclList>,
     owner: Owner,
     sequential: bool,
 ) -> Result<TxnOp, ErrorCode> {
@@ -233,7 +234,7 @@ mod tests {
     fn next_name(tree: &mut Tree) -> Arc<str> {
         let config = CoreConfig::default();
         let mut actor = Actor::client(&[], &config);
-        let (path, data, acl) = ("/n-".to_owned(), None, AclList::OPEN);
+        let (path, data, acl) = ("/n-".to_owned(), None, Some(AclList::OPEN));
         let write = Write::Create { path, data, acl, owner: Owner::PERSISTENT, sequential: true };
         let op = decide(&Pending::new(tree), &mut actor, write).unwrap();
         let TxnOp::Create { path, .. } = &op else { panic!("{op:?}") };

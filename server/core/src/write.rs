@@ -1,8 +1,7 @@
 //! The writes of a session: the meaning of opcode and flags, and the path from a decided change to its reply.
 
-use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Op, OpResult};
-use zoolet_proto::{AclList, CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
+use zoolet_proto::{CreateMode, ErrorCode, Reply, SessionId, Xid, Zxid};
 
 use crate::core::{Core, RequestContext};
 use crate::message::Millis;
@@ -28,18 +27,19 @@ pub(crate) struct Refused {
 
 impl Core {
     pub(crate) fn create(&mut self, call: RequestContext, op: CreateOp, record: Create) {
-        let write = self.create_mode(op, record.flags).map(|(mode, container)| {
+        let Create { path, data, acl, flags } = record;
+        let write = self.create_mode(op, flags).map(|(mode, container)| {
             let owner =
                 if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), call.session) };
-            create(record.path, record.data, record.acl, owner, mode.is_sequential())
+            Write::Create { path, data, acl, owner, sequential: mode.is_sequential() }
         });
         self.write(call, write, op != CreateOp::Create);
     }
 
     pub(crate) fn create_ttl(&mut self, call: RequestContext, record: CreateTtl) {
-        let write = self
-            .ttl_mode(record.flags, record.ttl)
-            .map(|(owner, sequential)| create(record.path, record.data, record.acl, owner, sequential));
+        let CreateTtl { path, data, acl, flags, ttl } = record;
+        let mode = self.ttl_mode(flags, ttl);
+        let write = mode.map(|(owner, sequential)| Write::Create { path, data, acl, owner, sequential });
         self.write(call, write, true);
     }
 
@@ -170,24 +170,21 @@ impl Core {
         }
         let container = create_op == CreateOp::Container || mode == CreateMode::Container;
         let owner = if container { Owner::CONTAINER } else { owner_of(mode.is_ephemeral(), session) };
-        let write = create(record.path, record.data, record.acl, owner, mode.is_sequential());
+        let Create { path, data, acl, .. } = record;
+        let write = Write::Create { path, data, acl, owner, sequential: mode.is_sequential() };
         Ok((Ok(write), container || create_op == CreateOp::Create2))
     }
 
     fn multi_create_ttl(&self, session: SessionId, record: CreateTtl) -> (Result<Write, ErrorCode>, bool) {
         let CreateTtl { path, data, acl, flags, ttl } = record;
-        match CreateMode::from_code(flags) {
-            Some(mode) if mode.is_ttl() => {
-                let write = self.ttl_mode(flags, ttl);
-                (write.map(|(owner, sequential)| create(path, data, acl, owner, sequential)), true)
-            }
-            Some(CreateMode::Container) => (Ok(create(path, data, acl, Owner::CONTAINER, false)), true),
-            Some(mode) => {
-                let owner = owner_of(mode.is_ephemeral(), session);
-                (Ok(create(path, data, acl, owner, mode.is_sequential())), false)
-            }
+        let (mode, with_stat) = match CreateMode::from_code(flags) {
+            Some(mode) if mode.is_ttl() => (self.ttl_mode(flags, ttl), true),
+            Some(CreateMode::Container) => (Ok((Owner::CONTAINER, false)), true),
+            Some(mode) => (Ok((owner_of(mode.is_ephemeral(), session), mode.is_sequential())), false),
             None => (Err(ErrorCode::BadArguments), false),
-        }
+        };
+        let write = mode.map(|(owner, sequential)| Write::Create { path, data, acl, owner, sequential });
+        (write, with_stat)
     }
 
     fn actor(&self, call: RequestContext) -> Actor<'_> {
@@ -223,11 +220,6 @@ impl Core {
             notify_watchers(tree, watches, &change, &mut events);
         });
     }
-}
-
-fn create(path: String, data: Option<Bytes>, acl: Option<AclList>, owner: Owner, sequential: bool) -> Write {
-    let acl = acl.unwrap_or_else(|| Vec::new().into());
-    Write::Create { path, data, acl, owner, sequential }
 }
 
 fn single_reply(change: &Change, with_stat: bool) -> Reply {

@@ -9,7 +9,7 @@
 //! - [`Log`] takes what is queued, writes it, and syncs once: what arrives meanwhile is the next batch. It runs on a thread of
 //!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a simulated disk, which returns
 //!   at once, it is a task, so that a run repeats with its seed.
-//! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write.
+//! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write and sync.
 
 mod gate;
 mod log;
