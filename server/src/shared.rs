@@ -63,8 +63,17 @@ pub(crate) struct Shared {
 impl Shared {
     /// Starts a server. Returns the addresses that it listens on as well.
     pub(crate) async fn start(builder: ServerBuilder) -> Result<(Arc<Self>, Vec<SocketAddr>), StartError> {
-        let ServerBuilder { mut core, net, binds, clock, make_machine, replicas, unguessable, durable } =
-            builder;
+        let ServerBuilder {
+            mut core,
+            net,
+            binds,
+            clock,
+            make_machine,
+            replicas,
+            unguessable,
+            durable,
+            dedicated,
+        } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
@@ -105,8 +114,9 @@ impl Shared {
         // What the state machine has decided to begin with, such as the end of unknown sessions.
         engine.end_turn(started);
         let engine = Arc::new(Mutex::new(engine));
+        let leads = dedicated.then(|| Arc::clone(&registry));
         let (turns, slow) =
-            Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
+            Turns::new(Arc::clone(&engine), commits, leads, clock.clone(), stop.clone(), span.clone());
         let driver = Driver::new(Arc::clone(&turns), slow, Arc::clone(&registry));
         let log = log.map(|log| log.start(&engine, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();

@@ -36,6 +36,8 @@ pub(crate) struct Log {
     opened: u64,
     close: Option<Close>,
     has_failed: bool,
+    /// What it was given to do, and then the memory of that.
+    pub(crate) work: Work,
 }
 
 pub(crate) struct LogSettings {
@@ -71,6 +73,7 @@ impl Log {
             opened: 0,
             close: None,
             has_failed: false,
+            work: Work::default(),
         }
     }
 
@@ -79,8 +82,8 @@ impl Log {
     pub(crate) fn start(self) -> io::Result<CancellationToken> {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
-        let span = self.settings.span.clone();
         if self.storage.disk().as_simulated().is_some() {
+            let span = self.settings.span.clone();
             let run = async move {
                 self.run_as_task().await;
                 drop(guard);
@@ -88,48 +91,59 @@ impl Log {
             tokio::spawn(run.instrument(span));
         } else {
             thread::Builder::new().name("zoolet-log".to_owned()).spawn(move || {
-                span.in_scope(|| self.run());
+                self.run();
                 drop(guard);
             })?;
         }
         Ok(ended)
     }
 
-    fn run(mut self) {
-        let mut work = Work::default();
-        while !self.has_ended() {
-            self.queue.wait(&mut work);
-            self.handle(&mut work);
+    fn run(self) {
+        let queue = Arc::clone(&self.queue);
+        let mut log = Box::new(self);
+        while !log.has_ended() {
+            let Some(next) = queue.wait(log) else { return };
+            log = next;
+            log.handle();
         }
-        self.queue.end();
-        if let Some(Running::Thread(thread)) = self.running.take() {
+        queue.end();
+        if let Some(Running::Thread(thread)) = log.running.take() {
             // It was given up, or has panicked.
             let _ = thread.join();
         }
-        self.write_last();
+        log.write_last();
     }
 
     /// As `run`, on a disk that does not block.
-    async fn run_as_task(mut self) {
-        let mut work = Work::default();
-        while !self.has_ended() {
-            self.queue.wait_in_task(&mut work).await;
-            self.handle(&mut work);
+    async fn run_as_task(self) {
+        let queue = Arc::clone(&self.queue);
+        let _retire = Retire(&queue);
+        let mut log = Box::new(self);
+        while !log.has_ended() {
+            let Some(next) = queue.wait_in_task(log).await else { return };
+            log = next;
+            log.handle();
         }
-        self.queue.end();
-        if let Some(Running::Task(task)) = self.running.take() {
+        queue.end();
+        if let Some(Running::Task(task)) = log.running.take() {
             let _ = task.await;
         }
-        self.write_last();
+        log.write_last();
     }
 
     /// Whether nothing is left to do. A clean end waits for a snapshot that is under way.
-    fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.has_failed || self.close == Some(Close::Drop) || self.close.is_some() && self.running.is_none()
     }
 
-    /// Does what was queued, and empties it.
-    fn handle(&mut self, work: &mut Work) {
+    /// Does its work.
+    pub(crate) fn handle(&mut self) {
+        let mut work = mem::take(&mut self.work);
+        self.settings.span.clone().in_scope(|| self.handle_work(&mut work));
+        self.work = work;
+    }
+
+    fn handle_work(&mut self, work: &mut Work) {
         if let Some(storage) = work.reopened.take() {
             self.reopen(*storage, work.opened);
         }
@@ -285,5 +299,14 @@ impl Drop for Log {
         self.queue.end();
         self.spare.end();
         self.settings.stop.cancel();
+    }
+}
+
+/// Drops the log with its task, if the runtime has dropped that.
+struct Retire<'q>(&'q CommitQueue);
+
+impl Drop for Retire<'_> {
+    fn drop(&mut self) {
+        drop(self.0.take_idle());
     }
 }

@@ -9,9 +9,11 @@
 //! - [`Log`] takes what is queued, writes it, and syncs once: what arrives meanwhile is the next batch. It runs on a thread of
 //!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a simulated disk, which returns
 //!   at once, it is a task, so that a run repeats with its seed.
+//! - [`Lead`] is the same work in the task of a connection that is alone on a runtime for the server alone.
 //! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write and sync.
 
 mod gate;
+mod lead;
 mod log;
 mod queue;
 mod snapshot;
@@ -19,5 +21,6 @@ mod spare;
 mod start;
 
 pub(crate) use gate::{Gate, Hold};
+pub(crate) use lead::Lead;
 pub(crate) use queue::{Close, CommitQueue};
 pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

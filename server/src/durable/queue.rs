@@ -10,6 +10,7 @@ use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
 
+use crate::durable::log::Log;
 use crate::durable::snapshot::Outcome;
 
 /// How many bytes of transactions may wait for the disk before connections that write have to wait.
@@ -22,7 +23,6 @@ const TXN: usize = 128;
 pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>>>;
 
 /// Turns submit transactions to it, one turn after the other; the log takes all of them at once.
-#[derive(Debug)]
 pub(crate) struct CommitQueue {
     state: Mutex<State>,
     /// Notified when there is work: the first if the log is a thread, the second if it is a task.
@@ -41,9 +41,11 @@ pub(crate) struct CommitQueue {
     failed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     work: Work,
+    /// The log, while nobody works with it. Who takes it does what is queued, and puts it back.
+    idle: Option<Box<Log>>,
     bytes: usize,
     /// The last transaction that was submitted.
     last: Zxid,
@@ -54,6 +56,23 @@ struct State {
     /// How often the directory was opened anew. What an earlier log reports is void.
     opened: u64,
     failure: Option<Arc<StorageError>>,
+}
+
+impl State {
+    /// Whether the thread of the log has something to do.
+    fn is_log_wanted(&self) -> bool {
+        match &self.idle {
+            Some(log) => !self.work.is_empty() || log.has_ended(),
+            None => self.has_ended,
+        }
+    }
+
+    fn take_work(&mut self, work: &mut Work) {
+        debug_assert!(work.is_empty(), "done with");
+        mem::swap(&mut self.work, work);
+        work.opened = self.opened;
+        self.bytes = 0;
+    }
 }
 
 /// What the log is to do.
@@ -184,7 +203,7 @@ impl CommitQueue {
         let mut state = self.lock();
         state.has_ended = true;
         state.work = Work::default();
-        drop(state);
+        self.wake(state);
         self.is_full.store(false, Ordering::Release);
         self.progress.notify_waiters();
     }
@@ -196,39 +215,51 @@ impl CommitQueue {
         self.wake(state);
     }
 
-    /// Waits until there is work, and takes it. For the thread of the log.
-    pub(crate) fn wait(&self, work: &mut Work) {
+    /// Puts the log back, and takes it when there is work for it or it has ended. For the thread of the log. `None` if it is gone.
+    pub(crate) fn wait(&self, log: Box<Log>) -> Option<Box<Log>> {
         let mut state = self.lock();
-        while state.work.is_empty() {
-            state.sleeps = true;
+        state.idle = Some(log);
+        state.sleeps = true;
+        while !state.is_log_wanted() {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.sleeps = false;
-        self.take(state, work);
+        self.take(state)
     }
 
     /// As [`CommitQueue::wait`], for a task.
-    pub(crate) async fn wait_in_task(&self, work: &mut Work) {
-        while !self.take_if_any(work) {
+    pub(crate) async fn wait_in_task(&self, log: Box<Log>) -> Option<Box<Log>> {
+        self.put_back(log);
+        while !self.lock().is_log_wanted() {
             self.task_work.notified().await;
         }
+        self.take(self.lock())
     }
 
-    fn take_if_any(&self, work: &mut Work) -> bool {
-        let state = self.lock();
-        let is_any = !state.work.is_empty();
-        if is_any {
-            self.take(state, work);
+    /// Takes the log if nobody works with it and nothing waits for it. Nobody else does what is queued until it is put back.
+    pub(crate) fn take_idle(&self) -> Option<Box<Log>> {
+        let mut state = self.lock();
+        if state.is_log_wanted() { None } else { state.idle.take() }
+    }
+
+    /// Puts the log back: its thread takes it if there is something left to do.
+    pub(crate) fn put_back(&self, log: Box<Log>) {
+        let mut state = self.lock();
+        state.idle = Some(log);
+        if state.is_log_wanted() {
+            self.wake(state);
         }
-        is_any
     }
 
-    /// Swaps the work for `work`, which is done with: its memory is used again.
-    fn take(&self, mut state: MutexGuard<'_, State>, work: &mut Work) {
-        debug_assert!(work.is_empty(), "done with");
-        mem::swap(&mut state.work, work);
-        work.opened = state.opened;
-        state.bytes = 0;
+    fn take(&self, mut state: MutexGuard<'_, State>) -> Option<Box<Log>> {
+        let mut log = state.idle.take()?;
+        state.take_work(&mut log.work);
+        Some(log)
+    }
+
+    /// Swaps what is queued for `work`, which is done with: its memory is used again.
+    pub(crate) fn take_work(&self, work: &mut Work) {
+        self.lock().take_work(work);
     }
 
     /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
@@ -336,9 +367,13 @@ impl CommitQueue {
         }
     }
 
+    /// Wakes the log's thread or task, unless somebody works with the log: who does looks at what is queued in the end.
     fn wake(&self, state: MutexGuard<'_, State>) {
-        let sleeps = state.sleeps;
+        let (sleeps, is_wanted) = (state.sleeps, state.is_log_wanted());
         drop(state);
+        if !is_wanted {
+            return;
+        }
         if sleeps {
             self.work.notify_one();
         } else {

@@ -14,8 +14,9 @@ use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
-use crate::durable::CommitQueue;
+use crate::durable::{CommitQueue, Lead};
 use crate::engine::{Engine, locked};
+use crate::net::registry::Registry;
 
 /// Most reads yield one request, which needs no allocation.
 pub(crate) type Batch = SmallVec<[Input; 1]>;
@@ -38,6 +39,8 @@ pub(crate) struct Turns {
     slow: mpsc::UnboundedSender<SlowBatch>,
     /// The way to the log, if there is one.
     commits: Option<Arc<CommitQueue>>,
+    /// The connections, if one that is alone commits its own transactions.
+    leads: Option<Arc<Registry>>,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     /// The server's, as a turn also logs about other connections than that of its task.
@@ -49,13 +52,14 @@ impl Turns {
     pub(crate) fn new(
         engine: Arc<Mutex<Engine>>,
         commits: Option<Arc<CommitQueue>>,
+        leads: Option<Arc<Registry>>,
         clock: Clock,
         stop: CancellationToken,
         span: Span,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<SlowBatch>) {
         let (slow, batches) = mpsc::unbounded_channel();
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        (Arc::new(Self { engine, open, moved, slow, commits, clock, stop, span }), batches)
+        (Arc::new(Self { engine, open, moved, slow, commits, leads, clock, stop, span }), batches)
     }
 
     /// Takes a turn. Returns the engine after it, or `None` once the server is stopped or a turn has panicked.
@@ -91,7 +95,22 @@ impl Turns {
             let inputs = mem::take(inputs);
             return self.slow.send(SlowBatch { conn, at: self.now(), inputs }).is_ok();
         }
-        self.act(|engine, now| engine.take(now, conn, now, inputs, false)).is_some()
+        let lead = self.lead(inputs);
+        let taken = self.act(|engine, now| engine.take(now, conn, now, inputs, false)).is_some();
+        if let Some(lead) = lead {
+            lead.commit();
+            // What waited for it leaves.
+            self.act(|_, _| {});
+        }
+        taken
+    }
+
+    /// The log, if a turn with these inputs is followed by its commit. A client that sends several requests at once gains more
+    /// if those are executed during a sync.
+    fn lead(&self, inputs: &[Input]) -> Option<Lead<'_>> {
+        let commits = self.commits.as_ref()?;
+        let is_alone = self.leads.as_ref().is_some_and(|conns| conns.len() == 1);
+        if is_alone && matches!(inputs, [input] if takes_zxid(input)) { Lead::take(commits) } else { None }
     }
 
     /// Calls the engine in a turn; `None` once the server has stopped.

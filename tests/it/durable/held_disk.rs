@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, ThreadId};
 
 use zoolet::server::extension::Disk;
 use zoolet::testing::SimulatedDisk;
@@ -26,6 +27,8 @@ struct Holding {
     holds: bool,
     waiting: usize,
     syncs: usize,
+    panics: bool,
+    last: Option<ThreadId>,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,16 @@ impl HeldDisk {
         self.syncs.state.lock().unwrap().syncs
     }
 
+    /// Panics in the next sync, as if there were a bug.
+    pub fn panic(&self) {
+        self.syncs.state.lock().unwrap().panics = true;
+    }
+
+    /// Whether this thread has made the last sync.
+    pub fn was_synced_here(&self) -> bool {
+        self.syncs.state.lock().unwrap().last == Some(thread::current().id())
+    }
+
     fn held(&self, file: io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>> {
         Ok(Box::new(HeldFile { file: file?, syncs: Arc::clone(&self.syncs) }))
     }
@@ -91,6 +104,11 @@ impl DiskFile for HeldFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.syncs.state.lock().unwrap();
         state.syncs += 1;
+        state.last = Some(thread::current().id());
+        if state.panics {
+            drop(state);
+            panic!("as if there were a bug");
+        }
         state.waiting += 1;
         while state.holds {
             state = self.syncs.changed.wait(state).unwrap();

@@ -3,4 +3,5 @@
 mod crashes;
 mod gate;
 mod held_disk;
+mod lead;
 mod real_disk;
