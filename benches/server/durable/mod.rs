@@ -5,6 +5,7 @@
 mod open;
 mod replay;
 mod snapshot;
+mod standstill;
 
 use std::io;
 

@@ -1,8 +1,9 @@
 //! Snapshots of a server that goes on serving.
 //!
 //! The end of a turn fixes the zxid. From then on the tree keeps what later writes change until it is copied. It is copied in
-//! slices under the engine's lock, so a writer waits for one slice at most, and written under a temporary name. It takes its own
-//! name when the log has everything up to its zxid: the log must not have a hole if the snapshot is damaged later.
+//! slices under the engine's lock, so a writer waits for one slice at most, and written under a temporary name until it is
+//! complete. The log comes first: it has everything up to the zxid before the snapshot has its name, or it would have a hole if the
+//! snapshot is damaged later, and has ended its file before the snapshot begins to sync: each would wait for the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,8 +12,8 @@ use std::{io, mem, thread};
 
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
-use zoolet_proto::Zxid;
-use zoolet_server_core::ZnodeRecord;
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{SnapshotHeader, ZnodeRecord};
 use zoolet_storage::{CompleteSnapshot, SnapshotDir, SnapshotWriter, StorageError};
 
 use crate::durable::queue::CommitQueue;
@@ -69,6 +70,8 @@ impl Drop for Report {
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
 struct Copy<'j> {
     job: &'j Job,
+    /// What its file begins with, until that is created.
+    header: Option<(SnapshotHeader, Vec<(SessionId, i32)>)>,
     writer: Option<SnapshotWriter>,
     slice: Vec<ZnodeRecord>,
     /// The last transaction when the last slice was copied.
@@ -98,6 +101,10 @@ impl Job {
 
     fn write(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
+        if rolled.blocking_recv().is_err() {
+            return Ok(None);
+        }
+        copy.create()?;
         let mut begun = Instant::now();
         while copy.next_slice()? {
             if copy.is_beside_writers && self.dir.syncs_commits() {
@@ -106,27 +113,26 @@ impl Job {
             begun = Instant::now();
         }
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        match rolled.blocking_recv() {
-            Ok(()) => self.publish(complete).map(Some),
-            Err(_) => Ok(None),
-        }
+        self.publish(complete).map(Some)
     }
 
     async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
+        if rolled.await.is_err() {
+            return Ok(None);
+        }
+        copy.create()?;
         while copy.next_slice()? {
             yield_now().await;
         }
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        match rolled.await {
-            Ok(()) => self.publish(complete).map(Some),
-            Err(_) => Ok(None),
-        }
+        self.publish(complete).map(Some)
     }
 
     /// Writes it at once, after the last turn and the last commit.
     pub(crate) fn write_last(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, _)) = self.begin()? else { return Ok(None) };
+        copy.create()?;
         while copy.next_slice()? {}
         let Some(complete) = copy.finish()? else { return Ok(None) };
         self.publish(complete).map(Some)
@@ -148,14 +154,14 @@ impl Job {
             let rolled = self.queue.roll(header.zxid);
             (header, sessions, rolled)
         };
-        let mut copy = Copy {
+        let copy = Copy {
             job: self,
+            last: header.zxid,
+            header: Some((header, sessions)),
             writer: None,
             slice: Vec::with_capacity(SLICE),
-            last: header.zxid,
             is_beside_writers: false,
         };
-        copy.writer = Some(self.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
         Ok(Some((copy, rolled)))
     }
 
@@ -177,9 +183,17 @@ impl Job {
 }
 
 impl Copy<'_> {
+    /// Creates its file.
+    fn create(&mut self) -> Result<(), StorageError> {
+        if let Some((header, sessions)) = self.header.take() {
+            self.writer = Some(self.job.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
+        }
+        Ok(())
+    }
+
     /// Copies the next znodes. Returns whether there are more.
     fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let Self { job, writer: Some(writer), slice, last, is_beside_writers } = self else {
+        let Self { job, writer: Some(writer), slice, last, is_beside_writers, .. } = self else {
             return Ok(false);
         };
         let more = {

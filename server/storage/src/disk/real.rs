@@ -124,15 +124,23 @@ impl DiskFile for RealFile {
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync_data()
     }
+
+    fn begin_sync(&mut self, offset: u64, len: u64) {
+        system::begin_write(&self.0, offset, len);
+    }
 }
 
 #[cfg(unix)]
 mod system {
     use std::fs::File;
     use std::io;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    use std::num::NonZeroU64;
     use std::os::unix::fs::FileExt;
     use std::path::Path;
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    use rustix::fs::Advice;
     use rustix::fs::{FlockOperation, flock};
     use rustix::io::Errno;
 
@@ -161,6 +169,16 @@ mod system {
             }
         }
     }
+
+    /// Linux begins to write what need not stay in the page cache, and keeps it there until it is written.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn begin_write(file: &File, offset: u64, len: u64) {
+        // A hint: there is nothing to do about an error.
+        let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(len), Advice::DontNeed);
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(super) fn begin_write(_file: &File, _offset: u64, _len: u64) {}
 
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(super) fn allocate(_file: &File, _len: u64) -> io::Result<bool> {
@@ -210,6 +228,8 @@ mod system {
         file.seek(SeekFrom::Start(offset))?;
         file.write_all(bytes)
     }
+
+    pub(super) fn begin_write(_file: &File, _offset: u64, _len: u64) {}
 
     pub(super) fn allocate(_file: &File, _len: u64) -> io::Result<bool> {
         Ok(false)

@@ -19,6 +19,8 @@ const WRITE_AT: usize = 1 << 20;
 const MARGIN: u64 = 4096;
 /// A spare file is made once this part of the room of a file is used: a server with little to write does without.
 const SPARE_AFTER: u64 = 16;
+/// Without syncs, the disk is given so much at once.
+const PIECE: u64 = 1 << 20;
 /// The name of a log file that is not complete yet.
 const TEMPORARY: &str = ".zoolet-log.tmp";
 
@@ -63,6 +65,8 @@ struct OpenLog {
     reserved: u64,
     /// Whether something is written and not synced.
     dirty: bool,
+    /// Up to where the disk was given what was written, without a sync.
+    begun: u64,
 }
 
 impl LogWriter {
@@ -191,10 +195,13 @@ impl LogWriter {
     fn try_commit(&mut self) -> Result<(), StorageError> {
         self.write_batch()?;
         let Some(log) = &mut self.file else { return Ok(()) };
-        // Without syncs the whole file is one batch: after a power loss any part of it may be missing.
-        if self.durability == Durability::Sync {
-            log.sync()?;
-            log.batch_start = log.end;
+        match self.durability {
+            Durability::Sync => {
+                log.sync()?;
+                log.batch_start = log.end;
+            }
+            // The whole file is one batch: after a power loss any part of it may be missing.
+            Durability::Os => log.begin_sync(),
         }
         if self.size_limit.is_some_and(|limit| log.end > limit) {
             self.try_roll()?;
@@ -247,7 +254,7 @@ impl OpenLog {
             }
         };
         let batch_start = FILE_HEADER;
-        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved, dirty: false };
+        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved, dirty: false, begun: 0 };
         log.write(&file_header(), pre_alloc, &mut None)?;
         log.sync()?;
         disk.rename(&log.path, &path).map_err(StorageError::io("rename", &log.path))?;
@@ -300,6 +307,14 @@ impl OpenLog {
             Err(error) => return Err(StorageError::io("reserve room in", &self.path)(error)),
         };
         Ok(())
+    }
+
+    /// Gives the disk what was written, piece by piece, or a snapshot would give it all at once when it begins.
+    fn begin_sync(&mut self) {
+        if self.end - self.begun >= PIECE {
+            self.file.begin_sync(self.begun, self.end - self.begun);
+            self.begun = self.end;
+        }
     }
 
     fn sync(&mut self) -> Result<(), StorageError> {
