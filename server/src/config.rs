@@ -121,7 +121,8 @@ impl ServerBuilder {
     /// Whether nothing else runs in the runtime, so that a sync of the log may hold it up. While there is one connection only,
     /// and it waits for each reply, its task then syncs by itself: a write takes about a third less time, as it and its reply need not
     /// change threads. A new connection or a session that expires meanwhile waits for that sync.
-    /// Otherwise every sync is made by the thread of the log. Default: no; no effect without a data directory.
+    /// With more connections, and without this setting, the thread of the log makes every sync. Default: no; no effect without a data
+    /// directory.
     pub fn dedicated_runtime(mut self, dedicated: bool) -> Self {
         self.dedicated = dedicated;
         self

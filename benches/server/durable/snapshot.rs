@@ -40,7 +40,7 @@ struct Saved {
     /// The longest wait of the writer while the snapshot was written, and otherwise.
     longest: Duration,
     otherwise: Duration,
-    /// For how long of the first the machine stood still.
+    /// For how long of the first a thread that only sleeps was held up as well.
     standstill: Duration,
     /// Resident memory before, and the most meanwhile.
     resident: u64,
@@ -55,7 +55,7 @@ pub(super) async fn run(starter: &Starter, filled: &Filled) -> io::Result<Vec<Fi
     let stall = |name, saved: &Saved, what, goal| Finding {
         name,
         about: format!(
-            "longest setData during a snapshot, {what}; for {:.2} ms of it the machine stood still ({:.2} ms otherwise)",
+            "longest setData during a snapshot, {what}; for {:.2} ms of it a thread that only sleeps was held up as well ({:.2} ms otherwise)",
             millis(saved.standstill),
             millis(saved.otherwise)
         ),

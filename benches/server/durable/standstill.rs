@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A thread that sleeps so long at a time, and takes a longer pause for a standstill.
+/// A thread sleeps for so long at a time.
 const SLEEP: Duration = Duration::from_micros(500);
-const PAUSE: Duration = Duration::from_millis(2);
+/// If it runs again after more than this, it was held up. Either the whole machine was, or it had no processor to run on.
+const HELD_UP: Duration = Duration::from_millis(2);
 
-/// Looks for standstills of the machine. One of a single processor is not always seen.
+/// Looks for times in which a thread that only sleeps was held up. One on a single processor is not always seen.
 pub(super) struct StandstillWatch {
-    thread: JoinHandle<Vec<(Instant, Instant)>>,
+    thread: Option<JoinHandle<Vec<(Instant, Instant)>>>,
     ended: Arc<AtomicBool>,
 }
 
@@ -24,19 +25,25 @@ impl StandstillWatch {
             while !until.load(Ordering::Relaxed) {
                 thread::sleep(SLEEP);
                 let now = Instant::now();
-                if now - last > PAUSE {
+                if now - last > HELD_UP {
                     seen.push((last, now));
                 }
                 last = now;
             }
             seen
         });
-        Self { thread, ended }
+        Self { thread: Some(thread), ended }
     }
 
     /// Those that it has seen, from when to when.
-    pub(super) fn end(self) -> Vec<(Instant, Instant)> {
+    pub(super) fn end(mut self) -> Vec<(Instant, Instant)> {
         self.ended.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for StandstillWatch {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
     }
 }

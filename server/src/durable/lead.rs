@@ -2,7 +2,7 @@
 //!
 //! A transaction on its way to the log's thread and its reply on the way back wake a thread each, which together take about half as
 //! long as a sync. A connection that is the only one, on a runtime that is for the server alone, spares both: its task does
-//! the log's work itself. Nobody is held up, as there is nobody else, and the order is that of the queue, as only one has the log.
+//! the log's work itself. No other client is held up, as there is none, and the order is that of the queue, as only one has the log.
 
 use crate::durable::log::Log;
 use crate::durable::queue::CommitQueue;
@@ -20,9 +20,9 @@ impl<'q> Lead<'q> {
         Some(Self { queue, log: Some(log) })
     }
 
-    /// Commits what was queued since.
+    /// Commits what was queued since, and gives the log back.
     pub(crate) fn commit(mut self) {
-        // If it panics, it is dropped, and with it the server stops.
+        // If the log panics, it is dropped and not put back, and the server stops.
         if let Some(mut log) = self.log.take() {
             self.queue.take_work(&mut log.work);
             log.handle();

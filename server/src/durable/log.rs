@@ -36,7 +36,7 @@ pub(crate) struct Log {
     opened: u64,
     close: Option<Close>,
     has_failed: bool,
-    /// What it was given to do, and then the memory of that.
+    /// What it has to do: empty between two rounds, and kept for its memory.
     pub(crate) work: Work,
 }
 
@@ -82,8 +82,8 @@ impl Log {
     pub(crate) fn start(self) -> io::Result<CancellationToken> {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
+        let span = self.settings.span.clone();
         if self.storage.disk().as_simulated().is_some() {
-            let span = self.settings.span.clone();
             let run = async move {
                 self.run_as_task().await;
                 drop(guard);
@@ -91,7 +91,7 @@ impl Log {
             tokio::spawn(run.instrument(span));
         } else {
             thread::Builder::new().name("zoolet-log".to_owned()).spawn(move || {
-                self.run();
+                span.in_scope(|| self.run());
                 drop(guard);
             })?;
         }
@@ -154,6 +154,7 @@ impl Log {
             self.fail(error);
         }
         if self.has_failed {
+            *work = Work::default();
             return;
         }
         if let Some(outcome) = work.snapshot.take() {
@@ -293,8 +294,7 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.queue
-                .fail(self.opened, StorageError::Failed("the thread of the log has panicked".to_owned()));
+            self.queue.fail(self.opened, StorageError::Failed("the log has panicked".to_owned()));
         }
         self.queue.end();
         self.spare.end();
@@ -302,11 +302,11 @@ impl Drop for Log {
     }
 }
 
-/// Drops the log with its task, if the runtime has dropped that.
+/// Drops the log if the runtime drops its task.
 struct Retire<'q>(&'q CommitQueue);
 
 impl Drop for Retire<'_> {
     fn drop(&mut self) {
-        drop(self.0.take_idle());
+        self.0.retire();
     }
 }

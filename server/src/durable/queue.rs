@@ -67,8 +67,16 @@ impl State {
         }
     }
 
+    /// The log, with its work unless it has ended.
+    fn take_log(&mut self) -> Option<Box<Log>> {
+        let mut log = self.idle.take()?;
+        if !log.has_ended() {
+            self.take_work(&mut log.work);
+        }
+        Some(log)
+    }
+
     fn take_work(&mut self, work: &mut Work) {
-        debug_assert!(work.is_empty(), "done with");
         mem::swap(&mut self.work, work);
         work.opened = self.opened;
         self.bytes = 0;
@@ -224,16 +232,21 @@ impl CommitQueue {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.sleeps = false;
-        self.take(state)
+        state.take_log()
     }
 
     /// As [`CommitQueue::wait`], for a task.
     pub(crate) async fn wait_in_task(&self, log: Box<Log>) -> Option<Box<Log>> {
         self.put_back(log);
-        while !self.lock().is_log_wanted() {
+        loop {
+            {
+                let mut state = self.lock();
+                if state.is_log_wanted() {
+                    return state.take_log();
+                }
+            }
             self.task_work.notified().await;
         }
-        self.take(self.lock())
     }
 
     /// Takes the log if nobody works with it and nothing waits for it. Nobody else does what is queued until it is put back.
@@ -242,19 +255,20 @@ impl CommitQueue {
         if state.is_log_wanted() { None } else { state.idle.take() }
     }
 
-    /// Puts the log back: its thread takes it if there is something left to do.
+    /// Puts the log back: its thread takes it if there is something left to do. If nobody waits for a log any longer, it is dropped.
     pub(crate) fn put_back(&self, log: Box<Log>) {
         let mut state = self.lock();
-        state.idle = Some(log);
-        if state.is_log_wanted() {
+        if !state.has_ended {
+            state.idle = Some(log);
             self.wake(state);
         }
     }
 
-    fn take(&self, mut state: MutexGuard<'_, State>) -> Option<Box<Log>> {
-        let mut log = state.idle.take()?;
-        state.take_work(&mut log.work);
-        Some(log)
+    /// Ends the log, whatever is queued, and drops it once nobody works with it.
+    pub(crate) fn retire(&self) {
+        let idle = self.lock().idle.take();
+        self.end();
+        drop(idle);
     }
 
     /// Swaps what is queued for `work`, which is done with: its memory is used again.
@@ -367,7 +381,7 @@ impl CommitQueue {
         }
     }
 
-    /// Wakes the log's thread or task, unless somebody works with the log: who does looks at what is queued in the end.
+    /// Wakes the log's thread or task, unless somebody works with the log: whoever does looks at the queue when done.
     fn wake(&self, state: MutexGuard<'_, State>) {
         let (sleeps, is_wanted) = (state.sleeps, state.is_log_wanted());
         drop(state);

@@ -3,7 +3,7 @@
 //! The end of a turn fixes the zxid. From then on the tree keeps what later writes change until it is copied. It is copied in
 //! slices under the engine's lock, so a writer waits for one slice at most, and written under a temporary name until it is
 //! complete. The log comes first: it has everything up to the zxid before the snapshot has its name, or it would have a hole if the
-//! snapshot is damaged later, and has ended its file before the snapshot begins to sync: each would wait for the other.
+//! snapshot is damaged later, and has ended its file before the snapshot begins to sync: otherwise each waits for the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -42,6 +42,11 @@ impl SendBudget {
         self.used.load(Relaxed) > LIMIT
     }
 
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+
     pub(crate) fn enter(&self) {
         self.set_mark(self.connections.fetch_add(1, Relaxed) + 1);
     }

@@ -108,9 +108,9 @@ impl Turns {
     /// The log, if a turn with these inputs is followed by its commit. A client that sends several requests at once gains more
     /// if those are executed during a sync.
     fn lead(&self, inputs: &[Input]) -> Option<Lead<'_>> {
-        let commits = self.commits.as_ref()?;
-        let is_alone = self.leads.as_ref().is_some_and(|conns| conns.len() == 1);
-        if is_alone && matches!(inputs, [input] if takes_zxid(input)) { Lead::take(commits) } else { None }
+        let (commits, conns) = (self.commits.as_ref()?, self.leads.as_ref()?);
+        let leads = matches!(inputs, [input] if takes_zxid(input)) && conns.budget.connections() == 1;
+        if leads { Lead::take(commits) } else { None }
     }
 
     /// Calls the engine in a turn; `None` once the server has stopped.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zoolet::server::{Durability, Server, StorageOptions, Txn, TxnOp};
-use zoolet::testing::{DiskFault, DiskOp, SimulatedDisk, TestServer};
+use zoolet::testing::{DiskExt as _, DiskFault, DiskOp, SimulatedDisk, TestServer};
 use zoolet_proto::{Acl, SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Owner};
 use zoolet_storage::open;
@@ -70,6 +70,24 @@ async fn a_server_goes_on_where_one_before_it_was_shut_down() {
     let zk = TestServer::builder().disk(&disk.kill()).start().await.expect("another server");
     assert_eq!(zk.get("/kept").expect("the znode").text(), "yes");
     assert_eq!(zk.last_zxid(), last);
+}
+
+#[test]
+fn a_disk_is_free_again_when_the_runtime_of_its_server_is_dropped() {
+    let disk = SimulatedDisk::new(1);
+    for _ in 0..2 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let settings = Server::builder().data_dir("/data").simulated_disk(&disk);
+        let server = runtime.block_on(settings.start()).expect("a server on a disk that nobody uses");
+        runtime.block_on(async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        });
+        // Its log, a task that waits by now, is asked to end and does not run any more.
+        drop(server);
+        drop(runtime);
+    }
 }
 
 #[tokio::test]

@@ -95,5 +95,5 @@ pub trait DiskFile: fmt::Debug + Send + 'static {
 
     /// Has the disk begin to write these bytes, where the system can be told that, so that a later sync finds less to do. Nothing
     /// is known to be durable after it.
-    fn begin_sync(&mut self, _offset: u64, _len: u64) {}
+    fn begin_write(&mut self, _offset: u64, _len: u64) {}
 }

@@ -125,7 +125,7 @@ impl DiskFile for RealFile {
         self.0.sync_data()
     }
 
-    fn begin_sync(&mut self, offset: u64, len: u64) {
+    fn begin_write(&mut self, offset: u64, len: u64) {
         system::begin_write(&self.0, offset, len);
     }
 }

@@ -201,7 +201,7 @@ impl LogWriter {
                 log.batch_start = log.end;
             }
             // The whole file is one batch: after a power loss any part of it may be missing.
-            Durability::Os => log.begin_sync(),
+            Durability::Os => log.begin_write(),
         }
         if self.size_limit.is_some_and(|limit| log.end > limit) {
             self.try_roll()?;
@@ -310,9 +310,9 @@ impl OpenLog {
     }
 
     /// Gives the disk what was written, piece by piece, or a snapshot would give it all at once when it begins.
-    fn begin_sync(&mut self) {
+    fn begin_write(&mut self) {
         if self.end - self.begun >= PIECE {
-            self.file.begin_sync(self.begun, self.end - self.begun);
+            self.file.begin_write(self.begun, self.end - self.begun);
             self.begun = self.end;
         }
     }
