@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{io, mem, thread};
 
 use tokio::sync::oneshot;
@@ -25,6 +25,8 @@ const SLICE_BYTES: usize = 256 << 10;
 /// How many times as long as a slice took its thread rests, while others write and sync: their syncs wait for all that the
 /// disk was given before.
 const REST: u32 = 4;
+/// How long it waits at most until the log has begun its next file.
+const LONGEST_BEGIN: Duration = Duration::from_millis(10);
 
 /// A snapshot to be written.
 pub(crate) struct Job {
@@ -67,11 +69,12 @@ impl Drop for Report {
     }
 }
 
+/// What a snapshot begins with: the sessions are not part of the tree.
+type Head = (SnapshotHeader, Vec<(SessionId, i32)>);
+
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
 struct Copy<'j> {
     job: &'j Job,
-    /// What its file begins with, until that is created.
-    header: Option<(SnapshotHeader, Vec<(SessionId, i32)>)>,
     writer: Option<SnapshotWriter>,
     slice: Vec<ZnodeRecord>,
     /// The last transaction when the last slice was copied.
@@ -100,12 +103,15 @@ impl Job {
     }
 
     fn write(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
+        let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
+        let mut begun = Instant::now();
         if rolled.blocking_recv().is_err() {
             return Ok(None);
         }
-        copy.create()?;
-        let mut begun = Instant::now();
+        // The log begins its next file now, which takes it about as long as to end this one.
+        thread::sleep(begun.elapsed().min(LONGEST_BEGIN));
+        copy.create(head)?;
+        begun = Instant::now();
         while copy.next_slice()? {
             if copy.is_beside_writers && self.dir.syncs_commits() {
                 thread::sleep(begun.elapsed() * REST);
@@ -117,11 +123,11 @@ impl Job {
     }
 
     async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, rolled)) = self.begin()? else { return Ok(None) };
+        let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
         if rolled.await.is_err() {
             return Ok(None);
         }
-        copy.create()?;
+        copy.create(head)?;
         while copy.next_slice()? {
             yield_now().await;
         }
@@ -131,38 +137,37 @@ impl Job {
 
     /// Writes it at once, after the last turn and the last commit.
     pub(crate) fn write_last(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, _)) = self.begin()? else { return Ok(None) };
-        copy.create()?;
+        let Some((mut copy, head, _)) = self.begin()? else { return Ok(None) };
+        copy.create(head)?;
         while copy.next_slice()? {}
         let Some(complete) = copy.finish()? else { return Ok(None) };
         self.publish(complete).map(Some)
     }
 
     /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
-    fn begin(&self) -> Result<Option<(Copy<'_>, oneshot::Receiver<()>)>, StorageError> {
+    fn begin(&self) -> Result<Option<(Copy<'_>, Head, oneshot::Receiver<()>)>, StorageError> {
         if let Err(error) = self.dir.sync_log() {
             self.queue.end_failed(self.opened, error);
             return Ok(None);
         }
-        let (header, sessions, rolled) = {
+        let (head, rolled) = {
             let mut engine = locked(&self.engine);
             // A turn that has panicked leaves a state that nobody may rely on.
             if engine.in_turn || self.is_given_up() {
                 return Ok(None);
             }
-            let (header, sessions) = engine.bus.machine_mut().begin_snapshot();
-            let rolled = self.queue.roll(header.zxid);
-            (header, sessions, rolled)
+            let head = engine.bus.machine_mut().begin_snapshot();
+            let rolled = self.queue.roll(head.0.zxid);
+            (head, rolled)
         };
         let copy = Copy {
             job: self,
-            last: header.zxid,
-            header: Some((header, sessions)),
+            last: head.0.zxid,
             writer: None,
             slice: Vec::with_capacity(SLICE),
             is_beside_writers: false,
         };
-        Ok(Some((copy, rolled)))
+        Ok(Some((copy, head, rolled)))
     }
 
     fn is_given_up(&self) -> bool {
@@ -184,16 +189,14 @@ impl Job {
 
 impl Copy<'_> {
     /// Creates its file.
-    fn create(&mut self) -> Result<(), StorageError> {
-        if let Some((header, sessions)) = self.header.take() {
-            self.writer = Some(self.job.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
-        }
+    fn create(&mut self, (header, sessions): Head) -> Result<(), StorageError> {
+        self.writer = Some(self.job.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
         Ok(())
     }
 
     /// Copies the next znodes. Returns whether there are more.
     fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let Self { job, writer: Some(writer), slice, last, is_beside_writers, .. } = self else {
+        let Self { job, writer: Some(writer), slice, last, is_beside_writers } = self else {
             return Ok(false);
         };
         let more = {
