@@ -24,7 +24,6 @@ impl<'q> Lead<'q> {
     pub(crate) fn commit(mut self) {
         // If the log panics, it is dropped and not put back, and the server stops.
         if let Some(mut log) = self.log.take() {
-            self.queue.take_work(&mut log.work);
             log.handle();
             self.log = Some(log);
         }

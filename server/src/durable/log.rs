@@ -36,8 +36,8 @@ pub(crate) struct Log {
     opened: u64,
     close: Option<Close>,
     has_failed: bool,
-    /// What it has to do: empty between two rounds, and kept for its memory.
-    pub(crate) work: Work,
+    /// What it has done last, emptied: kept for its memory.
+    work: Work,
 }
 
 pub(crate) struct LogSettings {
@@ -101,9 +101,12 @@ impl Log {
     fn run(self) {
         let queue = Arc::clone(&self.queue);
         let mut log = Box::new(self);
-        while !log.has_ended() {
+        loop {
             let Some(next) = queue.wait(log) else { return };
             log = next;
+            if log.has_ended() {
+                break;
+            }
             log.handle();
         }
         queue.end();
@@ -119,9 +122,12 @@ impl Log {
         let queue = Arc::clone(&self.queue);
         let _retire = Retire(&queue);
         let mut log = Box::new(self);
-        while !log.has_ended() {
+        loop {
             let Some(next) = queue.wait_in_task(log).await else { return };
             log = next;
+            if log.has_ended() {
+                break;
+            }
             log.handle();
         }
         queue.end();
@@ -136,9 +142,10 @@ impl Log {
         self.has_failed || self.close == Some(Close::Drop) || self.close.is_some() && self.running.is_none()
     }
 
-    /// Does its work.
+    /// Does what is queued.
     pub(crate) fn handle(&mut self) {
         let mut work = mem::take(&mut self.work);
+        self.queue.take_work(&mut work);
         self.settings.span.clone().in_scope(|| self.handle_work(&mut work));
         self.work = work;
     }

@@ -66,21 +66,6 @@ impl State {
             None => self.has_ended,
         }
     }
-
-    /// The log, with its work unless it has ended.
-    fn take_log(&mut self) -> Option<Box<Log>> {
-        let mut log = self.idle.take()?;
-        if !log.has_ended() {
-            self.take_work(&mut log.work);
-        }
-        Some(log)
-    }
-
-    fn take_work(&mut self, work: &mut Work) {
-        mem::swap(&mut self.work, work);
-        work.opened = self.opened;
-        self.bytes = 0;
-    }
 }
 
 /// What the log is to do.
@@ -232,7 +217,7 @@ impl CommitQueue {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.sleeps = false;
-        state.take_log()
+        state.idle.take()
     }
 
     /// As [`CommitQueue::wait`], for a task.
@@ -242,7 +227,7 @@ impl CommitQueue {
             {
                 let mut state = self.lock();
                 if state.is_log_wanted() {
-                    return state.take_log();
+                    return state.idle.take();
                 }
             }
             self.task_work.notified().await;
@@ -257,6 +242,7 @@ impl CommitQueue {
 
     /// Puts the log back: its thread takes it if there is something left to do. If nobody waits for a log any longer, it is dropped.
     pub(crate) fn put_back(&self, log: Box<Log>) {
+        // Unlocked before the log is dropped, as a local goes before a parameter: the end of a log locks it as well.
         let mut state = self.lock();
         if !state.has_ended {
             state.idle = Some(log);
@@ -273,7 +259,10 @@ impl CommitQueue {
 
     /// Swaps what is queued for `work`, which is done with: its memory is used again.
     pub(crate) fn take_work(&self, work: &mut Work) {
-        self.lock().take_work(work);
+        let mut state = self.lock();
+        mem::swap(&mut state.work, work);
+        work.opened = state.opened;
+        state.bytes = 0;
     }
 
     /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
@@ -381,7 +370,7 @@ impl CommitQueue {
         }
     }
 
-    /// Wakes the log's thread or task, unless somebody works with the log: whoever does looks at the queue when done.
+    /// Wakes the thread or task of the log. While somebody works with the log this is left to `put_back`.
     fn wake(&self, state: MutexGuard<'_, State>) {
         let (sleeps, is_wanted) = (state.sleeps, state.is_log_wanted());
         drop(state);

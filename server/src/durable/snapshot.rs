@@ -104,14 +104,14 @@ impl Job {
 
     fn write(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
-        let mut begun = Instant::now();
+        let asked = Instant::now();
         if rolled.blocking_recv().is_err() {
             return Ok(None);
         }
         // The log begins its next file now, which takes it about as long as to end this one.
-        thread::sleep(begun.elapsed().min(LONGEST_BEGIN));
+        thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
         copy.create(head)?;
-        begun = Instant::now();
+        let mut begun = Instant::now();
         while copy.next_slice()? {
             if copy.is_beside_writers && self.dir.syncs_commits() {
                 thread::sleep(begun.elapsed() * REST);

@@ -142,8 +142,9 @@ impl Registry {
         self.peers.get(&id).map(|peer| Arc::clone(&peer))
     }
 
+    /// How many connections there are. Of the map of connections this would lock every part.
     pub(crate) fn len(&self) -> usize {
-        self.peers.len()
+        self.budget.connections()
     }
 
     /// Every connection, oldest first.

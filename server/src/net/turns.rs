@@ -109,7 +109,7 @@ impl Turns {
     /// if those are executed during a sync.
     fn lead(&self, inputs: &[Input]) -> Option<Lead<'_>> {
         let (commits, conns) = (self.commits.as_ref()?, self.leads.as_ref()?);
-        let leads = matches!(inputs, [input] if takes_zxid(input)) && conns.budget.connections() == 1;
+        let leads = matches!(inputs, [input] if takes_zxid(input)) && conns.len() == 1;
         if leads { Lead::take(commits) } else { None }
     }
 

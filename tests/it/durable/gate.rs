@@ -2,24 +2,14 @@
 
 use std::sync::Arc;
 
-use zoolet::server::StorageOptions;
+use zoolet::server::Durability;
 use zoolet::server::extension::with_disk;
 use zoolet_test_support::*;
 
-use super::held_disk::HeldDisk;
-
-fn options() -> StorageOptions {
-    let mut options = StorageOptions::new("/data");
-    // So little is written here that no spare file is made, whose syncs would count as well.
-    options.pre_alloc = 1 << 20;
-    options
-}
+use super::held_disk::{HeldDisk, options, start_with};
 
 async fn start() -> (Zk, HeldDisk) {
-    let disk = HeldDisk::new();
-    let on_disk = Arc::new(disk.clone());
-    let zk = Zk::with(|settings| with_disk(settings.storage(options()), on_disk)).await;
-    (zk, disk)
+    start_with(|settings| settings).await
 }
 
 /// Whether nothing arrives, however long other tasks run.
@@ -218,4 +208,26 @@ async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
     let on_disk = Arc::new(disk);
     let zk = Zk::with(|settings| with_disk(settings.storage(options()), on_disk)).await;
     assert_eq!(zk.wire().await.ask(get_data("/a")).await.text(), "unanswered");
+}
+
+#[tokio::test]
+async fn only_a_log_that_is_not_synced_is_given_to_the_disk_as_it_grows() {
+    for durability in [Durability::Sync, Durability::Os] {
+        let mut options = options();
+        options.durability = durability;
+        let (zk, disk) = start_with(|settings| settings.storage(options)).await;
+        let mut wire = zk.wire().await;
+        let half_a_mebibyte = "x".repeat(1 << 19);
+        wire.ask(create("/a")).await;
+        for _ in 0..8 {
+            wire.ask(set_data("/a", &half_a_mebibyte)).await;
+        }
+        let begun = disk.begun();
+        assert_eq!(begun.len(), if durability == Durability::Os { 4 } else { 0 }, "{begun:?}");
+        let mut end = 0;
+        for (from, len) in begun {
+            assert_eq!(from, end, "each piece once");
+            end += len;
+        }
+    }
 }

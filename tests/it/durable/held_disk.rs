@@ -5,9 +5,26 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, ThreadId};
 
-use zoolet::server::extension::Disk;
+use zoolet::server::extension::{Disk, with_disk};
+use zoolet::server::{ServerBuilder, StorageOptions};
 use zoolet::testing::SimulatedDisk;
 use zoolet_storage::disk::{DirLock, DiskEntry, DiskFile};
+use zoolet_test_support::Zk;
+
+/// Settings of a directory in which no spare file is made, as so little is written: its syncs would count as well.
+pub fn options() -> StorageOptions {
+    let mut options = StorageOptions::new("/data");
+    options.pre_alloc = 1 << 20;
+    options
+}
+
+/// A server on such a disk, with [`options`] unless they are changed.
+pub async fn start_with(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> (Zk, HeldDisk) {
+    let disk = HeldDisk::new();
+    let on_disk = Arc::new(disk.clone());
+    let zk = Zk::with(|settings| with_disk(change(settings.storage(options())), on_disk)).await;
+    (zk, disk)
+}
 
 /// A simulated disk on which the test decides when a sync of a file returns. As its calls block, the server uses a thread.
 #[derive(Debug, Clone)]
@@ -29,6 +46,7 @@ struct Holding {
     syncs: usize,
     panics: bool,
     last: Option<ThreadId>,
+    begun: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -75,6 +93,11 @@ impl HeldDisk {
         self.syncs.state.lock().unwrap().last == Some(thread::current().id())
     }
 
+    /// What it was given without a sync: from where, and how many bytes.
+    pub fn begun(&self) -> Vec<(u64, u64)> {
+        self.syncs.state.lock().unwrap().begun.clone()
+    }
+
     fn held(&self, file: io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>> {
         Ok(Box::new(HeldFile { file: file?, syncs: Arc::clone(&self.syncs) }))
     }
@@ -116,6 +139,11 @@ impl DiskFile for HeldFile {
         state.waiting -= 1;
         drop(state);
         self.file.sync()
+    }
+
+    fn begin_write(&mut self, offset: u64, len: u64) {
+        self.syncs.state.lock().unwrap().begun.push((offset, len));
+        self.file.begin_write(offset, len);
     }
 }
 

@@ -1,23 +1,13 @@
 //! Who commits: the thread of the log or, in a runtime that is for the server alone, a connection that is the only one.
 
-use std::sync::Arc;
-
-use zoolet::server::extension::with_disk;
-use zoolet::server::{Server, StorageOptions};
-use zoolet::testing::{DiskFault, DiskOp, FixtureExt as _, TestServer};
+use zoolet::testing::FixtureExt as _;
 use zoolet_proto::Zxid;
 use zoolet_test_support::*;
 
-use super::held_disk::HeldDisk;
+use super::held_disk::{HeldDisk, start_with};
 
 async fn start(dedicated: bool) -> (Zk, HeldDisk) {
-    let disk = HeldDisk::new();
-    let on_disk = Arc::new(disk.clone());
-    let mut options = StorageOptions::new("/data");
-    // So little is written here that no spare file is made, which another thread would sync.
-    options.pre_alloc = 1 << 20;
-    let zk = Zk::with(|settings| with_disk(settings.storage(options).dedicated_runtime(dedicated), on_disk));
-    (zk.await, disk)
+    start_with(|settings| settings.dedicated_runtime(dedicated)).await
 }
 
 #[tokio::test]
@@ -74,20 +64,7 @@ async fn what_arrives_during_such_a_commit_is_committed_after_it() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_stops_the_server_and_acknowledges_nothing() {
-    let settings = Server::builder().dedicated_runtime(true);
-    let zk = TestServer::builder().server(settings).durable().start().await.expect("a server");
-    let client = zk.client().await;
-    client.create("/a", "").await.expect("a create");
-    zk.faults().disk(DiskOp::Sync.on("log.*").nth(1), DiskFault::Fail).expect("a fault");
-    let write = client.set_data("/a", "lost").send();
-    let failure = zk.server().failed().await;
-    assert!(failure.to_string().contains("sync"), "{failure}");
-    assert!(zk.pass_time_until(write).await.expect("an end").is_err(), "never acknowledged");
-}
-
-#[tokio::test]
-async fn a_log_that_panics_stops_the_server_in_whose_hands_it_ever_is() {
+async fn a_log_that_panics_stops_the_server_whoever_commits() {
     for dedicated in [false, true] {
         let (zk, disk) = start(dedicated).await;
         let mut wire = zk.wire().await;
