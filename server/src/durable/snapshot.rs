@@ -22,8 +22,9 @@ use crate::engine::{Engine, locked};
 /// How much is copied at once: so many znodes, or so many bytes of paths and data.
 const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
-/// How many times as long as a slice took its thread rests, while others write and sync: their syncs wait for all that the
-/// disk was given before.
+/// After so much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
+/// before, and they may need the processor.
+const WORK: Duration = Duration::from_micros(500);
 const REST: u32 = 4;
 /// How long it waits at most until the log has begun its next file.
 const LONGEST_BEGIN: Duration = Duration::from_millis(10);
@@ -77,10 +78,15 @@ struct Copy<'j> {
     job: &'j Job,
     writer: Option<SnapshotWriter>,
     slice: Vec<ZnodeRecord>,
-    /// The last transaction when the last slice was copied.
+}
+
+/// Lets others have the processor and the disk again and again.
+struct Pace<'j> {
+    engine: &'j Mutex<Engine>,
+    /// When it last rested.
+    begun: Instant,
+    /// The last transaction then.
     last: Zxid,
-    /// Whether there was one since the slice before.
-    is_beside_writers: bool,
 }
 
 impl Job {
@@ -110,16 +116,13 @@ impl Job {
         }
         // The log begins its next file now, which takes it about as long as to end this one.
         thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
+        let mut pace = Pace { engine: &self.engine, begun: Instant::now(), last: head.0.zxid };
         copy.create(head)?;
-        let mut begun = Instant::now();
         while copy.next_slice()? {
-            if copy.is_beside_writers && self.dir.syncs_commits() {
-                thread::sleep(begun.elapsed() * REST);
-            }
-            begun = Instant::now();
+            pace.keep();
         }
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete).map(Some)
+        self.publish(complete, &mut |_| pace.keep()).map(Some)
     }
 
     async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
@@ -132,7 +135,7 @@ impl Job {
             yield_now().await;
         }
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete).map(Some)
+        self.publish(complete, &mut |_| {}).map(Some)
     }
 
     /// Writes it at once, after the last turn and the last commit.
@@ -141,7 +144,7 @@ impl Job {
         copy.create(head)?;
         while copy.next_slice()? {}
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete).map(Some)
+        self.publish(complete, &mut |_| {}).map(Some)
     }
 
     /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
@@ -160,13 +163,7 @@ impl Job {
             let rolled = self.queue.roll(head.0.zxid);
             (head, rolled)
         };
-        let copy = Copy {
-            job: self,
-            last: head.0.zxid,
-            writer: None,
-            slice: Vec::with_capacity(SLICE),
-            is_beside_writers: false,
-        };
+        let copy = Copy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
         Ok(Some((copy, head, rolled)))
     }
 
@@ -174,12 +171,17 @@ impl Job {
         self.is_cancelled.load(Ordering::Relaxed) || self.queue.opened() != self.opened
     }
 
-    fn publish(&self, complete: CompleteSnapshot) -> Result<Zxid, StorageError> {
+    /// Gives it its name, and removes old files. `progress` is called again and again while older snapshots are read.
+    fn publish(
+        &self,
+        complete: CompleteSnapshot,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Zxid, StorageError> {
         let published = complete.publish()?;
         let zxid = published.zxid;
         tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "snapshot written");
         if let Some(retain) = self.retain {
-            if let Err(error) = self.dir.purge(retain) {
+            if let Err(error) = self.dir.purge_with(retain, progress) {
                 tracing::warn!(%error, "cannot remove old snapshots and logs");
             }
         }
@@ -196,7 +198,7 @@ impl Copy<'_> {
 
     /// Copies the next znodes. Returns whether there are more.
     fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let Self { job, writer: Some(writer), slice, last, is_beside_writers } = self else {
+        let Self { job, writer: Some(writer), slice } = self else {
             return Ok(false);
         };
         let more = {
@@ -204,8 +206,6 @@ impl Copy<'_> {
             if job.is_given_up() {
                 return Ok(false);
             }
-            let now = engine.bus.core().tree().last_zxid();
-            *is_beside_writers = mem::replace(last, now) != now;
             engine.bus.machine_mut().next_slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record))
         };
         for record in slice.drain(..) {
@@ -218,6 +218,20 @@ impl Copy<'_> {
     fn finish(&mut self) -> Result<Option<CompleteSnapshot>, StorageError> {
         let writer = self.writer.take().filter(|_| !self.job.is_given_up());
         writer.map(SnapshotWriter::sync).transpose()
+    }
+}
+
+impl Pace<'_> {
+    fn keep(&mut self) {
+        let worked = self.begun.elapsed();
+        if worked < WORK {
+            return;
+        }
+        let now = locked(self.engine).bus.core().tree().last_zxid();
+        if mem::replace(&mut self.last, now) != now {
+            thread::sleep(worked * REST);
+        }
+        self.begun = Instant::now();
     }
 }
 

@@ -9,7 +9,7 @@ mod replay;
 mod report;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Zxid};
@@ -77,6 +77,9 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &recovery)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
+    if let Some(path) = &recovery.valid {
+        snapshots.add_valid(path);
+    }
     if recovery.is_new {
         write_first_snapshot(&snapshots, &mut recovery.recovered.tree)?;
     }
@@ -135,6 +138,8 @@ struct Recovery {
     recovered: Recovered,
     repairs: Repairs,
     is_new: bool,
+    /// The snapshot that was read, unless it lacks access control lists.
+    valid: Option<PathBuf>,
 }
 
 fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Vec<DirLock>, StorageError> {
@@ -198,6 +203,7 @@ fn recover_without(
         Choice::make(disk, layout, listing, options, until, unfit, &mut report.warnings, meter)?;
     let (shows, file) = (base.shows, base.file.clone());
     let missing_acls = std::mem::take(&mut base.missing_acls);
+    let valid = file.clone().filter(|_| missing_acls.is_empty());
     report.snapshot = file.clone().map(|file| (file, base.zxid));
     let mut replay = Replay::new(base);
     replay
@@ -220,7 +226,8 @@ fn recover_without(
     }
     let Replay { tree, sessions, highest_session, repairs, .. } = replay;
     let sessions = sessions.into_iter().collect();
-    Ok(Ok(Recovery { recovered: Recovered { tree, sessions, highest_session, report }, repairs, is_new }))
+    let recovered = Recovered { tree, sessions, highest_session, report };
+    Ok(Ok(Recovery { recovered, repairs, is_new, valid }))
 }
 
 /// The damage of a newer snapshot is the cause of what is wrong with the log after an older one.

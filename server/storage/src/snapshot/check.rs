@@ -49,8 +49,12 @@ impl SnapshotReader {
     }
 
     /// Checks a snapshot. Returns `None` if it is damaged, or if it lacks access control lists and so may need the log for them.
-    pub(super) fn validate(disk: &dyn Disk, path: &Path) -> Result<Option<SnapshotSummary>, StorageError> {
-        match Self::open(disk, path).and_then(Self::check) {
+    pub(super) fn validate(
+        disk: &dyn Disk,
+        path: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Option<SnapshotSummary>, StorageError> {
+        match Self::open(disk, path).and_then(|reader| reader.check_with(progress)) {
             Ok(summary) => Ok(Some(summary).filter(|summary| summary.missing_acls.is_empty())),
             Err(StorageError::Damaged(_)) => Ok(None),
             Err(error) => Err(error),

@@ -72,18 +72,13 @@ impl SnapshotDir {
         SnapshotFile::list(&*self.disk, &self.dir)
     }
 
-    /// Whether commits of the log are synced.
-    pub fn syncs_commits(&self) -> bool {
-        self.options.durability == Durability::Sync
-    }
-
     /// Syncs the log if its commits do not. To be called before [`Storage::roll`](crate::Storage::roll), which does it too, but while
     /// writers wait: it then has little left to sync.
     ///
     /// # Errors
     /// If the log cannot be listed, opened or synced.
     pub fn sync_log(&self) -> Result<(), StorageError> {
-        if self.syncs_commits() {
+        if self.options.durability == Durability::Sync {
             return Ok(());
         }
         let Some(log) = LogFile::list(&*self.disk, &self.options)?.pop() else { return Ok(()) };
@@ -110,16 +105,29 @@ impl SnapshotDir {
         SnapshotWriter::create((disk, valid), &self.dir, &self.options, (zxid, digest), sessions, acls)
     }
 
+    /// Takes a snapshot as valid that was read to its end.
+    pub(crate) fn add_valid(&self, path: &Path) {
+        self.valid.add(path);
+    }
+
     /// Keeps the `retain` newest valid snapshots, at least one, and the log from the oldest of them on. Removes older snapshots
     /// and log files.
     ///
     /// A snapshot is valid if all of it can be read; one that cannot is not counted. If none is valid, nothing is removed. Each is
-    /// read once: what was published or found valid through this value or a clone of it is not read again.
+    /// read once: what was loaded at the start, or published or found valid through this value or a clone of it, is not read again.
     /// Other files are left alone, copies such as `snapshot.28.bak` included.
     ///
     /// # Errors
     /// If a directory cannot be listed, a snapshot not be read, or a file not be removed.
     pub fn purge(&self, retain: usize) -> Result<Purged, StorageError> {
+        self.purge_with(retain, &mut |_| {})
+    }
+
+    /// As [`purge`](Self::purge), and reports how many bytes of a snapshot are read, after each of its znodes.
+    ///
+    /// # Errors
+    /// As [`purge`](Self::purge).
+    pub fn purge_with(&self, retain: usize, progress: &mut dyn FnMut(u64)) -> Result<Purged, StorageError> {
         let mut purged = Purged::default();
         let snapshots = self.list()?;
         let mut kept = Vec::new();
@@ -128,7 +136,7 @@ impl SnapshotDir {
                 break;
             }
             // Two files with the same zxid count as one snapshot.
-            if kept.last() != Some(&snapshot.zxid) && self.is_valid(snapshot, &mut purged)? {
+            if kept.last() != Some(&snapshot.zxid) && self.is_valid(snapshot, &mut purged, progress)? {
                 kept.push(snapshot.zxid);
             }
         }
@@ -148,11 +156,16 @@ impl SnapshotDir {
         Ok(purged)
     }
 
-    fn is_valid(&self, snapshot: &SnapshotFile, purged: &mut Purged) -> Result<bool, StorageError> {
+    fn is_valid(
+        &self,
+        snapshot: &SnapshotFile,
+        purged: &mut Purged,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<bool, StorageError> {
         if self.valid.with(|paths| paths.contains(&snapshot.path)) {
             return Ok(true);
         }
-        let is_valid = SnapshotReader::validate(&*self.disk, &snapshot.path)?.is_some();
+        let is_valid = SnapshotReader::validate(&*self.disk, &snapshot.path, progress)?.is_some();
         if is_valid {
             self.valid.add(&snapshot.path);
         } else {

@@ -1,10 +1,11 @@
 //! Old snapshots and log files are removed, and never what a recovery needs.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
-use zoolet_storage::{Compression, SnapshotDir, StorageError};
+use zoolet_storage::{Compression, SnapshotDir, StorageError, StorageOptions};
 
 use super::raw::*;
 use super::support::*;
@@ -152,6 +153,15 @@ fn what_is_known_to_be_valid_is_not_read_again() {
 }
 
 #[test]
+fn the_snapshot_that_was_loaded_at_the_start_is_not_read_again() {
+    let (disk, _) = disk_with(&[1, 9], &[], &[]);
+    let (storage, _) = zoolet_storage::open(Arc::new(disk.clone()), StorageOptions::new("/data")).unwrap();
+    disk.place(DiskOp::Read.on("snapshot.*"), DiskFault::Fail).unwrap();
+    storage.snapshots().purge(1).unwrap();
+    assert_eq!(left(&disk), "snapshot.9");
+}
+
+#[test]
 fn nothing_is_removed_when_a_snapshot_cannot_be_read() {
     let (disk, dir) = disk_with(&[1, 5, 9], &[], &[1, 6, 10]);
     disk.place(DiskOp::Read.on("snapshot.9"), DiskFault::Fail).unwrap();
@@ -184,9 +194,9 @@ fn the_log_may_be_in_another_directory() {
     for zxid in ["1", "2", "a"] {
         disk.write(format!("/log/version-2/log.{zxid}"), "").unwrap();
     }
-    let mut options = zoolet_storage::StorageOptions::new("/data");
+    let mut options = StorageOptions::new("/data");
     options.log_dir = Some("/log".into());
-    let dir = SnapshotDir::new(std::sync::Arc::new(disk.clone()), &options);
+    let dir = SnapshotDir::new(Arc::new(disk.clone()), &options);
     let removed = dir.purge(1).unwrap().removed;
     assert_eq!(removed, ["/data/version-2/snapshot.1", "/log/version-2/log.1"].map(Path::new));
 }
