@@ -97,7 +97,7 @@ async fn warm_up(peer: &Peer, workloads: &[&Workload], time: Duration) -> io::Re
 
 /// One run; `None` if the server does not support the workload.
 async fn run_one(workload: &Workload, peer: &Peer, time: Duration) -> io::Result<Option<Sample>> {
-    if matches!(peer.kind, Kind::Echo | Kind::EchoThread) && !workload.suits_echo() {
+    if !workload.suits(peer.kind) {
         return Ok(None);
     }
     match workload.run(&peer.target, time).await {

@@ -56,9 +56,11 @@ impl Comparison {
                 compare("p50, echo-thread / apache", p50, EchoThread, Apache, None),
                 compare("p50, zoolet / echo-thread", p50, Zoolet, EchoThread, None),
             ],
-            "durable-reader" => {
-                vec![compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25)))]
-            }
+            "durable-reader" => vec![
+                compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25))),
+                compare("p99, echo-thread / apache", p99, EchoThread, Apache, None),
+                compare("p99, zoolet / echo-thread", p99, Zoolet, EchoThread, None),
+            ],
             _ => vec![
                 compare("ops/s, zoolet / apache", rate, Zoolet, Apache, Some(AtLeast(5.0))),
                 compare("CPU us/op, apache / zoolet", cpu, Apache, Zoolet, Some(AtLeast(5.0))),

@@ -17,6 +17,7 @@ use watch::Setter;
 use crate::cpu::{CpuTime, Used};
 use crate::exchange::create;
 use crate::load::Latencies;
+use crate::peer::Kind;
 use crate::wire::{Door, Head, Wire};
 
 /// A kind of work and its size.
@@ -159,13 +160,17 @@ impl Workload {
         }
     }
 
-    /// Whether the echo server supports it: not if a client depends on the content of replies.
-    pub(crate) fn suits_echo(&self) -> bool {
+    /// Whether a server of this kind supports it. A bare one does not if a client depends on the content of replies.
+    pub(crate) fn suits(&self, kind: Kind) -> bool {
+        if !matches!(kind, Kind::Echo | Kind::EchoThread) {
+            return true;
+        }
         match self.work {
             Work::ClosedLoop { op, .. } => op != Op::CreateDelete,
             Work::WatchHandOff { .. } | Work::FanOut { .. } | Work::Session { .. } => true,
-            // Its reader would wait for the syncs of its only thread.
-            Work::LockHandOff { .. } | Work::ReaderBesideWriter { .. } => false,
+            Work::LockHandOff { .. } => false,
+            // The reader would wait for the syncs of an only thread.
+            Work::ReaderBesideWriter { .. } => kind == Kind::EchoThread,
         }
     }
 
