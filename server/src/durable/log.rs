@@ -186,12 +186,12 @@ impl Log {
         let mut roll = work.roll.take();
         if let Some(last) = work.txns.last().map(|txn| txn.zxid) {
             let begun = self.settings.clock.now();
-            for txn in &work.txns {
+            for txn in work.txns.drain(..) {
                 if let Some(roll) = roll.take_if(|roll| roll.after < txn.zxid) {
                     self.storage.commit()?;
                     self.roll(roll)?;
                 }
-                self.storage.append(txn)?;
+                self.storage.append(&txn)?;
             }
             self.storage.commit()?;
             let took = self.settings.clock.now() - begun;
@@ -199,7 +199,6 @@ impl Log {
                 tracing::warn!(?took, zxid = %last, "slow sync of the transaction log");
             }
             self.queue.advance(work, last);
-            work.txns.clear();
         }
         roll.map_or(Ok(()), |roll| self.roll(roll))
     }

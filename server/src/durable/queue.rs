@@ -47,12 +47,9 @@ struct State {
     /// The log, while nobody works with it. Who takes it does what is queued, and puts it back.
     idle: Option<Box<Log>>,
     bytes: usize,
-    /// What is in the log and not released yet. Who releases it drops it: memory that the log's thread frees is locked against the
-    /// turns that need some.
-    logged: Vec<Txn>,
     /// The last transaction that was submitted.
     last: Zxid,
-    /// Whether the thread of the log waits and was not woken.
+    /// Whether the thread of the log waits.
     sleeps: bool,
     /// Whether the log has ended: it takes nothing more.
     has_ended: bool,
@@ -215,8 +212,8 @@ impl CommitQueue {
     pub(crate) fn wait(&self, log: Box<Log>) -> Option<Box<Log>> {
         let mut state = self.lock();
         state.idle = Some(log);
+        state.sleeps = true;
         while !state.is_log_wanted() {
-            state.sleeps = true;
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.sleeps = false;
@@ -280,13 +277,12 @@ impl CommitQueue {
         self.wake(state);
     }
 
-    /// Notes that everything up to `durable` is in the log, of which the transactions of `work` were a part.
-    pub(crate) fn advance(&self, work: &mut Work, durable: Zxid) {
-        let mut state = self.lock();
+    /// Notes that everything up to `durable` is in the log, of which `work` was a part.
+    pub(crate) fn advance(&self, work: &Work, durable: Zxid) {
+        let state = self.lock();
         if state.opened != work.opened {
             return;
         }
-        state.logged.append(&mut work.txns);
         self.durable.store(durable.0, Ordering::Release);
         drop(state);
         self.advanced.notify_one();
@@ -301,8 +297,6 @@ impl CommitQueue {
 
     /// Notes that the messages of everything up to `durable` have left.
     pub(crate) fn note_released(&self, durable: Zxid) {
-        let logged = mem::take(&mut self.lock().logged);
-        drop(logged);
         self.released.store(durable.0, Ordering::Release);
     }
 
@@ -377,13 +371,12 @@ impl CommitQueue {
     }
 
     /// Wakes the thread or task of the log. While somebody works with the log this is left to `put_back`.
-    fn wake(&self, mut state: MutexGuard<'_, State>) {
-        if !state.is_log_wanted() {
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let (sleeps, is_wanted) = (state.sleeps, state.is_log_wanted());
+        drop(state);
+        if !is_wanted {
             return;
         }
-        // Once is enough, though it may be a while until it runs.
-        let sleeps = mem::take(&mut state.sleeps);
-        drop(state);
         if sleeps {
             self.work.notify_one();
         } else {
