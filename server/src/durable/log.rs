@@ -108,8 +108,6 @@ impl Log {
                 break;
             }
             log.handle();
-            // What has become durable leaves first, where processors are few: what its clients send then is in the next sync.
-            thread::yield_now();
         }
         queue.end();
         if let Some(Running::Thread(thread)) = log.running.take() {
