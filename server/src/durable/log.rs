@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 use zoolet_clock::Clock;
@@ -18,6 +19,10 @@ use crate::durable::snapshot::{Job, Outcome, Running};
 use crate::durable::spare::SpareThread;
 use crate::engine::{Engine, locked};
 
+/// A snapshot that nobody has asked for begins so long after the one before, or later. With its new files it costs a busy writer
+/// more than it saves the next start, if it comes several times a second.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The log of a server. Owns its files, and decides when a snapshot is written: one at a time.
 pub(crate) struct Log {
     storage: Storage,
@@ -27,6 +32,8 @@ pub(crate) struct Log {
     /// The newest snapshot.
     snapshot: Option<Zxid>,
     running: Option<Running>,
+    /// When the last snapshot on a thread began.
+    begun: Option<Instant>,
     /// Who waits for the snapshot that is under way, and for the next one.
     waiting: Vec<SnapshotRequest>,
     requests: Vec<SnapshotRequest>,
@@ -66,6 +73,7 @@ impl Log {
             settings,
             snapshot,
             running: None,
+            begun: None,
             waiting: Vec::new(),
             requests: Vec::new(),
             is_cancelled: Arc::default(),
@@ -169,7 +177,7 @@ impl Log {
             self.answer(outcome);
         }
         self.requests.append(&mut work.requests);
-        let is_wanted = !self.requests.is_empty() || self.storage.snapshot_is_due();
+        let is_wanted = !self.requests.is_empty() || self.snapshot_is_due();
         if is_wanted && self.running.is_none() && self.close.is_none() {
             self.begin_snapshot();
         }
@@ -208,6 +216,11 @@ impl Log {
         Ok(())
     }
 
+    fn snapshot_is_due(&self) -> bool {
+        let is_early = |begun| self.settings.clock.now() - begun < SNAPSHOT_INTERVAL;
+        self.storage.snapshot_is_due() && !self.begun.is_some_and(is_early)
+    }
+
     fn begin_snapshot(&mut self) {
         self.waiting = mem::take(&mut self.requests);
         if let Some(zxid) = self.snapshot.filter(|zxid| *zxid == self.last_zxid()) {
@@ -218,7 +231,10 @@ impl Log {
             Some(job.spawn_task())
         } else {
             match job.spawn() {
-                Ok(running) => Some(running),
+                Ok(running) => {
+                    self.begun = Some(self.settings.clock.now());
+                    Some(running)
+                }
                 Err(source) => {
                     let path = self.storage.snapshots().path().to_owned();
                     let error =

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use zoolet::Clock;
 use zoolet::client::Client;
 use zoolet::server::{Server, ServerBuilder, SnapshotError, StartError, StorageError, StorageOptions};
 use zoolet::testing::TestServer;
@@ -105,6 +106,32 @@ async fn snapshots_are_written_by_number_of_transactions_and_old_ones_removed() 
     let count = |prefix| files.iter().filter(|name| name.starts_with(prefix)).count();
     assert_eq!(count("snapshot."), 2, "{files:?}");
     assert!((1..=3).contains(&count("log.")), "{files:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_by_number_of_transactions_begins_a_second_after_the_one_before_at_the_earliest() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut options = StorageOptions::new(dir.path());
+    options.pre_alloc = 1 << 16;
+    options.snapshot_after_txns = 100;
+    options.retain = None;
+    let clock = Clock::manual();
+    let server = Server::builder().storage(options).clock(clock.clone()).start().await.expect("a server");
+    let client = connect(&server).await;
+    client.create("/a", "").await.expect("a create");
+    let count = || files(&dir).iter().filter(|name| name.starts_with("snapshot.")).count();
+    server.snapshot().await.expect("the first one");
+    let first = count();
+    for _ in 0..1_000 {
+        client.set_data("/a", "").await.expect("a write");
+    }
+    server.snapshot().await.expect("another one, as it is asked for");
+    assert_eq!(count(), first + 1);
+    clock.advance(Duration::from_secs(1)).expect("a manual clock");
+    while count() == first + 1 {
+        client.set_data("/a", "").await.expect("a write");
+    }
+    server.shutdown().await;
 }
 
 #[tokio::test]
