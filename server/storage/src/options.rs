@@ -53,7 +53,8 @@ pub struct StorageOptions {
     /// A snapshot is due after so many transactions; on a real disk it begins a second after the one before at the earliest. Default:
     /// 100,000 (`snapCount`).
     pub snapshot_after_txns: u64,
-    /// A snapshot is due after so many bytes of log as well, with the same limit. Default: 4 GiB; `None` for any number (`snapSizeLimitInKb`).
+    /// A snapshot is due after so many bytes of log as well, with the same limit. Default: 4 GiB; `None` for any number
+    /// (`snapSizeLimitInKb`).
     pub snapshot_after_bytes: Option<u64>,
     /// How many snapshots are kept, with the log from the oldest of them on, at least 1; `None` for all.
     /// Default: 3. Apache keeps all by default (`autopurge.purgeInterval`, `autopurge.snapRetainCount`).
