@@ -47,7 +47,8 @@ impl Comparison {
         use Bound::{AtLeast, AtMost};
         use Kind::{Apache, Echo, EchoThread, Zoolet};
         let compare = |about, figure, above, below, bound| Self { about, figure, above, below, bound };
-        let [rate, p50, p99, cpu]: [fn(&Figures) -> f64; 4] = [|f| f.rate, |f| f.p50, |f| f.p99, |f| f.cpu];
+        let [rate, p50, p99, cpu, beside]: [fn(&Figures) -> f64; 5] =
+            [|f| f.rate, |f| f.p50, |f| f.p99, |f| f.cpu, |f| f.beside];
         match workload.name {
             "durable-set-1x1" => vec![
                 compare("p50, zoolet / apache", p50, Zoolet, Apache, Some(AtMost(0.6))),
@@ -56,10 +57,11 @@ impl Comparison {
                 compare("p50, echo-thread / apache", p50, EchoThread, Apache, None),
                 compare("p50, zoolet / echo-thread", p50, Zoolet, EchoThread, None),
             ],
-            "durable-reader" => vec![
+            "durable-reader" | "durable-reader-16" => vec![
                 compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25))),
                 compare("p99, echo-thread / apache", p99, EchoThread, Apache, None),
                 compare("p99, zoolet / echo-thread", p99, Zoolet, EchoThread, None),
+                compare("writes/s, zoolet / apache", beside, Zoolet, Apache, None),
             ],
             _ => vec![
                 compare("ops/s, zoolet / apache", rate, Zoolet, Apache, Some(AtLeast(5.0))),

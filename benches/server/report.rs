@@ -23,6 +23,8 @@ pub(crate) struct Figures {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) p999: f64,
+    /// Operations per second of another session meanwhile; 0 if there is none.
+    pub(crate) beside: f64,
 }
 
 impl Figures {
@@ -35,6 +37,7 @@ impl Figures {
             p50: sample.latencies.micros(0.5),
             p99: sample.latencies.micros(0.99),
             p999: sample.latencies.micros(0.999),
+            beside: sample.beside.0 as f64 / sample.beside.1.as_secs_f64().max(f64::MIN_POSITIVE),
         }
     }
 
@@ -48,6 +51,7 @@ impl Figures {
             p50: of(|f| f.p50)?,
             p99: of(|f| f.p99)?,
             p999: of(|f| f.p999)?,
+            beside: of(|f| f.beside)?,
         })
     }
 }
@@ -80,16 +84,17 @@ impl Row {
 pub(crate) fn figures(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\n{:<20} {:<12} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9}",
-        "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us"
+        "\n{:<20} {:<12} {:>12} {:>9} {:>12} {:>9} {:>9} {:>9} {:>10}",
+        "workload", "server", "CPU us/op", "in kernel", "ops/s", "p50 us", "p99 us", "p99.9 us", "writes/s"
     )?;
     for row in rows {
         for (kind, rounds) in &row.peers {
             let Some(f) = Figures::median(rounds) else { continue };
             let (p50, p99, p999) = (Short(f.p50), Short(f.p99), Short(f.p999));
+            let beside = if f.beside > 0.0 { format!("{:.0}", f.beside) } else { String::new() };
             writeln!(
                 out,
-                "{:<20} {kind:<12} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9}",
+                "{:<20} {kind:<12} {:>12.2} {:>8.0}% {:>12.0} {p50:>9} {p99:>9} {p999:>9} {beside:>10}",
                 row.workload.name,
                 f.cpu,
                 f.in_kernel * 100.0,
@@ -182,10 +187,10 @@ impl Lines {
 
     /// Adds a line. No field here needs escaping.
     pub(crate) fn add(&mut self, workload: &str, kind: Kind, round: usize, f: Figures) -> io::Result<()> {
-        let Figures { cpu, in_kernel, rate, p50, p99, p999 } = f;
+        let Figures { cpu, in_kernel, rate, p50, p99, p999, beside } = f;
         writeln!(
             self.file,
-            r#"{{"workload":"{workload}","server":"{kind}","round":{round},"cpu_us_per_op":{cpu:.3},"in_kernel":{in_kernel:.2},"ops_per_s":{rate:.1},"p50_us":{p50:.2},"p99_us":{p99:.2},"p999_us":{p999:.2}}}"#
+            r#"{{"workload":"{workload}","server":"{kind}","round":{round},"cpu_us_per_op":{cpu:.3},"in_kernel":{in_kernel:.2},"ops_per_s":{rate:.1},"p50_us":{p50:.2},"p99_us":{p99:.2},"p999_us":{p999:.2},"beside_per_s":{beside:.0}}}"#
         )
     }
 

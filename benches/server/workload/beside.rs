@@ -20,15 +20,17 @@ pub(super) async fn run(target: &Target, depth: usize, time: Duration) -> io::Re
         ensure(&mut wires[0], path).await?;
     }
     let (Some(writer), Some(reader)) = (wires.pop(), wires.pop()) else { return Ok(Sample::empty()) };
-    let end = Instant::now() + HEAD_START + time;
+    let begun = Instant::now();
+    let end = begun + HEAD_START + time;
     let writing = vec![Lane::new(writer, Repeat::same(&set(WRITTEN)))];
     let writing = tokio::spawn(load::run(writing, depth, end + HEAD_START));
     tokio::time::sleep(HEAD_START).await;
     let span = Span::begin(target)?;
     let reading = vec![Lane::new(reader, Repeat::same(&get(READ, false)))];
     let (readers, latencies) = load::run(reading, 1, end).await?;
-    let sample = span.end(latencies.count(), latencies)?;
-    let (writers, _) = writing.await??;
+    let mut sample = span.end(latencies.count(), latencies)?;
+    let (writers, writes) = writing.await??;
+    sample.beside = (writes.count(), begun.elapsed());
     Wire::close_many(readers.into_iter().chain(writers).map(|lane| lane.wire).collect()).await?;
     Ok(sample)
 }

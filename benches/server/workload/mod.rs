@@ -111,6 +111,11 @@ pub(crate) static DURABLE: &[Workload] = &[
         about: "getData by one session while another has 256 synced setData of another znode in flight",
         work: Work::ReaderBesideWriter { depth: 256 },
     },
+    Workload {
+        name: "durable-reader-16",
+        about: "the same beside 16 setData in flight",
+        work: Work::ReaderBesideWriter { depth: 16 },
+    },
 ];
 
 /// A server under load.
@@ -131,12 +136,20 @@ pub(crate) struct Sample {
     pub(crate) ops: u64,
     /// The latency of each operation; in a fan-out, until the last session has its event.
     pub(crate) latencies: Latencies,
+    /// Operations that another session did meanwhile, and how long that was.
+    pub(crate) beside: (u64, Duration),
 }
 
 impl Sample {
     /// An empty measurement.
     pub(crate) fn empty() -> Self {
-        Self { cpu: Used::default(), elapsed: Duration::ZERO, ops: 0, latencies: Latencies::new() }
+        Self {
+            cpu: Used::default(),
+            elapsed: Duration::ZERO,
+            ops: 0,
+            latencies: Latencies::new(),
+            beside: (0, Duration::ZERO),
+        }
     }
 
     /// Adds another run.
@@ -145,6 +158,7 @@ impl Sample {
         self.elapsed += other.elapsed;
         self.ops += other.ops;
         self.latencies.add(&other.latencies);
+        self.beside = (self.beside.0 + other.beside.0, self.beside.1 + other.beside.1);
     }
 }
 
@@ -206,7 +220,7 @@ impl Span {
     fn end(self, ops: u64, latencies: Latencies) -> io::Result<Sample> {
         let elapsed = self.began.elapsed();
         let cpu = CpuTime::of(self.pid)?.since(&self.cpu);
-        Ok(Sample { cpu, elapsed, ops, latencies })
+        Ok(Sample { cpu, elapsed, ops, latencies, beside: (0, Duration::ZERO) })
     }
 }
 
