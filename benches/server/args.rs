@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// The runtime of the echo server; it should be that of our server.
     #[arg(long, value_enum, default_value_t = Flavor::CurrentThread)]
     pub(crate) runtime: Flavor,
+    /// Nanoseconds of work that the echo server does for each change, as a server with a state does.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) echo_work: u64,
     /// Our server's binary, if not the one in the target folder of this bench.
     #[arg(long)]
     pub(crate) zoolet: Option<PathBuf>,
@@ -67,6 +70,9 @@ pub(crate) enum Role {
         /// Do that on a thread of its own.
         #[arg(long)]
         on_thread: bool,
+        /// Nanoseconds of work for each change.
+        #[arg(long)]
+        work: u64,
     },
 }
 

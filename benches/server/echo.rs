@@ -2,9 +2,11 @@
 //! real reply, and each watch with an event. With a journal it writes and syncs changes first.
 
 use std::collections::HashMap;
+use std::hint;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
 use clap::ValueEnum;
@@ -53,8 +55,14 @@ impl Flavor {
 }
 
 /// Serves until the process is killed. With a `journal`, changes are written to this file and synced before they are answered;
-/// `on_thread` is whether a thread of its own does that.
-pub(crate) fn run(flavor: Flavor, port: u16, journal: Option<&Path>, on_thread: bool) -> io::Result<()> {
+/// `on_thread` is whether a thread of its own does that. Each change takes `work` of the processor.
+pub(crate) fn run(
+    flavor: Flavor,
+    port: u16,
+    journal: Option<&Path>,
+    on_thread: bool,
+    work: Duration,
+) -> io::Result<()> {
     let journal = journal.map(|path| Journal::create(path, on_thread)).transpose()?;
     flavor.runtime()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -69,6 +77,7 @@ pub(crate) fn run(flavor: Flavor, port: u16, journal: Option<&Path>, on_thread: 
                 outbox: BytesMut::new(),
                 journal: journal.clone(),
                 changes: Vec::new(),
+                work,
                 events: Vec::new(),
             };
             // An error means that the client disconnected.
@@ -87,6 +96,8 @@ struct Connection {
     /// Where changes are written before they are answered, and those of one read.
     journal: Option<Journal>,
     changes: Vec<u8>,
+    /// The work of a change.
+    work: Duration,
     /// Events for other connections, sent together with the replies to one read.
     events: Vec<(Arc<OwnedWriteHalf>, BytesMut)>,
 }
@@ -160,8 +171,11 @@ impl Connection {
             Some(OpCode::Create) => 4 + path.len(),
             _ => 0,
         };
-        if self.journal.is_some() && !matches!(op, Some(OpCode::GetData | OpCode::Ping)) {
-            self.changes.extend_from_slice(frame);
+        if !matches!(op, Some(OpCode::GetData | OpCode::Ping)) {
+            spend(self.work);
+            if self.journal.is_some() {
+                self.changes.extend_from_slice(frame);
+            }
         }
         put_frame(*xid, HEADER + body, &mut self.outbox);
         op == Some(OpCode::CloseSession)
@@ -192,6 +206,17 @@ impl Connection {
                 self.events.push((write, events));
             }
         }
+    }
+}
+
+/// Keeps the processor busy.
+fn spend(work: Duration) {
+    if work.is_zero() {
+        return;
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < work {
+        hint::spin_loop();
     }
 }
 

@@ -26,6 +26,7 @@ mod workload;
 use std::io;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -38,8 +39,8 @@ use crate::report::Lines;
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.role {
-        Some(Role::Echo { runtime, port, journal, on_thread }) => {
-            echo::run(*runtime, *port, journal.as_deref(), *on_thread)
+        Some(Role::Echo { runtime, port, journal, on_thread, work }) => {
+            echo::run(*runtime, *port, journal.as_deref(), *on_thread, Duration::from_nanos(*work))
         }
         Some(Role::Spin) => busy::spin(),
         None if args.list => {
@@ -89,7 +90,7 @@ async fn measure(args: &Args) -> io::Result<()> {
     let idle = if args.busy { "never idle".into() } else { busy::when_idle() };
     println!("{cores} cores, {idle}, shared by servers and load; {} x {:?}", args.rounds(), args.time());
     let _busy = if args.busy { Some(Busy::start(cores)?) } else { None };
-    let starter = Starter { zoolet: args.zoolet.clone(), flavor: args.runtime };
+    let starter = Starter { zoolet: args.zoolet.clone(), flavor: args.runtime, echo_work: args.echo_work };
     let mut lines = Lines::create(&peer::target_dir()?.join("bench"))?;
     let mut out = io::stdout();
 

@@ -85,6 +85,8 @@ enum Life {
 pub(crate) struct Starter {
     /// The release binary; by default the one in the target folder of this bench.
     pub(crate) zoolet: Option<PathBuf>,
+    /// Nanoseconds of work that the echo server does for each change.
+    pub(crate) echo_work: u64,
     /// The runtime of the echo server.
     pub(crate) flavor: Flavor,
 }
@@ -135,7 +137,11 @@ impl Starter {
     fn echo(&self, addr: SocketAddr, home: &Home, on_thread: bool) -> io::Result<(Command, String)> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["echo", "--runtime", self.flavor.name(), "--port", &addr.port().to_string()]);
+        command.args(["--work", &self.echo_work.to_string()]);
         let mut about = format!("bare tokio server, {} runtime", self.flavor.name());
+        if self.echo_work > 0 {
+            about += &format!(", {} ns of work for a change", self.echo_work);
+        }
         if home.place == Place::Disk {
             command.arg("--journal").arg(home.path().join("journal"));
             about += ", writes and syncs changes";
