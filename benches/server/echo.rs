@@ -55,7 +55,7 @@ impl Flavor {
 }
 
 /// Serves until the process is killed. With a `journal`, changes are written to this file and synced before they are answered;
-/// `on_thread` is whether a thread of its own does that. Each change takes `work` of the processor.
+/// `on_thread` is whether a thread of its own does that. Each change takes so much `work` of the thread that serves.
 pub(crate) fn run(
     flavor: Flavor,
     port: u16,
