@@ -56,6 +56,8 @@ pub(crate) struct LogSettings {
     /// Cancelled when the log ends: a server that cannot keep what it acknowledges must stop.
     pub(crate) stop: CancellationToken,
     pub(crate) span: Span,
+    /// Whether its thread gives way to those that answer clients.
+    pub(crate) gives_way: bool,
 }
 
 impl Log {
@@ -99,6 +101,9 @@ impl Log {
             tokio::spawn(run.instrument(span));
         } else {
             thread::Builder::new().name("zoolet-log".to_owned()).spawn(move || {
+                if self.settings.gives_way {
+                    lower_priority();
+                }
                 span.in_scope(|| self.run());
                 drop(guard);
             })?;
@@ -311,6 +316,14 @@ impl Log {
             self.settings.stop.cancel();
         }
     }
+}
+
+/// Lowers the priority of this thread and of those that it starts: what is late for one sync is part of the next, while a client
+/// waits for a turn. Linux alone has a nice value for each thread; elsewhere it is that of the process.
+fn lower_priority() {
+    // With more, reads are hardly any faster, but writes are slower where other programs keep all processors busy.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(5);
 }
 
 /// Nobody waits for a log that is gone, and no server runs without one, also if it has panicked.

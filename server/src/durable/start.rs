@@ -131,6 +131,7 @@ impl ReadyLog {
         clock: &Clock,
         stop: &CancellationToken,
         span: &Span,
+        gives_way: bool,
     ) -> Result<LogHandle, StorageError> {
         let Self { storage, queue, config, report } = self;
         let settings = LogSettings {
@@ -139,6 +140,7 @@ impl ReadyLog {
             clock: clock.clone(),
             stop: stop.clone(),
             span: span.clone(),
+            gives_way,
         };
         let log = Log::new(storage, Arc::clone(&queue), Arc::clone(engine), settings);
         let fail = |source| StorageError::Io {

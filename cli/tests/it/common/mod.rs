@@ -51,6 +51,10 @@ impl Running {
         server
     }
 
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its answer to a four-letter word.
     pub fn word(&self, word: &str) -> String {
         let mut stream = self.connect();
