@@ -7,8 +7,8 @@
 //!   The messages themselves wait in wire form, in the outbox of their connection.
 //! - [`CommitQueue`] is between turns and the log: transactions in, the durable zxid out.
 //! - [`Log`] takes what is queued, writes it, and syncs once: what arrives meanwhile is the next batch. It runs on a thread of
-//!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a simulated disk, which returns
-//!   at once, it is a task, so that a run repeats with its seed.
+//!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock; on a runtime for the server alone, a
+//!   thread that gives way to it. On a simulated disk, which returns at once, it is a task, so that a run repeats with its seed.
 //! - [`Lead`] is the same work in the task of a connection that is alone on a runtime for the server alone.
 //! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write and sync.
 
