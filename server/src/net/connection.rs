@@ -16,7 +16,7 @@ use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 use tracing::Instrument;
 use zoolet_proto::records::{SetWatches, SetWatches2};
-use zoolet_proto::{FourLetterWord, Incoming, Request, frame, jute};
+use zoolet_proto::{FourLetterWord, Incoming, Request, Zxid, frame, jute};
 use zoolet_server_core::Input;
 
 use crate::net::close::linger;
@@ -32,6 +32,10 @@ use crate::shared::Shared;
 /// fair share. Their frames stay in the read buffer until then: a turn that is full ends early, and what it has not
 /// processed is submitted again.
 const BATCH: usize = 32;
+
+/// How many messages of a connection with full batches may wait for the log before it is not read, and for how long it is not.
+const AHEAD: usize = 3 * BATCH;
+const SLOW_SYNC: Duration = Duration::from_millis(1);
 
 /// With more parts a request takes a good part of a turn.
 const MANY_PARTS: usize = 1_000;
@@ -160,7 +164,7 @@ impl Connection {
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
         let reason = self.read_requests(reader).await;
         // A peer that sends nothing more is still answered.
-        self.registration.peer.outbox.nothing_held().await;
+        self.registration.peer.outbox.few_held(0).await;
         reason
     }
 
@@ -171,6 +175,7 @@ impl Connection {
         let mut attached = false;
         let mut inputs = Batch::new();
         let outbox = &self.registration.peer.outbox;
+        let mut slow = None;
         loop {
             loop {
                 let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
@@ -193,6 +198,7 @@ impl Connection {
                 // Another client waits for one batch, not for as many as the loops take in a row.
                 if submitted == BATCH {
                     yield_now().await;
+                    slow = self.wait_for_log(slow).await;
                 }
             }
             // A buffer grows with what arrives, not with the length that a frame announces.
@@ -215,6 +221,19 @@ impl Connection {
             } else if is_little(got, room) {
                 room = (room / 2).max(MIN_READ);
             }
+        }
+    }
+
+    /// Waits while many messages of this connection wait for the log, so that what others wait for does not grow with what one
+    /// client has in flight. Not for long: if syncs are slow, each has to get many transactions. Returns the
+    /// transaction for which it has waited in vain, if any, and does not wait for that one again.
+    async fn wait_for_log(&self, slow: Option<Zxid>) -> Option<Zxid> {
+        let outbox = &self.registration.peer.outbox;
+        match outbox.first_held(AHEAD) {
+            Some(first) if slow != Some(first) => {
+                tokio::time::timeout(SLOW_SYNC, outbox.few_held(AHEAD)).await.err().map(|_| first)
+            }
+            _ => slow,
         }
     }
 

@@ -316,12 +316,17 @@ impl Outbox {
         .await
     }
 
-    /// Waits until nothing waits for the log any more: it has left for the write loop, or the connection is aborted. For the read
-    /// loop, which is polled after that one.
-    pub(crate) async fn nothing_held(&self) {
+    /// The first transaction that is waited for, if more messages than so many wait for the log.
+    pub(crate) fn first_held(&self, most: usize) -> Option<Zxid> {
+        self.lock().first_held(most)
+    }
+
+    /// Waits until so many messages at most wait for the log: the others have left for the write loop, or the connection is aborted.
+    /// For the read loop, which is polled after that one.
+    pub(crate) async fn few_held(&self, most: usize) {
         poll_fn(|cx| {
             let mut queue = self.lock();
-            if !queue.is_held() {
+            if queue.first_held(most).is_none() {
                 return Poll::Ready(());
             }
             queue.is_polled_by(cx);

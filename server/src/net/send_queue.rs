@@ -14,8 +14,10 @@ use crate::net::send_buffer::SendBuffer;
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     pub(crate) waiting: SendBuffer,
-    /// What comes after that and waits for the log; its bytes, and how many of them are shared with no other.
+    /// What comes after that and waits for the log; how many messages these are, their bytes, and how many of those are shared with
+    /// no other.
     held: VecDeque<Held>,
+    held_count: usize,
     held_len: usize,
     own_held: usize,
     /// An empty buffer, for what waits for the log next.
@@ -38,6 +40,7 @@ pub(crate) struct SendQueue {
 #[derive(Debug)]
 struct Held {
     until: Zxid,
+    count: usize,
     messages: SendBuffer,
 }
 
@@ -56,6 +59,7 @@ impl SendQueue {
         Self {
             waiting: SendBuffer::default(),
             held: VecDeque::new(),
+            held_count: 0,
             held_len: 0,
             own_held: 0,
             spare: SendBuffer::default(),
@@ -89,10 +93,17 @@ impl SendQueue {
         let last = self.held.back().map(|held| held.until);
         let is_new = until.is_some_and(|until| last.is_none_or(|last| last < until));
         if let (Some(until), true) = (until, is_new) {
-            self.held.push_back(Held { until, messages: mem::take(&mut self.spare) });
+            self.held.push_back(Held { until, count: 0, messages: mem::take(&mut self.spare) });
         }
         let is_held = !self.held.is_empty();
-        let buffer = self.held.back_mut().map_or(&mut self.waiting, |held| &mut held.messages);
+        let buffer = match self.held.back_mut() {
+            Some(held) => {
+                held.count += 1;
+                self.held_count += 1;
+                &mut held.messages
+            }
+            None => &mut self.waiting,
+        };
         let (len, own) = (buffer.len(), buffer.own());
         put(buffer);
         let (len, own) = (buffer.len() - len, buffer.own() - own);
@@ -107,12 +118,18 @@ impl SendQueue {
     /// Lets leave what waits for transactions up to `durable`.
     pub(crate) fn release(&mut self, durable: Zxid) {
         while self.held.front().is_some_and(|held| held.until <= durable) {
-            let Some(Held { mut messages, .. }) = self.held.pop_front() else { break };
+            let Some(Held { mut messages, count, .. }) = self.held.pop_front() else { break };
+            self.held_count -= count;
             self.held_len -= messages.len();
             self.own_held -= messages.own();
             self.waiting.append(&mut messages);
             self.spare = messages;
         }
+    }
+
+    /// The first transaction that is waited for, if more messages than so many wait.
+    pub(crate) fn first_held(&self, most: usize) -> Option<Zxid> {
+        self.held.front().filter(|_| self.held_count > most).map(|held| held.until)
     }
 
     /// Whether something waits for the log.
@@ -143,7 +160,7 @@ impl SendQueue {
         self.waiting = SendBuffer::default();
         self.held.clear();
         self.spare = SendBuffer::default();
-        (self.held_len, self.own_held) = (0, 0);
+        (self.held_count, self.held_len, self.own_held) = (0, 0, 0);
         let own = self.own();
         self.charge.set(own);
     }

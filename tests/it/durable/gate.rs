@@ -1,9 +1,11 @@
 //! A message leaves when what it shows is in the log, and not later.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zoolet::server::Durability;
 use zoolet::server::extension::with_disk;
+use zoolet::testing::FixtureExt as _;
 use zoolet_test_support::*;
 
 use super::held_disk::{HeldDisk, options, start_with};
@@ -188,6 +190,38 @@ async fn what_arrives_during_a_sync_is_synced_by_the_next_one() {
         }
     }
     assert_eq!(disk.syncs() - before, 2, "one for the first, one for all others");
+}
+
+/// Others would wait the longer the more one client has in flight. But a slow log has to get many transactions in each sync.
+#[tokio::test]
+async fn a_client_with_many_writes_in_flight_is_read_on_when_the_log_follows_or_is_slow() {
+    const SENT: usize = 500;
+    let (zk, disk) = start().await;
+    let (mut first, mut wire) = (zk.wire().await, zk.wire().await);
+    let before = zk.fixture().transactions().len();
+    disk.hold();
+    first.send(create("/first")).await;
+    disk.until_held().await;
+    // From here on time passes only as it is told, since this task never waits.
+    tokio::time::pause();
+    let asking =
+        tokio::spawn(async move { wire.pipeline((0..SENT).map(|n| create(&format!("/{n}")))).await });
+    let executed = async || {
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        zk.fixture().transactions().len() - before - 1
+    };
+    let followed = executed().await;
+    assert!(
+        (2 * 32..=4 * 32).contains(&followed),
+        "{followed}: three batches may wait when the next one is read"
+    );
+    tokio::time::advance(Duration::from_millis(2)).await;
+    assert_eq!(executed().await, SENT, "this sync is slow");
+    tokio::time::resume();
+    disk.release();
+    assert!(asking.await.unwrap().into_iter().all(|frame| frame.answer().error.is_none()));
 }
 
 #[tokio::test]

@@ -14,6 +14,10 @@ async fn start(dedicated: bool) -> (Zk, HeldDisk) {
 async fn the_only_connection_commits_in_its_own_task() {
     let (zk, disk) = start(true).await;
     let mut wire = zk.wire().await;
+    // The thread of the log may not have begun to wait.
+    while !disk.was_synced_here() {
+        wire.ask(set_data("/", "alone")).await;
+    }
     for path in ["/a", "/b"] {
         wire.ask(create(path)).await;
         assert!(disk.was_synced_here());
