@@ -135,7 +135,8 @@ impl ServerBuilder {
     }
 
     /// The clock of everything that depends on time: sessions, TTL znodes, containers, connections without a session, and
-    /// the times of znodes. Only the timeout of a closing socket is on tokio's clock. Default: [`Clock::tokio`].
+    /// the times of znodes. Only the timeout of a closing socket, and the millisecond for which a client that
+    /// is far ahead of the log is not read, are on tokio's clock. Default: [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
