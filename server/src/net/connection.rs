@@ -231,7 +231,9 @@ impl Connection {
         let outbox = &self.registration.peer.outbox;
         match outbox.first_held(AHEAD) {
             Some(first) if slow != Some(first) => {
-                tokio::time::timeout(SLOW_SYNC, outbox.few_held(AHEAD)).await.err().map(|_| first)
+                // Boxed: otherwise each connection had the room for it, and few ever wait here.
+                let few = Box::pin(tokio::time::timeout(SLOW_SYNC, outbox.few_held(AHEAD)));
+                few.await.err().map(|_| first)
             }
             _ => slow,
         }
