@@ -318,10 +318,10 @@ impl Log {
     }
 }
 
-/// Lowers the priority of this thread and of those that it starts: what is late for one sync is part of the next, while a client
-/// waits for a turn. Linux alone has a nice value for each thread; elsewhere it is that of the process.
+/// Lowers the priority of this thread and of the threads that it starts. A transaction that is late for one sync is part of the
+/// next one, but a client waits for a turn. Linux only: elsewhere a nice value is that of the whole process.
 fn lower_priority() {
-    // With more, reads are hardly any faster, but writes are slower where other programs keep all processors busy.
+    // A higher value hardly helps reads, and makes writes slower if other programs keep all processors busy.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(5);
 }

@@ -33,8 +33,10 @@ use crate::shared::Shared;
 /// processed is submitted again.
 const BATCH: usize = 32;
 
-/// How many messages of a connection with full batches may wait for the log before it is not read, and for how long it is not.
+/// Back-pressure: a connection that sends full batches is not read while more messages than this wait for the log.
 const AHEAD: usize = 3 * BATCH;
+
+/// If a sync takes longer than this, the back-pressure ends until it returns.
 const SLOW_SYNC: Duration = Duration::from_millis(1);
 
 /// With more parts a request takes a good part of a turn.
@@ -224,14 +226,14 @@ impl Connection {
         }
     }
 
-    /// Waits while many messages of this connection wait for the log, so that what others wait for does not grow with what one
-    /// client has in flight. Not for long: if syncs are slow, each has to get many transactions. Returns the
-    /// transaction for which it has waited in vain, if any, and does not wait for that one again.
+    /// Waits while more than [`AHEAD`] messages of this connection wait for the log. Without this, the latency of other clients
+    /// grows with what one client has in flight. A slow sync ends the wait, because throughput then needs many transactions
+    /// per sync. Returns the transaction of the slow sync, if there is one; the next call does not wait for it.
     async fn wait_for_log(&self, slow: Option<Zxid>) -> Option<Zxid> {
         let outbox = &self.registration.peer.outbox;
         match outbox.first_held(AHEAD) {
             Some(first) if slow != Some(first) => {
-                // Boxed: otherwise each connection had the room for it, and few ever wait here.
+                // Boxed to keep idle connections small.
                 let few = Box::pin(tokio::time::timeout(SLOW_SYNC, outbox.few_held(AHEAD)));
                 few.await.err().map(|_| first)
             }

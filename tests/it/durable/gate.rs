@@ -192,9 +192,10 @@ async fn what_arrives_during_a_sync_is_synced_by_the_next_one() {
     assert_eq!(disk.syncs() - before, 2, "one for the first, one for all others");
 }
 
-/// Others would wait the longer the more one client has in flight. But a slow log has to get many transactions in each sync.
+/// Otherwise the latency of other clients grows with what this one has in flight. During a slow sync it is read, because
+/// throughput then needs many transactions per sync.
 #[tokio::test]
-async fn a_client_with_many_writes_in_flight_is_read_on_when_the_log_follows_or_is_slow() {
+async fn a_client_with_many_writes_in_flight_gets_back_pressure_until_a_sync_is_slow() {
     const SENT: usize = 500;
     let (zk, disk) = start().await;
     let (mut first, mut wire) = (zk.wire().await, zk.wire().await);
@@ -202,7 +203,7 @@ async fn a_client_with_many_writes_in_flight_is_read_on_when_the_log_follows_or_
     disk.hold();
     first.send(create("/first")).await;
     disk.until_held().await;
-    // From here on time passes only as it is told, since this task never waits.
+    // Time stands still unless it is advanced, because this task never goes idle.
     tokio::time::pause();
     let asking =
         tokio::spawn(async move { wire.pipeline((0..SENT).map(|n| create(&format!("/{n}")))).await });
@@ -215,7 +216,7 @@ async fn a_client_with_many_writes_in_flight_is_read_on_when_the_log_follows_or_
     let followed = executed().await;
     assert!(
         (2 * 32..=4 * 32).contains(&followed),
-        "{followed}: three batches may wait when the next one is read"
+        "{followed}: a fourth batch is read while three wait, and no fifth"
     );
     tokio::time::advance(Duration::from_millis(2)).await;
     assert_eq!(executed().await, SENT, "this sync is slow");

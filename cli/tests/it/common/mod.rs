@@ -51,6 +51,7 @@ impl Running {
         server
     }
 
+    /// The id of its process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
