@@ -22,7 +22,7 @@ impl Machine {
     fn with_sessions(count: u64) -> Self {
         let mut core = Core::new(CoreConfig::default(), NOW);
         for conn in (0..count).map(ConnId) {
-            core.handle(NOW, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into() });
+            core.handle(NOW, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process: false });
             let hello = ConnectRequest {
                 protocol_version: 0,
                 last_zxid_seen: Zxid(0),

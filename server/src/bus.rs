@@ -177,9 +177,9 @@ impl Bus {
     /// Executes an input. Returns how many requests that was.
     fn execute(&mut self, now: Millis, conn: ConnId, input: Input) -> usize {
         let requests = match &input {
-            Input::Open { peer } => {
+            Input::Open { peer, in_process } => {
                 let replica = self.conns.get(&conn).map_or(0, |conn| conn.peer.replica);
-                self.machine.open(now, conn, *peer, replica);
+                self.machine.open(now, conn, *peer, *in_process, replica);
                 return 0;
             }
             Input::Connect(_) => {

@@ -55,6 +55,10 @@ impl Server {
     /// A connector for clients in this process: each call opens a connection and returns the client's end. No socket is
     /// involved; to the server the connection comes from 127.0.0.1. It does not keep the server running, and fails with
     /// `ConnectionRefused` once that has stopped.
+    ///
+    /// With a data directory, a session that is opened like this ends with the process: the next server on the directory deletes
+    /// its ephemerals before it takes the first connection, and the id is unknown then. A session of any other connection, also by
+    /// TCP from this process, lives on for its timeout.
     pub fn in_process(&self) -> InProcess {
         in_process::connector(Arc::downgrade(&self.shared), 0)
     }

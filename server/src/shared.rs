@@ -179,7 +179,7 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
-        let peer = Peer::new(addr, replica, self.now(), outbox, span);
+        let peer = Peer::new(addr, stream.is_in_process(), replica, self.now(), outbox, span);
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {
             // Stopped in between: the shutdown did not see this connection.

@@ -40,6 +40,8 @@ pub struct Core {
 /// A connection as the core knows it.
 pub(crate) struct ConnState {
     pub(crate) peer: IpAddr,
+    /// Whether its client is a part of the server's process.
+    pub(crate) in_process: bool,
     pub(crate) ids: Vec<Identity>,
     pub(crate) session: Option<SessionId>,
     pub(crate) read_only: Option<bool>,
@@ -133,13 +135,21 @@ impl Core {
         &self.watches
     }
 
-    pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, peer: IpAddr) {
+    pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, peer: IpAddr, in_process: bool) {
         let interval = self.config.sessionless_timeout.max(1);
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));
         let ids = vec![Identity::Ip(peer)];
-        let state =
-            ConnState { peer, ids, session: None, read_only: None, idle_until, moved: false, named: Zxid(0) };
+        let state = ConnState {
+            peer,
+            in_process,
+            ids,
+            session: None,
+            read_only: None,
+            idle_until,
+            moved: false,
+            named: Zxid(0),
+        };
         self.conns.insert(conn, state);
     }
 

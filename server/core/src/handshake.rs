@@ -31,7 +31,13 @@ impl Core {
             tracing::debug!(%conn, "session limit reached; closing connection");
             return self.close(conn);
         }
-        let id = self.sessions.allocate_id();
+        // Without a log no session outlives the server, wherever its client is.
+        let in_process = self.config.logged && self.conns.get(&conn).is_some_and(|state| state.in_process);
+        let id = if in_process {
+            self.sessions.in_process_id(now, self.tree.last_zxid())
+        } else {
+            self.sessions.allocate_id()
+        };
         self.sessions.insert(id, timeout, Some(conn), now);
         self.commit(now, id, Xid(0), TxnOp::CreateSession { timeout }, |_| {});
         tracing::info!(session = %id, %conn, peer = %self.peer(conn), timeout, "session opened");

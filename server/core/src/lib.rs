@@ -19,7 +19,7 @@
 //!
 //! let mut core = Core::new(CoreConfig::default(), Millis(1_000));
 //! let conn = ConnId(1);
-//! core.handle(Millis(1_000), conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into() });
+//! core.handle(Millis(1_000), conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process: false });
 //! let request = ConnectRequest {
 //!     protocol_version: 0,
 //!     last_zxid_seen: Zxid(0),

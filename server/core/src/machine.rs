@@ -92,9 +92,9 @@ pub trait StateMachine: Send + 'static {
     /// of znodes are those of the wall clock.
     fn set_wall_ahead(&mut self, _ahead: i64) {}
 
-    /// Opens a connection at a replica.
-    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, _replica: usize) {
-        self.handle(now, conn, Input::Open { peer });
+    /// Opens a connection at a replica. `in_process` is as in [`Input::Open`].
+    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, in_process: bool, _replica: usize) {
+        self.handle(now, conn, Input::Open { peer, in_process });
     }
 
     /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](crate::CoreConfig::logged).
@@ -155,7 +155,7 @@ pub trait StateMachine: Send + 'static {
 impl StateMachine for Core {
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
         match input {
-            Input::Open { peer } => self.accept(now, conn, peer),
+            Input::Open { peer, in_process } => self.accept(now, conn, peer, in_process),
             Input::Connect(request) => self.connect(now, conn, &request),
             Input::Request(incoming) => self.request(now, conn, incoming),
             Input::Closed => self.forget(conn),

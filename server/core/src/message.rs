@@ -42,6 +42,9 @@ pub enum Input {
     Open {
         /// Its peer address, which is its first identity.
         peer: IpAddr,
+        /// Whether its client is a part of the server's process and ends with it. If transactions are logged, the id of a session
+        /// that it opens shows that.
+        in_process: bool,
     },
     /// Its first frame.
     Connect(ConnectRequest),

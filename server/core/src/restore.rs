@@ -6,6 +6,7 @@ use crate::config::CoreConfig;
 use crate::core::Core;
 use crate::message::Millis;
 use crate::record::ZnodeRecord;
+use crate::session::SessionTable;
 use crate::snapshot::SnapshotHeader;
 use crate::tree::Tree;
 
@@ -39,6 +40,16 @@ impl Core {
             }
         }
         core
+    }
+
+    /// Ends the sessions that were opened in process: the process that they belonged to has ended, and nobody can resume them.
+    /// For a server that starts in a new process; as after [`Core::restore`], the transactions are among the first effects.
+    pub fn end_in_process_sessions(&mut self, now: Millis) {
+        let sessions = self.sessions.timeouts().into_iter().map(|(id, _)| id);
+        for id in sessions.filter(|id| SessionTable::is_in_process(*id)) {
+            tracing::info!(session = %id, "session was opened in process, by a program that has ended; ending it");
+            self.end_session(now, id, Xid(0));
+        }
     }
 
     /// Begins a snapshot of the tree and of the sessions, with their timeouts. See [`Tree::begin_snapshot`].

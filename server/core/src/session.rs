@@ -7,14 +7,20 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use zoolet_proto::SessionId;
 use zoolet_proto::records::{ConnectResponse, PASSWORD_LEN};
+use zoolet_proto::{SessionId, Zxid};
 
 use crate::config::CoreConfig;
 use crate::message::{ConnId, Millis};
 
 /// The id of a standalone server: the top byte of its session ids.
 const SERVER_ID: i64 = 1;
+
+/// The top bits of the id of a session that was opened in process, where [`IN_PROCESS_BITS`] follow. In the ids of a real server
+/// they are its `myid`, which is 1 to 255, and four bits of the time of its start. A server that breaks the rule and is number 0
+/// gives such ids only if it starts in 2007 or from 2041 to 2043.
+const IN_PROCESS: i64 = 1;
+const IN_PROCESS_BITS: u32 = 52;
 
 /// The sessions that have not expired. A session whose client sends nothing for its timeout expires at the end of that tick.
 #[derive(Debug)]
@@ -79,6 +85,25 @@ impl SessionTable {
         self.deadlines.iter().filter_map(|(_, id)| self.get(*id))
     }
 
+    /// Whether a session was opened in process: by a client that ends with the server's process.
+    pub fn is_in_process(id: SessionId) -> bool {
+        id.0 >> IN_PROCESS_BITS == IN_PROCESS
+    }
+
+    /// The id of a new session that is opened in process. It follows from the time and from the zxid before it, which never go
+    /// back together, so no later server on the same data gives it again.
+    pub(crate) fn in_process_id(&self, now: Millis, last_zxid: Zxid) -> SessionId {
+        const PER_MILLISECOND: i64 = 1 << 12;
+        let mut number = now.0.wrapping_mul(PER_MILLISECOND).wrapping_add(last_zxid.0);
+        loop {
+            let id = SessionId((IN_PROCESS << IN_PROCESS_BITS) | (number & ((1 << IN_PROCESS_BITS) - 1)));
+            if !self.sessions.contains_key(&id) {
+                return id;
+            }
+            number = number.wrapping_add(1);
+        }
+    }
+
     /// Allocates the id of a new session.
     pub fn allocate_id(&mut self) -> SessionId {
         loop {
@@ -98,6 +123,9 @@ impl SessionTable {
 
     /// Makes new ids follow one that was given before.
     pub(crate) fn continue_after(&mut self, id: SessionId) {
+        if Self::is_in_process(id) {
+            return;
+        }
         self.next_id = self.next_id.max((SERVER_ID << 56) + counter(id) + 1);
     }
 
@@ -328,6 +356,35 @@ mod tests {
     fn servers_that_start_in_the_same_millisecond_can_give_different_session_ids() {
         let [mut one, mut other] = [0, 65].map(|skipped| SessionTable::new(1000, Millis(5), skipped));
         assert_eq!(other.allocate_id().0 - one.allocate_id().0, 65);
+    }
+
+    #[test]
+    fn no_real_server_gives_the_id_of_a_session_that_was_opened_in_process() {
+        const YEAR: i64 = 31_556_952_000;
+        for server in 0..=255 {
+            // From 2010 on; only the number 0, which no server may have, has years before and after these.
+            for year in 40..71 {
+                let id = SessionId(first_id(server, Millis(year * YEAR)));
+                assert!(!SessionTable::is_in_process(id), "{id} of server {server}");
+            }
+        }
+        let table = SessionTable::new(1000, Millis(0), 0);
+        for (now, zxid) in [(0, 0), (56 * YEAR, 1), (70 * YEAR, i64::MAX), (i64::MAX, -1)] {
+            assert!(SessionTable::is_in_process(table.in_process_id(Millis(now), Zxid(zxid))));
+        }
+    }
+
+    #[test]
+    fn a_session_in_process_gets_another_id_than_the_one_at_an_earlier_zxid_or_beside_it() {
+        let mut table = SessionTable::new(1000, Millis(0), 0);
+        let now = Millis(1_767_225_600_000);
+        let one = table.in_process_id(now, Zxid(7));
+        assert_eq!(table.in_process_id(now, Zxid(8)).0, one.0 + 1, "the clock may stand still");
+        assert!(table.in_process_id(Millis(now.0 + 1), Zxid(7)).0 > one.0);
+        table.insert(one, 3000, None, now);
+        assert_eq!(table.in_process_id(now, Zxid(7)).0, one.0 + 1, "as after a step of the clock");
+        table.continue_after(one);
+        assert_eq!(table.allocate_id().0 >> 56, SERVER_ID);
     }
 
     #[test]

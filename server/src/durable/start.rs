@@ -116,7 +116,10 @@ impl Opened {
         let Self { storage, recovered, config } = self;
         let queue = Arc::new(CommitQueue::new(recovered.tree.last_zxid()));
         let report = recovered.report.clone();
-        (restore(core, recovered, now), ReadyLog { storage, queue, config, report })
+        let mut core = restore(core, recovered, now);
+        // Not in `restore`: after a simulated crash the clients of a fixture live on.
+        core.end_in_process_sessions(now);
+        (core, ReadyLog { storage, queue, config, report })
     }
 }
 

@@ -84,7 +84,8 @@ impl Connection {
     async fn serve(self, stream: impl Transport) {
         let stream = Mutex::new(stream);
         let (mut reader, mut writer) = (Half(&stream), Half(&stream));
-        let open = Input::Open { peer: self.registration.peer.addr.ip() };
+        let peer = &self.registration.peer;
+        let open = Input::Open { peer: peer.addr.ip(), in_process: peer.in_process };
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
         self.registration.peer.outbox.writer_is_gone();

@@ -42,6 +42,10 @@ impl Transport for InProcessStream {
     fn reset_on_close(&self) {
         self.reset.store(true, Relaxed);
     }
+
+    fn is_in_process(&self) -> bool {
+        true
+    }
 }
 
 impl AsyncRead for InProcessStream {

@@ -28,6 +28,8 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
+    /// Whether its client is a part of this process.
+    pub(crate) in_process: bool,
     /// Which replica of the state machine serves it.
     pub(crate) replica: usize,
     pub(crate) established: Millis,
@@ -46,6 +48,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(
         addr: SocketAddr,
+        in_process: bool,
         replica: usize,
         established: Millis,
         outbox: Outbox,
@@ -53,6 +56,7 @@ impl Peer {
     ) -> Self {
         Self {
             addr,
+            in_process,
             replica,
             established,
             outbox,

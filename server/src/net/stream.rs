@@ -27,6 +27,11 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn is_delaying(&self) -> bool {
         false
     }
+
+    /// Whether the peer is a part of this process. Asked before an interceptor wraps the stream.
+    fn is_in_process(&self) -> bool {
+        false
+    }
 }
 
 impl Transport for TcpStream {
@@ -56,6 +61,10 @@ impl Transport for Box<dyn Transport> {
 
     fn is_delaying(&self) -> bool {
         (**self).is_delaying()
+    }
+
+    fn is_in_process(&self) -> bool {
+        (**self).is_in_process()
     }
 }
 

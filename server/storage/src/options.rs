@@ -51,7 +51,7 @@ pub struct StorageOptions {
     /// `jute.maxbuffer`.
     pub max_entry: usize,
     /// A snapshot is due after so many transactions; on a real disk it begins a second after the one before at the earliest. Default:
-    /// 100,000 (`snapCount`).
+    /// 100,000 (`snapCount`). It is also due after a start that found more than three log files since the last one.
     pub snapshot_after_txns: u64,
     /// A snapshot is due after so many bytes of log as well, with the same limit. Default: 4 GiB; `None` for any number
     /// (`snapSizeLimitInKb`).

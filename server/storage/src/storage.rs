@@ -13,6 +13,10 @@ use crate::options::StorageOptions;
 use crate::recovery::RecoveryReport;
 use crate::snapshot::SnapshotDir;
 
+/// How many log files may follow the newest snapshot when a directory is opened. Each start begins one, so a server that is killed
+/// again and again before it has logged enough for a snapshot would leave one file a time.
+const MAX_LOG_FILES: usize = 3;
+
 /// A data directory that is open, and locked until this is dropped.
 ///
 /// [`append`](Self::append) every transaction in order; after [`commit`](Self::commit) all of them are durable. After the first
@@ -27,6 +31,8 @@ pub struct Storage {
     /// Since the last snapshot began.
     txns: u64,
     bytes: u64,
+    /// Whether the log since the snapshot that was loaded is in many files.
+    is_scattered: bool,
     loaded_snapshot: Option<Zxid>,
     _locks: Vec<DirLock>,
 }
@@ -53,6 +59,7 @@ impl Storage {
             snapshot_after_bytes: options.snapshot_after_bytes,
             txns: report.replayed,
             bytes: report.replayed_bytes,
+            is_scattered: report.replayed > 0 && report.log_files > MAX_LOG_FILES,
             loaded_snapshot: report.snapshot.as_ref().map(|(_, zxid)| *zxid),
             _locks: locks,
         }
@@ -81,9 +88,11 @@ impl Storage {
         self.log.last_zxid()
     }
 
-    /// Whether so much was logged since the last [`roll`](Self::roll) that the options ask for a snapshot.
+    /// Whether so much was logged since the last [`roll`](Self::roll) that the options ask for a snapshot, or what was found of it was
+    /// in many files.
     pub fn snapshot_is_due(&self) -> bool {
-        self.txns >= self.snapshot_after_txns
+        self.is_scattered
+            || self.txns >= self.snapshot_after_txns
             || self.snapshot_after_bytes.is_some_and(|bytes| self.bytes >= bytes)
     }
 
@@ -94,7 +103,7 @@ impl Storage {
     /// As [`commit`](Self::commit). It syncs even if the options say not to.
     pub fn roll(&mut self) -> Result<(), StorageError> {
         self.log.roll()?;
-        (self.txns, self.bytes) = (0, 0);
+        (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
         Ok(())
     }
 

@@ -111,7 +111,9 @@ impl Author {
         config.max_session_timeout = Some(i32::MAX);
         config.extended_types = true;
         config.container_check_interval = 1_000;
-        let core = Core::restore(config, recovered.tree, recovered.sessions, recovered.highest_session, now);
+        let mut core =
+            Core::restore(config, recovered.tree, recovered.sessions, recovered.highest_session, now);
+        core.end_in_process_sessions(now);
         let limits = Limits { create2_in_multi: true, odd_flags: true };
         let operations = Operations::new(dice, limits);
         let (clients, snapshot, last_conn, retain) = (Vec::new(), None, 0, kind.retain);
@@ -168,7 +170,8 @@ impl Author {
         self.last_conn += 1;
         let conn = ConnId(self.last_conn);
         let timeout = self.operations.dice().of(&TIMEOUTS);
-        self.core.handle(self.now, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into() });
+        let in_process = self.operations.dice().chance(30);
+        self.core.handle(self.now, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process });
         self.core.handle(self.now, conn, Input::Connect(Hello::new().timeout_ms(timeout).0));
         self.clients.push(conn);
         for request in [Operations::login()].into_iter().chain(TOPS.map(create)) {

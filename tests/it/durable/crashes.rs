@@ -1,5 +1,6 @@
 //! The process or the machine ends, and the server goes on with what the disk has.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use zoolet::server::{Durability, Server, StorageOptions, Txn, TxnOp};
 use zoolet::testing::{DiskExt as _, DiskFault, DiskOp, SimulatedDisk, TestServer};
 use zoolet_proto::{Acl, SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Owner};
+use zoolet_storage::disk::Disk;
 use zoolet_storage::open;
 
 async fn durable() -> TestServer {
@@ -56,6 +58,20 @@ async fn zxids_go_on_after_a_restart() {
             zk.power_loss().await.expect("a server that starts again");
         }
         assert!(zk.last_zxid() >= last);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_again_and_again_leaves_a_bounded_number_of_files() {
+    let mut disk = SimulatedDisk::new(1);
+    for round in 0..50 {
+        let zk = TestServer::builder().disk(&disk).start().await.expect("a server");
+        zk.set("/round", round.to_string()).await.expect("a write");
+        zk.set("/round", "as the snapshot begins").await.expect("a write");
+        disk = disk.kill();
+        let files = disk.list(Path::new("/data/version-2")).expect("the directory");
+        // Three snapshots, each with the log since the one before, and the file that is made ready.
+        assert!(files.len() <= 20, "after {round} kills: {files:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod gate;
+mod ghosts;
 mod held_disk;
 mod lead;
 mod real_disk;

@@ -2,13 +2,14 @@
 
 use std::future::{Ready, ready};
 use std::io;
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zoolet::server::{InProcessStream, Server, ServerBuilder, StartError, StorageError, Txn};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+use zoolet::server::{Server, ServerBuilder, StartError, StorageError, Txn};
 use zoolet::testing::{DiskExt as _, Fixture, FixtureExt as _, SimulatedDisk};
 use zoolet_test_support::Dice;
 
@@ -58,13 +59,14 @@ impl Host {
         Self { settings, state: Arc::new(Mutex::new(state)), on_traffic }
     }
 
-    /// Opens a connection.
+    /// Opens a connection from another machine, whose sessions outlive the server.
     pub fn connect(&self) -> Ready<io::Result<Hooked>> {
-        let stream = match self.running() {
-            Some(Running { server, .. }) => server.in_process()().into_inner(),
-            None => Err(io::ErrorKind::ConnectionRefused.into()),
+        let Some(Running { server, .. }) = self.running() else {
+            return ready(Err(io::ErrorKind::ConnectionRefused.into()));
         };
-        ready(stream.map(|stream| Hooked { stream, hook: Arc::clone(&self.on_traffic) }))
+        let (stream, servers) = duplex(64 << 10);
+        server.serve_stream(servers, Ipv4Addr::LOCALHOST.into());
+        ready(Ok(Hooked { stream, hook: Arc::clone(&self.on_traffic) }))
     }
 
     pub fn running(&self) -> Option<Running> {
@@ -170,7 +172,7 @@ impl Host {
 
 /// A stream that calls a hook.
 pub struct Hooked {
-    stream: InProcessStream,
+    stream: DuplexStream,
     hook: Hook,
 }
 

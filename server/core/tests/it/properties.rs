@@ -28,7 +28,11 @@ fn outputs(steps: &[Step]) -> Vec<u8> {
     let mut core = Core::new(config, Millis(START));
     let mut out = Vec::new();
     for conn in 0..4 {
-        core.handle(Millis(START), ConnId(conn), Input::Open { peer: [127, 0, 0, 1].into() });
+        core.handle(
+            Millis(START),
+            ConnId(conn),
+            Input::Open { peer: [127, 0, 0, 1].into(), in_process: false },
+        );
         core.handle(Millis(START), ConnId(conn), Input::Connect(new_session()));
     }
     for (at, step) in steps.iter().enumerate() {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zoolet_proto::{Acl, SessionId, Xid, Zxid};
-use zoolet_server_core::{Core, Millis, Owner, StateMachine, Tree, TreeLoader, Txn, TxnOp, ZnodeRecord};
+use zoolet_server_core::{
+    Core, Millis, Owner, SessionTable, StateMachine, Tree, TreeLoader, Txn, TxnOp, ZnodeRecord,
+};
 
 use crate::common::random::{self, Script, Step, assert_counted, dump, reloaded};
 use crate::common::*;
@@ -207,6 +209,32 @@ fn ephemerals_of_unknown_sessions_are_deleted_by_a_transaction() {
         zxid.0,
         "nothing is durable yet but what was loaded"
     );
+}
+
+#[test]
+fn sessions_of_the_program_that_has_ended_end_at_the_start_and_those_of_the_network_stay() {
+    let mut old = World::with(|config| config.logged = true);
+    let (here, there) = (old.connect_in_process(), old.connect());
+    let (ended, stays) = (old.session(here), old.session(there));
+    old.ok(here, ephemeral("/here"));
+    old.ok(there, ephemeral("/there"));
+    let mut new = restored(&mut old, None, START);
+    assert!(new.txns.is_empty(), "whether the program has ended is not known yet");
+    new.control(|core| core.end_in_process_sessions(Millis(START)));
+    let [Txn { session, op: TxnOp::CloseSession { ephemerals }, .. }] = &new.txns[..] else {
+        panic!("{:?}", new.txns)
+    };
+    assert_eq!((*session, &*ephemerals[0], ephemerals.len()), (ended, "/here", 1));
+    assert_eq!(new.paths_below("/"), ["/there", "/zookeeper"]);
+    new.resume(stays);
+    assert_eq!(new.core.sessions().get(ended), None);
+}
+
+#[test]
+fn without_a_log_a_session_in_process_is_like_any_other() {
+    let mut world = World::new();
+    let conn = world.connect_in_process();
+    assert!(!SessionTable::is_in_process(world.session(conn)));
 }
 
 #[test]

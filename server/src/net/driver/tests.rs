@@ -42,7 +42,7 @@ fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Arc<Turns>) 
 }
 
 fn open() -> Batch {
-    Batch::from_iter([Input::Open { peer: PEER }])
+    Batch::from_iter([Input::Open { peer: PEER, in_process: false }])
 }
 
 fn is_open(turns: &Turns, conn: ConnId) -> bool {
@@ -119,8 +119,9 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
     const MANY: usize = 3 * EVENTS;
     let (driver, turns) = server();
     let registry = Arc::clone(&driver.registry);
-    let peer =
-        || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none());
+    let peer = || {
+        Peer::new((PEER, 1).into(), false, 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none())
+    };
     let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
     tokio::spawn(driver.run());
     for member in &members {
@@ -237,8 +238,9 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
     let machine = Laborious { core, clock: clock.clone(), seen: Arc::clone(&seen) };
     let (driver, turns) = server_of(clock, Box::new(machine));
     let registry = Arc::clone(&driver.registry);
-    let peer =
-        || Peer::new((PEER, 1).into(), 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none());
+    let peer = || {
+        Peer::new((PEER, 1).into(), false, 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none())
+    };
     let members = [(); 2].map(|()| registry.enter(peer(), None));
     for member in &members {
         member.peer.begin_requests(1);

@@ -62,7 +62,8 @@ impl Server {
         let Recovered { mut tree, sessions, highest_session, .. } = recovered;
         let copy = copy(&mut tree, options.digests);
         let committed = tree.last_zxid();
-        let core = Core::restore(config, tree, sessions, highest_session, now);
+        let mut core = Core::restore(config, tree, sessions, highest_session, now);
+        core.end_in_process_sessions(now);
         let mut server = Self {
             disk: disk.clone(),
             truth,
@@ -239,7 +240,8 @@ impl Server {
     fn connect(&mut self) {
         self.opened += 1;
         let conn = ConnId(self.opened);
-        self.core.handle(self.now, conn, Input::Open { peer: [127, 0, 0, 1].into() });
+        let in_process = self.dice.chance(30);
+        self.core.handle(self.now, conn, Input::Open { peer: [127, 0, 0, 1].into(), in_process });
         let hello = Hello::new().timeout_ms(self.dice.of(&[6_000, 30_000, 60_000]));
         let Hello(request) = hello;
         self.core.handle(self.now, conn, Input::Connect(ConnectRequest { ..request }));

@@ -105,15 +105,27 @@ impl<M: StateMachine> World<M> {
         conn
     }
 
+    /// A connection with a session of its own, of a client in the server's process.
+    pub fn connect_in_process(&mut self) -> ConnId {
+        let conn = self.open(Ipv4Addr::LOCALHOST.into(), true);
+        self.hello(conn, new_session());
+        self.take_welcome(conn);
+        conn
+    }
+
     /// A connection that has sent nothing yet.
     pub fn socket(&mut self) -> ConnId {
         self.socket_from(Ipv4Addr::LOCALHOST.into())
     }
 
     pub fn socket_from(&mut self, peer: IpAddr) -> ConnId {
+        self.open(peer, false)
+    }
+
+    fn open(&mut self, peer: IpAddr, in_process: bool) -> ConnId {
         self.opened += 1;
         let conn = ConnId(self.opened);
-        self.core.open(self.now, conn, peer, self.at);
+        self.core.open(self.now, conn, peer, in_process, self.at);
         self.collect();
         conn
     }
