@@ -13,6 +13,7 @@ use zoolet_storage::StorageOptions;
 use crate::durable::DurableConfig;
 use crate::error::{SettingError, StartError};
 use crate::extension::MakeMachine;
+use crate::own_thread::OwnThread;
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -46,6 +47,8 @@ pub struct ServerBuilder {
     pub(crate) durable: Option<DurableConfig>,
     /// Whether the runtime is for this server alone.
     pub(crate) dedicated: bool,
+    /// Whether the server gets a thread and a runtime of its own.
+    pub(crate) own_thread: bool,
 }
 
 /// Settings of the network.
@@ -90,6 +93,7 @@ impl Default for ServerBuilder {
             unguessable: None,
             durable: None,
             dedicated: false,
+            own_thread: false,
         }
     }
 }
@@ -118,13 +122,25 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether nothing else runs in the runtime, so that a sync of the log may hold it up. While there is one connection only,
-    /// and it waits for each reply, its task then syncs by itself: a write takes about a third less time, as it and its reply need not
-    /// change threads. A new connection or a session that expires meanwhile waits for that sync.
-    /// With more connections, and without this setting, the thread of the log makes every sync. On Linux that thread also gives way to
+    /// Runs the server on a thread of its own, with a tokio runtime of its own, instead of in the runtime of the caller: code that
+    /// blocks the caller's threads holds up no client, and a runtime that ends takes no server along. So a server in a `static` can
+    /// be shared by tests that have a runtime each. In-process clients live in the runtime in which they connect, as ever.
+    ///
+    /// The thread ends with the server: [`Server::shutdown`] waits for it. If no clock is [set](ServerBuilder::clock), the server's is
+    /// not that of a paused tokio runtime of the caller. A socket that is handed to [`Server::serve_stream`] is still polled by the runtime
+    /// in which it was made. Default: no thread is started.
+    pub fn on_own_thread(mut self) -> Self {
+        self.own_thread = true;
+        self
+    }
+
+    /// Promises that nothing else runs in the runtime of the caller, so that a sync of the log may hold it up; it starts no runtime. While
+    /// there is one connection only, and it waits for each reply, its task then syncs by itself: a write takes about a third less time, as it
+    /// and its reply need not change threads. A new connection or a session that expires meanwhile waits for that sync.
+    /// With more connections, and without this promise, the thread of the log makes every sync. On Linux that thread also gives way to
     /// those of the runtime, by a nice value that is higher by 5: reads beside many writes take less time, and writes more where other
-    /// programs keep all processors busy. Default: no; no effect without a data directory.
-    pub fn dedicated_runtime(mut self, dedicated: bool) -> Self {
+    /// programs keep all processors busy. Default: no promise; no effect without a data directory.
+    pub fn promise_dedicated_runtime(mut self, dedicated: bool) -> Self {
         self.dedicated = dedicated;
         self
     }
@@ -308,11 +324,15 @@ impl ServerBuilder {
     ///
     /// # Panics
     /// Outside of a tokio runtime, and in one without timers, or without I/O if there is a `bind`: see
-    /// [`enable_all`](tokio::runtime::Builder::enable_all).
+    /// [`enable_all`](tokio::runtime::Builder::enable_all). A server [on its own thread](ServerBuilder::on_own_thread) needs no runtime
+    /// of the caller: any executor can await this.
     pub async fn start(self) -> Result<Server, StartError> {
         self.check()?;
+        if self.own_thread {
+            return OwnThread::start(self).await;
+        }
         let (shared, addrs) = Shared::start(self).await?;
-        Ok(Server { shared, addrs })
+        Ok(Server { shared, addrs, thread: None })
     }
 
     /// Whether `addr` is an address and a port, as [`bind`](ServerBuilder::bind) needs them. Nothing is resolved.

@@ -25,6 +25,13 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// The operating system gives no thread or runtime to a server that is to have its own.
+    #[error("cannot start the server's own thread: {source}")]
+    Thread {
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+    },
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),

@@ -1,7 +1,8 @@
 //! A standalone ZooKeeper server inside your program. Existing clients cannot tell it from Apache ZooKeeper 3.9.
 //!
 //! [`Server::builder`] starts one: with a port, or with no socket at all; as many in one process as you like. It
-//! lives in the tokio runtime it was started in, and leaves nothing behind after [`Server::shutdown`].
+//! lives in the tokio runtime it was started in, or [on a thread of its own](ServerBuilder::on_own_thread), and leaves nothing behind
+//! after [`Server::shutdown`].
 //!
 //! ```
 //! use zoolet_server::Server;
@@ -28,6 +29,7 @@ mod error;
 mod event_runs;
 pub mod extension;
 mod net;
+mod own_thread;
 mod server;
 mod shared;
 mod turn_limit;

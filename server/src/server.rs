@@ -15,6 +15,7 @@ use crate::durable::Close;
 use crate::engine::locked;
 use crate::error::SnapshotError;
 use crate::net::in_process::{self, InProcess};
+use crate::own_thread::OwnThread;
 use crate::shared::Shared;
 
 /// A running server. Dropping it stops the server without waiting; [`Server::shutdown`] waits.
@@ -22,6 +23,8 @@ use crate::shared::Shared;
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) addrs: Vec<SocketAddr>,
+    /// Its thread, if it has one of its own.
+    pub(crate) thread: Option<OwnThread>,
 }
 
 impl Server {
@@ -115,10 +118,13 @@ impl Server {
     ///
     /// # Cancel safety
     /// The server stops even if the future is dropped.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         self.shared.halt();
         self.shared.tasks.wait().await;
         self.shared.close_log().await;
+        if let Some(thread) = self.thread.take() {
+            thread.ended().await;
+        }
     }
 }
 

@@ -73,6 +73,7 @@ impl Shared {
             unguessable,
             durable,
             dedicated,
+            own_thread: _,
         } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
@@ -213,6 +214,13 @@ impl Shared {
     pub(crate) async fn close_log(&self) {
         if let Some(log) = &self.log {
             log.queue.close(Close::Clean);
+        }
+        self.log_ended().await;
+    }
+
+    /// Waits until the log has ended and its files are closed.
+    pub(crate) async fn log_ended(&self) {
+        if let Some(log) = &self.log {
             log.ended.cancelled().await;
         }
     }

@@ -15,6 +15,7 @@ mod limits;
 mod listening;
 mod locks;
 mod ordering;
+mod own_thread;
 mod paused;
 mod random;
 mod report;

@@ -28,6 +28,13 @@ pub fn threads() -> Option<usize> {
     }
 }
 
+/// How many threads servers have started: of their own, and for their logs.
+pub fn server_threads() -> Option<usize> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    Some(names.filter(|name| name.starts_with("zoolet-")).count())
+}
+
 /// The signals that this process has handlers for, as a mask.
 pub fn handled_signals() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -13,7 +13,9 @@ use zoolet_proto::{Acl, Perms, Request, Xid};
 use zoolet_test_support::*;
 
 use crate::alone;
-use crate::counts::{descriptors, handled_signals, max_descriptors, most_resident, resident, threads};
+use crate::counts::{
+    descriptors, handled_signals, max_descriptors, most_resident, resident, server_threads, threads,
+};
 
 fn tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
@@ -75,6 +77,25 @@ fn a_server_adds_no_thread_and_handles_no_signal() {
         assert_eq!((threads(), handled_signals()), before);
         zk.shutdown().await;
         assert_eq!((threads(), handled_signals()), before);
+    });
+}
+
+#[test]
+fn a_server_on_its_own_thread_leaves_neither_that_nor_a_descriptor() {
+    alone(false, async {
+        let before = (server_threads(), descriptors());
+        let server = Server::builder().bind("127.0.0.1:0").on_own_thread().start().await.expect("a server");
+        assert_eq!(server_threads(), before.0.map(|threads| threads + 1));
+        let mut wire = Wire::over(server.in_process()().into_inner().expect("a connection"));
+        wire.hello(Hello::new()).await;
+        server.shutdown().await;
+        drop(wire);
+        assert_eq!((server_threads(), descriptors()), before);
+        // Neither does one whose start is given up.
+        for _ in 0..20 {
+            drop(at_once(Server::builder().bind("127.0.0.1:0").on_own_thread().start()).await);
+        }
+        soon("a thread is left", || (server_threads(), descriptors()) == before).await;
     });
 }
 

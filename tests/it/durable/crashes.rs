@@ -124,7 +124,7 @@ async fn a_log_that_is_synced_only_for_a_snapshot_stops_the_server_as_well_if_th
 async fn a_failed_sync_stops_the_server_and_acknowledges_nothing() {
     // The sync is that of the log's task, and then that of the only connection.
     for dedicated in [false, true] {
-        let settings = Server::builder().dedicated_runtime(dedicated);
+        let settings = Server::builder().promise_dedicated_runtime(dedicated);
         let zk = TestServer::builder().server(settings).durable().start().await.expect("a server");
         let client = zk.client().await;
         client.create("/a", "").await.expect("a create");

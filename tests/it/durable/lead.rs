@@ -7,7 +7,7 @@ use zoolet_test_support::*;
 use super::held_disk::{HeldDisk, start_with};
 
 async fn start(dedicated: bool) -> (Zk, HeldDisk) {
-    start_with(|settings| settings.dedicated_runtime(dedicated)).await
+    start_with(|settings| settings.promise_dedicated_runtime(dedicated)).await
 }
 
 #[tokio::test]

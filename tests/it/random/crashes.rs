@@ -62,7 +62,7 @@ async fn schedule(seed: u64) -> Result<(History, Tally), String> {
     let settings = settings()
         .container_check_interval(Duration::from_secs(2))
         .storage(storage(&mut dice))
-        .dedicated_runtime(dice.chance(50));
+        .promise_dedicated_runtime(dice.chance(50));
     let traffic = Arc::new(Traffic::default());
     let counting = Arc::clone(&traffic);
     let host = Host::new(settings, SimulatedDisk::new(seed), Arc::new(move || counting.count()));

@@ -82,7 +82,7 @@ impl Story {
         let settings = settings()
             .container_check_interval(Duration::from_secs(2))
             .storage(storage.clone())
-            .dedicated_runtime(dice.chance(50));
+            .promise_dedicated_runtime(dice.chance(50));
         let (disk, history) = (SimulatedDisk::new(seed), History::new());
         disk.keep_history();
         // At each moment at which a client reads or writes, the steps and entries before it.
