@@ -1,12 +1,14 @@
 //! [`Bus`]: the state machine, and the way from its messages to the connections.
 
+use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashMap;
+use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, OpCode, OpKind, Request};
+use zoolet_proto::{Incoming, OpCode, OpKind, Request, Zxid};
 use zoolet_server_core::{
     ConnId, Core, EXPIRED_AT_ONCE, Effects, Input, Message, Millis, Output, Recipients, SharedEvent,
 };
@@ -17,7 +19,7 @@ use crate::event_runs::EventRuns;
 use crate::extension::{Disk, StateMachine};
 use crate::net::outbox::{Delivery, Pushed};
 use crate::net::registry::{Peer, Registry};
-use crate::net::stats::{ConnStats, LastRequest, ServerStats};
+use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
 use crate::turn_limit::{TURN_BYTES, TurnLimit, is_short};
 
 /// A listing of more children takes a good part of a turn.
@@ -34,6 +36,8 @@ pub struct Bus {
     gate: Option<Gate>,
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
+    /// Requests that this turn has executed, which are not counted yet.
+    executed: Vec<Executed>,
     /// What this turn has done so far.
     turn: TurnLimit,
 }
@@ -41,6 +45,8 @@ pub struct Bus {
 struct Conn {
     peer: Arc<Peer>,
     stats: ConnStats,
+    /// The last transaction that one of its messages waits for, or has waited for.
+    held_until: Zxid,
 }
 
 impl Bus {
@@ -58,6 +64,7 @@ impl Bus {
             conns: HashMap::new(),
             gate,
             finished: Vec::new(),
+            executed: Vec::new(),
             turn: TurnLimit::new(clock),
         }
     }
@@ -77,13 +84,13 @@ impl Bus {
         self.machine.core()
     }
 
-    /// Executes an input that was read `at` a time, and counts it. `finish` is whether its connection waits for that:
+    /// Executes an input that was `read` at a time, and counts it. `finish` is whether its connection waits for that:
     /// not if [`Bus::finish`] was called for it already.
-    pub fn handle(&mut self, now: Millis, conn: ConnId, at: Millis, input: Input, finish: bool) {
+    pub fn handle(&mut self, now: Millis, conn: ConnId, read: Instant, input: Input, finish: bool) {
         let last = LastRequest::of(&input);
         let requests = self.execute(now, conn, input);
         if requests > 0 {
-            self.record(now, conn, at, requests, last);
+            self.note_executed(conn, read, requests, last);
             if finish {
                 self.finish(conn, requests);
             }
@@ -91,14 +98,14 @@ impl Bus {
     }
 
     /// Counts a request that something else than its execution has answered.
-    pub fn skip(&mut self, now: Millis, conn: ConnId, at: Millis, input: &Input, finish: bool) {
-        self.record(now, conn, at, 1, LastRequest::of(input));
+    pub fn skip(&mut self, conn: ConnId, read: Instant, input: &Input, finish: bool) {
+        self.note_executed(conn, read, 1, LastRequest::of(input));
         if finish {
             self.finish(conn, 1);
         }
     }
 
-    /// Executes inputs of a connection that were read `at` a time, until the turn is full. Returns how many.
+    /// Executes inputs of a connection that were `read` at a time, until the turn is full. Returns how many.
     ///
     /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the driver's queue, where
     /// it finds `slow` set. It is no longer slow after a batch that does not.
@@ -106,7 +113,7 @@ impl Bus {
         &mut self,
         now: Millis,
         conn: ConnId,
-        at: Millis,
+        read: Instant,
         inputs: impl Iterator<Item = Input>,
         slow: bool,
     ) -> usize {
@@ -141,7 +148,7 @@ impl Bus {
             }
         }
         if requests > 0 {
-            self.record(now, conn, at, requests, last);
+            self.note_executed(conn, read, requests, last);
             self.finish(conn, requests);
         }
         is_slow |= self.turn.bytes() - bytes_before >= TURN_BYTES;
@@ -197,13 +204,35 @@ impl Bus {
         requests
     }
 
-    fn record(&mut self, now: Millis, conn: ConnId, at: Millis, requests: usize, last: Option<LastRequest>) {
-        let waited = now.0 - at.0;
-        self.stats.handled.fetch_add(requests as u64, Relaxed);
-        self.stats.latency.record(waited, i64::try_from(requests).unwrap_or(0));
-        if let Some(conn) = self.conns.get_mut(&conn) {
-            let zxid = self.machine.core().tree().last_zxid();
-            conn.stats.record(now, requests as u64, waited, last, zxid);
+    fn note_executed(&mut self, conn: ConnId, read: Instant, requests: usize, last: Option<LastRequest>) {
+        let zxid = self.machine.core().tree().last_zxid();
+        self.executed.push(Executed { conn, read, requests: requests as u64, last, zxid });
+    }
+
+    /// Counts what this turn has executed and has delivered the replies of. What waits for the log counts when it has that.
+    fn count_executed(&mut self, now: Millis) {
+        if self.executed.is_empty() {
+            return;
+        }
+        let at = self.turn.clock.now();
+        let mut executed = mem::take(&mut self.executed);
+        for executed in executed.drain(..) {
+            let held_until = self.conns.get(&executed.conn).map_or(Zxid(0), |conn| conn.held_until);
+            match &mut self.gate {
+                Some(gate) if held_until > gate.durable() => gate.hold_count(held_until, executed),
+                _ => self.count_answered(now, at, &executed),
+            }
+        }
+        self.executed = executed;
+    }
+
+    fn count_answered(&mut self, now: Millis, at: Instant, executed: &Executed) {
+        let took = at.saturating_duration_since(executed.read);
+        let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
+        self.stats.handled.fetch_add(executed.requests, Relaxed);
+        self.stats.latency.record(micros, executed.requests);
+        if let Some(conn) = self.conns.get_mut(&executed.conn) {
+            conn.stats.record(now, micros, executed);
         }
     }
 
@@ -275,10 +304,14 @@ impl Bus {
     }
 
     /// Begins a turn: messages leave whose transactions are in the log by now.
-    pub(crate) fn begin_turn(&mut self) {
-        if let Some(durable) = self.gate.as_mut().and_then(Gate::advance) {
-            self.machine.set_durable(durable);
-        }
+    pub(crate) fn begin_turn(&mut self, now: Millis) {
+        let Some(gate) = &mut self.gate else { return };
+        let Some(durable) = gate.advance(&mut self.executed) else { return };
+        self.machine.set_durable(durable);
+        let at = self.turn.clock.now();
+        let mut answered = mem::take(&mut self.executed);
+        answered.drain(..).for_each(|answered| self.count_answered(now, at, &answered));
+        self.executed = answered;
     }
 
     /// Goes on with the state that the data directory has, after a crash of a simulated disk. Connections must be aborted before.
@@ -286,7 +319,10 @@ impl Bus {
     pub(crate) fn reopen(&mut self, now: Millis, disk: Arc<dyn Disk>) -> Result<(), StorageError> {
         if let Some(gate) = &mut self.gate {
             let config = self.machine.core().config().clone();
-            self.machine = Box::new(gate.reopen(config, now, disk)?);
+            let (core, lost) = gate.reopen(config, now, disk)?;
+            self.machine = Box::new(core);
+            // Nobody gets an answer, and they are not outstanding any more.
+            self.stats.handled.fetch_add(lost, Relaxed);
         }
         Ok(())
     }
@@ -332,6 +368,7 @@ impl Bus {
         let Pushed { count, waits } = conn.peer.outbox.push(messages, held, hold);
         conn.stats.sent += count;
         if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
+            conn.held_until = until;
             gate.wait(until, &conn.peer);
         }
     }
@@ -361,6 +398,7 @@ impl Bus {
                     let Pushed { count, waits } = conn.peer.outbox.push_events(&events, run.count, hold);
                     conn.stats.sent += count;
                     if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
+                        conn.held_until = until;
                         gate.wait(until, &conn.peer);
                     }
                 }
@@ -392,7 +430,8 @@ impl Bus {
 
     pub(crate) fn enter(&mut self, conn: ConnId) {
         if let Some(peer) = self.registry.get(conn) {
-            self.conns.insert(conn, Conn { peer, stats: ConnStats::default() });
+            let held_until = Zxid(0);
+            self.conns.insert(conn, Conn { peer, stats: ConnStats::default(), held_until });
         }
     }
 
@@ -426,7 +465,8 @@ impl Bus {
     }
 
     /// Ends a turn whose messages are delivered: lets connections go on whose requests it has finished.
-    pub(crate) fn end_turn(&mut self) {
+    pub(crate) fn end_turn(&mut self, now: Millis) {
+        self.count_executed(now);
         self.turn.reset();
         if let Some(gate) = &mut self.gate {
             gate.end_turn();

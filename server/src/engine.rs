@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Input, Millis};
 use zoolet_storage::StorageError;
@@ -51,16 +52,16 @@ impl Engine {
 
     /// Begins a turn.
     pub(crate) fn begin_turn(&mut self, now: Millis, clock: &Clock) {
-        self.bus.begin_turn();
+        self.bus.begin_turn(now);
         if self.compare_clocks <= now {
             self.compare_clocks = now.plus(COMPARE_EVERY);
             self.bus.machine_mut().set_wall_ahead(clock.wall_ahead());
         }
     }
 
-    /// Deals with inputs of a connection that were read `at` a time, until the turn is full, and empties the batch: the
+    /// Deals with inputs of a connection that were `read` at a time, until the turn is full, and empties the batch: the
     /// connection submits the rest again. Notes whether it is slow from now on; `slow` is whether it was.
-    pub(crate) fn take(&mut self, now: Millis, conn: ConnId, at: Millis, inputs: &mut Batch, slow: bool) {
+    pub(crate) fn take(&mut self, now: Millis, conn: ConnId, read: Instant, inputs: &mut Batch, slow: bool) {
         let Self { bus, interceptor, .. } = self;
         // The first and the last input of a connection come alone.
         let is_last = matches!(inputs.first(), Some(Input::Closed));
@@ -73,13 +74,13 @@ impl Engine {
                 if submitted > 1 {
                     bus.machine().prefetch(inputs);
                 }
-                bus.handle_all(now, conn, at, inputs.drain(..), slow)
+                bus.handle_all(now, conn, read, inputs.drain(..), slow)
             }
             Some(interceptor) => {
                 let mut taken = 0;
                 for input in inputs.drain(..) {
                     taken += 1;
-                    interceptor.input(bus, now, conn, at, input);
+                    interceptor.input(bus, now, conn, read, input);
                     if bus.turn_is_full() {
                         break;
                     }
@@ -110,7 +111,7 @@ impl Engine {
             None => self.bus.deliver_effects(),
             Some(interceptor) => interceptor.flush(&mut self.bus, now),
         }
-        self.bus.end_turn();
+        self.bus.end_turn(now);
     }
 
     /// Whether the timer has to be set anew, for which the turn then waits.

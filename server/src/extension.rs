@@ -16,6 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::task::yield_now;
+use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, CoreConfig, Input, Millis};
 
@@ -39,9 +40,9 @@ pub trait Interceptor: Send + Sync + 'static {
     /// The stream that serves a new connection, made of the one that was accepted.
     fn wrap(&self, conn: ConnId, stream: Box<dyn Transport>) -> Box<dyn Transport>;
 
-    /// Takes an input of a connection that was read `at` a time. Nothing is executed that it does not hand to
+    /// Takes an input of a connection that was `read` at a time of the server's clock. Nothing is executed that it does not hand to
     /// [`Bus::handle`].
-    fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, at: Millis, input: Input);
+    fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, read: Instant, input: Input);
 
     /// Does what is due. The deadlines of the state machine are met only if this calls [`Bus::handle_timeout`].
     fn deadlines(&self, bus: &mut Bus, now: Millis);

@@ -1,6 +1,7 @@
 //! [`Gate`]: which connections wait for which transaction.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
@@ -11,6 +12,7 @@ use zoolet_storage::disk::Disk;
 use crate::durable::queue::CommitQueue;
 use crate::durable::start::{DurableConfig, restore};
 use crate::net::registry::Peer;
+use crate::net::stats::Executed;
 
 /// The way of transactions to the log, and of messages from it.
 pub(crate) struct Gate {
@@ -22,8 +24,16 @@ pub(crate) struct Gate {
     before: Zxid,
     /// The last transaction that was submitted.
     last: Zxid,
-    /// Connections that wait, by the transaction that they wait for.
-    waiting: BTreeMap<Zxid, Vec<Arc<Peer>>>,
+    /// What waits, by the transaction that it waits for.
+    waiting: BTreeMap<Zxid, Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Connections with messages that it lets leave.
+    peers: Vec<Arc<Peer>>,
+    /// Requests that are answered then.
+    executed: Vec<Executed>,
 }
 
 /// What a message has to wait for.
@@ -69,32 +79,36 @@ impl Gate {
     }
 
     /// Opens the directory again, after a crash of a simulated disk, and returns the state machine that goes on there. What
-    /// waits is lost: its connections must be aborted.
+    /// waits is lost: its connections must be aborted. Returns how many requests were not answered as well.
     pub(crate) fn reopen(
         &mut self,
         core: CoreConfig,
         now: Millis,
         disk: Arc<dyn Disk>,
-    ) -> Result<Core, StorageError> {
+    ) -> Result<(Core, u64), StorageError> {
         self.config.disk = disk;
         let (storage, recovered) = self.config.load()?;
         let core = restore(core, recovered, now);
         let last = core.config().initial_zxid;
         (self.durable, self.before, self.last) = (last, last, last);
-        self.waiting.clear();
+        let waiting = mem::take(&mut self.waiting).into_values();
+        let lost = waiting.flat_map(|waiting| waiting.executed).map(|executed| executed.requests).sum();
         self.queue.reopen(storage, last);
-        Ok(core)
+        Ok((core, lost))
     }
 
-    /// Takes note of what has become durable, and lets its messages leave. Returns the new zxid, if there is one.
-    pub(crate) fn advance(&mut self) -> Option<Zxid> {
+    /// Takes note of what has become durable, and lets its messages leave. Returns the new zxid, if there is one, and adds the
+    /// requests that are answered thereby.
+    pub(crate) fn advance(&mut self, answered: &mut Vec<Executed>) -> Option<Zxid> {
         let durable = self.queue.durable();
         if durable <= self.durable {
             return None;
         }
         self.durable = durable;
         while let Some(first) = self.waiting.first_entry().filter(|first| *first.key() <= durable) {
-            first.remove().iter().for_each(|peer| peer.outbox.release(durable));
+            let Waiting { peers, mut executed } = first.remove();
+            peers.iter().for_each(|peer| peer.outbox.release(durable));
+            answered.append(&mut executed);
         }
         self.queue.note_released(durable);
         Some(durable)
@@ -122,6 +136,44 @@ impl Gate {
 
     /// Notes that a connection waits for a transaction.
     pub(crate) fn wait(&mut self, until: Zxid, peer: &Arc<Peer>) {
-        self.waiting.entry(until).or_default().push(Arc::clone(peer));
+        self.waiting.entry(until).or_default().peers.push(Arc::clone(peer));
+    }
+
+    /// Keeps requests until the transaction is durable that the last of their replies waits for.
+    pub(crate) fn hold_count(&mut self, until: Zxid, executed: Executed) {
+        self.waiting.entry(until).or_default().executed.push(executed);
+    }
+
+    /// The last transaction whose messages may leave.
+    pub(crate) fn durable(&self) -> Zxid {
+        self.durable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+    use zoolet_server_core::ConnId;
+    use zoolet_storage::StorageOptions;
+    use zoolet_storage::disk::SimulatedDisk;
+
+    use super::*;
+
+    #[test]
+    fn what_a_crash_has_taken_is_no_longer_outstanding() {
+        let disk = SimulatedDisk::new(1);
+        let config = DurableConfig { disk: Arc::new(disk.clone()), options: StorageOptions::new("/data") };
+        let mut gate = Gate::new(Arc::new(CommitQueue::new(Zxid(0))), config);
+        for (until, requests) in [(1, 2), (3, 5)] {
+            let executed =
+                Executed { conn: ConnId(1), read: Instant::now(), requests, last: None, zxid: Zxid(until) };
+            gate.hold_count(Zxid(until), executed);
+        }
+        let reopen = |gate: &mut Gate, disk: SimulatedDisk| {
+            gate.reopen(CoreConfig::default(), Millis(0), Arc::new(disk)).expect("an empty directory").1
+        };
+        assert_eq!(reopen(&mut gate, disk.clone()), 7);
+        assert_eq!(reopen(&mut gate, disk.kill()), 0);
+        assert_eq!(gate.advance(&mut Vec::new()), None);
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::net::java_format::{Endpoint, decimal};
 use crate::net::listings::SLICE;
 use crate::net::registry::Peer;
-use crate::net::stats::ConnStats;
+use crate::net::stats::{ConnStats, whole_millis};
 use crate::shared::Shared;
 
 /// The release whose behaviour the server has, and its own. In the form that clients parse.
@@ -150,9 +150,9 @@ impl Shared {
             text,
             "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
              Zxid: {:#x}\nMode: {}\nNode count: {}\n",
-            latency.min(),
-            decimal(latency.avg()),
-            latency.max(),
+            whole_millis(latency.min()),
+            decimal(latency.avg_millis()),
+            whole_millis(latency.max()),
             self.peers_at(at).len(),
             self.stats.outstanding(),
             facts.zxid,
@@ -228,9 +228,9 @@ impl Shared {
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };
-        line("avg_latency", &decimal(stats.latency.avg()));
-        line("max_latency", &stats.latency.max());
-        line("min_latency", &stats.latency.min());
+        line("avg_latency", &decimal(stats.latency.avg_millis()));
+        line("max_latency", &whole_millis(stats.latency.max()));
+        line("min_latency", &whole_millis(stats.latency.min()));
         line("packets_received", &received);
         line("packets_sent", &sent);
         line("bytes_received_count", &stats.bytes_received.load(Relaxed));
@@ -281,10 +281,10 @@ fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> St
         ",lzxid={:#x},lresp={},llat={},minlat={},avglat={},maxlat={}",
         stats.last_zxid.map_or(-1, |zxid| zxid.0),
         stats.last_response.map_or(0, |at| at.0),
-        stats.last_latency,
-        stats.min_latency,
-        stats.avg_latency(),
-        stats.max_latency,
+        whole_millis(stats.last_latency),
+        whole_millis(stats.min_latency),
+        whole_millis(stats.avg_latency()),
+        whole_millis(stats.max_latency),
     );
     text
 }

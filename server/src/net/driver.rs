@@ -113,8 +113,8 @@ impl SlowTurns<'_> {
         let others = self.seen != locked(&turns.engine).turns;
         let begun = turns.clock.now();
         if !others || begun >= self.from {
-            if let Some(SlowBatch { conn, at, mut inputs }) = self.next.take() {
-                turns.act(|engine, now| engine.take(now, conn, at, &mut inputs, true));
+            if let Some(SlowBatch { conn, read, mut inputs }) = self.next.take() {
+                turns.act(|engine, now| engine.take(now, conn, read, &mut inputs, true));
                 turns.open.fetch_sub(1, Ordering::Release);
                 let end = turns.clock.now();
                 self.from = end + (end - begun);

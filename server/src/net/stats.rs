@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+use tokio::time::Instant;
 use zoolet_proto::{OpCode, Xid, Zxid};
-use zoolet_server_core::{Input, Millis};
+use zoolet_server_core::{ConnId, Input, Millis};
 
 /// Counters of the server.
 #[derive(Debug, Default)]
@@ -48,7 +49,25 @@ impl ServerStats {
     }
 }
 
-/// How long requests took from being read to being answered, in milliseconds.
+/// Requests of one connection that were executed together. They count as answered when their replies may leave: at the end of the
+/// turn, or when the log has what the replies show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Executed {
+    pub(crate) conn: ConnId,
+    /// When they were read.
+    pub(crate) read: Instant,
+    pub(crate) requests: u64,
+    pub(crate) last: Option<LastRequest>,
+    /// The last transaction by then.
+    pub(crate) zxid: Zxid,
+}
+
+/// A time in microseconds in the whole milliseconds that Apache prints.
+pub(crate) fn whole_millis(micros: i64) -> i64 {
+    micros / 1_000
+}
+
+/// How long requests took from being read to being answered, in microseconds.
 #[derive(Debug)]
 pub(crate) struct Latency {
     min: AtomicI64,
@@ -64,11 +83,12 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts `requests` that took `ms` each.
-    pub(crate) fn record(&self, ms: i64, requests: i64) {
-        self.min.fetch_min(ms, Relaxed);
-        self.max.fetch_max(ms, Relaxed);
-        self.sum.fetch_add(ms * requests, Relaxed);
+    /// Counts `requests` that took `micros` each.
+    pub(crate) fn record(&self, micros: i64, requests: u64) {
+        let requests = i64::try_from(requests).unwrap_or(0);
+        self.min.fetch_min(micros, Relaxed);
+        self.max.fetch_max(micros, Relaxed);
+        self.sum.fetch_add(micros * requests, Relaxed);
         self.count.fetch_add(requests, Relaxed);
     }
 
@@ -81,11 +101,12 @@ impl Latency {
         self.max.load(Relaxed)
     }
 
+    /// In milliseconds, with a fraction.
     #[allow(clippy::cast_precision_loss, reason = "four decimals are printed")]
-    pub(crate) fn avg(&self) -> f64 {
+    pub(crate) fn avg_millis(&self) -> f64 {
         match self.count.load(Relaxed) {
             0 => 0.0,
-            count => self.sum.load(Relaxed) as f64 / count as f64,
+            count => self.sum.load(Relaxed) as f64 / 1_000.0 / count as f64,
         }
     }
 
@@ -97,7 +118,7 @@ impl Latency {
     }
 }
 
-/// Counters of a connection that change in turns.
+/// Counters of a connection that change in turns. Latencies are in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnStats {
     pub(crate) handled: u64,
@@ -114,21 +135,14 @@ pub(crate) struct ConnStats {
 }
 
 impl ConnStats {
-    /// Counts `requests` handled at `now` that took `ms` each. `last` is what is remembered of them, `zxid` the last
-    /// transaction by then.
-    pub(crate) fn record(
-        &mut self,
-        now: Millis,
-        requests: u64,
-        ms: i64,
-        last: Option<LastRequest>,
-        zxid: Zxid,
-    ) {
-        self.min_latency = if self.handled == 0 { ms } else { self.min_latency.min(ms) };
-        self.max_latency = self.max_latency.max(ms);
-        self.latency_sum += ms * i64::try_from(requests).unwrap_or(0);
+    /// Counts requests that were answered at `now`, after so many microseconds each.
+    pub(crate) fn record(&mut self, now: Millis, micros: i64, executed: &Executed) {
+        let Executed { requests, last, zxid, .. } = *executed;
+        self.min_latency = if self.handled == 0 { micros } else { self.min_latency.min(micros) };
+        self.max_latency = self.max_latency.max(micros);
+        self.latency_sum += micros * i64::try_from(requests).unwrap_or(0);
         self.handled += requests;
-        self.last_latency = ms;
+        self.last_latency = micros;
         if let Some(LastRequest { op, xid }) = last {
             self.last_response = Some(now);
             self.last_op = Some(op);

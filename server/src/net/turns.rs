@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -24,8 +25,7 @@ pub(crate) type Batch = SmallVec<[Input; 1]>;
 /// A batch of a slow connection, for the driver. A connection has at most one.
 pub(crate) struct SlowBatch {
     pub(crate) conn: ConnId,
-    /// When it was read.
-    pub(crate) at: Millis,
+    pub(crate) read: Instant,
     pub(crate) inputs: Batch,
 }
 
@@ -85,6 +85,8 @@ impl Turns {
 
     /// Submits a batch: in a turn of its own or, if the connection is slow, to the driver. False once the server has stopped.
     pub(crate) async fn submit(&self, conn: ConnId, inputs: &mut Batch, slow: bool) -> bool {
+        // Before anything that it may wait for: the log, the queue of slow connections, the engine.
+        let read = self.clock.now();
         if let Some(commits) = &self.commits {
             if commits.is_full() && inputs.iter().any(takes_zxid) {
                 commits.has_room().await;
@@ -93,10 +95,10 @@ impl Turns {
         if slow {
             self.open.fetch_add(1, Ordering::Relaxed);
             let inputs = mem::take(inputs);
-            return self.slow.send(SlowBatch { conn, at: self.now(), inputs }).is_ok();
+            return self.slow.send(SlowBatch { conn, read, inputs }).is_ok();
         }
         let lead = self.lead(inputs);
-        let taken = self.act(|engine, now| engine.take(now, conn, now, inputs, false)).is_some();
+        let taken = self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some();
         if let Some(lead) = lead {
             lead.commit();
             // What waited for it leaves.

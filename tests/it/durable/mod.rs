@@ -4,5 +4,6 @@ mod crashes;
 mod gate;
 mod ghosts;
 mod held_disk;
+mod latency;
 mod lead;
 mod real_disk;
