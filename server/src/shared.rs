@@ -53,9 +53,10 @@ pub(crate) struct Shared {
     pub(crate) listing: tokio::sync::Mutex<()>,
     /// One for each connection that is sending much.
     pub(crate) bulk: Semaphore,
-    /// Connections that were refused, and that were closed for what they did not read.
+    /// Connections that were refused, that were closed for what they did not read, and that began with another protocol.
     pub(crate) refused: Repeated,
     pub(crate) overflowed: Repeated,
+    pub(crate) foreign: Repeated,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -140,6 +141,7 @@ impl Shared {
             bulk: Semaphore::new(BULK),
             refused: Repeated::default(),
             overflowed: Repeated::default(),
+            foreign: Repeated::default(),
             runtime,
             span,
         });

@@ -57,3 +57,44 @@ fn a_restart_in_memory_shows_in_the_log() {
     assert!(log.contains("unknown session; telling the client that it has expired"), "{log}");
     assert!(log.contains("session=0x7") && log.contains("peer=127.0.0.1"), "{log}");
 }
+
+#[test]
+fn a_client_of_another_protocol_is_named_at_the_default_level() {
+    let hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    for (first, protocol) in [(&hello[..], "TLS"), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP")] {
+        let server = Running::start(BIND);
+        assert_eq!(server.answer_to(first), []);
+        let log = server.stop("TERM").2;
+        assert!(log.contains("WARN") && log.contains(&format!("protocol=\"{protocol}\"")), "{log}");
+        assert!(log.contains("peer=127.0.0.1"), "{log}");
+    }
+}
+
+#[test]
+fn a_client_that_tries_sasl_is_named_once_at_the_default_level() {
+    let server = Running::start(BIND);
+    for _ in 0..3 {
+        let mut session = vec![0; 48];
+        (session[3], session[31]) = (44, 16);
+        // A frame with xid 1, opcode 102 and a token of no bytes; after it the end of the session.
+        session.extend([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 102, 0, 0, 0, 0]);
+        session.extend([0, 0, 0, 8, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xf5]);
+        server.answer_to(&session);
+    }
+    let log = server.stop("TERM").2;
+    assert_eq!(log.matches("SASL").count(), 1, "{log}");
+    assert!(log.contains("WARN") && log.contains("session=0x1"), "{log}");
+}
+
+#[test]
+fn a_client_that_has_seen_more_than_a_restored_server_is_named_once_at_the_default_level() {
+    let server = Running::start(BIND);
+    for _ in 0..3 {
+        let mut ahead = vec![0; 48];
+        (ahead[3], ahead[8], ahead[31]) = (44, 0x7f, 16);
+        assert_eq!(server.answer_to(&ahead), []);
+    }
+    let log = server.stop("TERM").2;
+    assert_eq!(log.matches("later zxid").count(), 1, "{log}");
+    assert!(log.contains("WARN") && log.contains("seen=0x7f00000000000000"), "{log}");
+}

@@ -1,6 +1,7 @@
 //! [`Core`]: routes each input to the code that answers it, and keeps the timers.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hashbrown::HashMap;
@@ -33,8 +34,16 @@ pub struct Core {
     pub(crate) effects: Effects,
     /// How many milliseconds the wall clock is ahead of the time of inputs.
     pub(crate) wall_ahead: i64,
+    pub(crate) warned: Warned,
     /// What is not in the log yet, if there is one.
     pub(crate) undurable: Option<Box<UndurableChanges>>,
+}
+
+/// What was warned of. A peer can cause it as often as it likes, so there is one warning in the life of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Warned {
+    pub(crate) of_clients_ahead: bool,
+    of_sasl: bool,
 }
 
 /// A connection as the core knows it.
@@ -94,6 +103,7 @@ impl Core {
             cleaner: ContainerCleaner::new(&config, now),
             effects: Effects::default(),
             wall_ahead: 0,
+            warned: Warned::default(),
             config,
         }
     }
@@ -236,7 +246,18 @@ impl Core {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
             // SASL is not configured: a null token says so, and the client continues without it.
-            Ok(Request::Sasl(SaslToken(Some(_)))) => self.reply_to_auth(call, Reply::Sasl(None)),
+            Ok(Request::Sasl(SaslToken(Some(_)))) => {
+                let (session, peer) = (call.session, self.peer(call.conn));
+                tracing::info!(%session, %peer, "client tries SASL, which there is not");
+                if !mem::replace(&mut self.warned.of_sasl, true) {
+                    tracing::warn!(
+                        %session, %peer,
+                        "a client tries to authenticate by SASL, which this server does not have: it goes on without an identity, or \
+                         gives up; a Java client does neither with zookeeper.sasl.client=false (later ones are logged at info)"
+                    );
+                }
+                self.reply_to_auth(call, Reply::Sasl(None));
+            }
             _ => self.close(call.conn),
         }
     }

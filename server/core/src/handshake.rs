@@ -1,5 +1,7 @@
 //! How sessions are opened, resumed and ended.
 
+use std::mem;
+
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{SessionId, Xid};
 
@@ -15,6 +17,13 @@ impl Core {
             // The client has seen more than this server has: it must try another one, and gets no answer.
             let (seen, here) = (request.last_zxid_seen, self.tree.last_zxid());
             tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; closing connection");
+            if !mem::replace(&mut self.warned.of_clients_ahead, true) {
+                tracing::warn!(
+                    peer = %state.peer, %seen, %here,
+                    "a client has seen a later zxid than this server has, as after a backup was restored or a directory wiped; \
+                     clients like it are refused, and try again until they are restarted (later ones are logged at info)"
+                );
+            }
             return self.close(conn);
         }
         state.read_only = request.read_only;

@@ -1,5 +1,6 @@
 //! A connection: one task with two loops, one that reads and one that writes. When either ends, both end.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -53,6 +54,9 @@ const MAX_READ: usize = 64 << 10;
 /// How long the peer of a closing connection may read nothing of what is left to be sent, and then how long it may take to
 /// close its end.
 const LINGER: Duration = Duration::from_secs(2);
+
+/// How a request of HTTP begins.
+const HTTP_METHODS: [&[u8]; 6] = [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI"];
 
 /// Why the loops of a connection have ended.
 #[derive(Debug)]
@@ -264,7 +268,7 @@ impl Connection {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "closing the connection");
+                    self.log_foreign(&error, buffer, *attached);
                     return (parsed, Some(CloseReason::Close));
                 }
             };
@@ -287,6 +291,21 @@ impl Connection {
             parsed += frame::PREFIX + len;
         }
         (parsed, None)
+    }
+
+    /// Logs a frame that is too long, which is how the first bytes of other protocols read.
+    fn log_foreign(&self, error: &dyn fmt::Display, begin: &[u8], attached: bool) {
+        tracing::debug!(%error, "closing the connection");
+        let protocol = match begin {
+            _ if attached => return,
+            [0x16, 3, ..] => "TLS",
+            _ if HTTP_METHODS.iter().any(|method| begin.starts_with(method)) => "HTTP",
+            _ => return,
+        };
+        if let Some(count) = self.shared.foreign.count(self.shared.clock.now()) {
+            let peer = self.registration.peer.addr.ip();
+            tracing::warn!(%peer, protocol, count, "a client speaks another protocol than ZooKeeper's; closing the connection");
+        }
     }
 
     /// Submits inputs to a turn; false, and they stay, if the server has stopped.

@@ -101,6 +101,15 @@ impl Running {
         stream
     }
 
+    /// What the server sends before it closes a connection on which it has received these bytes.
+    pub fn answer_to(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+
     /// Opens a session on a connection of its own, which is then lost.
     pub fn open_session(&self) {
         self.handshake(0);
