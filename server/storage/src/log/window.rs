@@ -66,12 +66,16 @@ impl Window {
 
     /// Moves the start to `offset`, and keeps what is in memory already.
     fn move_to(&mut self, offset: u64, held: Option<usize>, want: usize, left: u64) -> io::Result<()> {
-        match held {
-            Some(skip) if skip < self.bytes.len() => drop(self.bytes.drain(..skip)),
-            _ => self.bytes.clear(),
-        }
+        // What is not kept is overwritten and not filled with zeros before: without optimization, zeros for the 64 MiB at the end of
+        // a file took most of a start.
+        let mut filled = match held {
+            Some(skip) if skip < self.bytes.len() => {
+                drop(self.bytes.drain(..skip));
+                self.bytes.len()
+            }
+            _ => 0,
+        };
         self.start = offset;
-        let mut filled = self.bytes.len();
         let target = usize::try_from(left).map_or(want.max(CHUNK), |left| want.max(CHUNK).min(left));
         if filled == 0 && self.bytes.capacity() < target {
             // Pages of zeros from the allocator.
