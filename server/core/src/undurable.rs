@@ -170,3 +170,20 @@ fn hash(path: &str) -> u64 {
     let path = if path.is_empty() { ROOT } else { path };
     BuildHasherDefault::<DefaultHasher>::new().hash_one(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_changes_again_and_again_is_forgotten_when_all_of_it_is_durable() {
+        let mut undurable = UndurableChanges::new(Zxid(0));
+        for zxid in 1..=9 {
+            undurable.record_step(Zxid(zxid), &TxnOp::Delete { path: "/a".into() });
+        }
+        undurable.set_durable(Zxid(8));
+        assert_eq!(undurable.last.len(), 1);
+        undurable.set_durable(Zxid(9));
+        assert!(undurable.last.is_empty() && undurable.changes.is_empty());
+    }
+}

@@ -113,17 +113,77 @@ fn zxids_on_a_connection_do_not_go_back() {
 #[test]
 fn a_session_end_and_a_multi_change_all_their_paths() {
     let mut world = logged();
-    let (a, b, c) = (world.connect(), world.connect(), world.connect());
+    let (a, b, c, d) = (world.connect(), world.connect(), world.connect(), world.connect());
     world.znodes(b, &["/p", "/q"]);
     world.ok(a, ephemeral("/p/e"));
+    world.ok(a, ephemeral("/q/e"));
     world.all_durable();
     let session = world.session(a);
     world.expire(session);
     let ended = world.zxid();
     assert_eq!(world.named(b, get_children("/p")), ended);
-    assert_eq!(world.named(b, exists("/p/e")), ended);
+    assert_eq!(world.named(c, exists("/p/e")), ended);
+    assert_eq!(world.named(d, exists("/q/e")), ended);
     let multi = world.named(b, multi([create("/q/x"), delete("/q/x")]));
     assert_eq!(world.named(c, get_children("/q")), multi);
+}
+
+/// The Stat of the parent would show the same zxid, so nobody asks for it.
+#[test]
+fn a_read_of_what_a_multi_has_deleted_names_the_multi() {
+    let mut world = logged();
+    let (a, readers) = (world.connect(), [(); 4].map(|()| world.connect()));
+    world.znodes(a, &["/gone", "/again", "/kept"]);
+    let durable = world.all_durable();
+    let parts = [delete("/gone"), delete("/again"), create("/again"), delete("/again")];
+    let multi = world.named(a, multi(parts));
+    let mut ask = |reader: usize, request| {
+        let answer = world.ask(readers[reader], request);
+        (answer.error, answer.zxid)
+    };
+    assert_eq!(ask(0, exists("/gone")), (Some(ErrorCode::NoNode), multi));
+    assert_eq!(ask(1, get_children("/again")), (Some(ErrorCode::NoNode), multi));
+    assert_eq!(ask(2, exists("/kept")), (None, durable));
+    assert_eq!(ask(3, exists("/none")), (Some(ErrorCode::NoNode), durable));
+}
+
+#[test]
+fn a_path_that_is_deleted_twice_is_waited_for_until_the_second_time_is_durable() {
+    let mut world = logged();
+    let (a, b, c) = (world.connect(), world.connect(), world.connect());
+    world.znodes(a, &["/a"]);
+    world.all_durable();
+    let first = world.named(a, delete("/a"));
+    world.ok(a, create("/a"));
+    let second = world.named(a, delete("/a"));
+    let last = world.named(a, create("/other"));
+    world.durable(first);
+    assert_eq!(world.named(b, exists("/a")), second);
+    world.durable(second);
+    assert_eq!(world.named(c, exists("/a")), second);
+    world.durable(last);
+    assert_eq!(world.named(c, exists("/a")), last, "forgotten by now");
+}
+
+/// An event for several connections is queued once for all of them.
+#[test]
+fn zxids_do_not_go_back_after_an_event_that_several_connections_get() {
+    let mut world = logged();
+    let (a, watchers) = (world.connect(), [(); 3].map(|()| world.connect()));
+    world.znodes(a, &["/a", "/b"]);
+    world.all_durable();
+    for watcher in watchers {
+        world.ok(watcher, get_data("/a").watch());
+        world.ok(watcher, get_data("/b").watch());
+    }
+    let set = world.named(a, set_data("/a", "x"));
+    for watcher in watchers {
+        assert_eq!(world.named(watcher, Request::WhoAmI), set);
+    }
+    let multi = world.named(a, multi([create("/c"), set_data("/b", "x")]));
+    for watcher in watchers {
+        assert_eq!(world.named(watcher, Request::WhoAmI), multi);
+    }
 }
 
 #[test]
