@@ -133,6 +133,34 @@ async fn an_event_waits_for_its_transaction_and_comes_before_every_reply_that_sh
     watcher.expect(reply(3).data("new")).await;
 }
 
+/// An event with several recipients is encoded once and takes another way to them than one with a single recipient.
+#[tokio::test]
+async fn an_event_for_several_watchers_waits_for_its_transaction_at_each_of_them() {
+    let (zk, disk) = start().await;
+    let (mut writer, mut watchers) = (zk.wire().await, [zk.wire().await, zk.wire().await, zk.wire().await]);
+    writer.ask(create("/a")).await;
+    writer.ask(create("/a/b")).await;
+    for watcher in &mut watchers {
+        watcher.ask(get_data("/a").watch()).await;
+        watcher.ask(add_watch("/a/b", RECURSIVE)).await;
+    }
+    disk.hold();
+    // Several in one turn: those of a multi are encoded one after the other.
+    writer.send(multi([set_data("/a", "new"), set_data("/a/b", "new"), create("/a/b/c")])).await;
+    disk.until_held().await;
+    for watcher in &mut watchers {
+        watcher.send(get_data("/a")).await;
+        assert!(is_silent(watcher).await, "the events wait, and the reply after them");
+    }
+    disk.release();
+    for watcher in &mut watchers {
+        watcher.expect(event(EventType::NodeDataChanged, "/a")).await;
+        watcher.expect(event(EventType::NodeDataChanged, "/a/b")).await;
+        watcher.expect(event(EventType::NodeCreated, "/a/b/c")).await;
+        watcher.expect(reply(3).data("new")).await;
+    }
+}
+
 #[tokio::test]
 async fn the_events_of_watches_that_are_set_again_wait_for_what_they_show() {
     let (zk, disk) = start().await;
