@@ -7,3 +7,4 @@ mod held_disk;
 mod latency;
 mod lead;
 mod real_disk;
+mod snapshots;
