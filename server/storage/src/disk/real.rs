@@ -309,6 +309,21 @@ mod tests {
         assert_eq!(file.read_at(&mut buffer, 11).unwrap(), 0, "the end of the file");
     }
 
+    /// Whether bytes are on the disk shows after a power loss only. But the system cannot sync this file, and says so if asked.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_sync_reaches_the_system() {
+        let mut null = RealDisk.open_to_write(Path::new("/dev/null")).unwrap();
+        assert_eq!(null.sync().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_sync_of_a_directory_reaches_the_system() {
+        let (_keep, dir) = directory();
+        RealDisk.sync_dir(&dir).unwrap();
+        assert_eq!(RealDisk.sync_dir(&dir.join("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
     #[test]
     fn create_empties_a_file_and_open_to_write_keeps_it() {
         let (_keep, dir) = directory();

@@ -4,4 +4,6 @@
 
 mod recovery;
 mod snapshot;
+#[cfg(target_os = "linux")]
+mod syscalls;
 mod tools;
