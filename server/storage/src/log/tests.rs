@@ -307,6 +307,23 @@ fn a_close_of_a_session_names_as_many_ephemerals_as_fit() {
     assert_eq!(ephemerals.len(), (MAX_PAYLOAD - 52) / 1_005);
 }
 
+/// A client chooses the lengths, so none of them may lead to an entry that cannot be written: that stops the server.
+#[test]
+fn a_close_of_a_session_can_be_written_whatever_the_lengths_of_its_ephemerals() {
+    let mut longest = 0;
+    for max in 100..200 {
+        for digest in [Some(1), None] {
+            let ephemerals = (0..9).map(|n| Arc::from(format!("/e{n}"))).collect();
+            let close = Txn { digest, ..txn(TxnOp::CloseSession { ephemerals }) };
+            let mut entry = Vec::new();
+            let encoded = entry::encode(&close, 0x55, max, &mut entry);
+            assert!(encoded.is_ok(), "at most {max} bytes: {encoded:?}");
+            longest = longest.max(entry.len() - PREFIX - 1);
+        }
+    }
+    assert!(longest > 100, "{longest}");
+}
+
 #[test]
 fn a_zxid_follows_the_one_before_it_or_begins_an_epoch() {
     let epoch = |epoch: i64, counter: i64| Zxid(epoch << 32 | counter);

@@ -76,6 +76,8 @@ impl Base {
         let tree = loader.finish(zxid).map_err(|error| reader.refuse(error.to_string()))?;
         if let (Some(digest), Some(actual)) = (digest.filter(|digest| digest.zxid == shows), tree.digest()) {
             if digest.digest.is_some_and(|digest| digest != actual) && shows == zxid && zxid > Zxid(0) {
+                // A warning, as Apache does: nothing in the file says who wrote it, and digests of Apache may be wrong. An entry of
+                // the log has a mark of ours, so one with another digest is refused; also the one after this snapshot.
                 warnings.push(Warning::SnapshotDigest { file: file.path.clone() });
             }
         }

@@ -1,12 +1,15 @@
 //! Damage to snapshots and epochs, and wrong directories.
 
+use std::sync::Arc;
+
 use zoolet_proto::Zxid;
-use zoolet_server_core::TxnOp;
-use zoolet_storage::disk::Disk;
+use zoolet_server_core::{Owner, TxnOp};
+use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::{StorageError, open, read};
 
 use super::check;
 use crate::recovery::scene::{Expected, Scene, recovered, refused};
-use crate::recovery::support::{Writer, path};
+use crate::recovery::support::{Writer, entries, options, path, read_dir};
 
 #[test]
 fn a_damaged_snapshot_is_done_without_if_the_log_is_whole() {
@@ -209,6 +212,17 @@ fn the_epochs_of_an_ensemble_member_must_fit() {
                 "the epoch is 0, and the last transaction, 0x300000001, is of epoch 3",
             )
         }),
+        ("transactions of a later epoch than the coming one", |scene| {
+            let mut server = Writer::open(&scene.disk);
+            server.append_as(Zxid(3 << 32 | 1), TxnOp::CreateSession { timeout: 1 }).unwrap();
+            server.commit();
+            scene.write("currentEpoch.tmp", b"2");
+            refused(
+                "currentEpoch",
+                None,
+                "the epoch is 2, and the last transaction, 0x300000001, is of epoch 3",
+            )
+        }),
         ("an epoch that is none", |scene| {
             scene.write("currentEpoch", b"zero");
             refused("currentEpoch", None, "this is no epoch")
@@ -230,4 +244,64 @@ fn the_epochs_of_an_ensemble_member_must_fit() {
             refused("", None, "it is of an ensemble member, and has no snapshot and no log")
         }),
     ]);
+}
+
+/// A member that ended while it replaced `currentEpoch`: it goes on with what is in the other file.
+#[test]
+fn the_coming_epoch_of_an_ensemble_member_counts() {
+    let scene = Scene::new();
+    let mut server = Writer::open(&scene.disk);
+    server.append_as(Zxid(3 << 32 | 1), TxnOp::CreateSession { timeout: 1 }).unwrap();
+    server.commit();
+    scene.write("currentEpoch", b"0");
+    scene.write("acceptedEpoch", b"3");
+    assert!(read_dir(&scene.disk).is_err(), "the last transaction is of epoch 3");
+    scene.write("currentEpoch.tmp", b"3");
+    assert_eq!(read_dir(&scene.disk).unwrap().tree.last_zxid(), Zxid(3 << 32 | 1));
+    for unusable in ["", "three", "-1"] {
+        scene.write("currentEpoch.tmp", unusable);
+        assert!(read_dir(&scene.disk).is_err(), "{unusable:?} is no epoch");
+    }
+}
+
+/// A snapshot has sections that tell what it shows, unless digests are off or an old Apache wrote it. Then its znodes tell.
+#[test]
+fn a_snapshot_without_digest_that_shows_more_than_the_log_has_is_refused() {
+    let disk = SimulatedDisk::new(1);
+    let mut options = options();
+    options.digests = false;
+    let mut server = Writer::open_with(&disk, options.clone());
+    server.create("/a", Owner::PERSISTENT);
+    server.set_until(10);
+    server.snapshot();
+    drop(server);
+    disk.rename(&path("snapshot.a"), &path("snapshot.5")).unwrap();
+    assert_eq!(read(&disk, &options).unwrap().tree.last_zxid(), Zxid(10));
+    let end = entries(&disk, "log.1").into_iter().find(|entry| entry.2 == 9).map(|entry| entry.0).unwrap();
+    let mut log = disk.read(path("log.1")).unwrap();
+    log.truncate(end);
+    disk.write(path("log.1"), log).unwrap();
+    for directory in ["the log is short", "there is no log"] {
+        let Err(StorageError::Damaged(damage)) = read(&disk, &options) else { panic!("{directory}") };
+        assert_eq!(damage.file, path("snapshot.5"), "{directory}: {damage}");
+        assert!(damage.reason.contains("it shows transaction 0xa"), "{directory}: {damage}");
+        let _ = disk.remove(&path("log.1"));
+    }
+}
+
+/// An older snapshot would be old data, if the log before the newest is purged.
+#[test]
+fn a_snapshot_that_the_disk_cannot_read_now_is_no_reason_to_take_an_older_one() {
+    for op in [DiskOp::Read, DiskOp::Open] {
+        let scene = Scene::new();
+        scene.remove("log.1");
+        scene.remove("log.b");
+        let disk = &scene.disk;
+        disk.place(op.on("snapshot.a").nth(1), DiskFault::Fail).unwrap();
+        let failed = open(Arc::new(disk.clone()), scene.options.clone());
+        assert!(matches!(failed, Err(StorageError::Io { .. })), "{op:?}: {failed:?}");
+        assert!(!disk.fired().is_empty());
+        let (_, recovered) = open(Arc::new(disk.clone()), scene.options.clone()).unwrap();
+        assert_eq!(recovered.tree.last_zxid(), Zxid(10), "the next time it can");
+    }
 }
