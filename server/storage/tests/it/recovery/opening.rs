@@ -109,6 +109,54 @@ fn log_and_snapshots_may_have_a_directory_each() {
     assert!(matches!(open(disk, options), Err(StorageError::InUse(dir)) if dir == Path::new(DIR)));
 }
 
+/// Apache refuses a directory whose last log has no header (ZOOKEEPER-1621).
+#[test]
+fn a_log_that_has_its_name_has_its_header_whenever_the_power_is_lost() {
+    let disk = SimulatedDisk::new(1);
+    disk.keep_history();
+    let mut server = Writer::open(&disk);
+    server.create("/a", Owner::PERSISTENT);
+    server.set_until(5);
+    server.snapshot();
+    server.set_until(8);
+    let header = disk.read(path("log.1")).unwrap()[..16].to_vec();
+    let mut logs = 0;
+    for (step, before) in disk.take_history() {
+        for seed in 0..10 {
+            let disk = before.fork().power_loss(seed);
+            let found = files(&disk);
+            for (path, bytes) in found.iter().filter(|(path, _)| path.to_string_lossy().contains("/log.")) {
+                let is_whole = bytes.starts_with(&header);
+                assert!(is_whole, "{}, step {step}, seed {seed}\n{}", path.display(), disk.tree());
+                logs += 1;
+            }
+        }
+    }
+    assert!(logs > 100, "{logs}");
+}
+
+#[test]
+fn a_log_directory_is_one_servers_at_a_time_too() {
+    let disk = SimulatedDisk::new(1);
+    let at = |data: &str, log: Option<&str>| {
+        let mut options = StorageOptions::new(data);
+        options.log_dir = log.map(Into::into);
+        open(Arc::new(disk.clone()), options)
+    };
+    let in_use = |opened: Result<_, StorageError>, dir: &str| match opened {
+        Err(StorageError::InUse(of)) => assert_eq!(of, Path::new(dir)),
+        other => panic!("{dir}: {other:?}"),
+    };
+    let (first, _) = at("/data", Some("/log")).unwrap();
+    in_use(at("/other", Some("/log")), "/log/version-2");
+    in_use(at("/log", None), "/log/version-2");
+    in_use(at("/data", Some("/elsewhere")), "/data/version-2");
+    // A refusal leaves the other directory free.
+    at("/other", None).unwrap();
+    drop(first);
+    at("/data", Some("/log")).unwrap();
+}
+
 #[test]
 fn a_directory_is_one_servers_at_a_time() {
     let disk = SimulatedDisk::new(1);
