@@ -187,3 +187,21 @@ impl LogHandle {
         spawn_blocking(look).await.unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry has more than its request: each `auth` of an ACL becomes the identities of the client, and a path its owner.
+    #[test]
+    fn an_entry_of_the_log_may_be_twice_as_long_as_a_request() {
+        let default = DurableConfig::new(StorageOptions::new("/data")).options.max_entry;
+        let max_entry = |max_frame| {
+            let config = DurableConfig::new(StorageOptions::new("/data"));
+            config.with_max_frame(max_frame).options.max_entry
+        };
+        assert_eq!(max_entry(4 << 20), 8 << 20);
+        assert_eq!(max_entry(16), default, "never less than servers read");
+        assert_eq!(max_entry(usize::MAX), usize::MAX);
+    }
+}
