@@ -173,11 +173,12 @@ impl ServerHandle {
         outcome
     }
 
-    /// Waits until everything that was decided so far is durable. Returns at once without a data directory, or if the server
-    /// has failed.
-    pub async fn durable(&self) {
-        if let Some(log) = &self.shared.log {
-            log.queue.all_durable().await;
+    /// Waits until everything that was decided so far is durable, and returns whether it is: false if the server fails before, or
+    /// crashes with [`reopen`](ServerHandle::reopen) and has lost some of it. At once true without a data directory.
+    pub async fn durable(&self) -> bool {
+        match &self.shared.log {
+            Some(log) => log.queue.all_durable().await,
+            None => true,
         }
     }
 

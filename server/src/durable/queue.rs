@@ -275,6 +275,9 @@ impl CommitQueue {
         self.durable.store(last.0, Ordering::Release);
         self.released.store(last.0, Ordering::Release);
         self.wake(state);
+        // Who waits for the log as it was would wait for transactions that nobody submits again.
+        self.is_full.store(false, Ordering::Release);
+        self.progress.notify_waiters();
     }
 
     /// Notes that everything up to `durable` is in the log, of which `work` was a part.
@@ -328,17 +331,22 @@ impl CommitQueue {
         }
     }
 
-    /// Waits until everything that was submitted so far is durable, or the log has ended.
-    pub(crate) async fn all_durable(&self) {
-        let last = self.lock().last;
+    /// Waits until everything that was submitted so far is durable, and returns whether it is: the log may end or fail before, or
+    /// the directory may be opened anew without it.
+    pub(crate) async fn all_durable(&self) -> bool {
+        let (last, opened) = {
+            let state = self.lock();
+            (state.last, state.opened)
+        };
         loop {
             let progress = self.progress.notified();
-            let has_ended = {
+            let (is_durable, is_over) = {
                 let state = self.lock();
-                state.has_ended || state.failure.is_some()
+                let is_over = state.has_ended || state.failure.is_some() || state.opened != opened;
+                (self.durable() >= last, is_over)
             };
-            if has_ended || self.durable() >= last {
-                return;
+            if is_durable || is_over {
+                return is_durable;
             }
             progress.await;
         }

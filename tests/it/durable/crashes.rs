@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zoolet::server::{Durability, Server, StorageOptions, Txn, TxnOp};
-use zoolet::testing::{DiskExt as _, DiskFault, DiskOp, SimulatedDisk, TestServer};
+use zoolet::testing::{DiskExt as _, DiskFault, DiskOp, Fixture, FixtureError, SimulatedDisk, TestServer};
 use zoolet_proto::{Acl, SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Owner};
 use zoolet_storage::disk::Disk;
@@ -59,6 +59,72 @@ async fn zxids_go_on_after_a_restart() {
         }
         assert!(zk.last_zxid() >= last);
     }
+}
+
+/// `yields` decides whether the write is durable before.
+#[tokio::test]
+async fn a_direct_write_beside_a_power_loss_fails_if_it_is_lost() {
+    let (mut lost, mut kept) = (0, 0);
+    for yields in 0..6 {
+        let zk = durable().await;
+        zk.set("/before", "").await.expect("a write");
+        let crash = async {
+            for _ in 0..yields {
+                tokio::task::yield_now().await;
+            }
+            zk.power_loss().await.expect("a server that starts again");
+        };
+        let fixture: &Fixture = &zk;
+        let both = async { tokio::join!(biased; fixture.set("/a", ""), crash).0 };
+        let written = zk.pass_time_until(both).await.expect("an end");
+        assert_eq!(written.is_ok(), zk.get("/a").is_some(), "{yields} yields: {written:?}");
+        match written {
+            Ok(()) => kept += 1,
+            Err(error) => {
+                assert_eq!(error, FixtureError::Lost);
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 0 && kept > 0, "{lost} lost, {kept} kept");
+}
+
+/// Otherwise a user's test of power losses would test nothing, and the checker would judge by a history that has not happened.
+#[tokio::test]
+async fn a_power_loss_takes_writes_that_were_not_synced_and_the_record_of_them() {
+    let mut options = StorageOptions::new("/data");
+    options.durability = Durability::Os;
+    let (mut losses, mut kept) = (0, 0);
+    for seed in 0..20 {
+        let settings = Server::builder().storage(options.clone());
+        let zk = TestServer::builder().server(settings).durable().seed(seed).start().await.expect("a server");
+        for n in 0..20 {
+            zk.set("/a", format!("{n}")).await.expect("a write");
+        }
+        let before = zk.last_zxid();
+        zk.power_loss().await.expect("a server that starts again");
+        let now = zk.last_zxid();
+        losses += usize::from(now < before);
+        kept += usize::from(now > Zxid(0));
+        let recorded = zk.transactions().last().map(|txn| txn.zxid);
+        assert_eq!(recorded.unwrap_or(Zxid(0)), now, "seed {seed}");
+        assert!(zk.report().contains("loses power"), "{}", zk.report());
+        zk.set("/a", "goes on").await.expect("a write");
+        assert_eq!(zk.transactions().last().map(|txn| txn.zxid), Some(zk.last_zxid()));
+    }
+    assert!(losses > 5 && kept > 5, "{losses} lose something, {kept} keep something");
+}
+
+#[tokio::test]
+async fn a_kill_takes_nothing_that_was_written() {
+    let mut options = StorageOptions::new("/data");
+    options.durability = Durability::Os;
+    let settings = Server::builder().storage(options);
+    let zk = TestServer::builder().server(settings).durable().start().await.expect("a server");
+    zk.set("/a", "").await.expect("a write");
+    let (before, recorded) = (zk.last_zxid(), zk.transactions().len());
+    zk.kill().await.expect("a server that starts again");
+    assert_eq!((zk.last_zxid(), zk.transactions().len()), (before, recorded));
 }
 
 #[tokio::test]
