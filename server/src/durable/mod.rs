@@ -19,6 +19,8 @@ mod queue;
 mod snapshot;
 mod spare;
 mod start;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use gate::{Gate, Hold};
 pub(crate) use lead::Lead;

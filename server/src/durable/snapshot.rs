@@ -108,7 +108,7 @@ impl Job {
         }))
     }
 
-    fn write(&self) -> Result<Option<Zxid>, StorageError> {
+    pub(super) fn write(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
         let asked = Instant::now();
         if rolled.blocking_recv().is_err() {
@@ -125,7 +125,7 @@ impl Job {
         self.publish(complete, &mut |_| pace.keep()).map(Some)
     }
 
-    async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
+    pub(super) async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
         let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
         if rolled.await.is_err() {
             return Ok(None);
