@@ -253,6 +253,40 @@ async fn a_client_with_many_writes_in_flight_gets_back_pressure_until_a_sync_is_
     assert!(asking.await.unwrap().into_iter().all(|frame| frame.answer().error.is_none()));
 }
 
+/// Each client may have its share in flight; together they might fill the memory.
+#[tokio::test]
+async fn writers_wait_while_too_much_waits_for_the_disk_and_readers_do_not() {
+    const WRITERS: usize = 60;
+    let (zk, disk) = start().await;
+    let mut reader = zk.wire().await;
+    let mut wires = Vec::new();
+    for _ in 0..WRITERS {
+        wires.push(zk.wire().await);
+    }
+    let before = zk.fixture().transactions().len();
+    disk.hold();
+    let writing: Vec<_> = wires
+        .into_iter()
+        .enumerate()
+        .map(|(n, mut wire)| {
+            let write = create(&format!("/{n}")).data("x".repeat(1_000_000));
+            tokio::spawn(async move { wire.ask(write).await.error })
+        })
+        .collect();
+    disk.until_held().await;
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    // Those that the sync is for, and 32 MiB after them.
+    let executed = zk.fixture().transactions().len() - before;
+    assert!((20..=45).contains(&executed), "{executed} of {WRITERS}");
+    assert_eq!(reader.ask(get_data("/zookeeper")).await.error, None);
+    disk.release();
+    for writing in writing {
+        assert_eq!(writing.await.expect("an answer"), None);
+    }
+}
+
 #[tokio::test]
 async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
     let (zk, disk) = start().await;
