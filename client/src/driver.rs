@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,7 +11,7 @@ use std::thread;
 use bytes::BytesMut;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
-use zoolet_clock::{ActivityGuard, Clock, Sleep};
+use zoolet_clock::{ActivityGuard, Clock, Sleep, tokio_is_paused};
 
 use crate::call::{DriverCommand, ReplyTo};
 use crate::framed_stream::FramedStream;
@@ -53,6 +54,8 @@ pub(crate) struct SessionDriver {
     timer_at: Instant,
     /// Whether the last handle is gone.
     orphaned: bool,
+    /// Whether it is being polled. If it is dropped meanwhile, a callee has panicked.
+    polling: bool,
     /// Keeps a manual clock from advancing before the first poll.
     activity: ActivityGuard,
 }
@@ -90,13 +93,16 @@ impl SessionDriver {
             activity: clock.begin_activity(),
             clock,
             orphaned: false,
+            polling: false,
         }
     }
 
     /// Ends with the session.
     pub(crate) async fn run(mut self) {
         poll_fn(|cx| {
+            self.polling = true;
             let polled = self.poll(cx);
+            self.polling = false;
             self.activity = ActivityGuard::default();
             polled
         })
@@ -263,12 +269,39 @@ impl SessionDriver {
         // Polled even if unchanged: a sleep may wake its task too early, and must be polled again then.
         Pin::new(&mut self.timer).poll(cx).is_ready()
     }
+
+    /// Writes what was submitted before the runtime was dropped, and then a close: nobody can continue this session, and its
+    /// locks must not stay held until it times out. Without a connection nothing can be said. Never waits: what the stream
+    /// does not take at once is lost.
+    fn write_last_requests(&mut self) {
+        let ConnectionState::Up(stream) = &mut self.connection else { return };
+        let now = self.clock.now();
+        // As many as there are now, because other threads may go on sending.
+        for _ in 0..self.commands.len() {
+            let Ok(command) = self.commands.try_recv() else { break };
+            self.session.handle_command(now, command);
+        }
+        self.session.encode_last_close(now);
+        stream.write_at_once(self.session.out());
+    }
 }
 
 impl Drop for SessionDriver {
     /// Answers every caller, however this task ends: also if its runtime is dropped, or if a callee panics.
     fn drop(&mut self) {
-        self.session.give_up();
+        // If the time of the runtime is paused, its world is simulated: there a runtime is dropped to crash a host, or when
+        // the simulation is over, outside of which streams such as turmoil's panic.
+        if !self.polling && !tokio_is_paused() {
+            // A stream of the user's may need what is gone by now.
+            let written = catch_unwind(AssertUnwindSafe(|| self.write_last_requests()));
+            if written.is_err() {
+                tracing::warn!("the stream panicked at the last write of a session");
+            }
+        }
+        self.session.give_up(Some(match self.polling {
+            true => "the stream, or the closure that connects, has panicked",
+            false => "the tokio runtime that drove it was shut down",
+        }));
         // Requests submitted meanwhile are answered here; later ones fail on the published state.
         self.commands.close();
         let now = self.clock.now();

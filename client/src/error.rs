@@ -59,8 +59,8 @@ pub enum Error {
     /// The session is over: the server has refused its credentials.
     #[error("{}: authentication failed{}", .0, .0.detail())]
     AuthFailed(ErrorContext),
-    /// The session is over: it was closed, or the runtime that drove it is gone.
-    #[error("{0}: the client is closed")]
+    /// The session is over: it was closed, or the runtime that drove it is gone, which the message tells then.
+    #[error("{}: the client is closed{}", .0, .0.detail())]
     Closed(ErrorContext),
     /// The watch was removed by [`Client::remove_watches`](crate::Client::remove_watches), or a server refused to restore it
     /// on a new connection. Changes from now on are not reported; in the second case neither are those since the old

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -56,6 +56,14 @@ impl FramedStream {
         match self.poll_read(cx, session, now) {
             Ok(more) => Ok(more || (!stuck && !session.out().is_empty())),
             Err(error) => Err(self.write_error.take().unwrap_or(error)),
+        }
+    }
+
+    /// Writes as much of `out` as the stream takes at once, from a destructor. Nobody is woken when it takes more.
+    pub(crate) fn write_at_once(&mut self, out: &mut BytesMut) {
+        if self.write_error.is_none() {
+            // An error changes nothing: the stream is dropped next.
+            let _ = self.poll_write(&mut Context::from_waker(Waker::noop()), out);
         }
     }
 

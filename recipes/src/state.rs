@@ -83,7 +83,7 @@ pub enum LostReason {
     #[error("the session has expired")]
     SessionExpired,
     /// The client was closed, or its runtime was shut down.
-    #[error("the client is closed")]
+    #[error("the client is closed, or its runtime was shut down")]
     SessionClosed,
     /// The server rejected the client's credentials.
     #[error("authentication failed")]

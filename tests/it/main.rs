@@ -17,6 +17,7 @@ mod locks;
 mod ordering;
 mod own_thread;
 mod paused;
+mod program_ends;
 mod random;
 mod report;
 mod request_fault;

@@ -33,6 +33,13 @@ use crate::transport::IntoTransport;
 /// a new session by itself. Dropping the last handle closes the session in the background; watches and replies alone do
 /// not keep it open.
 ///
+/// # The end of a program
+/// [`close`](Client::close) waits until the server has confirmed the end of the session: its ephemerals, and with them its
+/// locks, are gone then. Call it last. If a program just returns from `#[tokio::main]`, or panics there, the runtime is dropped
+/// and the client writes what was submitted, and a close, as far as the connection takes it at once. Nothing confirms that,
+/// and without a connection nothing is written. `std::process::exit`, an abort or a kill writes nothing more: the server then
+/// keeps the session until its timeout. A runtime whose time is paused, as in a simulation, is dropped as by a kill.
+///
 /// # Calls
 /// A method returns a request that is not sent yet. `.await` sends it and waits for the reply. `.send()` sends it at once
 /// and returns the future of the reply, which pipelines requests; it fails with `QueueFull` if too many wait for their replies,

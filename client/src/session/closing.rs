@@ -37,16 +37,26 @@ impl Session {
         }
     }
 
-    /// Ends the session without the server's confirmation, unless it is over.
-    pub(crate) fn give_up(&mut self) {
+    /// Encodes a close, unless there is one already, because the driver is about to be dropped. Only if a server serves the
+    /// session: no other reads it.
+    pub(crate) fn encode_last_close(&mut self, now: Instant) {
+        if self.phase == Phase::Serving && self.closing.is_none() {
+            self.transmit(now, Submission::internal(Request::CloseSession));
+        }
+    }
+
+    /// Ends the session without the server's confirmation, unless it is over. `reason` is for later callers, if it was not
+    /// closed by one.
+    pub(crate) fn give_up(&mut self, reason: Option<&'static str>) {
         let context = ErrorContext::local("closeSession", "").without_connection(self.connection_error());
-        self.end_unclosed(&Error::ConnectionLoss(context));
+        self.end_unclosed(&Error::ConnectionLoss(context), reason);
     }
 
     /// Ends although the server may keep the session. Callers of close get `error`.
-    pub(super) fn end_unclosed(&mut self, error: &Error) {
+    pub(super) fn end_unclosed(&mut self, error: &Error, reason: Option<&'static str>) {
         let closing = self.closing.take();
-        self.end(SessionState::Closed);
+        let reason = reason.filter(|_| closing.is_none());
+        self.end_because(SessionState::Closed, reason.map(|reason| Detail::Hint(reason.into())));
         for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
             reply_to.send(Err(error.clone()));
         }

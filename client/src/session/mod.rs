@@ -335,7 +335,7 @@ impl Session {
             call.reply_to.send(Err(error(context.without_connection(cause.clone()))));
         });
         if self.closing.as_ref().is_some_and(|closing| closing.until <= now) {
-            return self.give_up();
+            return self.give_up(None);
         }
         if self.expiry_due().is_some_and(|due| due <= now) {
             let closing = self.closing.is_some();

@@ -83,7 +83,7 @@ impl Session {
                 Some(ErrorCode::SessionMoved) => return Err(LOST),
                 Some(code) => {
                     let context = ErrorContext::of(&call.request, true, &call.chroot);
-                    self.end_unclosed(&Error::Refused { context, code });
+                    self.end_unclosed(&Error::Refused { context, code }, None);
                     return Ok(());
                 }
             },

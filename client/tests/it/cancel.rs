@@ -239,5 +239,6 @@ async fn a_closure_that_panics_ends_the_session_for_everybody() {
     let patience = Duration::from_secs(3600);
     assert_eq!(tokio::time::timeout(patience, zk.ended()).await, Ok(SessionState::Closed));
     let error = waiting.await.expect_err("the runtime is gone");
-    assert_eq!(error.to_string(), "getData /a: the client is closed");
+    let text = "getData /a: the client is closed; the stream, or the closure that connects, has panicked";
+    assert_eq!(error.to_string(), text);
 }

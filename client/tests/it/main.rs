@@ -8,6 +8,7 @@ mod common;
 mod connection;
 mod delete_recursive;
 mod identities;
+mod last_requests;
 mod messages;
 mod parents;
 mod pending;

@@ -43,7 +43,7 @@ impl Listener {
     /// The next connection, before its handshake.
     pub async fn connection(&mut self) -> Peer {
         let stream = self.0.recv().await.expect("a connection");
-        Peer { stream, inbox: BytesMut::new(), zxid: 1 }
+        Peer::over(stream)
     }
 
     /// The next connection, after granting its session.
@@ -111,6 +111,10 @@ pub struct Peer {
 }
 
 impl Peer {
+    pub fn over(stream: DuplexStream) -> Self {
+        Self { stream, inbox: BytesMut::new(), zxid: 1 }
+    }
+
     /// Grants a session and returns the connect request.
     pub async fn grant_session(&mut self) -> ConnectRequest {
         self.grant_session_as(SESSION, TIMEOUT).await
