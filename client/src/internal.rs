@@ -37,6 +37,10 @@ pub trait ClientExt {
     /// `InvalidPath`, as an error of `operation`.
     fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error>;
 
+    /// Another handle, whose requests are sent however many wait for a reply: for those that clean up, which a destructor
+    /// sends. What uses it must be bounded by itself.
+    fn unlimited(&self) -> Client;
+
     /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.
     fn hosts(&self) -> usize;
 }
@@ -60,6 +64,10 @@ impl ClientExt for Client {
 
     fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error> {
         self.checked_path(operation, path.to_owned(), false).map(drop)
+    }
+
+    fn unlimited(&self) -> Client {
+        Self { is_limited: false, ..self.clone() }
     }
 
     fn hosts(&self) -> usize {

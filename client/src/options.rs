@@ -265,7 +265,8 @@ impl ConnectOptions {
         let runtime = Handle::current();
         runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
-        let client = Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime };
+        let client =
+            Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime, is_limited: true };
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, connected).await {
             Ok(state) if state.is_final() => Err(shared.end_error(ErrorContext::local("connect", ""))),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Error};
 
 use crate::error::LockError;
@@ -104,6 +105,8 @@ pub enum Markers {
 #[derive(Clone)]
 pub(crate) struct LockConfig {
     pub(crate) client: Client,
+    /// For the deletes of what a contender has created, which are sent whatever waits for a reply.
+    pub(crate) cleanup: Client,
     /// The directories; more than one for a `MultiLock`.
     pub(crate) dirs: Vec<String>,
     /// What errors and log messages call the lock: all directories.
@@ -127,6 +130,7 @@ impl LockConfig {
     pub(crate) fn new(client: &Client, dirs: Vec<String>) -> Self {
         Self {
             client: client.clone(),
+            cleanup: client.unlimited(),
             label: dirs.join(", "),
             dirs,
             permits: 0,

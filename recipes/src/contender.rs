@@ -49,7 +49,7 @@ pub(crate) async fn contenders(config: &LockConfig, dir: &str) -> Result<Vec<Con
 
 /// Reads the znodes of contenders, except those that have left meanwhile.
 pub(crate) async fn read(config: &LockConfig, paths: Vec<String>) -> Result<Vec<Contender>, LockError> {
-    let reads: Vec<_> = paths.iter().map(|path| config.client.get_data(path).send()).collect();
+    let reads: Vec<_> = paths.iter().map(|path| config.client.get_data(path).into_future()).collect();
     let mut contenders = Vec::with_capacity(paths.len());
     for (path, read) in paths.into_iter().zip(reads) {
         if let Some((data, stat)) = config.if_exists(read.await)? {

@@ -172,7 +172,7 @@ impl Observer<'_> {
     async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
         let config = self.config;
         loop {
-            let read = config.ask(|| config.client.get_data(path).watch().send()).await;
+            let read = config.ask(|| config.client.get_data(path).watch()).await;
             let Some((data, stat, watch)) = config.if_exists(read)? else { return Ok(()) };
             let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
             self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;

@@ -1,6 +1,6 @@
 //! The requests that every lock makes in the same way, retried until the session ends.
 
-use std::future::Future;
+use std::future::IntoFuture;
 
 use zoolet_client::internal::MissingParents;
 use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
@@ -43,7 +43,7 @@ impl LockConfig {
     }
 
     /// Sends a request until there is a reply that no retry would change.
-    pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
+    pub(crate) async fn ask<T, F: IntoFuture<Output = Result<T, Error>>>(
         &self,
         request: impl FnMut() -> F,
     ) -> Result<T, Error> {
@@ -51,7 +51,7 @@ impl LockConfig {
     }
 
     /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
-    pub(crate) async fn ask_write<T, F: Future<Output = Result<T, Error>>>(
+    pub(crate) async fn ask_write<T, F: IntoFuture<Output = Result<T, Error>>>(
         &self,
         may_have_applied: &mut bool,
         request: impl FnMut() -> F,
@@ -72,31 +72,31 @@ impl LockConfig {
         first: ReplyFuture<(Vec<String>, Stat)>,
     ) -> Result<Vec<String>, LockError> {
         let mut first = Some(first);
-        let list = || first.take().unwrap_or_else(|| self.client.get_children(dir).send());
+        let list = || first.take().unwrap_or_else(|| self.client.get_children(dir).into_future());
         let listed = self.if_exists(self.ask(list).await)?;
         Ok(listed.map_or_else(Vec::new, |(names, _)| names))
     }
 
     /// The names in `dir`; none if there is no such directory.
     pub(crate) async fn list(&self, dir: &str) -> Result<Vec<String>, LockError> {
-        self.listed(dir, self.client.get_children(dir).send()).await
+        self.listed(dir, self.client.get_children(dir).into_future()).await
     }
 
     /// Brings the server of this connection up to date: it then knows a create that was sent to another server.
     pub(crate) async fn sync(&self, path: &str) -> Result<(), LockError> {
-        self.ask(|| self.client.sync(path).send()).await.map_err(|error| self.error(error))
+        self.ask(|| self.client.sync(path)).await.map_err(|error| self.error(error))
     }
 
     /// The `Stat` of a znode, or `None` if there is no such znode.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>, LockError> {
-        self.ask(|| self.client.exists(path).send()).await.map_err(|error| self.error(error))
+        self.ask(|| self.client.exists(path)).await.map_err(|error| self.error(error))
     }
 
     /// Deletes one of our znodes. Its name is never used again, so the delete can be repeated until the znode is known to
     /// be gone. `Ok(false)` if somebody else deleted it.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, LockError> {
         let mut may_have_applied = false;
-        let deleted = self.ask_write(&mut may_have_applied, || self.client.delete(path).send()).await;
+        let deleted = self.ask_write(&mut may_have_applied, || self.cleanup.delete(path)).await;
         Ok(self.if_exists(deleted)?.is_some() || may_have_applied)
     }
 
@@ -106,7 +106,7 @@ impl LockConfig {
             return self.delete(path).await;
         }
         let mut deleted = false;
-        let multi = || paths.iter().fold(self.client.multi(), |multi, path| multi.delete(*path)).send();
+        let multi = || paths.iter().fold(self.cleanup.multi(), |multi, path| multi.delete(*path));
         let all = self.ask_write(&mut deleted, multi).await;
         if self.if_exists(all)?.is_some() {
             return Ok(!paths.is_empty());

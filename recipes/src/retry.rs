@@ -1,6 +1,6 @@
 //! [`RetryPolicy`]: whether a request is sent again, how often, and after which pause.
 
-use std::future::Future;
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
@@ -38,7 +38,7 @@ impl<'c> RetryPolicy<'c> {
     }
 
     /// Sends a read until there is a reply that no retry would change.
-    pub(crate) async fn ask<T, F: Future<Output = Result<T, Error>>>(
+    pub(crate) async fn ask<T, F: IntoFuture<Output = Result<T, Error>>>(
         &mut self,
         request: impl FnMut() -> F,
     ) -> Result<T, Error> {
@@ -46,13 +46,13 @@ impl<'c> RetryPolicy<'c> {
     }
 
     /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
-    pub(crate) async fn ask_write<T, F: Future<Output = Result<T, Error>>>(
+    pub(crate) async fn ask_write<T, F: IntoFuture<Output = Result<T, Error>>>(
         &mut self,
         may_have_applied: &mut bool,
         mut request: impl FnMut() -> F,
     ) -> Result<T, Error> {
         loop {
-            match request().await {
+            match request().into_future().await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
                     *may_have_applied |= error.may_have_applied();

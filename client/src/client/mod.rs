@@ -66,6 +66,8 @@ pub struct Client {
     /// The znode that this handle sees as `/`.
     pub(crate) chroot: Chroot,
     pub(crate) runtime: runtime::Handle,
+    /// Whether its requests count against the limit of pending requests, and wait for room.
+    pub(crate) is_limited: bool,
 }
 
 impl Client {
@@ -219,7 +221,11 @@ impl Client {
         timeout: Option<Duration>,
     ) -> PendingReply {
         let deadline = self.deadline(timeout);
-        match self.shared.pending.try_take(&request) {
+        let share = match self.is_limited {
+            true => self.shared.pending.try_take(&request),
+            false => Some(PendingShare::none()),
+        };
+        match share {
             Some(share) => self.submit_with(share, request, deadline),
             None if WAIT => PendingReply::Blocked(Box::pin(self.clone().wait_and_submit(request, deadline))),
             None => {

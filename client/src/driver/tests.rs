@@ -42,7 +42,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let nowhere = std::future::pending::<std::io::Result<DuplexStream>>;
     let transport = nowhere.into_transport().expect("a transport");
     (
-        Client { commands: sender, shared, chroot, runtime: runtime.handle().clone() },
+        Client { commands: sender, shared, chroot, runtime: runtime.handle().clone(), is_limited: true },
         SessionDriver::new(session, transport, receiver, clock),
     )
 }

@@ -5,6 +5,7 @@
 //! barrier's own znode rises with each round, so that nobody deletes the `ready` of a later round than the one it saw.
 
 use bytes::Bytes;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, Stat, Zxid};
 
 use super::double::DoubleBarrier;
@@ -64,12 +65,12 @@ impl Member {
         let client = self.client().clone();
         let mut retries = RetryPolicy::limited(&client);
         let ready = self.path_of(READY);
-        let begun = retries.ask(|| client.exists(&ready).send()).await;
+        let begun = retries.ask(|| client.exists(&ready)).await;
         if begun.map_err(|error| self.error(error))?.is_none() {
             return Ok(());
         }
         loop {
-            let read = retries.ask(|| client.get_children(&self.barrier.path).watch().send()).await;
+            let read = retries.ask(|| client.get_children(&self.barrier.path).watch()).await;
             let read = if_exists(read).map_err(|error| self.error(error))?;
             let Some((names, stat, watch)) = read else { return Ok(()) };
             if !names.iter().any(|name| name == READY) {
@@ -100,7 +101,7 @@ impl Member {
             };
             if error.code() == Some(ErrorCode::NodeExists) {
                 // Ours, by a request whose reply was lost: nobody else has the name.
-                let own = retries.ask(|| client.exists(&node).send()).await;
+                let own = retries.ask(|| client.exists(&node)).await;
                 if let Some(stat) = own.map_err(|error| self.error(error))? {
                     return Ok(stat.czxid);
                 }
@@ -118,9 +119,9 @@ impl Member {
         let mut retries = RetryPolicy::limited(&client);
         loop {
             // exists, because this name is created next. A watch that is dropped is removed.
-            let ready_sent = client.exists(&ready).watch().send();
-            let own_sent = client.get_data(&node).watch().send();
-            let listing = client.get_children(&path).send();
+            let ready_sent = client.exists(&ready).watch().into_future();
+            let own_sent = client.get_data(&node).watch().into_future();
+            let listing = client.get_children(&path).into_future();
             let replies = (ready_sent.await, own_sent.await, listing.await);
             let ((begun, watch), (_, _, own), (names, _)) = match replies {
                 (Ok(begun), Ok(own), Ok(listed)) => (begun, own, listed),
@@ -153,7 +154,7 @@ impl Member {
             if event.map_err(|error| self.error(error))? == Some(EventType::NodeCreated) {
                 // It was created while our znode existed. It may be gone again, because a member of another
                 // implementation deletes it at once.
-                let (begun, own) = (client.exists(&ready).send(), client.exists(&node).send());
+                let (begun, own) = (client.exists(&ready).into_future(), client.exists(&node).into_future());
                 if let (Ok(begun), Ok(Some(_))) = (begun.await, own.await) {
                     self.round = begun.map(|begun| begun.czxid);
                     return Ok(true);
@@ -251,8 +252,8 @@ impl Member {
     async fn look(&self, retries: &mut RetryPolicy<'_>) -> Result<BarrierView, BarrierError> {
         let client = self.client();
         loop {
-            let ready = client.exists(self.path_of(READY)).send();
-            let listed = client.get_children(&self.barrier.path).send();
+            let ready = client.exists(self.path_of(READY)).into_future();
+            let listed = client.get_children(&self.barrier.path).into_future();
             match (ready.await, listed.await) {
                 (Ok(ready), Ok((names, stat))) => {
                     return Ok(BarrierView { ready, members: members_of(names), version: stat.version });
@@ -290,8 +291,9 @@ impl Member {
     /// Deletes our znode. Its name is never used again, so the delete can be repeated until the znode is known to be gone,
     /// and is safe after a create that is still in flight.
     async fn delete_own(&mut self, retries: &mut RetryPolicy<'_>) -> Result<(), BarrierError> {
-        let node = self.node();
-        let deleted = retries.ask(|| self.client().delete(&node).send()).await;
+        // Sent whatever waits for a reply.
+        let (node, cleanup) = (self.node(), self.client().unlimited());
+        let deleted = retries.ask(|| cleanup.delete(&node)).await;
         if_exists(deleted).map_err(|error| self.error(error))?;
         self.joined = false;
         Ok(())

@@ -67,8 +67,8 @@ impl Barrier {
         let mut raised = None;
         loop {
             // After a sync, because this server may not have seen an earlier request yet.
-            let synced = self.client.sync(&self.path).send();
-            let stat = self.client.exists(&self.path).send();
+            let synced = self.client.sync(&self.path).into_future();
+            let stat = self.client.exists(&self.path).into_future();
             let error = match (synced.await, stat.await) {
                 (Ok(()), Ok(Some(stat))) if *raised.get_or_insert(stat.czxid) == stat.czxid => {
                     match if_exists(self.client.delete(&self.path).await) {
@@ -97,7 +97,7 @@ impl Barrier {
         let mut raised = None;
         loop {
             let synced = match raised {
-                None => self.client.sync(&self.path).send().await,
+                None => self.client.sync(&self.path).await,
                 // The event came from this server, and a later read there is no older.
                 Some(_) => Ok(()),
             };

@@ -33,7 +33,7 @@ impl QueueEntry {
         self.uncertain = true;
         let multi = || {
             let create = config.client.create(&path, self.data.clone()).ephemeral().acl(config.acl.clone());
-            config.client.multi().add(create).delete(&writer.path).send()
+            config.client.multi().add(create).delete(&writer.path)
         };
         match config.ask(multi).await {
             Ok(_) => {}
@@ -84,7 +84,7 @@ impl QueueEntry {
     async fn take_over(&self, reader: Option<&str>) -> Result<(), LockError> {
         let writer = self.grant()?.nodes.remove(0);
         let (config, Some(reader)) = (&self.config, reader) else { return Ok(()) };
-        match config.ask(|| config.client.multi().check(&writer, None).delete(reader).send()).await {
+        match config.ask(|| config.client.multi().check(&writer, None).delete(reader)).await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => match error.failed_operation() {
                 Some(0) => Err(self.evicted()),

@@ -47,9 +47,9 @@ impl PendingCreate {
             config.client.create(path, data.clone()).ephemeral().sequential().acl(config.acl.clone())
         };
         match nodes {
-            [node] => Self::One(create(node).send()),
+            [node] => Self::One(create(node).into_future()),
             _ => Self::Several(
-                nodes.iter().fold(config.client.multi(), |multi, node| multi.add(create(node))).send(),
+                nodes.iter().fold(config.client.multi(), |multi, node| multi.add(create(node))).into_future(),
             ),
         }
     }

@@ -76,7 +76,7 @@ impl LockConfig {
     /// Adds the transactions, and removes contenders that are gone.
     async fn read_czxids(&self, dir: &str, queue: &mut Vec<QueuedNode>) -> Result<(), LockError> {
         let replies: Vec<_> =
-            queue.iter().map(|queued| self.client.exists(child(dir, &queued.name)).send()).collect();
+            queue.iter().map(|queued| self.client.exists(child(dir, &queued.name)).into_future()).collect();
         let mut stats: Vec<Option<Stat>> = Vec::with_capacity(replies.len());
         for (reply, queued) in replies.into_iter().zip(queue.iter()) {
             stats.push(match reply.await {

@@ -74,8 +74,10 @@ impl PermitPlan {
     pub(crate) async fn looks_free(&self, config: &LockConfig) -> Result<bool, LockError> {
         self.check(config)?;
         let (locks, leases) = (locks(config), leases(config));
-        let (waiting, held) =
-            (config.client.get_children(&locks).send(), config.client.get_children(&leases).send());
+        let (waiting, held) = (
+            config.client.get_children(&locks).into_future(),
+            config.client.get_children(&leases).into_future(),
+        );
         let (waiting, held) = (config.listed(&locks, waiting).await?, config.listed(&leases, held).await?);
         Ok(waiting.is_empty() && self.fits(config, held.len()))
     }
@@ -90,7 +92,7 @@ impl PermitClaim {
     }
 
     fn read_agreement(&self) -> ReplyFuture<(Bytes, Stat)> {
-        self.config.client.get_data(self.config.dir()).send()
+        self.config.client.get_data(self.config.dir()).into_future()
     }
 
     /// Checks that the directory does not have another number of permits.
@@ -113,7 +115,8 @@ impl PermitClaim {
         let (config, dir) = (&self.config, leases(&self.config));
         let fits = |held| self.plan.fits(config, held);
         // Read again, now that our place in the queue keeps the directory from being created anew.
-        let (agreement, mut listing) = (self.read_agreement(), config.client.get_children(&dir).send());
+        let (agreement, mut listing) =
+            (self.read_agreement(), config.client.get_children(&dir).into_future());
         self.agree(agreement).await?;
         loop {
             // First without a watch, which would have to be removed again.
@@ -133,7 +136,7 @@ impl PermitClaim {
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
                 Err(error) => config.retry(error).await?,
             }
-            listing = config.client.get_children(&dir).send();
+            listing = config.client.get_children(&dir).into_future();
         }
     }
 

@@ -242,7 +242,7 @@ impl QueueEntry {
 
     async fn watch_children(&self) -> Result<Watch, LockError> {
         let (config, dir) = (&self.config, &self.nodes[0].dir);
-        let listed = config.ask(|| config.client.get_children(dir).watch().send()).await;
+        let listed = config.ask(|| config.client.get_children(dir).watch()).await;
         match config.if_exists(listed)? {
             Some((_, _, watch)) => Ok(watch),
             None => Err(LockError::NodeDeleted { dir: dir.clone() }),
@@ -315,7 +315,7 @@ impl QueueEntry {
 
     fn send_listings(&self) -> Listings {
         let dirs = self.listed_nodes().into_iter().map(|at| &self.nodes[at].dir);
-        dirs.map(|dir| self.config.client.get_children(dir).send()).collect()
+        dirs.map(|dir| self.config.client.get_children(dir).into_future()).collect()
     }
 }
 

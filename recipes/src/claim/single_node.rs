@@ -100,7 +100,8 @@ impl SingleNodeClaim {
         let (epoch, stat) = loop {
             // In this order: if the epoch is ours, and the znode read after it is of the same transaction, then the
             // znode is still ours.
-            let (epoch, znode) = (client.get_data(&self.epoch).send(), client.exists(path).send());
+            let (epoch, znode) =
+                (client.get_data(&self.epoch).into_future(), client.exists(path).into_future());
             match (epoch.await, znode.await) {
                 (Ok((data, stat)), Ok(znode)) => break (Some((data, stat)), znode),
                 (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => break (None, None),
@@ -179,8 +180,8 @@ impl Claim for SingleNodeClaim {
         let (mut version, mut may_have_applied) = (WRITTEN, false);
         let deleted = loop {
             let multi = || {
-                let delete = config.client.delete(path).version(version);
-                config.client.multi().check(&self.epoch, epoch.version).add(delete).send()
+                let delete = config.cleanup.delete(path).version(version);
+                config.cleanup.multi().check(&self.epoch, epoch.version).add(delete)
             };
             match config.ask_write(&mut may_have_applied, multi).await {
                 Ok(_) => break true,

@@ -58,7 +58,7 @@ impl Tickets {
         let pending = self.pending_tickets(&mut retries).await?.into_iter();
         let kept: HashSet<String> =
             pending.filter(|ticket| below(&Partition::of(ticket))).map(|ticket| ticket.to_string()).collect();
-        let names = retries.ask(|| self.client.get_children(&self.scope).send()).await;
+        let names = retries.ask(|| self.client.get_children(&self.scope)).await;
         let (names, _) = names.map_err(|error| self.error(error))?;
         let mut deleted = 0;
         for partition in names.iter().filter_map(|name| Partition::of_name(name)).filter(below) {
@@ -105,7 +105,7 @@ impl Tickets {
         let mut retries = RetryPolicy::limited(&self.client);
         let mut deleted = 0;
         loop {
-            let listed = retries.ask(|| self.client.get_children(&path).send()).await;
+            let listed = retries.ask(|| self.client.get_children(&path)).await;
             let Some((names, _)) = self.if_exists(listed)? else { return Ok(deleted) };
             let old: Vec<_> = names.iter().filter(|name| !kept.contains(*name)).collect();
             let outcome = match old.is_empty() {

@@ -168,7 +168,7 @@ impl Tickets {
         let mut pending = Vec::new();
         for ticket in self.pending_tickets(&mut retries).await? {
             let path = self.index_path(&ticket);
-            let read = retries.ask(|| self.client.get_data(&path).send()).await;
+            let read = retries.ask(|| self.client.get_data(&path)).await;
             // If it does not exist, it was finished meanwhile.
             let Some((params, _)) = self.if_exists(read)? else { continue };
             let record = self.read(&ticket, &mut retries).await?;
@@ -184,7 +184,7 @@ impl Tickets {
         &self,
         retries: &mut RetryPolicy<'_>,
     ) -> Result<Vec<Ticket>, TicketError> {
-        let listed = retries.ask(|| self.client.get_children(self.pending_path()).send()).await;
+        let listed = retries.ask(|| self.client.get_children(self.pending_path())).await;
         let Some((names, _)) = self.if_exists(listed)? else { return Ok(Vec::new()) };
         let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
         tickets.sort_unstable();

@@ -141,7 +141,7 @@ impl Tickets {
 
     /// Brings this client's server up to date.
     pub(super) async fn sync(&self, retries: &mut RetryPolicy<'_>) -> Result<(), TicketError> {
-        retries.ask(|| self.client.sync(&self.scope).send()).await.map_err(|error| self.error(error))
+        retries.ask(|| self.client.sync(&self.scope)).await.map_err(|error| self.error(error))
     }
 
     /// The record of a ticket and its version, as far as this client's server knows.
@@ -151,7 +151,7 @@ impl Tickets {
         retries: &mut RetryPolicy<'_>,
     ) -> Result<Option<(Record, i32)>, TicketError> {
         let path = self.record_path(ticket);
-        let read = retries.ask(|| self.client.get_data(&path).send()).await;
+        let read = retries.ask(|| self.client.get_data(&path)).await;
         let Some((data, stat)) = self.if_exists(read)? else { return Ok(None) };
         let record = Record::decode(&data).ok_or(TicketError::Foreign { path })?;
         Ok(Some((record, stat.version)))
@@ -175,7 +175,7 @@ impl Tickets {
     pub(super) async fn load_scope(&self, retries: &mut RetryPolicy<'_>) -> Result<Scope, TicketError> {
         use ErrorCode::{BadVersion, NoNode, NodeExists};
         let scope = loop {
-            let created = match retries.ask(|| self.client.get_data(&self.scope).send()).await {
+            let created = match retries.ask(|| self.client.get_data(&self.scope)).await {
                 // Created in advance, for example by an operator.
                 Ok((data, stat)) if data.is_empty() => self.init_scope(stat.version).await,
                 Ok((data, stat)) => match record::read_scope(&data) {

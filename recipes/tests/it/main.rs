@@ -15,6 +15,7 @@ mod lock;
 mod others;
 mod races;
 mod read_only;
+mod room;
 mod rw_lock;
 mod seed;
 mod semaphore;
