@@ -61,5 +61,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fenced = zk.pass_time_until(guard.fenced().create("/report", "of a").commit()).await?;
     println!("and in ZooKeeper: {}", fenced.as_ref().expect_err("a lost the lock"));
     assert_eq!(zk.get("/report"), None);
+    b.close().await?;
     Ok(())
 }

@@ -34,5 +34,6 @@ async fn contend(name: u32, zk: Client) -> Result<(), LockError> {
         println!("contender {name} has lost the lock: {reason:?}");
     }
     guard.release().await?;
+    zk.close().await?;
     Ok(())
 }

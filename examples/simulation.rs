@@ -47,6 +47,7 @@ async fn contend(number: u64) -> turmoil::Result {
         let end = zk.ended().await;
         println!("{:7.3} s: client 1 is reconnected; its session: {end:?}", seconds());
     }
+    zk.close().await?;
     Ok(())
 }
 

@@ -28,5 +28,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     zk.expire_session(a.session_id()).await?;
     assert_eq!(a.state(), SessionState::Expired);
     println!("a has expired, b holds the lock with token {}", waiting.await??.token());
+    b.close().await?;
     Ok(())
 }

@@ -16,6 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         admin.set_data("/config", value).await?;
     }
     follower.await??;
+    admin.close().await?;
     server.shutdown().await;
     Ok(())
 }
@@ -28,7 +29,7 @@ async fn follow(zk: Client) -> Result<(), Error> {
         let (data, stat, watch) = zk.get_data("/config").watch().await?;
         println!("version {}: {}", stat.version, String::from_utf8_lossy(&data));
         if data == "stop" {
-            return Ok(());
+            return zk.close().await;
         }
         // The watch survives lost connections: missed changes fire it when the session is resumed.
         watch.changed().await?;

@@ -51,5 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let error = withdraw(&other, &ticket, 40).await.expect_err("other parameters");
     println!("the same ticket for 40: {error}");
     assert_eq!(server.get("/accounts/ann").expect("an account").text(), "70");
+    zk.close().await?;
+    other.close().await?;
     Ok(())
 }

@@ -17,6 +17,7 @@
 //! let guard = Lock::new(&zk, "/locks/ledger").acquire().await?;
 //! println!("held, fencing token {}", guard.token());
 //! guard.release().await?;
+//! zk.close().await?;
 //! # Ok(())
 //! # }
 //! ```
