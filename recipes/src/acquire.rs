@@ -20,6 +20,7 @@ use crate::claim::{QueuedCallback, life};
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::guard::Guard;
+use crate::shared_task::SharedTask;
 use crate::state::LostReason;
 
 /// How a lock is won.
@@ -52,8 +53,9 @@ pub(crate) enum Plan {
 /// # Errors
 /// The documentation of each [`LockError`] says what to do. Nothing is left behind.
 /// # Cancel safety
-/// Dropping the future at any time gives up the place in the queue, or the lock if it was won meanwhile, in the
-/// background: no znode and no watch is left.
+/// Dropping the future at any time gives up the place in the queue, or the lock if it was won meanwhile: no znode and no
+/// watch is left. The delete of a znode that is known is sent before the drop returns. A znode whose create is in flight is
+/// looked for and deleted in the background.
 /// # Panics
 /// If it is awaited outside a tokio runtime.
 #[must_use = "an acquisition begins when it is awaited"]
@@ -119,7 +121,7 @@ impl<G> Acquire<G> {
                 None => pending().await,
             }
         });
-        let (sender, mut guard) = oneshot::channel();
+        let (sender, guard) = oneshot::channel();
         // The callback runs here and not in the claim's task, so that a panic in it does not prevent the cleanup.
         let (report, reported) = oneshot::channel();
         let mut callback = on_queued.map(|callback| (callback, reported));
@@ -129,20 +131,21 @@ impl<G> Acquire<G> {
         // session, because what is left goes with the session. The claim generates its name here, so that contenders
         // are named in the order of the calls.
         let runtime = config.client.runtime().clone();
-        match plan {
+        let task = match plan {
             Plan::Queue(plan) => {
                 let claim = QueueEntry::new(config, plan, data, limit);
-                runtime.spawn(life::run(claim, confirmed, queued, sender))
+                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
             Plan::SingleNode => {
                 let claim = SingleNodeClaim::new(config, data, limit);
-                runtime.spawn(life::run(claim, confirmed, queued, sender))
+                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
             Plan::Permits(plan) => {
                 let claim = PermitClaim::new(config, plan, data, limit);
-                runtime.spawn(life::run(claim, confirmed, queued, sender))
+                SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
         };
+        let mut guard = task.output(guard);
         let outcome = loop {
             tokio::select! {
                 biased;

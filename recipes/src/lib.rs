@@ -51,6 +51,7 @@ mod requests;
 mod retry;
 mod rw_lock;
 mod semaphore;
+mod shared_task;
 mod state;
 mod tickets;
 mod unique;

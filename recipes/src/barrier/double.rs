@@ -9,6 +9,7 @@ use zoolet_client::{Acl, Client};
 
 use super::error::BarrierError;
 use super::member::Member;
+use crate::shared_task::SharedTask;
 use crate::state::LostReason;
 
 /// A barrier that a number of members enter together and leave together, round after round.
@@ -40,14 +41,15 @@ pub struct DoubleBarrier {
     pub(super) acl: Vec<Acl>,
 }
 
-/// A member inside a [`DoubleBarrier`]; from [`DoubleBarrier::enter`]. Dropping it leaves in the background, without
-/// waiting for the others.
+/// A member inside a [`DoubleBarrier`]; from [`DoubleBarrier::enter`]. Dropping it leaves without waiting for the others: the
+/// delete of its znode is sent before the drop returns.
 #[must_use = "the member leaves when this is dropped"]
 pub struct BarrierGuard {
     node: String,
     path: String,
     /// If it is dropped unused, the member's task leaves without waiting.
-    leave: oneshot::Sender<oneshot::Sender<Result<(), BarrierError>>>,
+    leave: Option<oneshot::Sender<oneshot::Sender<Result<(), BarrierError>>>>,
+    task: SharedTask,
 }
 
 impl DoubleBarrier {
@@ -69,14 +71,15 @@ impl DoubleBarrier {
     /// The documentation of each [`BarrierError`] says what to do. Nothing is left behind.
     /// # Ordering and cancel safety
     /// At the transaction that begins the round all members exist, this one among them. Dropping the future at any time
-    /// removes the member in the background: no znode and no watch is left. So you can add a timeout.
+    /// removes the member: no znode and no watch is left. So you can add a timeout.
     /// # Panics
     /// If it is awaited outside a tokio runtime.
     pub async fn enter(&self) -> Result<BarrierGuard, BarrierError> {
         let (sender, guard) = oneshot::channel();
         // A task of its own, so that everything is completed or undone even if this future is dropped.
-        self.client.runtime().spawn(run(Member::new(self.clone()), sender));
-        guard.await.unwrap_or_else(|_| Err(task_gone(&self.path)))
+        let member = Member::new(self.clone());
+        let task = SharedTask::spawn(self.client.runtime(), |task| run(member, sender, task));
+        task.output(guard).await.unwrap_or_else(|_| Err(task_gone(&self.path)))
     }
 }
 
@@ -94,11 +97,19 @@ impl BarrierGuard {
     /// # Ordering and cancel safety
     /// It begins when this is called. Dropping the future leaves without waiting for the others.
     pub fn leave(self) -> impl Future<Output = Result<(), BarrierError>> + Send + 'static + use<> {
-        let Self { path, leave, .. } = self;
+        let mut guard = self;
         let (sender, left) = oneshot::channel();
         // If the member's task is gone, its runtime was shut down, and the session with it.
-        let _ = leave.send(sender);
+        let _ = guard.leave.take().map(|leave| leave.send(sender));
+        let (path, left) = (guard.path.clone(), guard.task.clone().output(left));
         async move { left.await.unwrap_or_else(|_| Err(task_gone(&path))) }
+    }
+}
+
+impl Drop for BarrierGuard {
+    fn drop(&mut self) {
+        drop(self.leave.take());
+        self.task.advance();
     }
 }
 
@@ -114,7 +125,11 @@ fn task_gone(path: &str) -> BarrierError {
 }
 
 /// The task of a member from its first request to its last. Cleans up if a future or the guard is dropped.
-async fn run(mut member: Member, mut guard: oneshot::Sender<Result<BarrierGuard, BarrierError>>) {
+async fn run(
+    mut member: Member,
+    mut guard: oneshot::Sender<Result<BarrierGuard, BarrierError>>,
+    task: SharedTask,
+) {
     let entered = tokio::select! {
         biased;
         () = guard.closed() => None,
@@ -130,7 +145,7 @@ async fn run(mut member: Member, mut guard: oneshot::Sender<Result<BarrierGuard,
             let (leave, leaving) = oneshot::channel();
             let (node, path) = (member.node(), member.barrier.path.clone());
             // If nobody receives the guard, it is dropped here and the member leaves below.
-            let _ = guard.send(Ok(BarrierGuard { node, path, leave }));
+            let _ = guard.send(Ok(BarrierGuard { node, path, leave: Some(leave), task }));
             let Ok(mut sender) = leaving.await else { return member.withdraw().await };
             let left = tokio::select! {
                 biased;

@@ -13,6 +13,7 @@ use crate::guard::Guard;
 use crate::guard::fenced::FencedTxn;
 use crate::guard::lock_state::LockState;
 use crate::guard::task::LockTask;
+use crate::shared_task::SharedTask;
 use crate::state::Grant;
 
 /// Wins the lock, sends the guard, and cleans up when the guard, or the future that waits for it, is gone.
@@ -21,6 +22,7 @@ pub(crate) async fn run<C: Claim>(
     confirmed: bool,
     mut queued: Option<QueuedCallback>,
     mut guard: oneshot::Sender<Result<Guard, LockError>>,
+    shared: SharedTask,
 ) {
     let won = tokio::select! {
         biased;
@@ -30,7 +32,7 @@ pub(crate) async fn run<C: Claim>(
     let error = match won {
         Some(Ok((grant, proven))) => {
             let state = Arc::new(LockState::new(proven.filter(|_| claim.config().strict)));
-            let held = Guard::new(Arc::clone(claim.config()), grant.clone(), Arc::clone(&state));
+            let held = Guard::new(Arc::clone(claim.config()), grant.clone(), Arc::clone(&state), shared);
             let task = LockTask::new(claim, grant, state);
             // If nobody receives the guard, it is dropped here and the task releases the lock.
             let _ = guard.send(Ok(held));

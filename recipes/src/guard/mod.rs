@@ -18,6 +18,7 @@ use zoolet_client::{Client, SessionId};
 use crate::claim::Change;
 use crate::config::LockConfig;
 use crate::error::LockError;
+use crate::shared_task::SharedTask;
 use crate::state::{FencingToken, Grant, HoldState, LostReason, Released};
 use fenced::FencedTxn;
 use lock_state::{LockCommand, LockState};
@@ -25,8 +26,14 @@ use revoke::CurrentGrant;
 
 /// A held lock of any kind.
 ///
-/// It belongs to one session and never moves to another. Dropping it releases the lock in the background, without
-/// blocking and without a new task; [`Guard::release`] waits until the lock is released.
+/// It belongs to one session and never moves to another. Dropping it releases the lock without blocking: the delete of its
+/// znode is sent before the drop returns, in order with the other requests of the client, and what else must be done is
+/// done in the background. [`Guard::release`] waits until the lock is released.
+///
+/// A program that ends right after a drop has sent the delete as well, if its runtime is dropped, as at the end of
+/// `#[tokio::main]`: the client then writes what it has queued, and closes the session. `std::process::exit`, an abort and a
+/// kill leave no time for that. After those the lock stays held until the session times out, so call
+/// [`Client::close`] before [`std::process::exit`].
 ///
 /// ```no_run
 /// # async fn example(guard: zoolet_recipes::Guard) -> Result<(), zoolet_recipes::LockError> {
@@ -48,11 +55,14 @@ struct HeldLock {
     grant: Grant,
     current: Arc<CurrentGrant>,
     state: Arc<LockState>,
+    task: SharedTask,
 }
 
 impl Drop for HeldLock {
+    /// Releases the lock, unless the guard has done so. The delete is sent when this returns.
     fn drop(&mut self) {
         self.state.send(LockCommand::Release(None));
+        self.task.advance();
     }
 }
 
@@ -85,9 +95,14 @@ macro_rules! typed_guard {
 pub(crate) use typed_guard;
 
 impl Guard {
-    pub(crate) fn new(config: Arc<LockConfig>, grant: Grant, state: Arc<LockState>) -> Self {
+    pub(crate) fn new(
+        config: Arc<LockConfig>,
+        grant: Grant,
+        state: Arc<LockState>,
+        task: SharedTask,
+    ) -> Self {
         let current = CurrentGrant::new(grant.clone());
-        Self { held: Arc::new(HeldLock { config, grant, current, state }) }
+        Self { held: Arc::new(HeldLock { config, grant, current, state, task }) }
     }
 
     /// The fencing token.

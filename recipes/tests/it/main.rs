@@ -8,6 +8,7 @@ mod callers;
 mod clock;
 mod common;
 mod counter;
+mod dropped;
 mod errors;
 mod family;
 mod faults;
