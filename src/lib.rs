@@ -57,8 +57,8 @@ pub use zoolet_server as server;
 
 #[cfg(feature = "client")]
 pub use zoolet_client::{
-    Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionState, Stat,
-    WatchEvent, WatchUpdate, Zxid,
+    Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionPassword,
+    SessionState, Stat, WatchEvent, WatchUpdate, Zxid,
 };
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{

@@ -38,6 +38,7 @@ mod op;
 mod options;
 mod pending;
 mod session;
+mod session_password;
 mod state;
 mod transport;
 mod watch;
@@ -53,6 +54,7 @@ pub use op::{
     SetAcl, SetData,
 };
 pub use options::{ConnectOptions, Connecting};
+pub use session_password::SessionPassword;
 pub use state::{SessionState, States};
 pub use transport::{IntoTransport, Transport};
 pub use watch::{Watch, WatchEvent, WatchStream, WatchUpdate};

@@ -16,7 +16,7 @@ use tracing::Instrument;
 use zoolet_clock::Clock;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::AuthPacket;
-use zoolet_proto::{Request, Xid};
+use zoolet_proto::{Request, SessionId, Xid};
 
 use crate::chroot::Chroot;
 use crate::client::Client;
@@ -24,6 +24,7 @@ use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
 use crate::session::{Session, SessionSettings};
+use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
 use crate::transport::{IntoTransport, Transport};
 
@@ -52,6 +53,7 @@ pub struct ConnectOptions {
     request_timeout: Option<Duration>,
     chroot: Option<String>,
     auths: Vec<AuthPacket>,
+    resume: Option<(SessionId, SessionPassword)>,
     read_only: bool,
     max_request: usize,
     max_reply: usize,
@@ -69,6 +71,7 @@ impl Default for ConnectOptions {
             request_timeout: None,
             chroot: None,
             auths: Vec::new(),
+            resume: None,
             read_only: false,
             max_request: DEFAULT_MAX_FRAME,
             max_reply: 64 * 1024 * 1024,
@@ -126,6 +129,38 @@ impl ConnectOptions {
     /// Default: only the address of the client.
     pub fn auth(mut self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Self {
         self.auths.push(AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(credentials.into()) });
+        self
+    }
+
+    /// Resumes a session instead of opening one: that of an earlier process that did not end it, as after a crash. Take the id
+    /// and the password from [`Client::session_id`] and [`Client::session_password`], and store them where only this program
+    /// can read them. The session timeout is negotiated anew.
+    ///
+    /// If the session has expired, was closed, or has another password, `connect` fails with
+    /// [`Error::SessionExpired`]; servers answer all three alike. It never opens another session instead, because the
+    /// ephemerals would be gone without a notice: connect without this option to begin anew. An attempt that fails for another
+    /// reason leaves the session as it is.
+    ///
+    /// Ephemerals are there as before, identities and watches are not: add identities with [`auth`](ConnectOptions::auth). The
+    /// first read may be older than what the earlier process has seen, so call [`Client::sync`] before. Locks of the earlier
+    /// process stay in their queues and have no guard: a new acquisition waits for them. Delete their znodes, which
+    /// `contenders` lists with their session, or begin with a new session instead. Only one process at a time may use a session:
+    /// each takes it away from the other.
+    ///
+    /// ```no_run
+    /// # use zoolet_client::{Client, Error, SessionId};
+    /// # async fn example(stored: (i64, Vec<u8>)) -> Result<Client, Error> {
+    /// let (id, password) = stored;
+    /// match Client::options().resume(SessionId(id), password).connect("zk1:2181,zk2:2181").await {
+    ///     Err(Error::SessionExpired(_)) => Client::connect("zk1:2181,zk2:2181").await,
+    ///     resumed => resumed,
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// Default: a new session.
+    pub fn resume(mut self, id: SessionId, password: impl Into<SessionPassword>) -> Self {
+        self.resume = Some((id, password.into()));
         self
     }
 
@@ -210,9 +245,10 @@ impl ConnectOptions {
     ///
     /// # Errors
     /// `InvalidTarget`; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed` if a server refuses an
-    /// identity of [`auth`](ConnectOptions::auth); `Closed` if the target is a closure and panics.
+    /// identity of [`auth`](ConnectOptions::auth); `SessionExpired` if there is no session to [`resume`](ConnectOptions::resume);
+    /// `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
-    /// Dropping the future closes the session if there is one. When this returns, the server has accepted
+    /// Dropping the future closes the session if there is one, unless it was to be resumed and is not yet. When this returns, the server has accepted
     /// the identities of [`auth`](ConnectOptions::auth).
     pub fn connect(self, target: impl IntoTransport) -> Connecting {
         let transport = target.into_transport();
@@ -223,6 +259,9 @@ impl ConnectOptions {
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
+        if self.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
+            return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
+        }
         for auth in &self.auths {
             let mut frame = BytesMut::new();
             Request::Auth(auth.clone()).encode_frame(Xid::AUTH, &mut frame);
@@ -245,6 +284,7 @@ impl ConnectOptions {
             max_request: self.max_request,
             max_reply: self.max_reply,
             auths: self.auths,
+            resume: self.resume,
             expire_locally: self.expire_locally,
             hosts: transport.hosts(),
             seed: rng.random(),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_core::Stream;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -20,6 +21,7 @@ use crate::connection_error::ConnectionError;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::pending::PendingRoom;
+use crate::session_password::SessionPassword;
 
 /// The state of a session.
 ///
@@ -81,6 +83,7 @@ pub(crate) struct SharedState {
     progress: Mutex<Progress>,
     failures: Mutex<Failures>,
     id: AtomicI64,
+    password: Mutex<SessionPassword>,
     timeout: AtomicU64,
     zxid: AtomicI64,
     origin: Instant,
@@ -128,6 +131,7 @@ impl SharedState {
             }),
             failures: Mutex::default(),
             id: AtomicI64::new(0),
+            password: Mutex::new(SessionPassword(Bytes::new())),
             timeout: AtomicU64::new(session_timeout.as_millis() as u64),
             zxid: AtomicI64::new(0),
             origin: now,
@@ -141,6 +145,10 @@ impl SharedState {
 
     pub(crate) fn session_id(&self) -> SessionId {
         SessionId(self.id.load(Relaxed))
+    }
+
+    pub(crate) fn session_password(&self) -> SessionPassword {
+        self.password.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn session_timeout(&self) -> Duration {
@@ -225,7 +233,8 @@ impl SharedState {
         }
     }
 
-    pub(crate) fn set_session(&self, id: SessionId, timeout: Duration) {
+    pub(crate) fn set_session(&self, id: SessionId, timeout: Duration, password: SessionPassword) {
+        *self.password.lock().unwrap_or_else(PoisonError::into_inner) = password;
         self.id.store(id.0, Relaxed);
         self.timeout.store(timeout.as_millis() as u64, Relaxed);
     }

@@ -28,7 +28,7 @@ pub enum LockError {
         /// The directory of the lock.
         dir: String,
     },
-    /// The session is over, and so is every lock of it. Open a new client and start over.
+    /// The session is over, and so is every lock of it. Open a new client and start over, as the example `new_session` does.
     #[error("lock {dir}: the session is over: {reason}")]
     SessionOver {
         /// The directory of the lock.

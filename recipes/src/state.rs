@@ -91,7 +91,8 @@ pub enum LostReason {
     /// Somebody deleted the znode of the holder.
     #[error("the znode of the holder was deleted")]
     NodeDeleted,
-    /// No server was reached for so long that it may have expired the session.
+    /// No server was reached for so long that it may have expired the session. The session is not over by that: acquire again
+    /// on the same client, which waits for a server and reports if the session has ended.
     #[error("no server was reached within the session timeout")]
     LeaseElapsed,
     /// The connection was lost, and [`SuspendPolicy::Lost`](crate::SuspendPolicy::Lost) is set.

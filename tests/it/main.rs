@@ -21,6 +21,7 @@ mod program_ends;
 mod random;
 mod report;
 mod request_fault;
+mod resume;
 mod secrets;
 mod sessions;
 mod simulation;

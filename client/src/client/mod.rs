@@ -21,6 +21,7 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::options::{ConnectOptions, Connecting};
 use crate::pending::PendingShare;
+use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState, States};
 use crate::transport::IntoTransport;
 
@@ -172,6 +173,12 @@ impl Client {
     /// The id of the session, as in [`Stat::ephemeral_owner`](crate::Stat::ephemeral_owner).
     pub fn session_id(&self) -> SessionId {
         self.shared.session_id()
+    }
+
+    /// The password of the session, with which another process can [`resume`](ConnectOptions::resume) it. A secret. Read it
+    /// once the client is connected; at a server that is cut off from its ensemble it may change.
+    pub fn session_password(&self) -> SessionPassword {
+        self.shared.session_password()
     }
 
     /// The session timeout that the server granted on the latest connection.

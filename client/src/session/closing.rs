@@ -30,6 +30,7 @@ impl Session {
         self.shared.set_state(SessionState::Closing);
         match self.phase {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
+            _ if self.is_to_be_resumed() => self.end(SessionState::Closed),
             // A session that may exist must be resumed to be closed; see `resume`.
             Phase::Handshaking { .. } => {}
             _ if self.id == SessionId(0) => self.end(SessionState::Closed),

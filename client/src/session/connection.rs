@@ -15,7 +15,9 @@ use super::probe::ReadWriteProbe;
 use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
 use crate::call::Submission;
 use crate::connection_error::ConnectionError;
+use crate::context::Detail;
 use crate::error::Error;
+use crate::session_password::SessionPassword;
 use crate::state::SessionState;
 use crate::watch;
 
@@ -72,8 +74,12 @@ impl Session {
                 return Err(ProtocolViolation("the server refused a new session"));
             }
             // A session that is to be closed and has expired is closed.
-            let closing = self.closing.is_some();
-            self.end(if closing { SessionState::Closed } else { SessionState::Expired });
+            let end = if self.closing.is_some() { SessionState::Closed } else { SessionState::Expired };
+            let reason = self.is_to_be_resumed().then(|| {
+                let text = format!("no server knows session {} with this password any more", self.id);
+                Detail::Hint(text.into())
+            });
+            self.end_because(end, reason);
             return Ok(());
         }
         let read_only = response.read_only.unwrap_or(false);
@@ -83,7 +89,7 @@ impl Session {
         self.established |= !read_only;
         self.phase = Phase::Serving;
         self.last_sent = sent;
-        self.shared.set_session(self.id, self.timeout);
+        self.shared.set_session(self.id, self.timeout, SessionPassword(self.password.clone()));
         self.read_only = read_only;
         self.probe = ReadWriteProbe::for_connection(now, read_only);
         self.contacted(sent);

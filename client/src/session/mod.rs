@@ -20,6 +20,7 @@ use crate::call::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
+use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
@@ -54,6 +55,8 @@ pub(crate) struct SessionSettings {
     pub(crate) max_request: usize,
     pub(crate) max_reply: usize,
     pub(crate) auths: Vec<AuthPacket>,
+    /// The session to resume, instead of a new one.
+    pub(crate) resume: Option<(SessionId, SessionPassword)>,
     pub(crate) expire_locally: bool,
     pub(crate) hosts: usize,
     pub(crate) seed: u64,
@@ -137,6 +140,9 @@ impl Session {
         commands: mpsc::WeakUnboundedSender<DriverCommand>,
         now: Instant,
     ) -> Self {
+        let new = || (SessionId(0), Bytes::from_static(&[0; PASSWORD_LEN]));
+        let (id, password) =
+            settings.resume.clone().map_or_else(new, |(id, SessionPassword(password))| (id, password));
         Self {
             rng: StdRng::seed_from_u64(settings.seed),
             auths: settings.auths.clone(),
@@ -148,9 +154,9 @@ impl Session {
             epoch: 0,
             host: None,
             failures: 0,
-            id: SessionId(0),
-            password: Bytes::from_static(&[0; PASSWORD_LEN]),
-            established: false,
+            id,
+            password,
+            established: id != SessionId(0),
             read_only: false,
             probe: ReadWriteProbe::default(),
             last_zxid: Zxid(0),
@@ -218,7 +224,8 @@ impl Session {
 
     /// When the session is given up, if it is to be without a server's word.
     fn expiry_due(&self) -> Option<Instant> {
-        let may_expire = self.settings.expire_locally && self.established && self.phase != Phase::Serving;
+        let expires = self.settings.expire_locally && self.established && !self.is_to_be_resumed();
+        let may_expire = expires && self.phase != Phase::Serving;
         may_expire.then(|| self.shared.last_contact() + self.timeout)
     }
 
@@ -237,10 +244,15 @@ impl Session {
     fn attempt_timeout(&self) -> Duration {
         let shares = u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX);
         let timeout = (self.timeout / shares).max(MIN_ATTEMPT);
-        match self.id {
+        match self.shared.session_id() {
             SessionId(0) => timeout.min((self.settings.connect_timeout / shares).max(MIN_FIRST_ATTEMPT)),
             _ => timeout,
         }
+    }
+
+    /// Whether no server has yet confirmed the session of an earlier process. Until then it is not ours to close.
+    fn is_to_be_resumed(&self) -> bool {
+        self.settings.resume.is_some() && self.shared.session_id() == SessionId(0)
     }
 
     /// The server noted a sign of life at `sent` or later. A read-only server keeps no session alive.

@@ -13,4 +13,5 @@ mod messages;
 mod parents;
 mod pending;
 mod probe;
+mod resume;
 mod seed;

@@ -138,6 +138,7 @@ fn settings() -> SessionSettings {
         max_request: 1000,
         max_reply: 100_000,
         auths: Vec::new(),
+        resume: None,
         expire_locally: false,
         hosts: 1,
         seed: 7,

@@ -42,8 +42,12 @@ pub fn listener() -> (impl Fn() -> Ready<io::Result<DuplexStream>> + Send + 'sta
 impl Listener {
     /// The next connection, before its handshake.
     pub async fn connection(&mut self) -> Peer {
-        let stream = self.0.recv().await.expect("a connection");
-        Peer::over(stream)
+        self.next_connection().await.expect("a connection")
+    }
+
+    /// As [`connection`](Listener::connection); `None` if the client will open no other.
+    pub async fn next_connection(&mut self) -> Option<Peer> {
+        self.0.recv().await.map(Peer::over)
     }
 
     /// The next connection, after granting its session.
