@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Host {
 /// A target that a [`Client`](crate::Client) can connect to.
 ///
 /// - A connect string: `host:port,host:port/chroot`. The port defaults to 2181, an IPv6 address is in brackets, and the
-///   chroot is optional. The hosts are tried in random order, and names are resolved at each attempt.
+///   chroot is optional and stands once, at the end. Empty entries, as after a comma at the end, are skipped. The hosts are tried in random order, and names are resolved at each attempt.
 /// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any byte stream `S`. It is called for each
 ///   attempt. Use it for TLS, Unix sockets, simulators and servers in the same process.
 ///
@@ -171,17 +171,58 @@ fn parse(text: &str) -> Result<Transport, Error> {
         Some(at) => text.split_at(at),
         None => (text, ""),
     };
-    let hosts: Vec<Host> = hosts
-        .split(',')
-        .map(|host| parse_host(host.trim()))
-        .collect::<Result<_, _>>()
-        .map_err(|reason| Error::InvalidTarget(format!("{text:?}: {reason}")))?;
+    let invalid = |reason| Error::InvalidTarget(format!("{text:?}: {reason}"));
+    if chroot.contains(',') {
+        return Err(invalid(chroot_in_the_middle(text)));
+    }
+    // Empty entries are skipped, as by Java: templates leave a comma at the end.
+    let hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty());
+    let hosts: Vec<Host> = hosts.map(parse_host).collect::<Result<_, _>>().map_err(invalid)?;
+    if hosts.is_empty() {
+        return Err(invalid("it names no host".to_owned()));
+    }
     Ok(Transport { dial: Dial::Tcp { hosts, attempts: 0 }, chroot: chroot.to_owned() })
+}
+
+/// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
+fn chroot_in_the_middle(text: &str) -> String {
+    let (mut hosts, mut chroots): (Vec<_>, Vec<_>) =
+        text.split(',').map(|entry| entry.split_at(entry.find('/').unwrap_or(entry.len()))).unzip();
+    hosts.retain(|host| !host.trim().is_empty());
+    chroots.retain(|chroot| !chroot.is_empty());
+    chroots.dedup();
+    let fix = match chroots[..] {
+        [chroot] => format!(": write \"{}{chroot}\"", hosts.join(",")),
+        _ => String::new(),
+    };
+    format!(
+        "the chroot stands once, after the last host{fix}. For a path with a comma use `ConnectOptions::chroot`"
+    )
+}
+
+/// The fix for an address of IPv6 without brackets, or another host with several colons.
+fn without_brackets(text: &str) -> String {
+    let is_address = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    let with_port =
+        text.rsplit_once(':').filter(|(host, port)| is_address(host) && port.parse::<u16>().is_ok());
+    let fix = match (with_port, is_address(text)) {
+        (Some((host, port)), false) => format!("\"[{host}]:{port}\""),
+        // Both readings are possible, and the first is the likelier one.
+        (Some((host, port)), true) => format!("\"[{host}]:{port}\", or \"[{text}]\" without a port"),
+        (None, true) => format!("\"[{text}]\""),
+        (None, false) => {
+            return format!(
+                "{text:?} has several colons; an IPv6 address is in brackets, as in \"[::1]:2181\""
+            );
+        }
+    };
+    format!("an IPv6 address is in brackets: write {fix}")
 }
 
 fn parse_host(text: &str) -> Result<Host, String> {
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or_else(|| format!("{text:?} has no closing bracket"))?,
+        None if text.matches(':').count() > 1 => return Err(without_brackets(text)),
         None => match text.find(':') {
             Some(at) => text.split_at(at),
             None => (text, ""),
@@ -215,14 +256,44 @@ mod tests {
         assert_eq!(hosts("a"), (vec![one("a", 2181)], String::new()));
         assert_eq!(hosts("a:1,b:2"), (vec![one("a", 1), one("b", 2)], String::new()));
         assert_eq!(hosts("a:1, b/app/x"), (vec![one("a", 1), one("b", 2181)], "/app/x".to_owned()));
+        assert_eq!(hosts("a:1,,b,"), (vec![one("a", 1), one("b", 2181)], String::new()));
+        assert_eq!(hosts(" ,a:1, /app"), (vec![one("a", 1)], "/app".to_owned()));
         assert_eq!(hosts("[::1]:7,[fe80::1]"), (vec![one("::1", 7), one("fe80::1", 2181)], String::new()));
     }
 
     #[test]
     fn a_connect_string_without_a_valid_host_is_refused_with_a_reason() {
-        for text in ["", "/app", "a,,b", ":2181", "a:port", "a:70000", "[::1", "[::1]x", "::1"] {
+        for text in ["", ",", "/app", ":2181", "a:port", "a:70000", "[::1", "[::1]x"] {
             let error = parse(text).expect_err(text);
             assert!(error.to_string().starts_with("connect: "), "{error}");
         }
+    }
+
+    fn reason(text: &str) -> String {
+        let error = parse(text).expect_err(text).to_string();
+        error.strip_prefix(&format!("connect: {text:?}: ")).expect("the string itself").to_owned()
+    }
+
+    #[test]
+    fn a_chroot_after_each_host_is_refused_with_the_string_that_is_meant() {
+        let other = "For a path with a comma use `ConnectOptions::chroot`";
+        let fix = "the chroot stands once, after the last host: write \"h1:2181,h2:2181/x\"";
+        assert_eq!(reason("h1:2181/x,h2:2181/x"), format!("{fix}. {other}"));
+        assert_eq!(reason("h1:2181/x,h2:2181"), format!("{fix}. {other}"));
+        assert_eq!(reason("h1/x,h2/y"), format!("the chroot stands once, after the last host. {other}"));
+    }
+
+    #[test]
+    fn an_ipv6_address_without_brackets_is_refused_with_its_brackets() {
+        for (text, fix) in [
+            ("::1", "\"[::1]\""),
+            ("::1:2181", "\"[::1]:2181\", or \"[::1:2181]\" without a port"),
+            ("2001:db8::5:2181", "\"[2001:db8::5]:2181\", or \"[2001:db8::5:2181]\" without a port"),
+            ("2001:db8:0:0:0:0:0:5:2181", "\"[2001:db8:0:0:0:0:0:5]:2181\""),
+        ] {
+            assert_eq!(reason(text), format!("an IPv6 address is in brackets: write {fix}"));
+        }
+        let other = "\"a:b:c\" has several colons; an IPv6 address is in brackets, as in \"[::1]:2181\"";
+        assert_eq!(reason("a:b:c"), other);
     }
 }
