@@ -18,11 +18,20 @@ pub struct ErrorContext {
     detail: Option<Detail>,
 }
 
+/// The parent that is missing, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissingParent {
+    pub(crate) path: String,
+    pub(crate) advice: &'static str,
+}
+
 /// What else is known about an error. Displayed after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Why there was no connection.
     Connection(ConnectionError),
+    /// A create was refused because there is no parent. Boxed, to keep errors small.
+    MissingParent(Box<MissingParent>),
     /// What the server did not say, such as the version that the call expected.
     Hint(Arc<str>),
 }
@@ -68,6 +77,13 @@ impl ErrorContext {
     /// With what else is known.
     pub(crate) fn with(self, detail: impl Into<Option<Detail>>) -> Self {
         Self { detail: detail.into(), ..self }
+    }
+
+    /// With other advice about a missing parent, if that is what it reports.
+    pub(crate) fn set_parent_advice(&mut self, new: &'static str) {
+        if let Some(Detail::MissingParent(parent)) = &mut self.detail {
+            parent.advice = new;
+        }
     }
 
     /// With the reason why there was no connection, if that is known.
@@ -116,6 +132,9 @@ impl fmt::Display for DisplayDetail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(Detail::Connection(error)) => write!(f, "; last connection error: {error}"),
+            Some(Detail::MissingParent(parent)) => {
+                write!(f, "; its parent {} does not exist, {}", parent.path, parent.advice)
+            }
             Some(Detail::Hint(hint)) => write!(f, "; {hint}"),
             None => Ok(()),
         }

@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// The requests that wait for a reply take all of [`max_pending`](crate::ConnectOptions::max_pending); this one was not
     /// sent. Only from `send`; `.await` waits for room.
-    #[error("{context}: too many requests wait for a reply; the limit is {max} bytes")]
+    #[error("{context}: too many requests wait for a reply; the limit is {max} bytes, `max_pending`")]
     QueueFull {
         /// The call.
         context: ErrorContext,
@@ -94,7 +94,7 @@ pub enum Error {
     },
     /// The request is larger than [`max_request`](crate::ConnectOptions::max_request). It was not sent, because a server
     /// would close the connection, and other requests would fail with it.
-    #[error("{context}: the request has {size} bytes, the limit is {max}")]
+    #[error("{context}: the request has {size} bytes, the limit is {max}, `max_request`")]
     RequestTooLarge {
         /// The call.
         context: ErrorContext,
@@ -104,7 +104,7 @@ pub enum Error {
         max: usize,
     },
     /// The reply is larger than [`max_reply`](crate::ConnectOptions::max_reply); it was skipped.
-    #[error("{context}: the reply has {size} bytes, the limit is {max}")]
+    #[error("{context}: the reply has {size} bytes, the limit is {max}, `max_reply`")]
     ReplyTooLarge {
         /// The call.
         context: ErrorContext,
@@ -116,6 +116,12 @@ pub enum Error {
     /// The reply does not match the call, or is malformed.
     #[error("{0}: malformed reply")]
     Protocol(ErrorContext),
+    /// There is no tokio runtime where [`connect`](crate::ConnectOptions::connect) was awaited. The session is driven by a task
+    /// of that runtime, so await it inside of one.
+    #[error(
+        "connect: no tokio runtime here; await it in `#[tokio::main]`, `#[tokio::test]` or `Runtime::block_on`"
+    )]
+    NoRuntime,
     /// The connect string or an option is invalid.
     #[error("connect: {0}")]
     InvalidTarget(String),
@@ -164,6 +170,7 @@ impl Error {
             | Self::RequestTooLarge { .. }
             | Self::ReplyTooLarge { .. }
             | Self::QueueFull { .. }
+            | Self::NoRuntime
             | Self::InvalidTarget(_) => return None,
         })
     }
@@ -248,7 +255,7 @@ impl Error {
             | Self::Closed(context)
             | Self::WatchRemoved(context)
             | Self::Protocol(context) => Some(context),
-            Self::InvalidTarget(_) | Self::Unreachable { .. } => None,
+            Self::NoRuntime | Self::InvalidTarget(_) | Self::Unreachable { .. } => None,
         }
     }
 }

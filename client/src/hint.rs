@@ -4,7 +4,10 @@ use zoolet_proto::records::Op;
 use zoolet_proto::{Acl, ErrorCode, OpCode, Request, path};
 
 use crate::chroot::Chroot;
-use crate::context::Detail;
+use crate::context::{Detail, MissingParent};
+
+/// What to do about a missing parent.
+const PARENTS_ADVICE: &str = "which `.parents()` creates";
 
 /// What a refused operation asked for.
 struct Asked<'r> {
@@ -59,7 +62,10 @@ fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bo
     let hint = match code {
         ErrorCode::NoNode if creates => match parent() {
             "/" => format!("the chroot {} does not exist", chroot.as_str()),
-            parent => format!("its parent {parent} does not exist, which `.parents()` creates"),
+            path => {
+                let parent = MissingParent { path: path.to_owned(), advice: PARENTS_ADVICE };
+                return Some(Detail::MissingParent(Box::new(parent)));
+            }
         },
         ErrorCode::NoNode if !chroot.as_str().is_empty() && !asked.path.is_empty() => {
             format!("with the chroot, its path is {}", asked.path)
@@ -71,12 +77,27 @@ fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bo
                 "a time to live requires `zookeeper.extendedTypesEnabled=true` at the servers".to_owned()
             }
             OpCode::CreateContainer => "containers require servers of 3.5.3 or later".to_owned(),
-            _ => return None,
+            OpCode::Reconfig => "reconfig requires an ensemble, of 3.5.0 or later".to_owned(),
+            op => format!("{} requires servers of {} or later", op.name(), since(op)?),
         },
         ErrorCode::InvalidAcl => wrong_acl(asked.acl?, has_identity)?,
         _ => return None,
     };
     Some(Detail::Hint(hint.into()))
+}
+
+/// The first release of Apache ZooKeeper that has an operation, if older ones are in use.
+fn since(op: OpCode) -> Option<&'static str> {
+    Some(match op {
+        OpCode::Create2 | OpCode::CheckWatches | OpCode::RemoveWatches => "3.5.0",
+        OpCode::AddWatch
+        | OpCode::SetWatches2
+        | OpCode::MultiRead
+        | OpCode::GetEphemerals
+        | OpCode::GetAllChildrenNumber => "3.6.0",
+        OpCode::WhoAmI => "3.7.0",
+        _ => return None,
+    })
 }
 
 /// The first fault of an ACL that servers refuse with their own schemes.

@@ -8,6 +8,14 @@ use crate::client::Client;
 use crate::error::Error;
 pub use crate::op::MissingParents;
 
+/// The error of a create, with other advice about a missing parent: the caller of a recipe has no `.parents()`.
+pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {
+    if let Error::Refused { context, .. } | Error::MultiRefused { context, .. } = &mut error {
+        context.set_parent_advice(advice);
+    }
+    error
+}
+
 /// The clock, runtime, random numbers and lease of a session.
 pub trait ClientExt {
     /// The clock that the timers of this client run on.

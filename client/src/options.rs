@@ -84,8 +84,9 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// How long the server may hear nothing from the client before it expires the session. Servers limit it;
-    /// [`Client::session_timeout`] returns what they granted. An idle connection costs a ping every third of it. Values are
+    /// How long the server may hear nothing from the client before it expires the session. Servers limit it, to 2 and 20 ticks by
+    /// default (`minSessionTimeout`, `maxSessionTimeout`): [`Client::session_timeout`] returns what they granted, and a warning
+    /// is logged if that is something else. An idle connection costs a ping every third of it. Values are
     /// clamped to 1 ms and 2,147,483,647 ms (almost 25 days), the limits of the protocol.
     ///
     /// Default: 10 s.
@@ -124,7 +125,7 @@ impl ConnectOptions {
 
     /// Adds an identity, such as scheme `digest` with `user:password` (see [`Acl::digest`](crate::Acl::digest)). It is sent
     /// before the first request on every connection. If a server refuses it, the session ends as
-    /// [`AuthFailed`](crate::SessionState::AuthFailed).
+    /// [`AuthFailed`](crate::SessionState::AuthFailed): also for a scheme that it does not know.
     ///
     /// Default: only the address of the client.
     pub fn auth(mut self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Self {
@@ -244,7 +245,7 @@ impl ConnectOptions {
     /// Opens a session. The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed` if a server refuses an
+    /// `InvalidTarget`; `NoRuntime` outside of a tokio runtime; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed` if a server refuses an
     /// identity of [`auth`](ConnectOptions::auth); `SessionExpired` if there is no session to [`resume`](ConnectOptions::resume);
     /// `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
@@ -256,6 +257,7 @@ impl ConnectOptions {
     }
 
     async fn open(self, mut transport: Transport) -> Result<Client, Error> {
+        let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
@@ -302,7 +304,6 @@ impl ConnectOptions {
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());
         let span = tracing::debug_span!("session", id = tracing::field::Empty);
-        let runtime = Handle::current();
         runtime.spawn(SessionDriver::new(session, transport, receiver, clock.clone()).run().instrument(span));
 
         let client =

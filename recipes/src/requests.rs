@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use zoolet_client::internal::MissingParents;
+use zoolet_client::internal::{MissingParents, with_parent_advice};
 use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 
 use crate::config::{LockConfig, ParentMode};
@@ -136,7 +136,14 @@ impl LockConfig {
         let retried = if may_help { parents.retry(error) } else { Err(error) };
         retried.map_err(|error| match error.code() {
             Some(code @ (ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals)) => {
-                LockError::NoParent { dir: self.label.clone(), code, cause: Box::new(error) }
+                let advice = match self.parent {
+                    ParentMode::MustExist => "and `ParentMode::MustExist` is set",
+                    ParentMode::Container | ParentMode::Persistent => {
+                        "although it was created again and again"
+                    }
+                };
+                let cause = Box::new(with_parent_advice(error, advice));
+                LockError::NoParent { dir: self.label.clone(), code, cause }
             }
             _ => self.error(error),
         })

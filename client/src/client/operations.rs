@@ -264,8 +264,13 @@ impl Client {
     /// Adds an identity to this session, on this connection and all later ones, such as scheme `digest` with
     /// `user:password`.
     ///
+    /// **If the server refuses it the session is over**, with its ephemerals and locks: servers close the connection. They also
+    /// refuse a scheme that they do not know, such as a misspelt one. Only `digest` is known to all of them; others have a
+    /// provider that was configured. So try a doubtful identity with [`auth`](crate::ConnectOptions::auth), on a session
+    /// that holds nothing yet.
+    ///
     /// # Errors
-    /// `AuthFailed` if the server refuses it. The session is over then, because servers close the connection.
+    /// `AuthFailed` if the server refuses it.
     /// # Ordering and cancel safety
     /// Requests sent later have the identity. Dropping the future does not remove it.
     pub fn add_auth(&self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Call<'_, ()> {

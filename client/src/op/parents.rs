@@ -28,7 +28,7 @@ const ATTEMPTS: u32 = 8;
 /// # Errors
 /// The errors of [`Client::create`](crate::Client::create). `NoNode` only if the parents vanish again and again, or if
 /// the [chroot](crate::ConnectOptions::chroot) is missing, which is not created. `NoAuth`
-/// names the parent if it is missing and may not be created. After an error some of the parents may exist. A lost
+/// names the parent if it is missing and may not be created, `NoChildrenForEphemerals` if one above it is ephemeral. After an error some of the parents may exist. A lost
 /// connection is not retried, because the znode may have been created.
 /// # Ordering and cancel safety
 /// The first create is sent when this is awaited, in the order of the calls. Another client that creates a parent, or the
@@ -143,7 +143,8 @@ impl<'c> MissingParents<'c> {
                 // The parent of the topmost is the root or the chroot, which is not created.
                 Some(ErrorCode::NoNode) if depth == 0 => self.denied = Some(error),
                 Some(ErrorCode::Unimplemented) => self.template = self.template.clone().into_plain(),
-                Some(ErrorCode::NoAuth) => self.denied = Some(error),
+                // One of them is ephemeral: no attempt will succeed while it is there.
+                Some(ErrorCode::NoAuth | ErrorCode::NoChildrenForEphemerals) => self.denied = Some(error),
                 _ => {}
             }
         }

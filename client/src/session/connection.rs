@@ -85,7 +85,16 @@ impl Session {
         let read_only = response.read_only.unwrap_or(false);
         self.id = response.session;
         self.password = response.password;
-        self.timeout = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
+        let granted = Duration::from_millis(u64::from(response.timeout.unsigned_abs()));
+        // Once, and again only if another server grants something else.
+        if granted.as_millis() != self.timeout.as_millis() {
+            tracing::warn!(
+                asked = ?self.settings.session_timeout,
+                ?granted,
+                "the server granted another session timeout than asked for; its minSessionTimeout and maxSessionTimeout limit it"
+            );
+        }
+        self.timeout = granted;
         self.established |= !read_only;
         self.phase = Phase::Serving;
         self.last_sent = sent;

@@ -69,7 +69,11 @@ impl Session {
         match &call.request {
             Request::Auth(auth) if error.is_some() => {
                 let scheme = auth.scheme.as_deref().unwrap_or_default();
-                let hint = format!("the server refused the identity of scheme {scheme:?}");
+                let unusual = match scheme {
+                    "digest" | "ip" | "sasl" | "x509" | "ensemble" => "",
+                    _ => ", which it perhaps does not know",
+                };
+                let hint = format!("the server refused the identity of scheme {scheme:?}{unusual}");
                 self.end_because(SessionState::AuthFailed, Some(Detail::Hint(hint.into())));
                 self.fail(call, true, |context| self.shared.end_error(context));
                 return Ok(());

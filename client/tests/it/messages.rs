@@ -210,6 +210,11 @@ async fn refusals_carry_what_the_client_knows_about_them() {
             "createContainer /c: not implemented by the server; containers require servers of 3.5.3 or later",
         ),
         (
+            zk.create("/old", "").send(),
+            ErrorCode::Unimplemented,
+            "create /old: not implemented by the server; create2 requires servers of 3.5.0 or later",
+        ),
+        (
             zk.create("/p", "").acl(own()).send(),
             ErrorCode::InvalidAcl,
             "create /p: invalid ACL; scheme auth stands for the identities of this session, which has none",
@@ -234,6 +239,60 @@ async fn refusals_carry_what_the_client_knows_about_them() {
     assert_eq!(error.to_string(), "multi, operation 1, check /b: version mismatch; version 7 was expected");
     let error = zk.delete("/a").version(-1).await.expect_err("no version");
     assert_eq!(error.to_string(), "delete /a: version mismatch; no znode has version -1");
+}
+
+/// As a server of 3.4 answers them.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_the_server_does_not_know_names_the_release_that_has_it() {
+    let (zk, mut peer, _listener) = connected().await;
+    for (name, release) in
+        [("getEphemerals", "3.6.0"), ("getAllChildrenNumber", "3.6.0"), ("whoAmI", "3.7.0")]
+    {
+        let call = async {
+            match name {
+                "getEphemerals" => zk.get_ephemerals("/").await.map(drop),
+                "getAllChildrenNumber" => zk.get_all_children_number("/").await.map(drop),
+                _ => zk.who_am_i().await.map(drop),
+            }
+        };
+        let server = async {
+            let (xid, _) = peer.next().await.expect("a request");
+            peer.error(xid, ErrorCode::Unimplemented).await;
+        };
+        let (refused, ()) = tokio::join!(call, server);
+        let error = refused.expect_err("refused").to_string();
+        let hint = format!("not implemented by the server; {name} requires servers of {release} or later");
+        assert!(error.ends_with(&hint), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unusual_scheme_that_is_refused_is_perhaps_unknown() {
+    for (scheme, text) in [
+        ("digset", "the server refused the identity of scheme \"digset\", which it perhaps does not know"),
+        ("digest", "the server refused the identity of scheme \"digest\""),
+    ] {
+        let (zk, mut peer, _listener) = connected().await;
+        let added = zk.add_auth(scheme, "u:p").send();
+        let (xid, _) = peer.next().await.expect("a request");
+        peer.error(xid, ErrorCode::AuthFailed).await;
+        let error = added.await.expect_err("refused");
+        assert_eq!(error.to_string(), format!("addAuth: authentication failed; {text}"));
+    }
+}
+
+#[test]
+fn connecting_outside_of_a_runtime_is_an_error_that_says_so() {
+    let (connect, _listener) = listener();
+    let mut connecting = Client::connect(connect);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(Err(error)) = std::pin::Pin::new(&mut connecting).poll(&mut cx) else {
+        panic!("it waits");
+    };
+    assert_eq!(
+        error.to_string(),
+        "connect: no tokio runtime here; await it in `#[tokio::main]`, `#[tokio::test]` or `Runtime::block_on`"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,8 +349,8 @@ impl Log {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_log_says_once_why_there_is_no_connection() {
+/// The log of this thread, until the guard is dropped.
+fn logged() -> (Log, tracing::subscriber::DefaultGuard) {
     let log = Log::default();
     let sink = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -299,7 +358,28 @@ async fn the_log_says_once_why_there_is_no_connection() {
         .with_ansi(false)
         .without_time()
         .with_writer(move || sink.clone());
-    let _logging = tracing::subscriber::set_default(subscriber.finish());
+    (log, tracing::subscriber::set_default(subscriber.finish()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_session_timeout_than_asked_for_is_logged_once() {
+    let (log, _logging) = logged();
+    for (asked, times) in [(TIMEOUT, 0), (TIMEOUT / 2, 1)] {
+        let (_zk, peer, mut listener) = connected_with(Client::options().session_timeout(asked)).await;
+        drop(peer);
+        let _again = listener.accept().await;
+        let lines = log.lines();
+        let warned: Vec<_> = lines.iter().filter(|line| line.contains("another session timeout")).collect();
+        assert_eq!(warned.len(), times, "{lines:#?}");
+        assert!(warned.iter().all(|line| {
+            line.contains("WARN") && line.contains("asked=4.5s") && line.contains("granted=9s")
+        }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_says_once_why_there_is_no_connection() {
+    let (log, _logging) = logged();
     let (connect, mut listener) = listener();
     let refusing = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let refuses = Arc::clone(&refusing);

@@ -22,7 +22,10 @@ async fn sending_fails_when_too_much_is_pending_and_works_again_after_replies() 
     let sent: Vec<_> = (0..4).map(|n| zk.set_data(format!("/{n}"), "").send()).collect();
     let error = zk.set_data("/4", "").send().await.expect_err("no room");
     assert!(matches!(error, Error::QueueFull { max: 2400, .. }), "{error:?}");
-    assert_eq!(error.to_string(), "setData /4: too many requests wait for a reply; the limit is 2400 bytes");
+    assert_eq!(
+        error.to_string(),
+        "setData /4: too many requests wait for a reply; the limit is 2400 bytes, `max_pending`"
+    );
     assert!(error.is_retryable() && !error.may_have_applied());
     for reply in sent {
         let (xid, _) = peer.next().await.expect("a request");

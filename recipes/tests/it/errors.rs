@@ -218,10 +218,22 @@ async fn no_parent_when_the_directory_must_not_be_created_or_cannot_have_childre
     let strict = Lock::builder(&zk, DIR).parent(ParentMode::MustExist).build();
     let refused = strict.acquire().await.unwrap_err();
     assert!(matches!(refused, LockError::NoParent { code: ErrorCode::NoNode, .. }), "{refused}");
+    let text = refused.to_string();
+    let advice = format!("its parent {DIR} does not exist, and `ParentMode::MustExist` is set");
+    assert!(text.ends_with(&advice), "{text}");
     zk.create("/brief", "").ephemeral().await.unwrap();
     let refused = Lock::new(&zk, "/brief").acquire().await.unwrap_err();
     let childless = matches!(refused, LockError::NoParent { code: ErrorCode::NoChildrenForEphemerals, .. });
     assert!(childless, "{refused}");
+    // Also if it is further above.
+    let refused = Lock::new(&zk, "/brief/locks/a").acquire().await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "lock /brief/locks/a: the directory does not exist: createContainer /brief/locks: \
+         ephemerals may not have children; its parent /brief is ephemeral"
+    );
+    let refused = zk.create("/brief/a/b", "").parents().await.unwrap_err();
+    assert_eq!(refused.code(), Some(ErrorCode::NoChildrenForEphemerals), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
