@@ -18,6 +18,7 @@ use crate::claim::queue_entry::{QueueEntry, QueuePlan};
 use crate::claim::single_node::SingleNodeClaim;
 use crate::claim::{QueuedCallback, life};
 use crate::config::LockConfig;
+use crate::contender::InFront;
 use crate::error::LockError;
 use crate::guard::Guard;
 use crate::shared_task::SharedTask;
@@ -131,17 +132,21 @@ impl<G> Acquire<G> {
         // session, because what is left goes with the session. The claim generates its name here, so that contenders
         // are named in the order of the calls.
         let runtime = config.client.runtime().clone();
+        let (client, in_front) = (config.client.clone(), InFront::default());
         let task = match plan {
             Plan::Queue(plan) => {
-                let claim = QueueEntry::new(config, plan, data, limit);
+                let mut claim = QueueEntry::new(config, plan, data, limit);
+                claim.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
             Plan::SingleNode => {
-                let claim = SingleNodeClaim::new(config, data, limit);
+                let mut claim = SingleNodeClaim::new(config, data, limit);
+                claim.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
             Plan::Permits(plan) => {
-                let claim = PermitClaim::new(config, plan, data, limit);
+                let mut claim = PermitClaim::new(config, plan, data, limit);
+                claim.entry.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
         };
@@ -154,7 +159,12 @@ impl<G> Acquire<G> {
                 () = &mut deadline => {
                     // A guard that arrives at the last moment is as good as an earlier one.
                     guard.close();
-                    return guard.try_recv().unwrap_or(Err(LockError::Timeout { dir })).map(wrap);
+                    return guard.try_recv().unwrap_or_else(|_| {
+                        let in_front = in_front.get();
+                        let own = client.session_id();
+                        let is_own = in_front.as_ref().is_some_and(|contender| contender.session == own);
+                        Err(LockError::Timeout { dir, in_front, is_own })
+                    }).map(wrap);
                 }
             }
         };

@@ -1,7 +1,9 @@
 //! [`Contender`]: one entry in the queue of a lock.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bytes::Bytes;
-use zoolet_client::{SessionId, Zxid, path};
+use zoolet_client::{SessionId, Stat, Zxid, path};
 
 use crate::config::LockConfig;
 use crate::error::LockError;
@@ -35,9 +37,30 @@ pub struct Contender {
 }
 
 impl Contender {
+    pub(crate) fn new(path: String, data: Bytes, stat: &Stat) -> Self {
+        let name = path::name(&path).to_owned();
+        let (session, czxid, since) = (stat.ephemeral_owner, stat.czxid, stat.ctime);
+        Self { path, name, data, session, czxid, since }
+    }
+
     /// The fencing token it has, or will have once it is its turn.
     pub fn token(&self) -> FencingToken {
         FencingToken::new(self.czxid)
+    }
+}
+
+/// The nearest contender in front of a claim, for the error of an acquisition that takes too long: written by the claim's task
+/// as far as it knows it anyway.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InFront(Arc<Mutex<Option<Box<Contender>>>>);
+
+impl InFront {
+    pub(crate) fn set(&self, contender: Option<Contender>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = contender.map(Box::new);
+    }
+
+    pub(crate) fn get(&self) -> Option<Box<Contender>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -53,9 +76,7 @@ pub(crate) async fn read(config: &LockConfig, paths: Vec<String>) -> Result<Vec<
     let mut contenders = Vec::with_capacity(paths.len());
     for (path, read) in paths.into_iter().zip(reads) {
         if let Some((data, stat)) = config.if_exists(read.await)? {
-            let name = path::name(&path).to_owned();
-            let (session, czxid, since) = (stat.ephemeral_owner, stat.czxid, stat.ctime);
-            contenders.push(Contender { path, name, data, session, czxid, since });
+            contenders.push(Contender::new(path, data, &stat));
         }
     }
     Ok(contenders)

@@ -1,7 +1,10 @@
 //! [`LockError`].
 
+use std::fmt;
+
 use zoolet_client::{Error, ErrorCode};
 
+use crate::contender::Contender;
 use crate::state::LostReason;
 
 /// Why a lock was not acquired, or an operation of a guard failed.
@@ -22,11 +25,17 @@ use crate::state::LostReason;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The timeout has elapsed; somebody else holds the lock. Try again later, or with a longer timeout.
-    #[error("lock {dir}: not acquired in time")]
+    /// The timeout has elapsed; somebody else holds the lock. Try again later, or with a longer timeout. If this session has
+    /// the contender in front, use [`Guard::reenter`](crate::Guard::reenter): waiting for it could last for ever.
+    #[error("lock {dir}: not acquired in time{}", Blocker(.in_front.as_deref(), *.is_own))]
     Timeout {
         /// The directory of the lock.
         dir: String,
+        /// The nearest contender in front, as far as it was known: the holder, or one that waits for it as well. Its data is
+        /// what it has told of itself.
+        in_front: Option<Box<Contender>>,
+        /// Whether that contender is of the session of this client.
+        is_own: bool,
     },
     /// The session is over, and so is every lock of it. Open a new client and start over, as the example `new_session` does.
     #[error("lock {dir}: the session is over: {reason}")]
@@ -134,6 +143,19 @@ pub enum LockError {
     /// lost. [`may_have_applied`](LockError::may_have_applied) reports whether it may have been executed.
     #[error(transparent)]
     Client(#[from] Error),
+}
+
+/// The end of a message: who was in front, and whether that was ourselves.
+struct Blocker<'c>(Option<&'c Contender>, bool);
+
+impl fmt::Display for Blocker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Contender { path, session, .. }) = self.0 else { return Ok(()) };
+        match self.1 {
+            false => write!(f, "; in front is {path} of session {session}"),
+            true => write!(f, "; in front is {path} of this very session: see `Guard::reenter`"),
+        }
+    }
 }
 
 impl LockError {

@@ -32,7 +32,7 @@ pub(crate) struct PermitClaim {
     config: Arc<LockConfig>,
     plan: PermitPlan,
     data: Bytes,
-    entry: QueueEntry,
+    pub(crate) entry: QueueEntry,
     leases: Vec<String>,
     /// Whether there may be leases of ours that no reply has named.
     uncertain: bool,

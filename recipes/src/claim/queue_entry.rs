@@ -11,6 +11,7 @@ use super::names::{self, NameStyle};
 use super::order::{LockMode, count};
 use super::{Change, Claim, QueuedCallback, counter};
 use crate::config::LockConfig;
+use crate::contender::{Contender, InFront};
 use crate::error::LockError;
 use crate::path::child;
 use crate::retry::RetryPolicy;
@@ -59,6 +60,8 @@ pub(crate) struct QueueEntry {
     pub(super) companion: Option<String>,
     /// A directory above, and its data if it is created.
     pub(super) root: Option<(String, Bytes)>,
+    /// For the error of an acquisition that takes too long.
+    pub(crate) in_front: InFront,
     /// A second contender, while this one tries to become it.
     pub(super) replacement: Option<Box<QueueEntry>>,
 }
@@ -90,6 +93,7 @@ impl QueueEntry {
             uncertain: false,
             companion: None,
             root: None,
+            in_front: InFront::default(),
             replacement: None,
         }
     }
@@ -213,17 +217,21 @@ impl QueueEntry {
         while let Some(nearest) = &position.nearest {
             // getData and not exists, which would leave a watch if the znode is gone by now.
             match self.config.client.get_data(nearest).watch().await {
-                Ok((_, _, watch)) => match self.config.changed(watch).await? {
-                    None | Some(EventType::NodeDeleted) => {}
-                    // Its data has changed, for example by a revocation. It is still in front.
-                    Some(_) => continue,
-                },
+                Ok((data, stat, watch)) => {
+                    self.in_front.set(Some(Contender::new(nearest.clone(), data, &stat)));
+                    match self.config.changed(watch).await? {
+                        None | Some(EventType::NodeDeleted) => {}
+                        // Its data has changed, for example by a revocation. It is still in front.
+                        Some(_) => continue,
+                    }
+                }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => {
                     self.config.retry(error).await?;
                     continue;
                 }
             }
+            self.in_front.set(None);
             position = self.position().await?;
         }
         Ok(())

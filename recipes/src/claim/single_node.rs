@@ -17,6 +17,7 @@ use zoolet_client::{ErrorCode, EventType, MultiOutcome, Stat, path};
 
 use super::{Claim, QueuedCallback};
 use crate::config::{ForeignPolicy, LockConfig};
+use crate::contender::{Contender, InFront};
 use crate::error::LockError;
 use crate::state::{FencingToken, Grant};
 
@@ -34,6 +35,8 @@ pub(crate) struct SingleNodeClaim {
     data: Bytes,
     /// How many contenders may be in the way: 0 if it must not wait.
     limit: Option<usize>,
+    /// For the error of an acquisition that takes too long.
+    pub(crate) in_front: InFront,
     /// The `Stat` of the epoch while the znode is ours.
     held: Option<Stat>,
     /// Whether the znode may be ours without our knowing.
@@ -43,7 +46,7 @@ pub(crate) struct SingleNodeClaim {
 impl SingleNodeClaim {
     pub(crate) fn new(config: Arc<LockConfig>, data: Bytes, limit: Option<usize>) -> Self {
         let (guid, epoch) = (config.generate_guid(), format!("{}.epoch", config.dir()));
-        Self { config, epoch, guid, data, limit, held: None, uncertain: false }
+        Self { config, epoch, guid, data, limit, in_front: InFront::default(), held: None, uncertain: false }
     }
 
     /// Creates the znode; `None` if it exists.
@@ -131,7 +134,8 @@ impl SingleNodeClaim {
         let (config, path) = (&self.config, self.config.dir());
         loop {
             match config.client.get_data(path).watch().await {
-                Ok((_, stat, watch)) => {
+                Ok((data, stat, watch)) => {
+                    self.in_front.set(Some(Contender::new(path.to_owned(), data, &stat)));
                     if stat.ephemeral_owner.0 == 0 && config.foreign == ForeignPolicy::Reject {
                         let name = path::name(path).to_owned();
                         return Err(LockError::Foreign { dir: path.to_owned(), name });

@@ -9,8 +9,8 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Clock, ErrorCode, Perms, SessionState};
 use zoolet_fixture::fault::request;
 use zoolet_recipes::{
-    ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released, RwLock, Semaphore,
-    SuspendPolicy,
+    Algorithm, ForeignPolicy, HoldState, Lock, LockError, LostReason, ParentMode, Released, RwLock,
+    Semaphore, SuspendPolicy,
 };
 use zoolet_server::Server;
 
@@ -24,7 +24,31 @@ async fn timeout_when_somebody_else_holds_the_lock_for_too_long() {
     let ((_a, one), (_b, two)) = (world.lock().await, world.lock().await);
     let _held = one.acquire().await.unwrap();
     let refused = two.acquire().timeout(SHORT).await.unwrap_err();
-    assert!(matches!(&refused, LockError::Timeout { dir } if dir == DIR), "{refused}");
+    assert!(matches!(&refused, LockError::Timeout { dir, .. } if dir == DIR), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_names_the_contender_in_front_and_whether_it_is_of_the_same_session() {
+    let world = world().await;
+    for algorithm in [Algorithm::Predecessor, Algorithm::SingleNode] {
+        let dir = format!("/locks/{algorithm:?}");
+        let (a, b) = (world.client().await, world.client().await);
+        let [one, two] = [&a, &b].map(|zk| Lock::builder(zk, &dir).algorithm(algorithm).build());
+        let held = one.acquire().data("by a").await.unwrap();
+        let (node, session) = (held.node(), a.session_id());
+        let refused = two.acquire().timeout(SHORT).await.unwrap_err();
+        let text = format!("lock {dir}: not acquired in time; in front is {node} of session {session}");
+        assert_eq!(refused.to_string(), text);
+        let LockError::Timeout { in_front: Some(in_front), is_own: false, .. } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(in_front.data, "by a");
+        let refused = one.acquire().timeout(SHORT).await.unwrap_err();
+        let text = format!(
+            "lock {dir}: not acquired in time; in front is {node} of this very session: see `Guard::reenter`"
+        );
+        assert_eq!(refused.to_string(), text);
+    }
 }
 
 #[tokio::test(start_paused = true)]
