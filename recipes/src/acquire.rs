@@ -57,8 +57,6 @@ pub(crate) enum Plan {
 /// Dropping the future at any time gives up the place in the queue, or the lock if it was won meanwhile: no znode and no
 /// watch is left. The delete of a znode that is known is sent before the drop returns. A znode whose create is in flight is
 /// looked for and deleted in the background.
-/// # Panics
-/// If it is awaited outside a tokio runtime.
 #[must_use = "an acquisition begins when it is awaited"]
 pub struct Acquire<G = Guard> {
     config: Arc<LockConfig>,
@@ -114,6 +112,8 @@ impl<G> Acquire<G> {
         let deadline = timeout.and_then(|(timeout, place)| {
             let name =
                 |dir| format!("acquire {dir}, timeout {timeout:?}, at {}:{}", place.file(), place.line());
+            // The clock's timers may need the runtime of the session.
+            let _entered = config.client.runtime().enter();
             Some(clock.sleep_until(clock.now().checked_add(timeout)?).named(|| name(&dir)))
         });
         let mut deadline = pin!(async {

@@ -94,8 +94,6 @@ impl Election {
     /// # Ordering and cancel safety
     /// Leaders come in the order of their tokens. Ends with an error that a retry does not change, such as the end of the
     /// session. Dropping it removes its watches.
-    /// # Panics
-    /// Outside a tokio runtime.
     pub fn observe(&self) -> Leaders {
         let (leaders, receiver) = mpsc::channel(1);
         let config = Arc::clone(&self.config);

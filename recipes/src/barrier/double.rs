@@ -72,8 +72,6 @@ impl DoubleBarrier {
     /// # Ordering and cancel safety
     /// At the transaction that begins the round all members exist, this one among them. Dropping the future at any time
     /// removes the member: no znode and no watch is left. So you can add a timeout.
-    /// # Panics
-    /// If it is awaited outside a tokio runtime.
     pub async fn enter(&self) -> Result<BarrierGuard, BarrierError> {
         let (sender, guard) = oneshot::channel();
         // A task of its own, so that everything is completed or undone even if this future is dropped.

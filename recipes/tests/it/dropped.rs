@@ -2,7 +2,7 @@
 //! a session are executed in order.
 
 use std::future::{Future, IntoFuture};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use zoolet_client::Client;
 use zoolet_fixture::FixtureExt as _;
@@ -10,7 +10,7 @@ use zoolet_recipes::{
     Acquire, Algorithm, Compat, DoubleBarrier, Election, Guard, Lock, MultiLock, RwLock, Semaphore,
 };
 
-use crate::common::{DIR, queue, settle, world};
+use crate::common::{DIR, TIMEOUT, queue, settle, world};
 
 /// How often each is tried.
 const TIMES: usize = 100;
@@ -119,6 +119,29 @@ async fn a_waiter_that_is_dropped_has_left_the_queue_for_all_later_requests() {
     let (zk, lock) = world.lock().await;
     let holder = lock.acquire().await.unwrap();
     is_left_by_a_dropped(&zk, holder, || lock.acquire()).await;
+}
+
+/// By any executor: the tasks and timers are on the runtime of the session.
+#[test]
+fn a_lock_is_acquired_outside_of_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (world, zk, lock) = runtime.block_on(async {
+        let world = world().await;
+        let (zk, lock) = world.lock().await;
+        (world, zk, lock)
+    });
+    let acquired = std::thread::spawn(move || {
+        let mut acquiring = lock.acquire().timeout(TIMEOUT).into_future();
+        loop {
+            match acquiring.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(acquired) => return acquired.unwrap(),
+                Poll::Pending => std::thread::yield_now(),
+            }
+        }
+    });
+    let guard = acquired.join().unwrap();
+    assert_eq!(guard.session_id(), zk.session_id());
+    drop((guard, runtime, world));
 }
 
 /// In a thread without a runtime, and after the runtime of the session is gone.
