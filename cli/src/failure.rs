@@ -16,11 +16,13 @@ use crate::zoo_cfg::ConfigError;
 /// The exit code for an operator's mistake.
 pub(crate) const MISTAKE: u8 = 2;
 
-/// An error that ends the process. The message is one line with the setting, its value and a hint.
+/// An error that ends the process. The message is one line with the setting, its value and a hint; several mistakes have a line each.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error("{}", lines(.0))]
+    Several(Vec<Self>),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("--log {}: {hint}", quoted(.filter))]
@@ -95,4 +97,8 @@ impl Failure {
             _ => MISTAKE,
         }
     }
+}
+
+fn lines(mistakes: &[Failure]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,7 @@
 //! The `zoolet` binary. `zoolet serve` is a ZooKeeper server in one small process; `zoolet data` works on data directories;
 //! `zoolet conform` judges servers; `zoolet capture`, `show` and `replay` record what clients do.
 //!
-//! Every subcommand reports an operator's mistake in one line on stderr, with the setting, its value and a hint, and exits
+//! Every subcommand reports each mistake of an operator in one line on stderr, with the setting, its value and a hint, and exits
 //! with code 2. Any other failure of the operating system is exit code 1.
 
 mod capture;
@@ -80,8 +80,10 @@ fn main() -> ExitCode {
 }
 
 fn report(code: u8, message: &str) -> ExitCode {
-    // If stderr is closed, there is nowhere left to report to.
-    let _ = writeln!(io::stderr(), "zoolet: {message}");
+    for line in message.lines() {
+        // If stderr is closed, there is nowhere left to report to.
+        let _ = writeln!(io::stderr(), "zoolet: {line}");
+    }
     ExitCode::from(code)
 }
 

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::text::Secret;
 use crate::values::check_super_digest;
-use crate::zoo_cfg;
+use crate::zoo_cfg::{self, ZooCfg};
 
 /// The arguments of `zoolet serve`.
 #[derive(clap::Args)]
@@ -58,15 +58,37 @@ impl Serve {
         if let Some(file) = self.super_digest_file {
             flags.super_digest = Some(read_super_digest(file)?);
         }
-        let settings = match self.config {
-            Some(file) => {
-                let config = zoo_cfg::read(&file)?;
-                config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
-                flags.over(config.settings)
-            }
-            None => flags,
-        };
-        settings.builder()
+        checked(flags, self.config.as_deref().map(zoo_cfg::read).transpose()?.unwrap_or_default())
+    }
+}
+
+/// A builder with the settings of the flags, and of the file where there is no flag.
+///
+/// # Errors
+/// All mistakes at once, so that one edit of the file is enough.
+fn checked(flags: Settings, config: ZooCfg) -> Result<ServerBuilder, Failure> {
+    let mut mistakes: Vec<Failure> = Vec::new();
+    // What depends on several values is not judged while one of them is invalid.
+    let is_valid = config.has_valid_values();
+    let has_data_dir =
+        |settings: &Settings| settings.storage.in_memory || settings.storage.data_dir.is_some();
+    if is_valid && !has_data_dir(&flags) && !has_data_dir(&config.settings) {
+        mistakes.extend(flags.storage.without_data_dir().map(Failure::from));
+        mistakes.extend(config.without_data_dir().map(Failure::from));
+    }
+    let warnings = config.warnings();
+    mistakes.extend(config.mistakes.into_iter().map(Failure::from));
+    let settings = flags.over(config.settings);
+    if is_valid {
+        mistakes.extend(settings.check_timeouts().err().map(Failure::from));
+    }
+    match mistakes.len() {
+        0 => {
+            warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            Ok(settings.builder())
+        }
+        1 => Err(mistakes.remove(0)),
+        _ => Err(Failure::Several(mistakes)),
     }
 }
 

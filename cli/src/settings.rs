@@ -5,7 +5,6 @@ use std::time::Duration;
 use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 
 use crate::duration;
-use crate::failure::Failure;
 use crate::storage_settings::StorageSettings;
 use crate::text::{Secret, quoted};
 use crate::values::MIN_FRAME;
@@ -129,9 +128,8 @@ impl Settings {
     }
 
     /// A server builder with these settings.
-    pub(crate) fn builder(self) -> Result<ServerBuilder, Failure> {
-        self.check_timeouts()?;
-        let storage = self.storage.options()?;
+    pub(crate) fn builder(self) -> ServerBuilder {
+        let storage = self.storage.options();
         let max_client_cnxns = self.max_client_cnxns.unwrap_or(DEFAULT_MAX_CLIENT_CNXNS);
         let builder = Server::builder()
             .max_connections_per_ip(max_client_cnxns)
@@ -155,13 +153,13 @@ impl Settings {
             .given(self.reconfig_enabled, ServerBuilder::reconfig_enabled)
             .given(storage, ServerBuilder::storage);
         if self.binds.is_empty() {
-            return Ok(builder.bind(DEFAULT_BIND));
+            return builder.bind(DEFAULT_BIND);
         }
-        Ok(self.binds.into_iter().fold(builder, ServerBuilder::bind))
+        self.binds.into_iter().fold(builder, ServerBuilder::bind)
     }
 
     /// The builder checks this too, but its error does not name the keys of a `zoo.cfg`.
-    fn check_timeouts(&self) -> Result<(), TimeoutError> {
+    pub(crate) fn check_timeouts(&self) -> Result<(), TimeoutError> {
         let tick = self.tick_time.unwrap_or(DEFAULT_TICK).as_millis();
         let min = self.min_session_timeout.map_or(tick * 2, |min| min.as_millis());
         let max = self.max_session_timeout.map_or(tick * 20, |max| max.as_millis());
@@ -272,7 +270,7 @@ mod tests {
     #[test]
     fn contradicting_timeouts_are_reported_in_milliseconds() {
         let short = Settings { max_session_timeout: Some(Duration::from_secs(5)), ..Settings::default() };
-        let message = short.builder().unwrap_err().to_string();
+        let message = short.check_timeouts().unwrap_err().to_string();
         assert!(message.contains("6000 ms") && message.contains("5000 ms"), "{message}");
     }
 }

@@ -96,16 +96,8 @@ impl StorageSettings {
     }
 
     /// The options of the data directory; `None` if the state is in memory.
-    ///
-    /// # Errors
-    /// A setting of a data directory is given, and no data directory: the state would not be kept as that setting promises.
-    pub(crate) fn options(self) -> Result<Option<StorageOptions>, NoDataDir> {
-        if self.in_memory {
-            return Ok(None);
-        }
-        let Some(data_dir) = &self.data_dir else {
-            return self.first_given().map_or(Ok(None), |setting| Err(NoDataDir { setting }));
-        };
+    pub(crate) fn options(self) -> Option<StorageOptions> {
+        let data_dir = self.data_dir.as_ref().filter(|_| !self.in_memory)?;
         let mut options = StorageOptions::new(data_dir);
         options.log_dir = self.log_dir.filter(|log_dir| log_dir != data_dir);
         let set = |to: &mut bool, value: Option<bool>| *to = value.unwrap_or(*to);
@@ -127,38 +119,34 @@ impl StorageSettings {
             Some(Retention::Newest(count)) => Some(count),
             None => options.retain,
         };
-        Ok(Some(options))
+        Some(options)
     }
 
-    /// A setting that means nothing without a data directory, if one is given, by its names in arguments and in a `zoo.cfg`.
-    fn first_given(&self) -> Option<&'static str> {
+    /// The flags that mean nothing without a data directory: a mistake, each of them, if there is none.
+    pub(crate) fn without_data_dir(&self) -> impl Iterator<Item = NoDataDir> + use<> {
         let given = [
-            (self.log_dir.is_some(), "--log-dir (dataLogDir)"),
-            (self.durability.is_some(), "--durability (forceSync)"),
-            (self.slow_sync.is_some(), "--slow-sync (fsync.warningthresholdms)"),
-            (self.pre_alloc.is_some(), "--pre-alloc (preAllocSize)"),
-            (self.log_size_limit.is_some(), "--log-size-limit (txnLogSizeLimitInKb)"),
-            (self.snap_count.is_some(), "--snap-count (snapCount)"),
-            (self.snap_size_limit.is_some(), "--snap-size-limit (snapSizeLimitInKb)"),
-            (self.retain_snapshots.is_some(), "--retain-snapshots (autopurge.snapRetainCount)"),
-            (self.snapshot_compression.is_some(), "--snapshot-compression (snapshot.compression.method)"),
-            (self.trust_empty_snapshot.is_some(), "--trust-empty-snapshot (snapshot.trust.empty)"),
-            (self.create_directories.is_some(), "datadir.autocreate"),
-            (self.create_database.is_some(), "db.autocreate"),
-            (self.digests.is_some(), "digest.enabled"),
-            (self.last_zxid_section.is_some(), "serializeLastProcessedZxid.enabled"),
+            (self.log_dir.is_some(), "--log-dir"),
+            (self.durability.is_some(), "--durability"),
+            (self.slow_sync.is_some(), "--slow-sync"),
+            (self.pre_alloc.is_some(), "--pre-alloc"),
+            (self.log_size_limit.is_some(), "--log-size-limit"),
+            (self.snap_count.is_some(), "--snap-count"),
+            (self.snap_size_limit.is_some(), "--snap-size-limit"),
+            (self.retain_snapshots.is_some(), "--retain-snapshots"),
+            (self.snapshot_compression.is_some(), "--snapshot-compression"),
+            (self.trust_empty_snapshot.is_some(), "--trust-empty-snapshot"),
         ];
-        given.into_iter().find_map(|(given, name)| given.then_some(name))
+        given.into_iter().filter_map(|(given, flag)| given.then_some(NoDataDir { flag }))
     }
 }
 
-/// A setting of a data directory is given without one.
+/// A flag is given that means nothing without a data directory, and there is none.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{setting} requires a data directory; set --data-dir (dataDir), or remove it to keep the state in memory"
+    "{flag} requires a data directory; set --data-dir (dataDir), or remove it to keep the state in memory"
 )]
 pub(crate) struct NoDataDir {
-    setting: &'static str,
+    flag: &'static str,
 }
 
 fn durability(text: &str) -> Result<Durability, String> {
@@ -195,27 +183,16 @@ mod tests {
 
     #[test]
     fn without_a_data_directory_the_state_is_in_memory() {
-        assert!(StorageSettings::default().options().unwrap().is_none());
-        assert!(StorageSettings { in_memory: true, ..in_dir("/data") }.options().unwrap().is_none());
-        assert_eq!(in_dir("/data").options().unwrap().unwrap().data_dir, PathBuf::from("/data"));
-    }
-
-    #[test]
-    fn a_setting_of_a_data_directory_without_one_is_a_mistake() {
-        let settings = StorageSettings { durability: Some(Durability::Sync), ..StorageSettings::default() };
-        assert_eq!(
-            settings.options().unwrap_err().to_string(),
-            "--durability (forceSync) requires a data directory; set --data-dir (dataDir), or remove it to keep the state in memory"
-        );
-        let settings = StorageSettings { in_memory: true, snap_count: Some(5), ..StorageSettings::default() };
-        assert!(settings.options().unwrap().is_none());
+        assert!(StorageSettings::default().options().is_none());
+        assert!(StorageSettings { in_memory: true, ..in_dir("/data") }.options().is_none());
+        assert_eq!(in_dir("/data").options().unwrap().data_dir, PathBuf::from("/data"));
     }
 
     #[test]
     fn a_limit_of_zero_is_no_limit() {
         let settings =
             StorageSettings { snap_size_limit: Some(0), log_size_limit: Some(0), ..in_dir("/data") };
-        let options = settings.options().unwrap().unwrap();
+        let options = settings.options().unwrap();
         assert_eq!((options.snapshot_after_bytes, options.log_size_limit), (None, None));
     }
 
@@ -223,19 +200,19 @@ mod tests {
     fn the_directory_of_the_log_belongs_to_its_data_directory() {
         let file =
             || StorageSettings { log_dir: Some("/log".into()), snap_count: Some(7), ..in_dir("/data") };
-        let other = in_dir("/other").over(file()).options().unwrap().unwrap();
+        let other = in_dir("/other").over(file()).options().unwrap();
         assert_eq!((other.log_dir, other.snapshot_after_txns), (None, 7));
-        let both = StorageSettings::default().over(file()).options().unwrap().unwrap();
+        let both = StorageSettings::default().over(file()).options().unwrap();
         assert_eq!((both.data_dir, both.log_dir), ("/data".into(), Some("/log".into())));
         let same = StorageSettings { log_dir: Some("/data".into()), ..in_dir("/data") };
-        assert_eq!(same.options().unwrap().unwrap().log_dir, None);
+        assert_eq!(same.options().unwrap().log_dir, None);
     }
 
     #[test]
     fn all_snapshots_or_some_number_of_them_are_kept() {
         let kept = |text| {
             let settings = StorageSettings { retain_snapshots: Some(retention(text)?), ..in_dir("/data") };
-            Ok::<_, String>(settings.options().unwrap().unwrap().retain)
+            Ok::<_, String>(settings.options().unwrap().retain)
         };
         assert_eq!([kept("all"), kept("1"), kept("20")], [Ok(None), Ok(Some(1)), Ok(Some(20))]);
         for text in ["0", "-1", "none", ""] {

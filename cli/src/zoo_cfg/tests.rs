@@ -9,10 +9,15 @@ use crate::settings::Words;
 use crate::storage_settings::StorageSettings;
 use crate::text::Secret;
 
+use super::keys::{KEYS, STORAGE_KEYS};
 use super::*;
+use crate::storage_settings::Retention;
+use crate::values::{decoded, int};
 
 fn read(text: &str) -> ZooCfg {
-    parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap()
+    let config = parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
+    assert!(config.mistakes.is_empty(), "{:?}", config.mistakes);
+    config
 }
 
 fn settings(text: &str) -> Settings {
@@ -21,8 +26,18 @@ fn settings(text: &str) -> Settings {
     config.settings
 }
 
+fn errors(text: &str) -> Vec<String> {
+    match parse(Path::new("zoo.cfg"), text.as_bytes()) {
+        Ok(config) => config.mistakes.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// The only mistake.
 fn error(text: &str) -> String {
-    parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap_err().to_string()
+    let mut errors = errors(text);
+    assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+    errors.remove(0)
 }
 
 fn secs(secs: u64) -> Option<Duration> {
@@ -83,7 +98,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
             last_zxid_section: Some(false),
         },
     };
-    assert_eq!(text.lines().count(), KEYS.len(), "every key is covered here");
+    assert_eq!(text.lines().count(), KEYS.len() + STORAGE_KEYS.len(), "every key is covered here");
     assert_eq!(settings(text), expected);
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
     assert_eq!(settings(&prefixed), expected);
@@ -159,7 +174,7 @@ fn numbers_are_read_as_java_reads_them_at_that_key() {
     let decoded = ["10", "-10", "0x10", "-0X10", "#f", "010", "0", "+7"].map(|text| decoded(text).unwrap());
     assert_eq!(decoded, [10, -10, 16, -16, 15, 8, 0, 7]);
     for text in ["", "-", "0x", "08", "2147483648", "1 0", "--1", "0x-1", "1s"] {
-        assert_eq!(super::decoded(text), None, "{text}");
+        assert_eq!(crate::values::decoded(text), None, "{text}");
     }
     assert_eq!(int("+7"), Some(7));
     assert_eq!(int("0x10"), None);
@@ -330,9 +345,91 @@ fn the_read_only_mode_adds_isro_to_the_words() {
 fn protections_that_are_not_there_are_not_ignored() {
     assert_eq!(
         error("DigestAuthenticationProvider.enabled=false"),
-        "zoo.cfg:1: DigestAuthenticationProvider.enabled = false: disabling the scheme digest is not supported \
+        "zoo.cfg:1: DigestAuthenticationProvider.enabled = false: to disable the scheme digest is not supported \
          yet; remove the key to run without it"
     );
-    assert!(error("zookeeper.ensembleAuthName=prod").contains("the scheme ensemble is not supported yet"));
-    settings("DigestAuthenticationProvider.enabled=true\nensembleAuthName=");
+    for (line, what) in [
+        ("zookeeper.ensembleAuthName=prod", "the scheme ensemble"),
+        ("secureClientPort=2281", "TLS"),
+        ("ssl.clientAuth=need", "the check of client certificates"),
+        ("zookeeper.ssl.clientAuth=WANT", "the check of client certificates"),
+        ("ssl.crl=true", "the check of client certificates"),
+        ("client.portUnification=true", "TLS at the client port"),
+        ("sslQuorum=true", "TLS between servers"),
+        ("quorum.auth.enableSasl=true", "SASL between servers"),
+        ("java.security.auth.login.config=/etc/jaas.conf", "SASL"),
+        ("sessionRequireClientSASLAuth=true", "SASL"),
+        ("enforce.auth.enabled=true", "to require authentication"),
+        ("authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "SASL"),
+        (
+            "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+            "authentication by client certificates",
+        ),
+        (
+            "zookeeper.authProvider.own=com.example.Provider",
+            "an authentication provider other than digest and ip",
+        ),
+        ("DigestAuthenticationProvider.digestAlg=SHA3-256", "a digest other than SHA1"),
+        ("audit.enable=true", "the audit log"),
+    ] {
+        let expected = format!(": {what} is not supported yet; remove the key to run without it");
+        assert!(error(line).ends_with(&expected), "{}", error(line));
+    }
+    assert!(error("ssl.clientAuth=yes").ends_with("must be need, want or none"));
+    assert!(error("audit.enable=on").ends_with("must be true or false"));
+}
+
+#[test]
+fn a_protection_that_a_file_declines_needs_no_word() {
+    settings(
+        "DigestAuthenticationProvider.enabled=true\nensembleAuthName=\nssl.clientAuth=none\nsslQuorum=false\n\
+         client.portUnification=false\naudit.enable=FALSE\nDigestAuthenticationProvider.digestAlg=sha1\n\
+         authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider\n",
+    );
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_reported_at_once_in_its_order() {
+    let text = "secureClientPort=2281\ntickTime=fast\nsslQuorum=true\nmaxCnxns=1\nzookeeper.maxCnxns=2\n\
+                sessionRequireClientSASLAuth=true\nserver.1=a:1:2\nserver.2=b:1:2";
+    let starts = errors(text)
+        .iter()
+        .map(|error| error.split(' ').take(2).collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>();
+    assert_eq!(
+        starts,
+        [
+            "zoo.cfg:1: secureClientPort",
+            "zoo.cfg:2: tickTime",
+            "zoo.cfg:3: sslQuorum",
+            "zoo.cfg:5: zookeeper.maxCnxns",
+            "zoo.cfg:6: sessionRequireClientSASLAuth",
+            "zoo.cfg:8: server.2",
+        ]
+    );
+}
+
+#[test]
+fn what_monitoring_would_miss_has_a_warning_of_its_own() {
+    let text = "admin.serverPort=8080\ninitLimit=10\n\
+                metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
+                metricsProvider.httpPort=7000";
+    let warnings = read(text).warnings();
+    let [admin, metrics, rest] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(
+        admin.starts_with("zoo.cfg: there is no HTTP admin server, ")
+            && admin.ends_with(": admin.serverPort")
+    );
+    assert!(metrics.starts_with("zoo.cfg: there is no metrics endpoint, "), "{metrics}");
+    assert!(metrics.ends_with(": metricsProvider.className, metricsProvider.httpPort"), "{metrics}");
+    assert_eq!(rest, "zoo.cfg: ignored unsupported keys: initLimit");
+
+    let none = "admin.enableServer=false\nadmin.serverPort=8080\n\
+                metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider";
+    assert_eq!(
+        read(none).warnings(),
+        [
+            "zoo.cfg: ignored unsupported keys: admin.enableServer, admin.serverPort, metricsProvider.className"
+        ]
+    );
 }

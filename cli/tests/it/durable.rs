@@ -157,13 +157,23 @@ fn a_directory_that_cannot_be_used_is_refused_in_one_line() {
     assert!(message.starts_with("zoolet: cannot create /proc/no/such/version-2: "), "{message}");
     for (text, expected) in [
         ("dataDir=/no/such\ndatadir.autocreate=false", "/no/such"),
-        ("snapCount=5", "--snap-count (snapCount) requires a data directory; set --data-dir (dataDir)"),
-        ("dataLogDir=/x", "--log-dir (dataLogDir) requires a data directory"),
+        (
+            "snapCount=5",
+            ":1: snapCount requires a data directory; set dataDir (--data-dir), or remove it to keep",
+        ),
+        ("dataLogDir=/x", ":1: dataLogDir requires a data directory"),
+        ("autopurge.purgeInterval=24", ":1: autopurge.purgeInterval requires a data directory"),
     ] {
         let file = config(text);
         let message = error_of(&["--config", file.path().to_str().unwrap()]);
         assert!(message.contains(expected), "{message}");
     }
+    let message = error_of(&["--durability", "sync"]);
+    assert_eq!(
+        message,
+        "zoolet: --durability requires a data directory; set --data-dir (dataDir), or remove it to keep the state in \
+         memory"
+    );
     let empty = TempDir::new().unwrap();
     let file = config(&format!("dataDir={}\ndb.autocreate=false", empty.path().display()));
     let message = error_of(&["--config", file.path().to_str().unwrap()]);

@@ -5,7 +5,7 @@
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 
-use crate::common::{Running, config, error_of};
+use crate::common::{Running, config, error_of, errors_of};
 
 #[test]
 fn one_line_on_stdout_announces_the_server_and_its_address() {
@@ -88,6 +88,20 @@ fn keys_that_ask_for_an_unsupported_protection_are_rejected() {
     }
     let file = config("sessionRequireClientSASLAuth=false\n");
     Running::start(&["--config", file.path().to_str().unwrap(), "--bind", "127.0.0.1:0"]).stop("TERM");
+}
+
+#[test]
+fn every_mistake_of_a_file_has_a_line() {
+    let file = config("secureClientPort=2281\nsnapCount=5\nmaxSessionTimeout=1000\naudit.enable=true\n");
+    let name = file.path().to_str().unwrap();
+    let lines = errors_of(&["--config", name]);
+    let begins = [":1: secureClientPort = 2281: TLS is not", ":4: audit.enable = true: "];
+    for begin in begins.map(|begin| format!("zoolet: {name}{begin}")) {
+        assert!(lines.iter().any(|line| line.starts_with(&begin)), "{lines:?}");
+    }
+    assert!(lines.iter().any(|line| line.contains(":2: snapCount requires a data directory")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("1000 ms (maxSessionTimeout")), "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
 }
 
 #[test]

@@ -149,10 +149,16 @@ pub fn announced(out: &mut impl BufRead) -> Result<(Vec<String>, String), String
 
 /// The one line with which `zoolet serve` rejects the arguments.
 pub fn error_of(arguments: &[&str]) -> String {
+    let mut lines = errors_of(arguments);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines.remove(0)
+}
+
+/// The lines with which `zoolet serve` rejects the arguments.
+pub fn errors_of(arguments: &[&str]) -> Vec<String> {
     let output = assert_cmd::Command::new(BINARY).arg("serve").args(arguments).assert().code(2).stdout("");
     let message = String::from_utf8(output.get_output().stderr.clone()).unwrap();
-    assert_eq!(message.lines().count(), 1, "{message}");
-    message.trim_end().to_owned()
+    message.lines().map(str::to_owned).collect()
 }
 
 /// A file with this text.
