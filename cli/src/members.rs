@@ -1,39 +1,107 @@
-//! The `server.N` lines of a `zoo.cfg`. Since ZooKeeper 3.5 such a line may end with the address for clients.
+//! The servers of a `zoo.cfg`: its `server.N` lines, or those of the file that `dynamicConfigFile` names, where ZooKeeper
+//! itself moves them since 3.5. Such a line may end with the address for clients.
+//!
+//! One server runs standalone. Each of several would run alone as well, so that two clients could hold the same lock at two of them.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use crate::properties::Entry;
+use crate::properties::{self, Entry};
 use crate::values;
+use crate::zoo_cfg::ConfigError;
 
 /// The address if a file has only a port: all addresses, as in ZooKeeper. Without IPv6 these are the IPv4 addresses.
 pub(crate) const ANY_ADDRESS: &str = "[::]";
 
-/// The servers of a file, by their keys. If a key is repeated, the last line wins.
+/// The servers, by their keys, and the files with their lines. If a key is repeated, the last line wins.
 #[derive(Debug, Default)]
-pub(crate) struct Members(BTreeMap<String, Entry>);
+pub(crate) struct Members(BTreeMap<String, (PathBuf, Entry)>);
 
 impl Members {
     /// Adds a line if its key is that of a server.
-    pub(crate) fn take(&mut self, entry: &Entry) {
+    pub(crate) fn take(&mut self, file: &Path, entry: &Entry) {
         if entry.key.starts_with("server.") {
-            self.0.insert(entry.key.clone(), entry.clone());
+            self.0.insert(entry.key.clone(), (file.to_owned(), entry.clone()));
         }
     }
 
-    /// The address for clients, if the line has one.
+    /// Adds the servers of a dynamic configuration file, which this line of `file` names.
+    pub(crate) fn take_dynamic(
+        &mut self,
+        path: &Path,
+        file: &Path,
+        named: &Entry,
+        mistakes: &mut Vec<ConfigError>,
+    ) {
+        if let Some((_, entry)) = self.0.values().next() {
+            let hint =
+                "must be in the file that dynamicConfigFile names, as ZooKeeper reads the servers from there";
+            mistakes.push(ConfigError::invalid(file, entry, hint.to_owned()));
+        }
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // Relative to the current directory, as in ZooKeeper, and not to that of the zoo.cfg.
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+                let hint = format!("cannot read {}: {error}", path.display());
+                return mistakes.push(ConfigError::invalid(file, named, hint));
+            }
+        };
+        let entries = match properties::parse(&bytes) {
+            Ok(entries) => entries,
+            Err(bad) => {
+                return mistakes.push(ConfigError::Escape { file: path.to_owned(), line: bad.line });
+            }
+        };
+        for Entry { line, key, value } in entries {
+            let entry = Entry { line, key: key.trim().to_owned(), value: value.trim().to_owned() };
+            self.take(path, &entry);
+            if !["server.", "group", "weight"].iter().any(|prefix| entry.key.starts_with(prefix)) {
+                let hint = "a dynamic configuration file only has lines of servers, groups and weights; ZooKeeper does not \
+                            start with this one either";
+                mistakes.push(ConfigError::invalid(path, &entry, hint.to_owned()));
+            }
+        }
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
+    /// The address for clients, if there is one server and its line has an address.
     ///
     /// # Errors
-    /// The invalid line and a hint. Several servers are invalid: each would run alone, so that two clients could hold the
-    /// same lock at two of them.
-    pub(crate) fn bind(&self) -> Result<Option<String>, (&Entry, String)> {
+    /// Several servers, one that is an observer, and an invalid address.
+    pub(crate) fn bind(&self) -> Result<Option<String>, ConfigError> {
         let mut entries = self.0.values();
-        let Some(entry) = entries.next() else { return Ok(None) };
-        if let Some(second) = entries.next() {
+        let Some((file, entry)) = entries.next() else { return Ok(None) };
+        if let Some((file, second)) = entries.next() {
             let hint = "ensembles are not supported; keep the line of one server to run it standalone";
-            return Err((second, hint.to_owned()));
+            return Err(ConfigError::unsupported(file, second, hint.to_owned()));
         }
-        let Some((_, client)) = entry.value.split_once(';') else { return Ok(None) };
-        bind(client.trim()).map(Some).map_err(|hint| (entry, format!("after the semicolon: {hint}")))
+        let (server, client) = match entry.value.split_once(';') {
+            Some((server, client)) => (server, Some(client.trim())),
+            None => (&*entry.value, None),
+        };
+        if server.trim_end().to_lowercase().ends_with(":observer") {
+            let hint = "an observer needs an ensemble, and ensembles are not supported; name the server a participant to run it standalone";
+            return Err(ConfigError::unsupported(file, entry, hint.to_owned()));
+        }
+        client
+            .map(bind)
+            .transpose()
+            .map_err(|hint| ConfigError::invalid(file, entry, format!("after the semicolon: {hint}")))
+    }
+
+    /// Why `standaloneEnabled=false` is refused whatever servers there are: with one, ZooKeeper leads an ensemble that others can
+    /// join, and with none it does not start.
+    pub(crate) fn not_standalone(&self, file: &Path, entry: &Entry) -> ConfigError {
+        let servers = if self.0.is_empty() { ", and there is no server line" } else { "" };
+        let hint = format!(
+            "asks for an ensemble, and ensembles are not supported{servers}; remove the key to run one server standalone"
+        );
+        ConfigError::unsupported(file, entry, hint)
     }
 }
 

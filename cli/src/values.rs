@@ -148,6 +148,10 @@ pub(crate) fn directory(value: &str) -> Result<PathBuf, String> {
     if value.is_empty() { Err("must be a directory".to_owned()) } else { Ok(PathBuf::from(value)) }
 }
 
+pub(crate) fn file(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() { Err("must be a file".to_owned()) } else { Ok(PathBuf::from(value)) }
+}
+
 /// A number of KiB, in bytes; 0 or a negative number is none.
 pub(crate) fn kibibytes(number: Option<i64>, zero: &str) -> Result<u64, String> {
     const LARGEST: i64 = i64::MAX >> 10;

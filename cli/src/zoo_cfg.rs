@@ -56,6 +56,19 @@ pub(crate) enum ConfigError {
 }
 
 impl ConfigError {
+    /// A value that cannot be used.
+    pub(crate) fn invalid(file: &Path, entry: &Entry, hint: String) -> Self {
+        let secret = Key::find(&entry.key).is_some_and(|key| key.name == SUPER_DIGEST);
+        let value = if secret { "(not shown)".to_owned() } else { quoted(&entry.value) };
+        Self::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, hint }
+    }
+
+    /// A value that asks for something that is not there.
+    pub(crate) fn unsupported(file: &Path, entry: &Entry, hint: String) -> Self {
+        let (key, value) = (quoted(&entry.key), quoted(&entry.value));
+        Self::Unsupported { file: file.to_owned(), line: entry.line, key, value, hint }
+    }
+
     /// The line, if it is one.
     fn line(&self) -> Option<usize> {
         match self {
@@ -114,9 +127,10 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         }
         match protections::judge(&entry.key, &entry.value) {
             Some(Ok(())) => {}
-            Some(Err(refusal)) => mistakes.push(refused(file, &entry, refusal)),
+            Some(Err(Refusal::Missing(hint))) => mistakes.push(ConfigError::unsupported(file, &entry, hint)),
+            Some(Err(Refusal::Invalid(hint))) => mistakes.push(ConfigError::invalid(file, &entry, hint)),
             None => {
-                members.take(&entry);
+                members.take(file, &entry);
                 ignored.insert(entry.key, entry.value);
             }
         }
@@ -134,41 +148,29 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
                 other_line: other.line,
             });
         } else if let Err(hint) = (key.apply)(&entry.value, &mut parsed) {
-            mistakes.push(invalid(file, entry, hint));
+            mistakes.push(ConfigError::invalid(file, entry, hint));
         }
     }
     let named = |name| given.iter().find(|(key, _)| key.name == name).map(|(_, entry)| entry);
     if let (None, Some(entry)) = (named("clientPort"), named("clientPortAddress")) {
-        mistakes.push(invalid(file, entry, "requires clientPort".to_owned()));
+        mistakes.push(ConfigError::invalid(file, entry, "requires clientPort".to_owned()));
+    }
+    mistakes.sort_by_key(ConfigError::line);
+    if let (Some(path), Some(entry)) = (parsed.dynamic_file.take(), named("dynamicConfigFile")) {
+        members.take_dynamic(&path, file, entry, &mut mistakes);
+        ignored.extend(members.keys().map(|key| (key.clone(), String::new())));
     }
     match members.bind() {
         Ok(bind) if parsed.port.is_none() => parsed.settings.binds.extend(bind),
         Ok(_) => {}
-        Err((entry, hint)) => mistakes.push(invalid(file, entry, hint)),
+        Err(mistake) => mistakes.push(mistake),
     }
-    mistakes.sort_by_key(ConfigError::line);
+    if let (Some(false), Some(entry)) = (parsed.standalone, named("standaloneEnabled")) {
+        mistakes.push(members.not_standalone(file, entry));
+    }
     let storage_keys = given.iter().filter(|(key, _)| key.needs_data_dir());
     let storage_keys = storage_keys.map(|(_, entry)| (entry.line, entry.key.clone())).collect();
     let unknown_words = parsed.words.as_ref().map_or_else(Vec::new, |words| words.unknown.clone());
     let settings = parsed.into_settings();
     Ok(ZooCfg { settings, mistakes, file: file.to_owned(), ignored, unknown_words, storage_keys })
-}
-
-fn invalid(file: &Path, entry: &Entry, hint: String) -> ConfigError {
-    let secret = Key::find(&entry.key).is_some_and(|key| key.name == SUPER_DIGEST);
-    let value = if secret { "(not shown)".to_owned() } else { quoted(&entry.value) };
-    ConfigError::Value { file: file.to_owned(), line: entry.line, key: quoted(&entry.key), value, hint }
-}
-
-fn refused(file: &Path, entry: &Entry, refusal: Refusal) -> ConfigError {
-    match refusal {
-        Refusal::Missing(hint) => ConfigError::Unsupported {
-            file: file.to_owned(),
-            line: entry.line,
-            key: quoted(&entry.key),
-            value: quoted(&entry.value),
-            hint,
-        },
-        Refusal::Invalid(hint) => invalid(file, entry, hint),
-    }
 }

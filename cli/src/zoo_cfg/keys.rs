@@ -1,5 +1,7 @@
 //! The keys with a meaning, and what each of them sets.
 
+use std::path::PathBuf;
+
 use zoolet_server::FourLetterWord;
 
 use crate::members::ANY_ADDRESS;
@@ -7,8 +9,8 @@ use crate::settings::{KnownWords, Settings, Words, known_words};
 use crate::storage_settings::Retention;
 use crate::values::{
     address, age, backlog, boolean, bound, compression, decoded, decoded_interval, decoded_long, deletions,
-    directory, force_sync, int, interval, kibibytes, limit, long, max_frame, port, purge_interval, retained,
-    super_digest, threshold, transactions, yes_or_no,
+    directory, file, force_sync, int, interval, kibibytes, limit, long, max_frame, port, purge_interval,
+    retained, super_digest, threshold, transactions, yes_or_no,
 };
 
 /// The settings of a file. Address and port are two keys there and one setting here, as are the four-letter words and the
@@ -20,6 +22,9 @@ pub(super) struct Parsed {
     pub(super) port: Option<u16>,
     pub(super) words: Option<KnownWords>,
     read_only_mode: Option<bool>,
+    pub(super) standalone: Option<bool>,
+    /// Has the servers.
+    pub(super) dynamic_file: Option<PathBuf>,
     purge: Option<bool>,
     retained: Option<usize>,
 }
@@ -105,6 +110,8 @@ pub(super) const KEYS: &[Key] = keys! {
     "maxSessionTimeout" => settings.max_session_timeout = bound(value);
     "maxClientCnxns" => settings.max_client_cnxns = limit(int(value));
     "maxCnxns" => settings.max_cnxns = limit(decoded(value));
+    "standaloneEnabled" => standalone = boolean(value);
+    "dynamicConfigFile" => dynamic_file = file(value);
     "reconfigEnabled" => settings.reconfig_enabled = boolean(value);
     "4lw.commands.whitelist" => words = known_words(value);
     "readonlymode.enabled" => read_only_mode = boolean(value);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tempfile::NamedTempFile;
 use zoolet_server::FourLetterWord;
 use zoolet_storage::{Compression, Durability};
 
@@ -40,13 +41,27 @@ fn error(text: &str) -> String {
     errors.remove(0)
 }
 
+fn dynamic_file(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+/// A zoo.cfg with these lines, and the name of its dynamic file with those.
+fn with_dynamic(text: &str, dynamic: &str) -> (NamedTempFile, String) {
+    let file = dynamic_file(dynamic);
+    let text = format!("{text}\ndynamicConfigFile={}", file.path().display());
+    (file, text)
+}
+
 fn secs(secs: u64) -> Option<Duration> {
     Some(Duration::from_secs(secs))
 }
 
 #[test]
 fn every_key_is_known_by_its_name_in_files_and_in_properties() {
-    let text = "tickTime=2000\nclientPort=2181\nclientPortAddress=::1\nclientPortListenBacklog=128\n\
+    let dynamic = dynamic_file("");
+    let text = "standaloneEnabled=true\ntickTime=2000\nclientPort=2181\nclientPortAddress=::1\nclientPortListenBacklog=128\n\
                 minSessionTimeout=4000\nmaxSessionTimeout=40000\nmaxClientCnxns=10\nmaxCnxns=100\n\
                 reconfigEnabled=true\nreadonlymode.enabled=false\n4lw.commands.whitelist=stat, ruok\nextendedTypesEnabled=TRUE\n\
                 enforceQuota=false\nskipACL=yes\njute.maxbuffer=0x3fffff\nnio.sessionlessCnxnTimeout=5000\n\
@@ -58,6 +73,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
                 autopurge.snapRetainCount=5\nsnapshot.compression.method=GZ\nsnapshot.trust.empty=true\n\
                 datadir.autocreate=false\ndb.autocreate=false\ndigest.enabled=false\n\
                 serializeLastProcessedZxid.enabled=false\n";
+    let text = format!("{text}dynamicConfigFile={}\n", dynamic.path().display());
     let expected = Settings {
         binds: vec!["[::1]:2181".to_owned()],
         tick_time: secs(2),
@@ -99,7 +115,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         },
     };
     assert_eq!(text.lines().count(), KEYS.len() + STORAGE_KEYS.len(), "every key is covered here");
-    assert_eq!(settings(text), expected);
+    assert_eq!(settings(&text), expected);
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
     assert_eq!(settings(&prefixed), expected);
 }
@@ -166,6 +182,77 @@ fn several_servers_are_rejected_as_each_would_run_alone() {
             "{}",
             error(&text)
         );
+    }
+}
+
+#[test]
+fn the_servers_of_a_dynamic_file_count_as_those_of_the_file() {
+    let three = "server.1=a:1:2:participant;2181\nserver.2=b:1:2:participant;2181\nserver.3=c:1:2";
+    for text in ["clientPort=2181", ""] {
+        let (file, text) = with_dynamic(text, three);
+        assert_eq!(
+            error(&text),
+            format!(
+                "{}:2: server.2 = b:1:2:participant;2181: ensembles are not supported; keep the line of one server to run \
+                 it standalone",
+                file.path().display()
+            )
+        );
+    }
+}
+
+#[test]
+fn one_server_in_a_dynamic_file_runs_standalone_at_its_address() {
+    let one = "# by ZooKeeper\ngroup.1=1\nweight.1=1\nserver.1=a:1:2:participant;127.0.0.1:2182\n";
+    let (_file, text) = with_dynamic("", one);
+    let config = read(&text);
+    assert_eq!(config.settings.binds, ["127.0.0.1:2182"]);
+    assert_eq!(
+        config.warnings(),
+        ["zoo.cfg: ignored unsupported keys: server.1 (no ensemble; only its client address is used)"]
+    );
+    let (_file, text) = with_dynamic("clientPort=2199", one);
+    assert_eq!(read(&text).settings.binds, ["[::]:2199"]);
+    let (_file, text) = with_dynamic("clientPort=2199", "");
+    assert_eq!(settings(&text).binds, ["[::]:2199"]);
+}
+
+#[test]
+fn a_dynamic_file_that_zookeeper_would_refuse_is_refused() {
+    let missing = error("tickTime=2000\ndynamicConfigFile=no/such.dynamic");
+    let absolute = std::env::current_dir().unwrap().join("no/such.dynamic");
+    let expected =
+        format!("zoo.cfg:2: dynamicConfigFile = no/such.dynamic: cannot read {}: ", absolute.display());
+    assert!(missing.starts_with(&expected), "{missing}");
+    assert_eq!(error("dynamicConfigFile="), "zoo.cfg:1: dynamicConfigFile = : must be a file");
+    let (file, text) = with_dynamic("", "version=100000000\nserver.1=a:1:2");
+    let begin = format!(
+        "{}:1: version = 100000000: a dynamic configuration file only has lines",
+        file.path().display()
+    );
+    assert!(error(&text).starts_with(&begin), "{}", error(&text));
+    let (_file, text) = with_dynamic("server.1=a:1:2", "server.2=b:1:2");
+    let errors = errors(&text);
+    assert!(errors[0].starts_with("zoo.cfg:1: server.1 = a:1:2: must be in the file"), "{errors:?}");
+    assert!(errors[1].contains("server.2 = b:1:2: ensembles are not supported"), "{errors:?}");
+    let (_file, text) = with_dynamic("", "server.1=\\u12");
+    assert!(error(&text).contains(":1: \\u must be followed by four"), "{}", error(&text));
+}
+
+#[test]
+fn an_ensemble_of_one_server_and_an_observer_alone_are_refused() {
+    for servers in ["", "\nserver.1=a:1:2"] {
+        let message = error(&format!("standaloneEnabled=False{servers}"));
+        assert!(
+            message.starts_with("zoo.cfg:1: standaloneEnabled = False: asks for an ensemble"),
+            "{message}"
+        );
+        assert_eq!(message.contains("there is no server line"), servers.is_empty(), "{message}");
+    }
+    settings("standaloneEnabled=true");
+    assert!(error("standaloneEnabled=no").ends_with("must be true or false"));
+    for line in ["server.1=a:1:2:observer", "server.1=a:1:2:OBSERVER;2181"] {
+        assert!(error(line).contains(": an observer needs an ensemble"), "{}", error(line));
     }
 }
 
