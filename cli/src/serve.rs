@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use zoolet_proto::Zxid;
 use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
@@ -147,10 +148,22 @@ fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
         line.push_str(&format!("; data in {}: {}", data_dir.display(), loaded(report)));
         report.cut.iter().for_each(|cut| tracing::warn!("{cut}"));
         report.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        if is_empty_without_log(report) {
+            tracing::warn!(
+                "{} has an empty snapshot and no log; if its log is elsewhere, stop this server and name the directory with \
+                 --log-dir (dataLogDir)",
+                data_dir.display()
+            );
+        }
     }
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+/// Whether there is no more than a server of Apache ZooKeeper leaves that has its log elsewhere and is new.
+fn is_empty_without_log(report: &RecoveryReport) -> bool {
+    report.snapshot.as_ref().is_some_and(|(_, zxid)| *zxid == Zxid(0)) && report.log_files == 0
 }
 
 /// What the state was made of.

@@ -108,7 +108,8 @@ async fn the_directories_of_a_zoo_cfg_keep_the_state() -> Outcome {
     let server = Running::start(&arguments);
     client(&server).await?.create("/a", "1").await?;
     server.stop("KILL");
-    assert_eq!((names(&data), names(&log)), (vec!["snapshot.0".to_owned()], vec!["log.1".to_owned()]));
+    assert_eq!(names(&data), [".zoolet-log-dir", "snapshot.0"]);
+    assert_eq!(names(&log), [".zoolet-data-dir", "log.1"]);
     assert_eq!(fs::metadata(log.join("version-2/log.1"))?.len() % (64 << 10), 16);
 
     let server = Running::start(&arguments);
@@ -117,6 +118,47 @@ async fn the_directories_of_a_zoo_cfg_keep_the_state() -> Outcome {
     assert_eq!(in_memory.loaded, "");
     assert!(client(&in_memory).await?.exists("/a").await?.is_none());
     Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_told_where_its_log_is_does_not_start_without_it() -> Outcome {
+    let temp = TempDir::new()?;
+    let (data, log) = (temp.path().join("data"), temp.path().join("log"));
+    let (data, log) = (data.to_str().unwrap(), log.to_str().unwrap());
+    let server = start(Path::new(data), &["--log-dir", log]);
+    client(&server).await?.create("/a", "1").await?;
+    server.stop("KILL");
+
+    let refused = error_of(&["--bind", "127.0.0.1:0", "--data-dir", data]);
+    assert!(
+        refused.contains(&format!("had it in {log}; name that directory with --log-dir (dataLogDir)")),
+        "{refused}"
+    );
+    for command in ["dump", "export"] {
+        let new = temp.path().join("new");
+        let arguments = ["data", command, data, "--to", new.to_str().unwrap()];
+        let ran = run(if command == "dump" { &arguments[..3] } else { &arguments });
+        assert!(ran.refused(1).contains(&format!("had it in {log}")), "{ran:?}");
+    }
+    let verified = run(&["data", "verify", data]);
+    assert_eq!(
+        (verified.code, verified.out.contains("a server cannot open it")),
+        (Some(1), true),
+        "{verified:?}"
+    );
+
+    let server = start(Path::new(data), &["--log-dir", log]);
+    assert_eq!(client(&server).await?.get_data("/a").await?.0, "1");
+    Ok(())
+}
+
+#[test]
+fn an_empty_snapshot_without_a_log_is_served_with_a_question() {
+    let temp = TempDir::new().unwrap();
+    let server = start(temp.path(), &[]);
+    assert_eq!(server.stop("KILL").2, "");
+    let log = start(temp.path(), &[]).stop("TERM").2;
+    assert!(log.contains("WARN") && log.contains("if its log is elsewhere, stop this server"), "{log}");
 }
 
 #[tokio::test]

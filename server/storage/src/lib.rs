@@ -6,6 +6,7 @@ pub mod disk;
 mod error;
 mod inspect;
 pub mod log;
+mod marks;
 mod names;
 mod options;
 mod progress;

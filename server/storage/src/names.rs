@@ -64,8 +64,9 @@ impl LogFile {
 /// Where the files of a data directory are.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    data_dir: PathBuf,
-    log_parent: PathBuf,
+    pub(crate) data_dir: PathBuf,
+    /// The same one, unless the options say otherwise.
+    pub(crate) log_parent: PathBuf,
     /// Of the snapshots and epochs.
     pub(crate) snapshot_dir: PathBuf,
     /// Of the log. The same one, unless the options say otherwise.
@@ -110,7 +111,7 @@ impl Layout {
     }
 
     /// Whether log and snapshots have a directory each.
-    fn is_split(&self) -> bool {
+    pub(crate) fn is_split(&self) -> bool {
         self.snapshot_dir != self.log_dir
     }
 

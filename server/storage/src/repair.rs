@@ -9,6 +9,7 @@ use zoolet_server_core::Tree;
 
 use crate::disk::{DirLock, Disk};
 use crate::error::{Damage, StorageError};
+use crate::marks::{self, NoLog};
 use crate::names::{ACCEPTED_EPOCH, CURRENT_EPOCH, Layout};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
@@ -53,7 +54,7 @@ pub fn copy(
     let mut source = from.clone();
     source.digests = to.digests;
     let Recovered { mut tree, sessions, report, .. } =
-        recovery::read_until(disk, &source, cut_at, &mut meter)?;
+        recovery::read_until(disk, &source, cut_at, NoLog::Accepted, &mut meter)?;
     if let Some(cut_at) = cut_at.filter(|cut_at| report.last_zxid < *cut_at) {
         return Err(ends_early(from, report.last_zxid, cut_at).into());
     }
@@ -68,6 +69,7 @@ pub fn copy(
     write(&mut tree, &mut writer, &mut meter)?;
     let complete = writer.sync()?;
     copy_epochs(disk, from, &**target, to)?;
+    marks::complete(&**target, &Layout::new(to), header.zxid)?;
     let published = complete.publish()?;
     let summary = SnapshotReader::open(&**target, &published.path).and_then(SnapshotReader::check)?;
     meter.finish();

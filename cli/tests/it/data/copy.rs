@@ -20,7 +20,7 @@ fn a_copy_has_all_the_data_and_sessions() {
         let expected =
             format!("{}: zxid 0xa, 8 znodes, 1 session, ", to.join("version-2/snapshot.a").display());
         assert!(ran.clean().starts_with(&expected), "{ran:?}");
-        assert_eq!(names(&to), ["snapshot.a"]);
+        assert_eq!(names(&to), [".zoolet-complete", "snapshot.a"]);
         assert_eq!(dump(&to), dump(&directory.path()));
     }
 }
@@ -30,7 +30,7 @@ fn an_export_is_compressed_or_without_a_digest_on_request() {
     let directory = DataDirectory::sample();
     let to = beside(&directory, "plain");
     directory.run("export", &["--to", to.to_str().unwrap(), "--no-digest", "--compression", "gz"]).clean();
-    assert_eq!(names(&to), ["snapshot.a.gz"]);
+    assert_eq!(names(&to), [".zoolet-complete", "snapshot.a.gz"]);
     let inspected = run(&["data", "inspect", to.to_str().unwrap()]);
     assert!(inspected.clean().ends_with(", no digest\n"), "{inspected:?}");
     assert_eq!(dump(&to), dump(&directory.path()));

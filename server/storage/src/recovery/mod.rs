@@ -17,6 +17,7 @@ use zoolet_server_core::Tree;
 
 use crate::disk::{DirLock, Disk};
 use crate::error::{Damage, StorageError};
+use crate::marks::{self, NoLog};
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
@@ -71,11 +72,13 @@ pub fn open_with(
     layout.list(&*disk)?;
     let locks = lock(&*disk, &options, &layout)?;
     let listing = layout.list(&*disk)?;
+    marks::check(&*disk, &layout, &listing, NoLog::Refused)?;
     let mut recovery = recover(&*disk, &options, &layout, &listing, None, &mut meter)?;
     if recovery.is_new && !options.create_database && listing.initialize.is_none() {
         return Err(StorageError::NoData(options.data_dir));
     }
     repair(&*disk, &layout, &listing, &recovery)?;
+    marks::update(&*disk, &layout, &listing)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &recovery.valid {
         snapshots.add_valid(path);
@@ -107,7 +110,7 @@ pub fn read_with(
     until: Option<Zxid>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Recovered, StorageError> {
-    read_until(disk, options, until, &mut Meter::new(progress))
+    read_until(disk, options, until, NoLog::Refused, &mut Meter::new(progress))
 }
 
 /// As [`read_with`], as a part of something longer.
@@ -115,6 +118,7 @@ pub(crate) fn read_until(
     disk: &dyn Disk,
     options: &StorageOptions,
     until: Option<Zxid>,
+    no_log: NoLog,
     meter: &mut Meter<'_>,
 ) -> Result<Recovered, StorageError> {
     let layout = Layout::new(options);
@@ -126,10 +130,12 @@ pub(crate) fn read_until(
             return Err(base::too_early(&layout, until).into());
         }
     }
-    let recovery = recover(disk, options, &layout, &listing, until, meter)?;
+    let no_log = marks::check(disk, &layout, &listing, no_log)?;
+    let mut recovery = recover(disk, options, &layout, &listing, until, meter)?;
     if recovery.is_new {
         return Err(StorageError::NoData(options.data_dir.clone()));
     }
+    recovery.recovered.report.warnings.extend(no_log);
     Ok(recovery.recovered)
 }
 

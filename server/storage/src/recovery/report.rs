@@ -119,6 +119,11 @@ pub enum Warning {
     },
     /// There was no valid snapshot, and the settings say that the log is complete without one.
     NoSnapshot,
+    /// There is no log, which a server would have left beside the snapshot.
+    NoLog {
+        /// The transaction of the newest snapshot.
+        last: Zxid,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -150,6 +155,9 @@ impl fmt::Display for Warning {
             }
             Self::Leftover { file } => {
                 write!(f, "{}: left over from a server that ended while writing it", file.display())
+            }
+            Self::NoLog { last } => {
+                write!(f, "there is no log: what was written after transaction {last} is not there")
             }
             Self::NoSnapshot => f.write_str("there is no snapshot: the log is taken for complete"),
         }

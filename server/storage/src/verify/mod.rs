@@ -10,6 +10,7 @@ use zoolet_proto::Zxid;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::log::follows;
+use crate::marks::NoLog;
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
@@ -71,6 +72,9 @@ pub fn verify(
     Ok(verifier.found)
 }
 
+/// A server of Apache ZooKeeper that has its log elsewhere leaves no more than this for its first 50,000 transactions.
+const EMPTY: &str = "there is no log, so the tree is empty; if the log is elsewhere, name its directory with --log-dir (dataLogDir)";
+
 /// What is known so far.
 struct Verifier<'d> {
     disk: &'d dyn Disk,
@@ -99,6 +103,9 @@ impl Verifier<'_> {
         let foreign = listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() });
         let leftovers = listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() });
         foreign.chain(leftovers).for_each(|warning| self.note(&warning));
+        if listing.logs.is_empty() && listing.snapshots.iter().all(|file| file.zxid == Zxid(0)) {
+            self.note(&EMPTY);
+        }
         self.load_snapshots(&listing.snapshots, meter);
         self.read_logs(&listing.logs, meter);
         self.check_coverage();
@@ -161,7 +168,13 @@ impl Verifier<'_> {
     /// Adds what keeps a server from starting, if that is not known yet.
     fn recover(&mut self, bytes: u64, meter: &mut Meter<'_>) {
         let mut progress = |done, _| meter.at(done);
-        match recovery::read_until(self.disk, self.options, None, &mut Meter::new(&mut progress)) {
+        match recovery::read_until(
+            self.disk,
+            self.options,
+            None,
+            NoLog::Refused,
+            &mut Meter::new(&mut progress),
+        ) {
             Ok(recovered) => {
                 self.found.last_zxid = Some(recovered.report.last_zxid);
                 for warning in recovered.report.warnings {

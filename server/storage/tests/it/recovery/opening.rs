@@ -101,8 +101,10 @@ fn log_and_snapshots_may_have_a_directory_each() {
     server.snapshot();
     server.set_until(8);
     let names: Vec<_> = files(&disk).into_iter().map(|(path, _)| path.display().to_string()).collect();
-    let dirs = ["/data/version-2/snapshot.0", "/data/version-2/snapshot.5"];
-    assert_eq!(names, [dirs[0], dirs[1], "/log/version-2/log.1", "/log/version-2/log.6"]);
+    let snapshots =
+        ["/data/version-2/.zoolet-log-dir", "/data/version-2/snapshot.0", "/data/version-2/snapshot.5"];
+    let log = ["/log/version-2/.zoolet-data-dir", "/log/version-2/log.1", "/log/version-2/log.6"];
+    assert_eq!(names, [snapshots, log].concat());
     let recovered = read(&disk, &options).unwrap();
     assert_eq!(recovered.tree.last_zxid(), Zxid(8));
     let disk = Arc::new(disk);
@@ -423,6 +425,7 @@ fn the_counter_of_a_server_alone_carries_into_the_epoch() {
     let tree = bytes.len() - 33 - 21;
     bytes.truncate(tree);
     disk.write(path("snapshot.ffffffff"), bytes).unwrap();
+    disk.write(path(".zoolet-complete"), b"0xffffffff\n").unwrap();
     disk.remove(&path("snapshot.1")).unwrap();
     let alone = disk.fork();
     let mut server = Writer::open(&alone);
@@ -453,6 +456,7 @@ fn the_last_zxid_of_an_epoch_is_not_passed_in_the_directory_of_an_ensemble_membe
     disk.remove(&path("snapshot.1")).unwrap();
     disk.remove(&path("log.1")).unwrap();
     disk.write(path("snapshot.fffffffe"), bytes).unwrap();
+    disk.write(path(".zoolet-complete"), b"0xfffffffe\n").unwrap();
     disk.write(path("currentEpoch"), b"0").unwrap();
     let mut server = Writer::open(&disk);
     server.set("/a", b"the last of epoch 0");

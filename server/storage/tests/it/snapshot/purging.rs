@@ -155,10 +155,11 @@ fn what_is_known_to_be_valid_is_not_read_again() {
 #[test]
 fn the_snapshot_that_was_loaded_at_the_start_is_not_read_again() {
     let (disk, _) = disk_with(&[1, 9], &[], &[]);
+    disk.write(format!("{DIR}/.zoolet-complete"), b"0x9\n").unwrap();
     let (storage, _) = zoolet_storage::open(Arc::new(disk.clone()), StorageOptions::new("/data")).unwrap();
     disk.place(DiskOp::Read.on("snapshot.*"), DiskFault::Fail).unwrap();
     storage.snapshots().purge(1).unwrap();
-    assert_eq!(left(&disk), "snapshot.9");
+    assert_eq!(left(&disk), ".zoolet-complete snapshot.9");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_damaged_snapshot_is_done_without_if_the_log_is_whole() {
         ("no log at all", |scene| {
             scene.remove("log.1");
             scene.remove("log.b");
-            recovered(10, &[])
+            refused("", None, "there is a snapshot of transaction 0xa, and no log")
         }),
     ]);
 }

@@ -1,0 +1,123 @@
+//! Small files in `version-2` that tell a log which is missing from one that never was. Apache ignores them.
+//!
+//! A server that keeps its log elsewhere names the place beside the snapshots, and the data directory beside the log: so a log
+//! directory that was not named, or whose disk is not mounted, is noticed. A copy says that its snapshot needs no log.
+
+use std::io;
+use std::path::Path;
+
+use zoolet_proto::Zxid;
+
+use crate::disk::Disk;
+use crate::error::{Damage, StorageError};
+use crate::names::{Layout, Listing};
+use crate::recovery::Warning;
+
+/// Beside the snapshots: where the log is, if it is in another directory.
+const LOG_DIR: &str = ".zoolet-log-dir";
+/// Beside such a log: where its snapshots are.
+const DATA_DIR: &str = ".zoolet-data-dir";
+/// The zxid of a snapshot that is all of the data, with no log after it.
+const COMPLETE: &str = ".zoolet-complete";
+
+/// Whether a directory without a log and without a mark is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoLog {
+    /// Only if it has no transaction: a server that has had one leaves a log.
+    Refused,
+    /// With a warning, by an operator who asks for a copy of what is there.
+    Accepted,
+}
+
+/// Refuses a directory whose log is missing, as it would be served as if nothing was written since the snapshot.
+pub(crate) fn check(
+    disk: &dyn Disk,
+    layout: &Layout,
+    listing: &Listing,
+    no_log: NoLog,
+) -> Result<Option<Warning>, StorageError> {
+    let Some(newest) = listing.snapshots.first().filter(|_| listing.logs.is_empty()) else { return Ok(None) };
+    let (last, dir) = (newest.zxid, &layout.snapshot_dir);
+    // Without one, a server may have ended before it began a log.
+    let has_txns = last > Zxid(0);
+    if read(disk, &dir.join(COMPLETE))?.is_some_and(|zxid| zxid == last.to_string()) {
+        return Ok(None);
+    }
+    if let Some(log_dir) = read(disk, &dir.join(LOG_DIR))? {
+        let is_there = layout.is_split() && read(disk, &layout.log_dir.join(DATA_DIR))?.is_some();
+        if is_there && !has_txns {
+            return Ok(None);
+        }
+        let reason =
+            format!("there is no log; the last server that used {} had it in {log_dir}", dir.display());
+        let hint = "name that directory with --log-dir (dataLogDir), and check that its disk is mounted; if the log is lost, remove \
+                    the file .zoolet-log-dir and copy what is left: zoolet data import DIR --to NEW";
+        return Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into());
+    }
+    match no_log {
+        _ if !has_txns => return Ok(None),
+        NoLog::Accepted => return Ok(Some(Warning::NoLog { last })),
+        NoLog::Refused => {}
+    }
+    let reason =
+        format!("there is a snapshot of transaction {last}, and no log, which every server leaves beside it");
+    let hint = "name the directory of the log with --log-dir (dataLogDir); if there is none, copy what is there: zoolet data import DIR \
+                --to NEW";
+    Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into())
+}
+
+/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true.
+pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Result<(), StorageError> {
+    let (snapshots, log) = (&layout.snapshot_dir, &layout.log_dir);
+    if layout.is_split() {
+        // First the one by which the log is known, so that no crash leaves the other one alone.
+        write(disk, log, DATA_DIR, &layout.data_dir.to_string_lossy())?;
+        write(disk, snapshots, LOG_DIR, &layout.log_parent.to_string_lossy())?;
+    } else {
+        // The log was moved here.
+        remove(disk, snapshots, LOG_DIR)?;
+        remove(disk, snapshots, DATA_DIR)?;
+    }
+    if !listing.logs.is_empty() {
+        remove(disk, snapshots, COMPLETE)?;
+    }
+    Ok(())
+}
+
+/// Marks a directory as complete with the snapshot of this transaction, which is about to get its name.
+pub(crate) fn complete(disk: &dyn Disk, layout: &Layout, zxid: Zxid) -> Result<(), StorageError> {
+    write(disk, &layout.snapshot_dir, COMPLETE, &zxid.to_string())
+}
+
+fn write(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), StorageError> {
+    let path = dir.join(name);
+    if read(disk, &path)?.is_some_and(|before| before == text) {
+        return Ok(());
+    }
+    let mut file = disk.create(&path).map_err(StorageError::io("create", &path))?;
+    file.write_at(format!("{text}\n").as_bytes(), 0).map_err(StorageError::io("write", &path))?;
+    file.sync().map_err(StorageError::io("sync", &path))?;
+    disk.sync_dir(dir).map_err(StorageError::io("sync", dir))
+}
+
+fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<(), StorageError> {
+    let path = dir.join(name);
+    if read(disk, &path)?.is_none() {
+        return Ok(());
+    }
+    disk.remove(&path).map_err(StorageError::io("remove", &path))?;
+    disk.sync_dir(dir).map_err(StorageError::io("sync", dir))
+}
+
+/// The text in a file, without the end of its line; `None` if there is no such file.
+fn read(disk: &dyn Disk, path: &Path) -> Result<Option<String>, StorageError> {
+    /// No path is longer.
+    const LONGEST: usize = 4096;
+    let file = match disk.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(StorageError::io("open", path))?,
+    };
+    let mut bytes = vec![0; LONGEST];
+    let len = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", path))?;
+    Ok(Some(String::from_utf8_lossy(&bytes[..len]).trim_end_matches('\n').to_owned()))
+}

@@ -1,0 +1,162 @@
+//! A directory whose log is missing is not served as if nothing had been written since its snapshot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::Owner;
+use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_storage::{Damage, Storage, StorageError, StorageOptions, Warning, copy, open, read, verify};
+
+use super::support::{Writer, files, options, path};
+
+fn with_log(dir: &str) -> StorageOptions {
+    let mut options = options();
+    options.log_dir = Some(dir.into());
+    options
+}
+
+/// A server that kept its log in `/log`, with a snapshot after the last of its five transactions if `snapshot`.
+fn split(snapshot: bool) -> SimulatedDisk {
+    let disk = SimulatedDisk::new(1);
+    let mut server = Writer::open_with(&disk, with_log("/log"));
+    server.create("/a", Owner::PERSISTENT);
+    if snapshot {
+        server.set_until(4);
+        server.snapshot();
+    }
+    server.set_until(5);
+    drop(server);
+    disk
+}
+
+fn open_on(disk: &SimulatedDisk, options: StorageOptions) -> Result<Storage, StorageError> {
+    open(Arc::new(disk.clone()), options).map(|(storage, _)| storage)
+}
+
+/// Why it is refused by everybody, with nothing changed.
+fn refused(disk: &SimulatedDisk, options: &StorageOptions) -> Damage {
+    let before = files(disk);
+    let damage = match open_on(disk, options.clone()) {
+        Err(StorageError::Damaged(damage)) => damage,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read(disk, options).unwrap_err().to_string(), damage.to_string());
+    let found = verify(disk, options, &mut |_, _| {}).unwrap();
+    assert_eq!(found.last_zxid, None);
+    assert!(found.faults.iter().any(|fault| fault.to_string() == damage.to_string()), "{:?}", found.faults);
+    assert_eq!(files(disk), before);
+    damage
+}
+
+/// Moves the log files of a directory.
+fn move_logs(disk: &SimulatedDisk, from: &str, to: &str) {
+    let (from, to) = (PathBuf::from(from), PathBuf::from(to));
+    disk.create_dir(&to).unwrap();
+    for entry in disk.list(&from).unwrap() {
+        if entry.name.to_string_lossy().starts_with("log.") {
+            disk.write(to.join(&entry.name), disk.read(from.join(&entry.name)).unwrap()).unwrap();
+            disk.remove(&from.join(&entry.name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_elsewhere_must_be_named() {
+    for snapshot in [false, true] {
+        let disk = split(snapshot);
+        let damage = refused(&disk, &options());
+        assert!(damage.reason.ends_with("had it in /log"), "{damage}");
+        assert!(damage.hint.starts_with("name that directory with --log-dir (dataLogDir)"), "{damage}");
+        let storage = open_on(&disk, with_log("/log")).unwrap();
+        assert_eq!(storage.last_zxid(), Zxid(5));
+    }
+}
+
+#[test]
+fn a_log_directory_without_the_log_is_refused_as_its_disk_may_not_be_mounted() {
+    for snapshot in [false, true] {
+        let disk = split(snapshot);
+        let damage = refused(&disk, &with_log("/other"));
+        assert_eq!(damage.file, Path::new("/other/version-2"));
+        for entry in disk.list(Path::new("/log/version-2")).unwrap() {
+            disk.remove(&Path::new("/log/version-2").join(entry.name)).unwrap();
+        }
+        refused(&disk, &with_log("/log"));
+    }
+}
+
+#[test]
+fn a_server_that_kept_its_log_elsewhere_and_wrote_nothing_starts_again() {
+    let disk = SimulatedDisk::new(1);
+    for _ in 0..2 {
+        let (_, recovered) = open(Arc::new(disk.clone()), with_log("/log")).unwrap();
+        assert!(recovered.report.warnings.is_empty());
+    }
+    refused(&disk, &options());
+}
+
+#[test]
+fn a_log_may_move_to_another_directory_and_into_that_of_the_snapshots() {
+    let disk = split(true);
+    move_logs(&disk, "/log/version-2", "/other/version-2");
+    open_on(&disk, with_log("/other")).unwrap();
+    assert!(refused(&disk, &options()).reason.ends_with("had it in /other"));
+
+    move_logs(&disk, "/other/version-2", "/data/version-2");
+    let storage = open_on(&disk, options()).unwrap();
+    assert_eq!(storage.last_zxid(), Zxid(5));
+    assert!(
+        !disk
+            .list(Path::new("/data/version-2"))
+            .unwrap()
+            .iter()
+            .any(|entry| { entry.name.to_string_lossy().starts_with(".zoolet-") })
+    );
+}
+
+#[test]
+fn a_snapshot_without_any_log_is_served_only_as_a_copy() {
+    let disk = SimulatedDisk::new(1);
+    let mut server = Writer::open(&disk);
+    server.create("/a", Owner::PERSISTENT);
+    server.set_until(5);
+    server.snapshot();
+    drop(server);
+    disk.remove(&path("log.1")).unwrap();
+    let damage = refused(&disk, &options());
+    assert!(damage.reason.starts_with("there is a snapshot of transaction 0x5, and no log"), "{damage}");
+    assert!(damage.hint.contains("zoolet data import DIR --to NEW"), "{damage}");
+
+    let target: Arc<dyn Disk> = Arc::new(disk.clone());
+    let mut to = options();
+    to.data_dir = "/copy".into();
+    let copied = copy((&disk, &options()), (&target, &to), None, &mut |_, _| {}).unwrap();
+    assert_eq!(copied.report.warnings, [Warning::NoLog { last: Zxid(5) }]);
+    for _ in 0..2 {
+        let (_, recovered) = open(Arc::clone(&target), to.clone()).unwrap();
+        assert_eq!(recovered.report.last_zxid, Zxid(5));
+        assert!(recovered.report.warnings.is_empty(), "{:?}", recovered.report.warnings);
+    }
+
+    // Once it has a log of its own it needs one.
+    let mut server = Writer::open_with(&disk, to.clone());
+    server.set_until(6);
+    drop(server);
+    drop(Writer::open_with(&disk, to.clone()));
+    disk.remove(Path::new("/copy/version-2/log.6")).unwrap();
+    refused(&disk, &to);
+}
+
+#[test]
+fn the_check_of_an_empty_snapshot_without_a_log_asks_where_the_log_is() {
+    let disk = SimulatedDisk::new(1);
+    drop(Writer::open(&disk));
+    let found = verify(&disk, &options(), &mut |_, _| {}).unwrap();
+    assert!(found.faults.is_empty(), "{:?}", found.faults);
+    let [note] = &found.notes[..] else { panic!("{:?}", found.notes) };
+    assert!(
+        note.contains("if the log is elsewhere, name its directory with --log-dir (dataLogDir)"),
+        "{note}"
+    );
+}
