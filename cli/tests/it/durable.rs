@@ -223,6 +223,32 @@ fn a_directory_that_cannot_be_used_is_refused_in_one_line() {
 }
 
 #[test]
+fn what_is_no_file_in_the_place_of_the_log_is_refused_and_not_waited_for() {
+    for (make, what) in [
+        ("mkdir", "it is a directory"),
+        ("mkfifo", "it is a pipe, a socket, or a link to nothing"),
+        ("ln -s /no/such", "it is a pipe, a socket, or a link to nothing"),
+    ] {
+        for name in ["log.1", "snapshot.0"] {
+            let directory = DataDirectory::sample();
+            let file = directory.file(name);
+            fs::remove_file(&file).unwrap();
+            let script = format!("{make} \"$0\"");
+            assert!(Command::new("sh").args(["-c", &script]).arg(&file).status().unwrap().success());
+            let path = directory.path().display().to_string();
+            let message = error_of(&["--bind", "127.0.0.1:0", "--data-dir", &path]);
+            assert!(
+                message.starts_with(&format!("zoolet: {}: {what}, and has the name", file.display())),
+                "{message}"
+            );
+            let verified = directory.run("verify", &[]);
+            assert!(verified.code == Some(1) && verified.out.contains(what), "{verified:?}");
+            assert_eq!(directory.run("inspect", &[]).code, Some(1));
+        }
+    }
+}
+
+#[test]
 fn what_recovery_cuts_is_a_warning() {
     let directory = DataDirectory::sample();
     let torn = directory.entry("log.1", 9);

@@ -57,7 +57,7 @@ impl LogFile {
         let digits = entry.name.to_str()?.strip_prefix(LOG_PREFIX)?;
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let first = i64::from_str_radix(digits, 16).ok().filter(|first| is_hex && *first >= 0)?;
-        (!entry.is_dir).then(|| Self { path: dir.join(&entry.name), first: Zxid(first), len: entry.len })
+        entry.is_file.then(|| Self { path: dir.join(&entry.name), first: Zxid(first), len: entry.len })
     }
 }
 
@@ -122,6 +122,7 @@ impl Layout {
     pub(crate) fn list(&self, disk: &dyn Disk) -> Result<Listing, StorageError> {
         let mut listing = Listing::default();
         let entries = list(disk, &self.snapshot_dir)?;
+        refuse_what_is_no_file(&self.snapshot_dir, &entries)?;
         self.take(&self.snapshot_dir, &entries, &mut listing);
         listing.has_epochs =
             entries.iter().any(|entry| entry.name == CURRENT_EPOCH || entry.name == ACCEPTED_EPOCH);
@@ -139,6 +140,7 @@ impl Layout {
                 ));
             }
             let entries = list(disk, &self.log_dir)?;
+            refuse_what_is_no_file(&self.log_dir, &entries)?;
             if let Some(entry) = entries.iter().find(|entry| begins(entry, SNAPSHOT_PREFIX)) {
                 return Err(swapped(
                     self.log_dir.join(&entry.name),
@@ -224,6 +226,27 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// Refuses a directory, a pipe or a link to nothing in the place of a log or a snapshot: whatever had this name is missing.
+fn refuse_what_is_no_file(dir: &Path, entries: &[DiskEntry]) -> Result<(), StorageError> {
+    for entry in entries.iter().filter(|entry| !entry.is_file) {
+        let file = DiskEntry { is_file: true, ..entry.clone() };
+        let is_snapshot = SnapshotFile::of(dir, &file).is_some_and(|snapshot| snapshot.has_usual_name());
+        if is_snapshot || LogFile::of(dir, &file).is_some() {
+            let what = if entry.is_dir {
+                "it is a directory"
+            } else {
+                "it is a pipe, a socket, or a link to nothing"
+            };
+            return Err(damage(
+                dir.join(&entry.name),
+                format!("{what}, and has the name of a file of the data"),
+                "restore the file; if there was none, move this away",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn begins(entry: &DiskEntry, prefix: &str) -> bool {

@@ -66,6 +66,8 @@ pub struct DiskEntry {
     pub len: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
+    /// Whether it is a regular file, or a link to one. A pipe, a socket, and a link to nothing are neither.
+    pub is_file: bool,
 }
 
 /// An open file.

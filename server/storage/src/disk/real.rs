@@ -44,6 +44,7 @@ impl Disk for RealDisk {
                     name: entry.file_name(),
                     len: if metadata.is_dir() { 0 } else { metadata.len() },
                     is_dir: metadata.is_dir(),
+                    is_file: metadata.is_file(),
                 }),
                 // Removed since the directory was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -402,8 +403,8 @@ mod tests {
         let mut entries = RealDisk.list(&dir).unwrap();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let expected = [
-            DiskEntry { name: "b".into(), len: 3, is_dir: false },
-            DiskEntry { name: "sub".into(), len: 0, is_dir: true },
+            DiskEntry { name: "b".into(), len: 3, is_dir: false, is_file: true },
+            DiskEntry { name: "sub".into(), len: 0, is_dir: true, is_file: false },
         ];
         assert_eq!(entries, expected);
         RealDisk.remove(&dir.join("b")).unwrap();
@@ -417,8 +418,11 @@ mod tests {
         RealDisk.create(&dir.join("a")).unwrap().write_at(b"12345", 0).unwrap();
         std::os::unix::fs::symlink(dir.join("a"), dir.join("link")).unwrap();
         std::os::unix::fs::symlink(dir.join("nothing"), dir.join("broken")).unwrap();
-        let link = RealDisk.list(&dir).unwrap().into_iter().find(|entry| entry.name == "link").unwrap();
-        assert_eq!(link.len, 5);
+        let entry =
+            |name: &str| RealDisk.list(&dir).unwrap().into_iter().find(|entry| entry.name == name).unwrap();
+        let (link, broken) = (entry("link"), entry("broken"));
+        assert_eq!((link.len, link.is_file, link.is_dir), (5, true, false));
+        assert_eq!((broken.is_file, broken.is_dir), (false, false));
         assert_eq!(names(&dir), ["a", "broken", "link"]);
     }
 

@@ -78,6 +78,7 @@ pub fn open_with(
         return Err(StorageError::NoData(options.data_dir));
     }
     repair(&*disk, &layout, &listing, &recovery)?;
+    check_writable(&*disk, &layout)?;
     marks::update(&*disk, &layout, &listing)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &recovery.valid {
@@ -263,6 +264,20 @@ fn check_acls(tree: &Tree, missing: Vec<MissingAcl>) -> Result<(), Damage> {
     let lost = |missing: &MissingAcl| tree.get(&missing.path).is_some_and(|node| node.acl().is_empty());
     missing.into_iter().find(lost).map_or(Ok(()), |missing| Err(missing.damage))
 }
+
+/// Creates a file in each directory, and removes it: a server that finds only at the first write that it cannot would end then, and be
+/// started again, for ever.
+fn check_writable(disk: &dyn Disk, layout: &Layout) -> Result<(), StorageError> {
+    for dir in layout.dirs() {
+        let path = dir.join(PROBE);
+        disk.create(&path).map_err(StorageError::io("create", &path))?;
+        disk.remove(&path).map_err(StorageError::io("remove", &path))?;
+    }
+    Ok(())
+}
+
+/// If a server ends while it has this file, the next one removes it with all others that have such names.
+const PROBE: &str = ".zoolet-writable.tmp";
 
 /// Does what makes the files those of a server that ended cleanly, and durable.
 fn repair(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use zoolet_proto::Zxid;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskEntry};
 use crate::error::StorageError;
 use crate::options::Compression;
 
@@ -27,17 +27,16 @@ impl SnapshotFile {
     /// If the directory cannot be listed.
     pub fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Self>, StorageError> {
         let entries = disk.list(dir).map_err(StorageError::io("list", dir))?;
-        let mut files: Vec<Self> = entries
-            .into_iter()
-            .filter(|entry| !entry.is_dir)
-            .filter_map(|entry| {
-                let zxid = zxid_of(entry.name.to_str()?)?;
-                Some(Self { path: dir.join(&entry.name), zxid, len: entry.len })
-            })
-            .collect();
+        let mut files: Vec<Self> = entries.into_iter().filter_map(|entry| Self::of(dir, &entry)).collect();
         // Of two with one zxid the shorter name first, which is the plain file.
         files.sort_unstable_by(|a, b| b.zxid.cmp(&a.zxid).then_with(|| a.path.cmp(&b.path)));
         Ok(files)
+    }
+
+    /// The file of this entry of a directory, if it has the name of a snapshot.
+    pub(crate) fn of(dir: &Path, entry: &DiskEntry) -> Option<Self> {
+        let zxid = zxid_of(entry.name.to_str()?)?;
+        entry.is_file.then(|| Self { path: dir.join(&entry.name), zxid, len: entry.len })
     }
 
     /// Whether its name is one that a server gives: no upper case, and nothing after the compression. Apache also loads

@@ -50,10 +50,13 @@ impl Machine {
         let dir = self.dir(path)?;
         self.begin(process, DiskOp::List, &name_of(path)).and_then(Course::pass)?;
         let entry = |(name, target): (&OsStr, _)| match target {
-            Target::File(file) => {
-                DiskEntry { name: name.into(), len: self.files[&file].state.len(), is_dir: false }
-            }
-            Target::Dir(_) => DiskEntry { name: name.into(), len: 0, is_dir: true },
+            Target::File(file) => DiskEntry {
+                name: name.into(),
+                len: self.files[&file].state.len(),
+                is_dir: false,
+                is_file: true,
+            },
+            Target::Dir(_) => DiskEntry { name: name.into(), len: 0, is_dir: true, is_file: false },
         };
         Ok(self.dirs[&dir].names().map(entry).collect())
     }

@@ -47,6 +47,29 @@ fn an_empty_directory_gets_a_snapshot_before_a_log() {
 }
 
 #[test]
+fn a_directory_in_which_no_file_can_be_created_is_refused_at_the_start() {
+    let disk = SimulatedDisk::new(1);
+    let mut both = options();
+    both.log_dir = Some("/log".into());
+    let mut server = Writer::open_with(&disk, both.clone());
+    server.create("/a", Owner::PERSISTENT);
+    server.commit();
+    drop(server);
+    let names = || files(&disk).into_iter().map(|(path, _)| path).collect::<Vec<_>>();
+    let before = names();
+    for nth in 1..=2 {
+        disk.place(DiskOp::Create.any().nth(nth), DiskFault::Fail).unwrap();
+        let error = open(Arc::new(disk.clone()), both.clone()).unwrap_err();
+        let dir = ["/data", "/log"][nth as usize - 1];
+        let expected = format!("cannot create {dir}/version-2/.zoolet-writable.tmp: ");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        disk.clear_faults();
+    }
+    drop(Writer::open_with(&disk, both));
+    assert_eq!(names(), before);
+}
+
+#[test]
 fn what_was_written_is_recovered_exactly() {
     let disk = SimulatedDisk::new(1);
     let mut server = written(&disk);

@@ -130,7 +130,22 @@ fn names_decide_what_is_read() {
         }),
         ("a directory with the name of a log", |scene| {
             scene.disk.create_dir(&path("log.20")).unwrap();
-            recovered(20, &["log.20"])
+            refused("log.20", None, "it is a directory, and has the name of a file of the data")
+        }),
+        ("a directory in the place of the last log", |scene| {
+            scene.remove("log.b");
+            scene.disk.create_dir(&path("log.b")).unwrap();
+            refused("log.b", None, "it is a directory, and has the name of a file of the data")
+        }),
+        ("a directory in the place of the newest snapshot", |scene| {
+            scene.remove("snapshot.a");
+            scene.disk.create_dir(&path("snapshot.a")).unwrap();
+            refused("snapshot.a", None, "it is a directory, and has the name of a file of the data")
+        }),
+        ("directories with names that no server gives", |scene| {
+            scene.disk.create_dir(&path("log.old")).unwrap();
+            scene.disk.create_dir(&path("snapshot.28.bak")).unwrap();
+            recovered(20, &["log.old: no log and no snapshot has this name; ignored"])
         }),
         ("what has nothing to do with it", |scene| {
             scene.write("notes", b"x");
