@@ -3,6 +3,7 @@
 mod clients;
 mod compare;
 mod histories;
+mod list;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +17,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zoolet_conformance::{
-    Case, Catalogue, Failure as CaseFailure, Matrix, Outcome, Profile, RunError, Runner, Setting,
+    Case, Catalogue, Failure as CaseFailure, Outcome, Profile, RunError, Runner, Setting,
 };
 
 use crate::failure::Failure;
@@ -28,6 +29,7 @@ use crate::signals::Signals;
 use clients::Clients;
 use compare::Compare;
 use histories::Histories;
+use list::{list, matrix};
 
 /// The arguments of `zoolet conform`.
 #[derive(Debug, clap::Args)]
@@ -332,51 +334,6 @@ fn progress(done: usize, total: usize, what: &str) {
         let end = if done == total { "\r\x1b[K" } else { "" };
         let _ = write!(stderr, "\r{done} of {total} {what}{end}");
     }
-}
-
-fn list(cases: &[Case]) -> Result<ExitCode, Failure> {
-    let mut lines = Lines::new();
-    for case in cases {
-        let settings: Vec<_> = case.with().iter().map(ToString::to_string).collect();
-        let needs =
-            if settings.is_empty() { String::new() } else { format!(" [with {}]", settings.join(", ")) };
-        lines.line(&format!("{:40} {}{needs}", case.name(), case.fact()))?;
-    }
-    lines.flush()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A line for each operation, and for each order of checks that no case shows.
-fn matrix(catalogue: &Catalogue) -> Result<ExitCode, Failure> {
-    let matrix = Matrix::of(catalogue);
-    let mut lines = Lines::new();
-    let (mut shown, mut holes) = (0, 0);
-    for (operation, answers) in &matrix.answers {
-        let counted = answers.iter().map(|(answer, count)| match count {
-            0 => format!("{answer} MISSING"),
-            count => format!("{answer} {count}"),
-        });
-        let counted: Vec<_> = counted.collect();
-        holes += answers.iter().filter(|(_, count)| *count == 0).count();
-        shown += answers.iter().filter(|(_, count)| *count > 0).count();
-        lines.line(&format!("{operation:22} {}", counted.join(", ")))?;
-    }
-    for (operation, order, case) in &matrix.orders {
-        if case.is_none() {
-            lines.line(&format!("{operation:22} MISSING: {order}"))?;
-        }
-    }
-    for (operation, answer) in &matrix.unknown {
-        lines.line(&format!("{operation:22} {answer} is in no table"))?;
-    }
-    let orders = matrix.orders.iter().filter(|(.., case)| case.is_some()).count();
-    lines.line(&format!(
-        "{shown} of {} answers and {orders} of {} orders of checks are shown",
-        shown + holes,
-        matrix.orders.len()
-    ))?;
-    lines.flush()?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A setting that has no value.
