@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use zoolet_conformance::Capture;
 
 use crate::failure::Failure;
-use crate::output::Lines;
+use crate::output::{Lines, warn};
+use crate::reach::Reach;
 use crate::runtime;
 use crate::signals::Signals;
 
@@ -19,6 +20,8 @@ pub(crate) struct CaptureArguments {
     /// The server
     #[arg(long, value_name = "HOST:PORT")]
     server: String,
+    #[command(flatten)]
+    reach: Reach,
     /// The capture; a file of this name is replaced
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -32,7 +35,14 @@ impl CaptureArguments {
             let signals = Signals::listen();
             let mut signals =
                 signals.map_err(|source| Failure::System { action: "listen for signals", source })?;
-            let capture = Capture::start(&self.listen, &self.server, &self.file).await?;
+            let starting = async {
+                self.reach.server(&self.server, "").await?;
+                Capture::start(&self.listen, &self.server, &self.file).await.map_err(Failure::from)
+            };
+            let capture = tokio::select! {
+                started = starting => started?,
+                code = signals.next() => return Ok(ExitCode::from(code)),
+            };
             let mut lines = Lines::new();
             lines.line(&format!("listening on {}", capture.address()))?;
             lines.flush()?;
@@ -40,14 +50,13 @@ impl CaptureArguments {
                 signals.next().await;
             };
             let captured = capture.run(stop).await?;
-            lines.line(&format!(
-                "{}: {} connections, {} frames",
-                self.file.display(),
-                captured.connections,
-                captured.frames
-            ))?;
-            lines.flush()?;
-            Ok(ExitCode::SUCCESS)
+            captured.warnings.iter().for_each(|warning| warn(warning));
+            let counts = format!("{} connections, {} frames", captured.connections, captured.frames);
+            match lines.line(&format!("{}: {counts}", self.file.display())).and_then(|()| lines.flush()) {
+                // The capture is whole, whoever reads that.
+                Err(failure) if failure.is_reader_gone() => Ok(ExitCode::SUCCESS),
+                printed => printed.map(|()| ExitCode::SUCCESS),
+            }
         })
     }
 }

@@ -70,6 +70,12 @@ pub(crate) enum Failure {
     NoCommand,
     #[error(transparent)]
     Client(#[from] zoolet_conformance::ClientError),
+    #[error("{doing}{error}{}", if .error.may_be_starting() { *.hint } else { "" })]
+    NotServing { doing: &'static str, error: zoolet_conformance::RunError, hint: &'static str },
+    #[error("too little was done to judge: {0}")]
+    Undecided(String),
+    #[error("not all that was created could be removed: {left}")]
+    NotCleanedUp { left: String },
     #[error("interrupted before everything was judged")]
     Interrupted { code: u8 },
     #[error("{cause}; {left}")]
@@ -81,11 +87,18 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Whether nobody reads stdout any longer.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Interrupted { code } => *code,
             Self::LeftBehind { cause, .. } => cause.code(),
+            // The verdict was not read to its end.
+            _ if self.is_reader_gone() => MISTAKE,
             Self::Storage(StorageError::InUse(_) | StorageError::NoData(_) | StorageError::NotEmpty(_)) => {
                 MISTAKE
             }

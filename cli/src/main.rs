@@ -9,11 +9,13 @@ mod conform;
 mod data;
 mod duration;
 mod failure;
+mod interrupt;
 mod json;
 mod log;
 mod members;
 mod output;
 mod properties;
+mod reach;
 mod replay;
 mod runtime;
 mod serve;
@@ -50,7 +52,7 @@ enum Command {
     #[command(subcommand)]
     Data(data::Data),
     /// Judge whether a server speaks the protocol as Apache ZooKeeper does
-    Conform(conform::Conform),
+    Conform(Box<conform::Conform>),
     /// Record what clients and a server say to each other, as a proxy between them
     Capture(capture::CaptureArguments),
     /// Print a capture as text
@@ -75,6 +77,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
+        // Whoever reads the output has seen enough, such as `head`, and needs no message.
+        Err(failure) if failure.is_reader_gone() => ExitCode::from(failure.code()),
         Err(failure) => report(failure.code(), &failure.to_string()),
     }
 }

@@ -26,7 +26,7 @@ impl Lines {
 /// Makes it a success that whoever reads the output has seen enough, such as `head`.
 pub(crate) fn until_reader_leaves(outcome: Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
     match outcome {
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(failure) if failure.is_reader_gone() => Ok(ExitCode::SUCCESS),
         outcome => outcome,
     }
 }

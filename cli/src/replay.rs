@@ -7,6 +7,7 @@ use zoolet_conformance::{Replay, Replayed};
 
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
+use crate::reach::Reach;
 use crate::runtime;
 
 /// The arguments of `zoolet replay`.
@@ -18,6 +19,8 @@ pub(crate) struct ReplayArguments {
     /// The server that gets it; nobody else may use it meanwhile
     #[arg(long, value_name = "HOST:PORT")]
     server: String,
+    #[command(flatten)]
+    reach: Reach,
     /// Print what is not as captured, and exit with 1 if anything is not
     #[arg(long)]
     diff: bool,
@@ -38,34 +41,50 @@ impl ReplayArguments {
         let runtime = runtime::start()?;
         let auth = self.auth.into_iter().map(|(scheme, id)| (scheme, id.into())).collect();
         let replay = Replay { server: self.server, auth };
-        let replayed = runtime.block_on(replay.run(&self.file))?;
+        let replayed = runtime.block_on(async {
+            self.reach.server(&replay.server, "").await?;
+            Ok::<_, Failure>(replay.run(&self.file).await?)
+        })?;
         warn_of(&replayed);
-        let mut lines = Lines::new();
-        if self.diff {
-            for difference in &replayed.differences {
-                let time = difference.time.as_secs_f64();
-                lines.line(&format!("{time:11.6} #{:<3} {}", difference.connection, difference.request))?;
-                lines.line(&format!("    captured: {}", difference.captured))?;
-                lines.line(&format!("    replayed: {}", difference.replayed))?;
-            }
+        if self.diff && replayed.connections == 0 {
+            return Err(Failure::Undecided(format!("{} has no connection of a client", self.file.display())));
         }
-        let differences = match (self.diff, replayed.differences.len()) {
-            (false, _) => String::new(),
-            (true, 1) => ", 1 difference".to_owned(),
-            (true, count) => format!(", {count} differences"),
+        let code = match self.diff && !replayed.differences.is_empty() {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
         };
-        let unexplained = match replayed.unexplained {
-            0 => String::new(),
-            count => format!(", {count} transactions without an effect that was captured"),
-        };
-        lines.line(&format!(
-            "{}: {} connections, {} requests, {} events, {} pings left out{unexplained}{differences}",
-            replay.server, replayed.connections, replayed.requests, replayed.events, replayed.pings
-        ))?;
-        lines.flush()?;
-        let differs = self.diff && !replayed.differences.is_empty();
-        Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        match report(&replay.server, &replayed, self.diff) {
+            // All has been compared, whoever reads it.
+            Err(failure) if failure.is_reader_gone() => Ok(code),
+            reported => reported.map(|()| code),
+        }
     }
+}
+
+fn report(server: &str, replayed: &Replayed, diff: bool) -> Result<(), Failure> {
+    let mut lines = Lines::new();
+    if diff {
+        for difference in &replayed.differences {
+            let time = difference.time.as_secs_f64();
+            lines.line(&format!("{time:11.6} #{:<3} {}", difference.connection, difference.request))?;
+            lines.line(&format!("    captured: {}", difference.captured))?;
+            lines.line(&format!("    replayed: {}", difference.replayed))?;
+        }
+    }
+    let differences = match (diff, replayed.differences.len()) {
+        (false, _) => String::new(),
+        (true, 1) => ", 1 difference".to_owned(),
+        (true, count) => format!(", {count} differences"),
+    };
+    let unexplained = match replayed.unexplained {
+        0 => String::new(),
+        count => format!(", {count} transactions without an effect that was captured"),
+    };
+    lines.line(&format!(
+        "{server}: {} connections, {} requests, {} events, {} pings left out{unexplained}{differences}",
+        replayed.connections, replayed.requests, replayed.events, replayed.pings
+    ))?;
+    lines.flush()
 }
 
 /// Warns of what makes differences likely.

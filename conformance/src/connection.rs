@@ -8,15 +8,15 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::conversation::Frames;
 use crate::fields::{Fields, Value, of_connected, of_event, of_reply};
 
-/// How long a server may take for anything.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take for an answer, unless the caller knows better.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The session timeout that is asked for, in milliseconds.
 pub(crate) const SESSION_TIMEOUT: i32 = 30_000;
@@ -28,6 +28,8 @@ pub(crate) const NO_SESSION: (i64, Bytes) = (0, Bytes::from_static(&[0; PASSWORD
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
+    /// How long the server may take for an answer.
+    limit: Duration,
     frames: Frames,
     last_xid: i32,
     /// Requests without a reply: xid and opcode, in the order in which they were sent.
@@ -52,46 +54,70 @@ enum Received {
 pub(crate) enum Silence {
     /// The server has ended the connection.
     Ended,
-    /// Nothing has come in time.
-    Late,
+    /// There is no connection, and why.
+    Unreachable(String),
+    /// Nothing that was waited for has come within this time.
+    Late(Duration),
     /// It is none that a ZooKeeper sends.
     Invalid(String),
+}
+
+/// Why a server opens no session.
+#[derive(Debug)]
+pub(crate) struct NoSession {
+    /// For people.
+    pub(crate) reason: String,
+    /// Whether it may do so later.
+    pub(crate) may_be_starting: bool,
 }
 
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("the server has ended the connection"),
-            Self::Late => write!(f, "nothing has come within {} s", LIMIT.as_secs()),
+            Self::Unreachable(why) => write!(f, "cannot connect: {why}"),
+            Self::Late(limit) => write!(f, "nothing has come within {} s", limit.as_secs_f64()),
             Self::Invalid(what) => f.write_str(what),
         }
     }
 }
 
 impl Connection {
-    pub(crate) async fn to(address: &str) -> io::Result<Self> {
-        let connecting = timeout(LIMIT, TcpStream::connect(address)).await;
+    pub(crate) async fn to(address: &str, limit: Duration) -> io::Result<Self> {
+        let connecting = timeout(limit, TcpStream::connect(address)).await;
         let stream = connecting.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, frames: Frames::default(), last_xid: 0, sent: VecDeque::new() })
+        Ok(Self { stream, limit, frames: Frames::default(), last_xid: 0, sent: VecDeque::new() })
     }
 
     /// Connects, and opens a new session.
     ///
     /// # Errors
-    /// If there is no server that does so: why, for people.
-    pub(crate) async fn with_session(address: &str) -> Result<Self, String> {
-        let mut connection = Self::to(address).await.map_err(|error| format!("cannot connect: {error}"))?;
+    /// If there is no server that does so.
+    pub(crate) async fn with_session(address: &str, limit: Duration) -> Result<Self, NoSession> {
+        let starting = |reason| NoSession { reason, may_be_starting: true };
+        let connecting = Self::to(address, limit).await;
+        let mut connection = connecting.map_err(|error| NoSession {
+            may_be_starting: !is_local(&error),
+            ..starting(format!("cannot connect: {error}"))
+        })?;
         match connection.open(NO_SESSION, 0, SESSION_TIMEOUT).await {
-            Ok((response, _)) if response.is_refusal() => Err("it refuses a new session".to_owned()),
+            Ok((response, _)) if response.is_refusal() => {
+                Err(starting("it refuses a new session".to_owned()))
+            }
             Ok(_) => Ok(connection),
-            Err(Silence::Ended) => {
-                Err("it ends the connection instead of opening a session; is it a ZooKeeper?".to_owned())
+            Err(Silence::Ended) => Err(starting(
+                "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned(),
+            )),
+            Err(Silence::Late(limit)) => Err(starting(format!(
+                "it does not open a session within {} s; is it a ZooKeeper, and does it serve yet?",
+                limit.as_secs_f64()
+            ))),
+            Err(silence @ Silence::Unreachable(_)) => Err(starting(silence.to_string())),
+            Err(Silence::Invalid(what)) => {
+                let reason = format!("it is no ZooKeeper: it sends {what}");
+                Err(NoSession { reason, may_be_starting: false })
             }
-            Err(Silence::Late) => {
-                Err("it does not open a session within 10 s; is it a ZooKeeper?".to_owned())
-            }
-            Err(Silence::Invalid(what)) => Err(format!("it is no ZooKeeper: it sends {what}")),
         }
     }
 
@@ -136,11 +162,16 @@ impl Connection {
         request.encode_frame(Xid(xid), &mut bytes);
         self.sent.push_back((xid, request.op().code()));
         self.send_bytes(&bytes).await?;
-        loop {
-            if let Received::Reply(error, zxid, reply) = self.receive().await? {
-                return Ok((error, zxid, reply));
+        let limit = self.limit;
+        let answering = async {
+            loop {
+                if let Received::Reply(error, zxid, reply) = self.receive().await? {
+                    return Ok((error, zxid, reply));
+                }
             }
-        }
+        };
+        // Events do not keep an answer waiting for ever.
+        timeout(limit, answering).await.unwrap_or(Err(Silence::Late(limit)))
     }
 
     fn next_xid(&mut self) -> i32 {
@@ -162,8 +193,8 @@ impl Connection {
     }
 
     pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Silence> {
-        match timeout(LIMIT, self.stream.write_all(bytes)).await {
-            Err(_) => Err(Silence::Late),
+        match timeout(self.limit, self.stream.write_all(bytes)).await {
+            Err(_) => Err(Silence::Late(self.limit)),
             Ok(Err(_)) => Err(Silence::Ended),
             Ok(Ok(())) => Ok(()),
         }
@@ -172,7 +203,36 @@ impl Connection {
     /// Ends the connection from this side, and waits until the server has ended it too. Its session stays.
     pub(crate) async fn leave(mut self) {
         let _ = self.stream.shutdown().await;
-        while self.payload().await.is_ok() {}
+        let limit = self.limit;
+        let ending = async { while self.payload().await.is_ok() {} };
+        // A server that sends on and on is left alone.
+        let _ = timeout(limit, ending).await;
+    }
+
+    /// Closes the session, and waits until the server has ended the connection. A server that does not is left alone.
+    pub(crate) async fn close(&mut self) {
+        let limit = self.limit;
+        let ending = async {
+            let _ = self.send(OpCode::CloseSession.code(), None, &[]).await;
+            while self.receive().await.is_ok() {}
+        };
+        let _ = timeout(limit, ending).await;
+    }
+
+    /// How long the server may take for an answer.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// The time at which an answer that is asked for now is late.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limit
+    }
+
+    /// As [`next`](Self::next), until `deadline`.
+    pub(crate) async fn next_until(&mut self, deadline: Instant) -> Result<Frame, Silence> {
+        let limit = self.limit;
+        timeout_at(deadline, self.next()).await.unwrap_or(Err(Silence::Late(limit)))
     }
 
     /// The next event, past any replies. Dropping the future loses nothing.
@@ -235,6 +295,7 @@ impl Connection {
     }
 
     async fn payload(&mut self) -> Result<Bytes, Silence> {
+        let limit = self.limit;
         let reading = async {
             loop {
                 if let Some(payload) = self.frames.next().map_err(Silence::Invalid)? {
@@ -245,8 +306,17 @@ impl Connection {
                 }
             }
         };
-        timeout(LIMIT, reading).await.unwrap_or(Err(Silence::Late))
+        timeout(limit, reading).await.unwrap_or(Err(Silence::Late(limit)))
     }
+}
+
+/// Whether a failure to open a connection is the fault of this side: no more descriptors or ports may be opened. It shows nothing of
+/// the server.
+pub(crate) fn is_local(error: &io::Error) -> bool {
+    // EMFILE and ENFILE of Unix, and WSAEMFILE. The standard library has no kind for them.
+    let codes: &[i32] = if cfg!(windows) { &[10_024] } else { &[23, 24] };
+    error.kind() == io::ErrorKind::AddrNotAvailable
+        || error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 fn connected(payload: &[u8]) -> Result<ConnectResponse, Silence> {

@@ -1,14 +1,16 @@
 //! [`Runner`]: runs cases on a server.
 
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use thiserror::Error;
-use zoolet_proto::records::{AuthPacket, Create, Delete, Exists, GetChildren, SetAcl, SetData};
-use zoolet_proto::{AclList, ErrorCode, Reply, Request, Zxid};
+use zoolet_proto::records::{AuthPacket, Create, Exists, SetData};
+use zoolet_proto::{AclList, ErrorCode, Request, Zxid};
 
 use crate::case::Case;
-use crate::connection::Connection;
+use crate::cleanup::{Removed, Unremoved, remove};
+use crate::connection::{Connection, NoSession};
 use crate::fields::Value;
 use crate::pattern::Names;
 use crate::request::{QUOTAS, SUPER_NAME};
@@ -54,12 +56,34 @@ impl fmt::Display for Failure {
 pub struct RunError {
     address: String,
     reason: String,
+    is_locked: bool,
+    may_be_starting: bool,
+}
+
+impl RunError {
+    /// Whether nothing else is wrong than that something cannot be deleted that a case or a random request has locked. A good server
+    /// refuses that as well.
+    pub fn is_locked(&self) -> bool {
+        self.is_locked
+    }
+
+    /// Whether there is no server yet that opens sessions, and there may be one later.
+    pub fn may_be_starting(&self) -> bool {
+        self.may_be_starting
+    }
+
+    pub(crate) fn no_session(address: &str, no: NoSession) -> Self {
+        let NoSession { reason, may_be_starting } = no;
+        Self { address: address.to_owned(), reason, is_locked: false, may_be_starting }
+    }
 }
 
 /// Runs cases on a server. Each gets a subtree of its own, which is deleted afterwards.
 #[derive(Debug)]
 pub struct Runner {
     address: String,
+    /// How long the server may take for an answer.
+    limit: Duration,
     /// The parent of the subtrees.
     root: String,
     /// Those of the super user.
@@ -70,13 +94,15 @@ pub struct Runner {
 pub(crate) const QUOTA_GROUP: &str = "quota";
 
 impl Runner {
-    /// Connects to a server, and creates a znode for all cases. `run` tells it from that of other runs on the same server.
+    /// Connects to a server, and creates a znode for all cases. `run` tells it from that of other runs on the same server. An answer
+    /// that has not come after `limit` is missing; [`ANSWER_LIMIT`](crate::ANSWER_LIMIT) is long enough for a server that does nothing else.
     ///
     /// # Errors
     /// If the server cannot be reached, answers as no ZooKeeper does, or refuses the znode.
-    pub async fn new(address: &str, run: u64) -> Result<Self, RunError> {
+    pub async fn new(address: &str, run: u64, limit: Duration) -> Result<Self, RunError> {
         let runner = Self {
             address: address.to_owned(),
+            limit,
             root: format!("/zoolet-conformance-{run:x}"),
             credentials: None,
         };
@@ -112,21 +138,26 @@ impl Runner {
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.
     ///
     /// # Errors
-    /// If the server cannot be reached, or the znode of the case cannot be created.
+    /// If the server cannot be reached, also in the middle of the case, or the znode of the case cannot be created.
     pub async fn run(&self, case: &Case) -> Result<Outcome, RunError> {
         let root = self.subtree(&case.name.replace('/', "-"));
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
         let needs_quota = case.group() == QUOTA_GROUP;
         let refused = if needs_quota { self.create_quota(&mut owner, &root).await? } else { None };
-        let outcome = match refused {
-            Some(reason) => Outcome::Failed(Failure { steps: Vec::new(), reason, came: None }),
-            None => Scene::new(&self.address, &root, self.named_credentials()).play(case).await.into(),
+        let failed = |reason| Outcome::Failed(Failure { steps: Vec::new(), reason, came: None });
+        let mut outcome = match refused {
+            Some(reason) => failed(reason),
+            None => {
+                let played = Scene::new(self, &root).play(case).await;
+                played.map_err(|reason| self.fail(&format!("{reason}, in the case {}", case.name)))?.into()
+            }
         };
-        if needs_quota {
-            self.remove_quota(&mut owner, &root).await;
+        let removed = self.remove(&mut owner, &root, needs_quota).await;
+        // If it has said nothing, whether something is left is found out at the end.
+        if let (Outcome::Passed, Err(Unremoved::Unruly(what))) = (&outcome, removed) {
+            outcome = failed(format!("its znode cannot be removed: {what}"));
         }
-        self.remove(&mut owner, &root).await;
         self.end(&mut owner).await;
         Ok(outcome)
     }
@@ -138,18 +169,35 @@ impl Runner {
     pub async fn finish(&self) -> Result<(), RunError> {
         let left = |reason: &str| self.fail(&format!("{} remains: {reason}", self.root));
         let mut owner = self.owner().await.map_err(|error| left(&error.reason))?;
-        for place in [quota(&self.root), self.root.clone()] {
-            self.remove(&mut owner, &place).await;
-        }
         let exists = Request::Exists(Exists { path: self.root.clone(), watch: false });
-        let is_left = matches!(owner.ask(&exists).await, Ok((None, ..)));
-        self.end(&mut owner).await;
-        if is_left { Err(left("something below it cannot be deleted")) } else { Ok(()) }
+        // A case that was given up may create something while this goes on, so that the second time finds more.
+        for _ in 0..2 {
+            let removed = self.remove(&mut owner, &self.root, true).await;
+            let removed = removed.map_err(|why| left(&why.to_string()))?;
+            match owner.ask(&exists).await.map_err(|silence| left(&silence.to_string()))? {
+                (None, ..) if removed == Removed::Locked => {
+                    self.end(&mut owner).await;
+                    let locked = left("something below it cannot be deleted");
+                    return Err(RunError { is_locked: true, ..locked });
+                }
+                (None, ..) => {}
+                (Some(_), ..) => {
+                    self.end(&mut owner).await;
+                    return Ok(());
+                }
+            }
+        }
+        Err(left("it is still there after it was deleted"))
     }
 
     /// The server, as HOST:PORT.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// How long the server may take for an answer.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
     }
 
     /// The path of a subtree of its own.
@@ -159,8 +207,8 @@ impl Runner {
 
     /// A session to create and remove the subtrees with: that of the super user, if it is known, who can remove everything.
     pub(crate) async fn owner(&self) -> Result<Connection, RunError> {
-        let opened = Connection::with_session(&self.address).await;
-        let mut owner = opened.map_err(|reason| self.fail(&reason))?;
+        let opened = Connection::with_session(&self.address, self.limit).await;
+        let mut owner = opened.map_err(|no| RunError::no_session(&self.address, no))?;
         if let Some(credentials) = &self.credentials {
             let auth = Bytes::copy_from_slice(credentials.as_bytes());
             let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
@@ -190,23 +238,19 @@ impl Runner {
         }
     }
 
-    /// Removes a subtree as far as it can be: a case may have locked itself out.
-    pub(crate) async fn remove(&self, owner: &mut Connection, root: &str) {
-        let mut paths = vec![root.to_owned()];
-        let mut at = 0;
-        while let Some(path) = paths.get(at).cloned() {
-            at += 1;
-            // A case that has failed may not have come to where it lets everybody in again.
-            let open = SetAcl { path: path.clone(), acl: Some(AclList::OPEN), version: -1 };
-            let _ = owner.ask(&Request::SetAcl(open)).await;
-            let list = Request::GetChildren(GetChildren { path: path.clone(), watch: false });
-            if let Ok((None, _, Reply::Children(names))) = owner.ask(&list).await {
-                paths.extend(names.iter().map(|name| format!("{path}/{name}")));
-            }
+    /// Removes a subtree as far as it can be, and the place for its quota if it has one.
+    pub(crate) async fn remove(
+        &self,
+        owner: &mut Connection,
+        root: &str,
+        has_quota: bool,
+    ) -> Result<Removed, Unremoved> {
+        let mut removed = Removed::Allowed;
+        if has_quota {
+            removed = remove(owner, &quota(root)).await?;
         }
-        for path in paths.into_iter().rev() {
-            let _ = owner.ask(&Request::Delete(Delete { path, version: -1 })).await;
-        }
+        let below = remove(owner, root).await?;
+        Ok(if below == Removed::Locked { below } else { removed })
     }
 
     /// Creates the place for the quota of a subtree. Returns why there is none, if the server refuses it: it may have no quotas.
@@ -221,10 +265,6 @@ impl Runner {
         Ok(created.err().map(|error| format!("{} cannot be created: {error}", quota(root))))
     }
 
-    pub(crate) async fn remove_quota(&self, owner: &mut Connection, root: &str) {
-        self.remove(owner, &quota(root)).await;
-    }
-
     /// The value that cases and moves name `$super`.
     pub(crate) fn named_credentials(&self) -> Names {
         let credentials = self.credentials.as_deref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
@@ -236,7 +276,8 @@ impl Runner {
     }
 
     pub(crate) fn fail(&self, reason: &str) -> RunError {
-        RunError { address: self.address.clone(), reason: reason.to_owned() }
+        let (address, reason) = (self.address.clone(), reason.to_owned());
+        RunError { address, reason, is_locked: false, may_be_starting: false }
     }
 }
 

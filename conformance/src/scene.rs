@@ -11,14 +11,16 @@ use crate::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence}
 use crate::fields::{Fields, Value, show};
 use crate::pattern::{Names, Pattern, Patterns};
 use crate::request::{Damage, Draft};
-use crate::run::Failure;
+use crate::run::{Failure, Runner};
 
 /// A case that runs.
 pub(crate) struct Scene<'r> {
-    address: &'r str,
+    runner: &'r Runner,
     root: &'r str,
     names: Names,
     connections: BTreeMap<char, Connection>,
+    /// Why no connection could be opened, which says nothing of what the case is about.
+    unreachable: Option<String>,
 }
 
 /// Why a step has failed.
@@ -40,14 +42,17 @@ impl From<String> for Wrong {
 }
 
 impl<'r> Scene<'r> {
-    /// `names` are the values that have one before the case begins.
-    pub(crate) fn new(address: &'r str, root: &'r str, names: Names) -> Self {
-        Self { address, root, names, connections: BTreeMap::new() }
+    pub(crate) fn new(runner: &'r Runner, root: &'r str) -> Self {
+        let names = runner.named_credentials();
+        Self { runner, root, names, connections: BTreeMap::new(), unreachable: None }
     }
 
     /// Runs a case to its end or to its first failure, and then ends its sessions. Something that no line expects is a failure, also
     /// after the last line.
-    pub(crate) async fn play(mut self, case: &Case) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If a connection cannot be opened: why.
+    pub(crate) async fn play(mut self, case: &Case) -> Result<Result<(), Failure>, String> {
         let mut outcome = Ok(());
         let mut steps = Vec::new();
         for step in &case.steps {
@@ -68,10 +73,12 @@ impl<'r> Scene<'r> {
             }
         }
         for connection in self.connections.values_mut() {
-            let _ = connection.send(OpCode::CloseSession.code(), None, &[]).await;
-            while connection.next().await.is_ok() {}
+            connection.close().await;
         }
-        outcome.map_err(|Wrong { reason, came }| Failure { steps, reason, came })
+        match self.unreachable {
+            Some(reason) => Err(reason),
+            None => Ok(outcome.map_err(|Wrong { reason, came }| Failure { steps, reason, came })),
+        }
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), Wrong> {
@@ -130,8 +137,12 @@ impl<'r> Scene<'r> {
         expected: &Patterns,
     ) -> Result<(), Wrong> {
         let bytes = self.handshake(fields)?;
-        let connecting = Connection::to(self.address).await;
-        let mut connection = connecting.map_err(|error| format!("cannot connect: {error}"))?;
+        let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
+        let mut connection = connecting.map_err(|error| {
+            let reason = format!("cannot connect: {error}");
+            self.unreachable = Some(reason.clone());
+            reason
+        })?;
         match connection.shake_hands(&bytes).await {
             Ok((_, fields)) => {
                 self.connections.insert(name, connection);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zoolet_conformance::{Capture, Catalogue, Messages, Outcome, Runner};
+use zoolet_conformance::{ANSWER_LIMIT, Capture, Catalogue, Messages, Outcome, Runner};
 use zoolet_server::Server;
 
 /// Longer, in seconds, than the session of the capture lasts if it is not kept alive.
@@ -21,7 +21,7 @@ async fn deletions_are_seen_for_longer_than_a_session_lasts_on_a_server_that_is_
     let (stop, stopped) = oneshot::channel::<()>();
     let capturing = tokio::spawn(capture.run(async move { stopped.await.unwrap_or(()) }));
 
-    let runner = Runner::new(&address, 1).await.expect("a server that answers");
+    let runner = Runner::new(&address, 1, ANSWER_LIMIT).await.expect("a server that answers");
     let case = "case own/delete\nfact Two znodes are deleted: its own, and that of the case\nA create ~/n\nA delete ~/n";
     let catalogue = Catalogue::parse("own.case", case).expect("a case");
     for _ in 0..SECONDS {

@@ -1,6 +1,6 @@
 //! Two servers of ours, compared by random requests.
 
-use zoolet_conformance::{Catalogue, Fuzz, Outcome, Runner, Setting};
+use zoolet_conformance::{ANSWER_LIMIT, Catalogue, Fuzz, Outcome, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 async fn start(builder: ServerBuilder) -> Server {
@@ -10,7 +10,9 @@ async fn start(builder: ServerBuilder) -> Server {
 #[tokio::test]
 async fn equal_servers_do_not_differ() {
     let (one, other) = (start(Server::builder()).await, start(Server::builder()).await);
-    let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1).await.expect("two servers");
+    let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1, ANSWER_LIMIT)
+        .await
+        .expect("two servers");
     for seed in 0..7 {
         let difference = fuzz.run(seed, 300).await.expect("servers that answer");
         assert_eq!(difference, None, "seed {seed}");
@@ -33,7 +35,9 @@ const SWITCHES: [Setting; 3] = [Setting::ExtendedTypes, Setting::EnforceQuota, S
 #[tokio::test]
 async fn equal_servers_with_all_settings_do_not_differ() {
     let (one, other) = (start(with_everything()).await, start(with_everything()).await);
-    let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1).await.expect("two servers");
+    let fuzz = Fuzz::new(&one.connect_string(), &other.connect_string(), 1, ANSWER_LIMIT)
+        .await
+        .expect("two servers");
     let mut fuzz = fuzz.with(&SWITCHES);
     fuzz.set_super_credentials("super:secret").await.expect("those of the super user");
     for seed in 0..7 {
@@ -54,7 +58,7 @@ async fn a_setting_that_only_one_server_has_becomes_a_short_case() {
     {
         let (other, run) = (start(other).await, 2 * run as u64);
         let [one, other] = [one.connect_string(), other.connect_string()];
-        let fuzz = Fuzz::new(&one, &other, run).await.expect("two servers");
+        let fuzz = Fuzz::new(&one, &other, run, ANSWER_LIMIT).await.expect("two servers");
         let mut fuzz = fuzz.with(&SWITCHES);
         fuzz.set_super_credentials("super:secret").await.expect("those of the super user");
         let difference = fuzz.run(seed, 1_000).await.expect("servers that answer").expect("a difference");
@@ -63,7 +67,7 @@ async fn a_setting_that_only_one_server_has_becomes_a_short_case() {
         assert!(difference.case.lines().count() <= 14, "{}", difference.case);
         let catalogue = Catalogue::parse("fuzz", &difference.case).expect("a case");
         let outcome = async |server: &str| {
-            let mut runner = Runner::new(server, run + 1).await.expect("a server");
+            let mut runner = Runner::new(server, run + 1, ANSWER_LIMIT).await.expect("a server");
             runner.set_super_credentials("super:secret").await.expect("those of the super user");
             let outcome = runner.run(&catalogue.cases()[0]).await.expect("a server that answers");
             runner.finish().await.expect("nothing is left");
@@ -78,14 +82,14 @@ async fn a_setting_that_only_one_server_has_becomes_a_short_case() {
 async fn a_difference_becomes_a_short_case_that_only_the_reference_passes() {
     let (one, other) = (start(Server::builder()).await, start(Server::builder().extended_types(true)).await);
     let [one, other] = [one.connect_string(), other.connect_string()];
-    let fuzz = Fuzz::new(&one, &other, 1).await.expect("two servers");
+    let fuzz = Fuzz::new(&one, &other, 1, ANSWER_LIMIT).await.expect("two servers");
     let difference = fuzz.run(1, 500).await.expect("servers that answer").expect("a difference");
     assert!(difference.repeats);
     assert_eq!(difference.case.matches("createTTL").count(), 1, "{}", difference.case);
     assert!(difference.case.lines().count() <= 4, "{}", difference.case);
     let catalogue = Catalogue::parse("fuzz", &difference.case).expect("a case");
     let outcome = async |server: &str| {
-        let runner = Runner::new(server, 2).await.expect("a server");
+        let runner = Runner::new(server, 2, ANSWER_LIMIT).await.expect("a server");
         runner.run(&catalogue.cases()[0]).await.expect("a server that answers")
     };
     assert_eq!(outcome(&one).await, Outcome::Passed);

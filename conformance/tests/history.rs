@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zoolet_conformance::{HistoryCheck, Runner};
+use zoolet_conformance::{ANSWER_LIMIT, HistoryCheck, Runner};
 use zoolet_server::Server;
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn our_server_breaks_no_rule() {
     for seed in 3..23 {
         let servers = vec![address.clone()];
         let check = HistoryCheck { servers, clients: 6, duration: Duration::from_millis(400), seed };
-        let runner = Runner::new(&address, seed).await.expect("a server that answers");
+        let runner = Runner::new(&address, seed, ANSWER_LIMIT).await.expect("a server that answers");
         let verdict = check.run(&runner).await.expect("a server that answers");
         runner.finish().await.expect("nothing that is left");
         assert_eq!(verdict.violation, None, "seed {seed}");
@@ -27,7 +27,8 @@ async fn our_server_breaks_no_rule() {
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_not_passed() {
     let server = Server::builder().bind("127.0.0.1:0").start().await.expect("a server");
-    let runner = Runner::new(&server.connect_string(), 1).await.expect("a server that answers");
+    let limit = Duration::from_millis(100);
+    let runner = Runner::new(&server.connect_string(), 1, limit).await.expect("a server that answers");
     let servers = vec!["127.0.0.1:1".to_owned()];
     let check = HistoryCheck { servers, clients: 1, duration: Duration::ZERO, seed: 1 };
     check.run(&runner).await.expect_err("there is no such server");

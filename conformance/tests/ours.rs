@@ -1,6 +1,6 @@
 //! The built-in catalogue on our own server.
 
-use zoolet_conformance::{Case, Catalogue, Matrix, Outcome, Profile, Runner, Setting};
+use zoolet_conformance::{ANSWER_LIMIT, Case, Catalogue, Matrix, Outcome, Profile, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 /// Of `super:secret`.
@@ -25,7 +25,8 @@ async fn our_durable_server_does_too() {
 
 async fn judge(server: ServerBuilder, settings: &[Setting]) {
     let server = server.bind("127.0.0.1:0").start().await.expect("a server");
-    let mut runner = Runner::new(&server.connect_string(), 1).await.expect("a server that answers");
+    let mut runner =
+        Runner::new(&server.connect_string(), 1, ANSWER_LIMIT).await.expect("a server that answers");
     if settings.contains(&Setting::Super) {
         runner.set_super_credentials("super:secret").await.expect("those of the super user");
     }

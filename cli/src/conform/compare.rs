@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use zoolet_conformance::{Difference, Fuzz, Setting};
 
-use super::{argument, progress, run_number, until_signal};
+use super::{Conform, JUDGING, argument, progress, run_number};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::json::{JsonObject, quoted};
 use crate::output::Lines;
 
@@ -34,24 +35,29 @@ impl Compare {
     /// Compares two servers. The exit code is 1 if they differ.
     pub(super) async fn run(
         &self,
-        reference: &str,
-        candidate: &str,
-        settings: &[Setting],
-        super_credentials: Option<&str>,
-        json: bool,
+        conform: &Conform,
+        (reference, candidate): (&str, &str),
+        mut interrupt: Interrupt,
     ) -> Result<ExitCode, Failure> {
-        let mut fuzz = Fuzz::new(reference, candidate, run_number()).await?.with(settings);
-        let accepted = match super_credentials {
+        let preparing = async {
+            conform.reach.server(reference, JUDGING).await?;
+            conform.reach.server(candidate, JUDGING).await?;
+            let fuzz = Fuzz::new(reference, candidate, run_number(), conform.timeout).await?;
+            Ok(fuzz.with(&conform.with))
+        };
+        let mut fuzz = interrupt.during(preparing).await?;
+        let credentials = conform.super_credentials.as_deref();
+        let accepted = match credentials {
             Some(credentials) => fuzz.set_super_credentials(credentials).await,
             None => Ok(()),
         };
-        let mut with: String = settings.iter().map(argument).collect();
-        with.extend(super_credentials.map(|_| argument(&Setting::Super)));
+        let mut with: String = conform.with.iter().map(argument).collect();
+        with.extend(credentials.map(|_| argument(&Setting::Super)));
         let comparing = async {
             accepted?;
-            self.compare(&fuzz, (reference, candidate), &with, json).await
+            self.compare(&fuzz, (reference, candidate), &with, conform.json).await
         };
-        until_signal(comparing, fuzz.finish()).await
+        interrupt.then_clean_up(comparing, fuzz.finish()).await
     }
 
     async fn compare(

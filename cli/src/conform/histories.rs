@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use zoolet_conformance::{HistoryCheck, Runner};
+use zoolet_conformance::{HistoryCheck, Runner, Verdict};
 
-use super::{finish, run_number, until_signal};
+use super::{Conform, JUDGING, finish, run_number};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::json::JsonObject;
 use crate::output::Lines;
 
@@ -25,29 +26,43 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    /// Runs the clients. The exit code is 1 if what they saw breaks a rule.
-    pub(super) async fn run(&self, seed: u64, json: bool) -> Result<ExitCode, Failure> {
+    /// Runs the clients. The exit code is 1 if what they saw breaks a rule, and 2 if they did too little to tell.
+    pub(super) async fn run(&self, conform: &Conform, mut interrupt: Interrupt) -> Result<ExitCode, Failure> {
+        let seed = conform.compare.seed;
         let check = HistoryCheck {
             servers: self.check_history.clone(),
             clients: self.clients as usize,
             duration: Duration::from_secs(self.seconds),
             seed,
         };
-        let first = check.servers.first().map_or("", String::as_str);
-        let runner = Runner::new(first, run_number()).await?;
-        let checking = async { Ok(check.run(&runner).await?) };
-        let verdict = until_signal(checking, finish(&runner)).await?;
+        let preparing = async {
+            for server in &check.servers {
+                conform.reach.server(server, JUDGING).await?;
+            }
+            let first = check.servers.first().map_or("", String::as_str);
+            Ok(Runner::new(first, run_number(), conform.timeout).await?)
+        };
+        let runner = interrupt.during(preparing).await?;
+        let checking = async {
+            let verdict = check.run(&runner).await?;
+            self.report(&verdict, seed, conform.json)
+        };
+        interrupt.then_clean_up(checking, finish(&runner)).await
+    }
+
+    fn report(&self, verdict: &Verdict, seed: u64, json: bool) -> Result<ExitCode, Failure> {
         let servers = self.check_history.join(",");
         let mut lines = Lines::new();
         if json {
             let object = JsonObject::new().text("servers", &servers).number("seed", seed);
             let object = object.number("answered", verdict.answered as u64);
             let object = object.number("unanswered", verdict.unanswered as u64).number("cuts", verdict.cuts);
-            lines.line(&match &verdict.violation {
-                None => object.text("outcome", "passed").finish(),
-                Some(broken) => {
+            lines.line(&match (&verdict.violation, &verdict.undecided) {
+                (Some(broken), _) => {
                     object.text("outcome", "failed").text("violation", &broken.to_string()).finish()
                 }
+                (None, Some(why)) => object.text("outcome", "undecided").text("reason", why).finish(),
+                (None, None) => object.text("outcome", "passed").finish(),
             })?;
         } else {
             lines.line(&format!(
@@ -58,12 +73,17 @@ impl Histories {
                 verdict.unanswered,
                 verdict.cuts
             ))?;
-            lines.line(&match &verdict.violation {
-                None => "no rule is broken".to_owned(),
-                Some(broken) => format!("BROKEN: {broken}"),
+            lines.line(&match (&verdict.violation, &verdict.undecided) {
+                (Some(broken), _) => format!("BROKEN: {broken}"),
+                (None, Some(_)) => "undecided".to_owned(),
+                (None, None) => "no rule is broken".to_owned(),
             })?;
         }
         lines.flush()?;
-        Ok(if verdict.violation.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        match (&verdict.violation, &verdict.undecided) {
+            (Some(_), _) => Ok(ExitCode::FAILURE),
+            (None, Some(why)) => Err(Failure::Undecided(why.clone())),
+            (None, None) => Ok(ExitCode::SUCCESS),
+        }
     }
 }

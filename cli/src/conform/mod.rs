@@ -20,11 +20,13 @@ use zoolet_conformance::{
     Case, Catalogue, Failure as CaseFailure, Outcome, Profile, RunError, Runner, Setting,
 };
 
+use crate::duration;
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::json::{JsonObject, quoted};
-use crate::output::{Lines, until_reader_leaves, warn};
+use crate::output::{Lines, until_reader_leaves};
+use crate::reach::Reach;
 use crate::runtime;
-use crate::signals::Signals;
 
 use clients::Clients;
 use compare::Compare;
@@ -61,7 +63,12 @@ pub(crate) struct Conform {
     /// How many cases run at the same time
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,
-    /// Stop after so many failures: a server that does not answer costs 10 s for each case
+    /// How long the server may take for an answer
+    #[arg(long, value_name = "TIME", default_value = "10s", conflicts_with = "client", value_parser = duration::interval)]
+    timeout: Duration,
+    #[command(flatten)]
+    reach: Reach,
+    /// Stop after so many failures: an answer that does not come costs --timeout
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_failures: Option<u32>,
     /// Print one JSON object for each case instead of the report
@@ -78,6 +85,9 @@ pub(crate) struct Conform {
     clients: Clients,
 }
 
+/// What begins a message about a server that does not serve.
+const JUDGING: &str = "cannot judge ";
+
 /// A case, what has become of it, and how long that took.
 struct Judged {
     case: Case,
@@ -93,47 +103,24 @@ impl Conform {
         if self.list && !self.clients.client {
             return until_reader_leaves(list(&self.chosen()?));
         }
+        let cases = if self.server.is_some() { self.chosen()? } else { Vec::new() };
         let runtime = runtime::start()?;
-        if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
-            let credentials = self.super_credentials.as_deref();
-            return runtime.block_on(self.compare.run(
-                reference,
-                candidate,
-                &self.with,
-                credentials,
-                self.json,
-            ));
-        }
-        if !self.histories.check_history.is_empty() {
-            return runtime.block_on(self.histories.run(self.compare.seed, self.json));
-        }
-        if self.clients.client {
-            return runtime.block_on(self.clients.run(self.list, &self.only, self.json));
-        }
-        let cases = self.chosen()?;
-        // Otherwise the arguments were refused.
-        let server = self.server.as_deref().unwrap_or_default();
-        let begun = Instant::now();
-        let total = cases.len();
-        let judged = runtime.block_on(self.judge(server, cases))?;
-        let took = begun.elapsed();
-        if let Some(file) = &self.junit {
-            let write = |source| Failure::File { action: "write", file: file.clone(), source };
-            let report =
-                self.junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
-            fs::write(file, report).map_err(write)?;
-        }
-        let mut lines = Lines::new();
-        if self.json {
-            for judged in &judged {
-                lines.line(&json(judged))?;
+        runtime.block_on(async {
+            // In the context of the runtime, as signals come by way of it.
+            let mut interrupt = Interrupt::listen(self.timeout)?;
+            if let (Some(reference), Some(candidate)) = (&self.compare.reference, &self.compare.candidate) {
+                return self.compare.run(&self, (reference, candidate), interrupt).await;
             }
-        } else {
-            self.report(server, &judged, total - judged.len(), took, &mut lines)?;
-        }
-        lines.flush()?;
-        let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
-        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+            if !self.histories.check_history.is_empty() {
+                return self.histories.run(&self, interrupt).await;
+            }
+            if self.clients.client {
+                return interrupt.during(self.clients.run(self.list, &self.only, self.json)).await;
+            }
+            // Otherwise the arguments were refused.
+            let server = self.server.as_deref().unwrap_or_default();
+            self.judge(server, cases, interrupt).await
+        })
     }
 
     fn catalogue(&self) -> Result<Catalogue, Failure> {
@@ -162,8 +149,17 @@ impl Conform {
     }
 
     /// Runs cases, and removes what they have left, however that ends.
-    async fn judge(&self, server: &str, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
-        let mut runner = Runner::new(server, run_number()).await?;
+    async fn judge(
+        &self,
+        server: &str,
+        cases: Vec<Case>,
+        mut interrupt: Interrupt,
+    ) -> Result<ExitCode, Failure> {
+        let preparing = async {
+            self.reach.server(server, JUDGING).await?;
+            Ok(Runner::new(server, run_number(), self.timeout).await?)
+        };
+        let mut runner = interrupt.during(preparing).await?;
         let accepted = match &self.super_credentials {
             Some(credentials) => runner.set_super_credentials(credentials).await,
             None => Ok(()),
@@ -171,14 +167,19 @@ impl Conform {
         let runner = Arc::new(runner);
         let judging = async {
             accepted?;
-            self.judge_all(&runner, cases).await
+            self.judge_all(server, &runner, cases).await
         };
-        until_signal(judging, finish(&runner)).await
+        interrupt.then_clean_up(judging, finish(&runner)).await
     }
 
-    /// Runs all cases, or until there are too many failures. They come back in their order.
-    async fn judge_all(&self, runner: &Arc<Runner>, cases: Vec<Case>) -> Result<Vec<Judged>, Failure> {
-        let total = cases.len();
+    /// Runs all cases, or until there are too many failures, and reports them.
+    async fn judge_all(
+        &self,
+        server: &str,
+        runner: &Arc<Runner>,
+        cases: Vec<Case>,
+    ) -> Result<ExitCode, Failure> {
+        let (begun, total) = (Instant::now(), cases.len());
         let room = Arc::new(Semaphore::new(self.jobs as usize));
         let mut running = JoinSet::new();
         for (at, case) in cases.into_iter().enumerate() {
@@ -190,14 +191,42 @@ impl Conform {
                 (at, outcome.map(|outcome| Judged { case, outcome, took: begun.elapsed() }))
             });
         }
+        let judged = self.collect(server, &mut running, total).await;
+        // What is given up must not hold connections, nor create anything, while it is cleaned up.
+        running.shutdown().await;
+        let judged = judged?;
+        let mut lines = Lines::new();
+        if !self.json {
+            summary(server, &judged, total - judged.len(), begun.elapsed(), &mut lines)?;
+        }
+        if let Some(file) = &self.junit {
+            let write = |source| Failure::File { action: "write", file: file.clone(), source };
+            let report =
+                self.junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
+            fs::write(file, report).map_err(write)?;
+        }
+        let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
+        Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Shows cases as they end, and returns them in their order.
+    async fn collect(
+        &self,
+        server: &str,
+        running: &mut JoinSet<(usize, Result<Judged, RunError>)>,
+        total: usize,
+    ) -> Result<Vec<Judged>, Failure> {
         let mut judged = BTreeMap::new();
         let mut failures = 0;
+        let mut lines = Lines::new();
         while let Some(done) = running.join_next().await {
-            let (at, outcome) = done
+            let (at, one) = done
                 .map_err(|error| Failure::System { action: "run a case", source: io::Error::other(error) })?;
-            let outcome = outcome?;
-            failures += u32::from(outcome.outcome != Outcome::Passed);
-            judged.insert(at, outcome);
+            let one = one?;
+            failures += u32::from(one.outcome != Outcome::Passed);
+            // What comes later may take long.
+            self.show(server, &one, &mut lines)?;
+            judged.insert(at, one);
             progress(judged.len(), total, "cases");
             if self.max_failures.is_some_and(|max| failures >= max) {
                 running.shutdown().await;
@@ -206,41 +235,17 @@ impl Conform {
         Ok(judged.into_values().collect())
     }
 
-    /// Each failure, a line for each group, and one for all.
-    fn report(
-        &self,
-        server: &str,
-        judged: &[Judged],
-        left_out: usize,
-        took: Duration,
-        lines: &mut Lines,
-    ) -> Result<(), Failure> {
-        let mut groups: Vec<(&str, usize, usize)> = Vec::new();
-        for Judged { case, outcome, .. } in judged {
-            if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
-                groups.push((case.group(), 0, 0));
-            }
-            if let Some((_, passed, failed)) = groups.last_mut() {
-                let counted = if *outcome == Outcome::Passed { passed } else { failed };
-                *counted += 1;
-            }
-            if let Outcome::Failed(failure) = outcome {
-                lines.line(&format!("{} failed: {}", case.name(), failure.reason))?;
-                lines.line(&self.details(server, case, failure))?;
+    /// Shows a case that was run: a failure with all that belongs to it, and as JSON a success as well.
+    fn show(&self, server: &str, judged: &Judged, lines: &mut Lines) -> Result<(), Failure> {
+        match &judged.outcome {
+            _ if self.json => lines.line(&json(judged))?,
+            Outcome::Passed => return Ok(()),
+            Outcome::Failed(failure) => {
+                lines.line(&format!("{} failed: {}", judged.case.name(), failure.reason))?;
+                lines.line(&self.details(server, &judged.case, failure))?;
             }
         }
-        for (group, passed, failed) in &groups {
-            let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
-            lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
-        }
-        let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
-        let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
-        lines.line(&format!(
-            "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
-            judged.len(),
-            judged.len() - failed,
-            took.as_secs_f64()
-        ))
+        lines.flush()
     }
 
     /// What was sent, what was expected and what came, and how to see it again.
@@ -290,31 +295,37 @@ impl Conform {
     }
 }
 
-/// Does something until a signal interrupts it, and cleans up in either case, which a second signal ends. Says what is left.
-async fn until_signal<T>(
-    work: impl Future<Output = Result<T, Failure>>,
-    clean_up: impl Future<Output = Vec<RunError>>,
-) -> Result<T, Failure> {
-    let listen = |source| Failure::System { action: "listen for signals", source };
-    let mut signals = Signals::listen().map_err(listen)?;
-    let outcome = tokio::select! {
-        outcome = work => outcome,
-        code = signals.next() => Err(Failure::Interrupted { code }),
-    };
-    let left = tokio::select! {
-        left = clean_up => left,
-        _ = signals.next() => Vec::new(),
-    };
-    let left: Vec<_> = left.iter().map(ToString::to_string).collect();
-    let left = left.join("; ");
-    match outcome {
-        outcome if left.is_empty() => outcome,
-        Ok(done) => {
-            warn(&left);
-            Ok(done)
+/// A line for each group, and one for all.
+fn summary(
+    server: &str,
+    judged: &[Judged],
+    left_out: usize,
+    took: Duration,
+    lines: &mut Lines,
+) -> Result<(), Failure> {
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+    for Judged { case, outcome, .. } in judged {
+        if groups.last().is_none_or(|(group, ..)| *group != case.group()) {
+            groups.push((case.group(), 0, 0));
         }
-        Err(cause) => Err(Failure::LeftBehind { cause: Box::new(cause), left }),
+        if let Some((_, passed, failed)) = groups.last_mut() {
+            let counted = if *outcome == Outcome::Passed { passed } else { failed };
+            *counted += 1;
+        }
     }
+    for (group, passed, failed) in &groups {
+        let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
+        lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
+    }
+    let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
+    let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
+    lines.line(&format!(
+        "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
+        judged.len(),
+        judged.len() - failed,
+        took.as_secs_f64()
+    ))?;
+    lines.flush()
 }
 
 /// Removes what is left of a run.

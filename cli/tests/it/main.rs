@@ -7,6 +7,8 @@ mod common;
 mod conform;
 mod conform_client;
 mod conform_failing;
+mod conform_hostile;
+mod conform_undecided;
 mod data;
 mod durable;
 mod logging;

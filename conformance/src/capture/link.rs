@@ -1,7 +1,5 @@
 //! [`Link`]: a connection of a replay.
 
-use std::time::Duration;
-
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -13,11 +11,9 @@ use zoolet_proto::records::ConnectResponse;
 use zoolet_proto::{OpCode, Request, Xid, frame};
 
 use super::plan::reply_fields;
+use crate::connection::ANSWER_LIMIT;
 use crate::conversation::{Conversation, Frames, FromServer};
 use crate::fields::{Fields, of_event};
-
-/// How long a connection may take to be opened.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
 pub(super) struct Link {
@@ -51,7 +47,7 @@ pub(super) enum Came {
 
 impl Link {
     pub(super) async fn open(address: &str) -> std::io::Result<Self> {
-        let stream = timeout(LIMIT, TcpStream::connect(address)).await??;
+        let stream = timeout(ANSWER_LIMIT, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
         let (from, to) = stream.into_split();
         let (sender, came) = unbounded_channel();
@@ -91,7 +87,7 @@ impl Link {
     }
 
     pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
-        let _ = timeout(LIMIT, self.to.write_all(bytes)).await;
+        let _ = timeout(ANSWER_LIMIT, self.to.write_all(bytes)).await;
     }
 
     /// What comes next. Events are kept as well. Dropping the future loses nothing.

@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::time::interval;
+use tokio::time::{interval, timeout};
 use zoolet_proto::records::AddWatch;
 use zoolet_proto::{AddWatchMode, EventType, OpCode, Reply, Request, Xid, frame};
 
 use super::CaptureError;
 use super::proxy::Recorder;
 use super::writer::SeenWhat;
-use crate::connection::Connection;
+use crate::connection::{ANSWER_LIMIT, Connection, Silence};
 
 /// How often the session is kept alive: less than the time that a [`Connection`] waits.
 const PING: Duration = Duration::from_secs(3);
@@ -30,8 +30,8 @@ impl Observer {
     /// # Errors
     /// If there is no ZooKeeper that opens a session.
     pub(super) async fn start(address: &str) -> Result<Option<Self>, CaptureError> {
-        let connecting = Connection::with_session(address).await;
-        let mut connection = connecting.map_err(|reason| CaptureError::server(address, reason))?;
+        let connecting = Connection::with_session(address, ANSWER_LIMIT).await;
+        let mut connection = connecting.map_err(|no| CaptureError::server(address, no.reason))?;
         let mode = AddWatchMode::PersistentRecursive.code();
         let watch = Request::AddWatch(AddWatch { path: Some("/".to_owned()), mode });
         if let Ok((None, ..)) = connection.ask(&watch).await {
@@ -42,7 +42,14 @@ impl Observer {
     }
 
     /// Records deletions until `stop` is ready, and ends the session then.
-    pub(super) async fn run(mut self, recorder: Recorder, mut stop: impl Future + Unpin) {
+    ///
+    /// # Errors
+    /// If the session is lost before.
+    pub(super) async fn run(
+        mut self,
+        recorder: Recorder,
+        mut stop: impl Future + Unpin,
+    ) -> Result<(), Silence> {
         let mut pings = interval(PING);
         loop {
             tokio::select! {
@@ -57,7 +64,7 @@ impl Observer {
                         }
                     }
                     Ok(_) => {}
-                    Err(_) => return,
+                    Err(silence) => return Err(silence),
                 },
                 // Whatever else comes: events do not keep a session alive.
                 _ = pings.tick() => {
@@ -65,6 +72,8 @@ impl Observer {
                 }
             }
         }
-        let _ = self.connection.ask(&Request::CloseSession).await;
+        // Whoever has stopped the capture does not wait for a server that does not answer.
+        let _ = timeout(PING, self.connection.ask(&Request::CloseSession)).await;
+        Ok(())
     }
 }

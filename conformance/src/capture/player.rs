@@ -13,11 +13,8 @@ use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
 use super::replay::{Replay, ReplayDifference, Replayed};
 use super::words::{of_connect, of_request};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::fields::{Fields, Value, of_connected, show};
-
-/// How long a reply may take.
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) struct Player<'r> {
     pub(super) replay: &'r Replay,
@@ -49,8 +46,8 @@ pub(super) struct Activity {
 
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
-        let connecting = Connection::with_session(&replay.server).await;
-        let observer = connecting.map_err(|reason| CaptureError::server(&replay.server, reason))?;
+        let connecting = Connection::with_session(&replay.server, ANSWER_LIMIT).await;
+        let observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
         let mut player = Self {
             replay,
             ids: Ids::new(plan.base, 0),
@@ -86,8 +83,7 @@ impl<'r> Player<'r> {
                 Step { time: self.plan.duration, connection, at: usize::MAX, action: Action::Cut, after: 0 };
             self.cut(&step).await;
         }
-        let _ = self.observer.send(OpCode::CloseSession.code(), None, &[]).await;
-        while self.observer.next().await.is_ok() {}
+        self.observer.close().await;
         Ok(self.replayed)
     }
 
@@ -155,8 +151,9 @@ impl<'r> Player<'r> {
         let Some(response) = response else { return Ok(()) };
         let what = show(&of_connect(request));
         let captured = of_connected(response);
+        let until = Instant::now() + ANSWER_LIMIT;
         let came = loop {
-            match self.next(step.connection, LIMIT).await {
+            match self.next(step.connection, until).await {
                 Some(Came::Connected(came)) => break came,
                 Some(Came::Ended) => {
                     return self.lose(step, &what, &show(&captured), "the server has ended the connection");
@@ -201,8 +198,9 @@ impl<'r> Player<'r> {
         if matches!(awaited, Awaited::Nothing) {
             return;
         }
+        let until = Instant::now() + ANSWER_LIMIT;
         let (fields, zxid) = loop {
-            let missing = match self.next(step.connection, LIMIT).await {
+            let missing = match self.next(step.connection, until).await {
                 Some(Came::Reply { number: answered, fields, zxid }) if answered == number => {
                     break (fields, zxid);
                 }
@@ -261,7 +259,8 @@ impl<'r> Player<'r> {
         if let Some(link) = self.links.get_mut(&step.connection) {
             link.send_bytes(bytes).await;
         }
-        if is_answered && !matches!(self.next(step.connection, LIMIT).await, Some(Came::Other)) {
+        let until = Instant::now() + ANSWER_LIMIT;
+        if is_answered && !matches!(self.next(step.connection, until).await, Some(Came::Other)) {
             let what = show(&[("bytes", Value::Data(Some(Bytes::copy_from_slice(bytes))))]);
             return self.lose(step, &what, "an answer", "no answer");
         }
@@ -275,8 +274,9 @@ impl<'r> Player<'r> {
             let link = player.links.get(&step.connection);
             link.map_or(0, |link| (all - link.compared).saturating_sub(link.events.len()))
         };
+        let until = Instant::now() + self.timer_limit();
         while missing(self) > 0 {
-            if let Some(Came::Ended) | None = self.next(step.connection, self.timer_limit()).await {
+            if let Some(Came::Ended) | None = self.next(step.connection, until).await {
                 break;
             }
         }
@@ -291,8 +291,9 @@ impl<'r> Player<'r> {
 
     /// Waits until the server has ended a connection.
     async fn ended(&mut self, step: &Step) {
+        let until = Instant::now() + self.timer_limit();
         let has_ended = loop {
-            match self.next(step.connection, self.timer_limit()).await {
+            match self.next(step.connection, until).await {
                 Some(Came::Ended) => break true,
                 None => break false,
                 Some(_) => {}
@@ -314,7 +315,7 @@ impl<'r> Player<'r> {
     /// Ends a session that had expired at this point of the capture. To everybody else it is the same.
     async fn end_session(&mut self, step: &Step, captured: i64) -> Result<(), CaptureError> {
         let Some((session, password)) = self.ids.session(captured) else { return Ok(()) };
-        let connecting = Connection::to(&self.replay.server).await;
+        let connecting = Connection::to(&self.replay.server, ANSWER_LIMIT).await;
         let mut connection = connecting
             .map_err(|error| CaptureError::server(&self.replay.server, format!("cannot connect: {error}")))?;
         let closed = match connection.open((session, password), 0, SESSION_TIMEOUT).await {

@@ -22,6 +22,7 @@ use super::CaptureError;
 use super::deletions::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, Captured, End, Seen, SeenWhat};
+use crate::connection::is_local;
 
 /// How many bytes are forwarded at once.
 const CHUNK: usize = 64 << 10;
@@ -79,12 +80,17 @@ impl Capture {
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         let mut number = 0;
+        let (mut unforwarded, mut warnings) = (None, Vec::new());
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 // The writer has failed.
                 () = self.seen.closed() => break,
-                Some(_) = connections.join_next() => {}
+                Some(ended) = connections.join_next() => {
+                    if let Ok(Ok(Some(error))) = ended {
+                        unforwarded.get_or_insert(error);
+                    }
+                }
                 accepted = self.listener.accept() => {
                     // Such as a client that is gone already, or too many open files, which may become fewer.
                     let Ok((client, _)) = accepted else {
@@ -98,14 +104,22 @@ impl Capture {
         }
         connections.shutdown().await;
         drop(stop_observer);
+        if let Some(error) = unforwarded {
+            let what = "not all connections were forwarded to the server, though the file says that it has ended them";
+            warnings.push(format!("{what}: {error}"));
+        }
         if let Some(observing) = observing {
-            let _ = observing.await;
+            if let Ok(Err(silence)) = observing.await {
+                let what = "what the server has deleted by itself is not known to the end of the capture";
+                warnings.push(format!("{what}: {silence}"));
+            }
         }
         drop(self.seen);
         let written = self.writer.join();
-        written.unwrap_or_else(|_| {
+        let written = written.unwrap_or_else(|_| {
             Err(CaptureError::write(&self.path, io::Error::other("the writer has panicked")))
-        })
+        })?;
+        Ok(Captured { warnings, ..written })
     }
 }
 
@@ -126,8 +140,13 @@ impl Recorder {
     }
 }
 
-/// Forwards both directions of a connection until one end has ended it. Without a server, the client's is ended.
-async fn forward_both(client: TcpStream, server: Arc<str>, recorder: Recorder) -> Result<(), NotRecorded> {
+/// Forwards both directions of a connection until one end has ended it. Without a server, the client's is ended. Returns why, if that
+/// is the fault of this side.
+async fn forward_both(
+    client: TcpStream,
+    server: Arc<str>,
+    recorder: Recorder,
+) -> Result<Option<io::Error>, NotRecorded> {
     recorder.record(SeenWhat::Opened).await?;
     let connecting = async {
         client.set_nodelay(true)?;
@@ -135,9 +154,13 @@ async fn forward_both(client: TcpStream, server: Arc<str>, recorder: Recorder) -
         server.set_nodelay(true)?;
         io::Result::Ok(server)
     };
-    let Ok(server) = connecting.await else {
-        recorder.record(SeenWhat::Ended(End::Server)).await?;
-        return recorder.record(SeenWhat::Over).await;
+    let server = match connecting.await {
+        Ok(server) => server,
+        Err(error) => {
+            recorder.record(SeenWhat::Ended(End::Server)).await?;
+            recorder.record(SeenWhat::Over).await?;
+            return Ok(Some(error).filter(is_local));
+        }
     };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let mut up = pin!(forward(from_client, to_server, End::Client, &recorder));
@@ -153,7 +176,8 @@ async fn forward_both(client: TcpStream, server: Arc<str>, recorder: Recorder) -
         // What the server still has for it.
         down.await?;
     }
-    recorder.record(SeenWhat::Over).await
+    recorder.record(SeenWhat::Over).await?;
+    Ok(None)
 }
 
 /// Forwards one direction until an end has ended it, and returns which.

@@ -8,7 +8,8 @@ use zoolet_proto::{OpCode, Xid};
 use super::CaptureError;
 use super::link::Came;
 use super::plan::Step;
-use super::player::{Activity, LIMIT, Player};
+use super::player::{Activity, Player};
+use crate::connection::ANSWER_LIMIT;
 use crate::connection::{Frame, Silence};
 use crate::fields::Value;
 
@@ -45,7 +46,7 @@ impl Player<'_> {
 
     /// How long a timer of the server may take.
     pub(super) fn timer_limit(&self) -> Duration {
-        self.plan.duration.min(TIMER_LIMIT) + LIMIT
+        self.plan.duration.min(TIMER_LIMIT) + ANSWER_LIMIT
     }
 
     /// Asks the server how far it is.
@@ -87,10 +88,10 @@ impl Player<'_> {
         }
     }
 
-    /// What comes next on a connection; none if nothing does in this time.
-    pub(super) async fn next(&mut self, connection: u32, limit: Duration) -> Option<Came> {
-        let begun = Instant::now();
-        while begun.elapsed() < limit {
+    /// What comes next on a connection; none if nothing does until then. A server that sends on and on what is not waited for does not
+    /// make it later.
+    pub(super) async fn next(&mut self, connection: u32, until: Instant) -> Option<Came> {
+        while Instant::now() < until {
             let Some(link) = self.links.get_mut(&connection) else { return Some(Came::Ended) };
             if let Ok(came) = timeout(TICK, link.next()).await {
                 return Some(came);

@@ -17,12 +17,14 @@ use super::mask::Mask;
 use crate::conversation::Frames;
 
 /// How much was captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
     /// How many connections clients have opened.
     pub connections: u64,
     /// How many frames have passed, in both directions.
     pub frames: u64,
+    /// What the file does not show, if something could not be recorded or forwarded, and why.
+    pub warnings: Vec<String>,
 }
 
 /// An end of a connection.

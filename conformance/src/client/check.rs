@@ -71,6 +71,9 @@ pub enum ClientError {
     /// The server is not as it must be.
     #[error("cannot prepare the server: {0}")]
     Server(String),
+    /// Not all connections of the program could be let in.
+    #[error("cannot pass on a connection of the program, so nothing is judged: {0}")]
+    Proxy(io::Error),
     /// No port can be opened.
     #[error("cannot listen on 127.0.0.1: {0}")]
     Listen(io::Error),
@@ -80,14 +83,14 @@ impl ClientCheck {
     /// Runs the command, and waits until it ends.
     ///
     /// # Errors
-    /// If the command cannot be started, or the server does not answer.
+    /// If the command cannot be started, the server does not answer, or connections of the command cannot be passed on.
     pub async fn run(&self, scenario: &ClientScenario) -> Result<ClientVerdict, ClientError> {
         let disturbance = scenario.disturbance;
         let prepared = prepare(&self.server.to_string(), disturbance).await;
         prepared.map_err(|silence| ClientError::Server(silence.to_string()))?;
         let proxy = Proxy::start(self.server, disturbance).await.map_err(ClientError::Listen)?;
         let failure = self.execute(scenario, &proxy.connect_string()).await?;
-        let (exercised, mistakes) = proxy.finish().await;
+        let (exercised, mistakes) = proxy.finish().await.map_err(ClientError::Proxy)?;
         Ok(ClientVerdict { not_exercised: exercised.err(), mistakes, failure })
     }
 

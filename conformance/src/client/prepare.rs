@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use zoolet_proto::records::{Create, Op};
-use zoolet_proto::{AclList, Request};
+use zoolet_proto::{AclList, ErrorCode, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 
 /// The parent of what is prepared.
 pub(crate) const ROOT: &str = "/zoolet-client";
@@ -19,7 +19,8 @@ const BATCH: usize = 1_000;
 
 /// Creates `data` and `children` below [`ROOT`]; what they hold depends on the scenario.
 pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(), Silence> {
-    let mut owner = Connection::to(address).await.map_err(|error| Silence::Invalid(error.to_string()))?;
+    let connecting = Connection::to(address, ANSWER_LIMIT).await;
+    let mut owner = connecting.map_err(|error| Silence::Invalid(error.to_string()))?;
     owner.open(NO_SESSION, 0, SESSION_TIMEOUT).await?;
     let (data, children) = match disturbance {
         Disturbance::LargeReplies => (vec![b'x'; LARGE_DATA], MANY_CHILDREN),
@@ -32,16 +33,21 @@ pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(
         (format!("{ROOT}/children"), Vec::new()),
     ];
     for (path, data) in parents {
-        owner.ask(&Request::Create(create(path, data))).await?;
+        done(owner.ask(&Request::Create(create(path, data))).await?.0)?;
     }
     let names: Vec<_> =
         (0..children).map(|n| format!("{ROOT}/children/child-{n:0>width$}", width = NAME - 6)).collect();
     for batch in names.chunks(BATCH) {
         let ops = batch.iter().map(|path| Op::Create(create(path.clone(), Vec::new())));
-        owner.ask(&Request::Multi(ops.collect())).await?;
+        done(owner.ask(&Request::Multi(ops.collect())).await?.0)?;
     }
     owner.ask(&Request::CloseSession).await?;
     Ok(())
+}
+
+/// What was not prepared cannot be exercised.
+fn done(error: Option<ErrorCode>) -> Result<(), Silence> {
+    error.map_or(Ok(()), |error| Err(Silence::Invalid(format!("it refuses to create a znode: {error}"))))
 }
 
 fn create(path: String, data: Vec<u8>) -> Create {

@@ -17,7 +17,7 @@ use crate::client::director::{Director, Fate, Progress};
 use crate::client::evidence::Mistake;
 use crate::client::judge::{End, Judge};
 use crate::client::scenario::Disturbance;
-use crate::connection::{Connection, SESSION_TIMEOUT};
+use crate::connection::{ANSWER_LIMIT, Connection, SESSION_TIMEOUT};
 use crate::conversation::{Conversation, Frames, FromClient, FromServer};
 
 /// How many addresses the command gets.
@@ -28,6 +28,9 @@ const HANDSHAKE: Duration = Duration::from_millis(30);
 
 /// How long a client may go on after the end of a connection was sent.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// How long it takes until a client is accepted again after one could not be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 
 /// Ports that clients connect to while they are judged.
 pub(crate) struct Proxy {
@@ -50,13 +53,15 @@ struct State {
     links: Vec<(Conversation, Progress)>,
     /// How many of them the client has not ended yet.
     open: usize,
+    /// Why a connection of the client could not be let in, which is not its fault.
+    failed: Option<io::Error>,
 }
 
 impl Proxy {
     /// Listens.
     pub(crate) async fn start(server: SocketAddr, disturbance: Disturbance) -> io::Result<Self> {
         let (judge, director) = (Judge::default(), Director::new(disturbance));
-        let state = Mutex::new(State { judge, director, links: Vec::new(), open: 0 });
+        let state = Mutex::new(State { judge, director, links: Vec::new(), open: 0, failed: None });
         let court = Arc::new(Court { server, begun: Instant::now(), state });
         let (mut addresses, mut accepting) = (Vec::new(), JoinSet::new());
         for port in 0..PORTS {
@@ -73,7 +78,10 @@ impl Proxy {
     }
 
     /// The program is over: whether the scenario has taken place, and the mistakes.
-    pub(crate) async fn finish(self) -> (Result<(), String>, Vec<Mistake>) {
+    ///
+    /// # Errors
+    /// If not all connections of the client could be let in: what it did then shows nothing.
+    pub(crate) async fn finish(self) -> io::Result<(Result<(), String>, Vec<Mistake>)> {
         // What the program has sent last is still on its way.
         for _ in 0..40 {
             if self.court.state().open == 0 {
@@ -84,8 +92,11 @@ impl Proxy {
         drop(self.accepting);
         let now = self.court.begun.elapsed();
         let mut state = self.court.state();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
         let exercised = state.director.exercised(&state.judge, state.links.len());
-        (exercised, std::mem::take(&mut state.judge).finish(now))
+        Ok((exercised, std::mem::take(&mut state.judge).finish(now)))
     }
 }
 
@@ -133,13 +144,25 @@ impl Court {
 async fn accept(listener: TcpListener, port: usize, court: Arc<Court>) {
     let mut links = JoinSet::new();
     loop {
-        let Ok((client, _)) = listener.accept().await else { continue };
+        let client = match listener.accept().await {
+            Ok((client, _)) => client,
+            Err(error) => {
+                court.state().failed.get_or_insert(error);
+                sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
         while links.try_join_next().is_some() {}
         if !court.state().director.admits(port) {
             continue;
         }
-        // Without a server there is nothing to judge by.
-        let Ok(server) = TcpStream::connect(court.server).await else { continue };
+        let server = match TcpStream::connect(court.server).await {
+            Ok(server) => server,
+            Err(error) => {
+                court.state().failed.get_or_insert(error);
+                continue;
+            }
+        };
         let court = Arc::clone(&court);
         links.spawn(async move { court.serve(port, client, server).await });
     }
@@ -266,10 +289,8 @@ impl Link<'_> {
             let id = state.judge.session(self.number);
             id.and_then(|id| Some((id.0, state.judge.password(id)?)))
         };
-        let (Some(session), Ok(mut other)) = (session, Connection::to(&self.court.server.to_string()).await)
-        else {
-            return;
-        };
+        let connecting = Connection::to(&self.court.server.to_string(), ANSWER_LIMIT).await;
+        let (Some(session), Ok(mut other)) = (session, connecting) else { return };
         // If the session is not closed, it is not refused later, and the scenario has not taken place.
         if other.open(session, 0, SESSION_TIMEOUT).await.is_ok() {
             let _ = other.ask(&Request::CloseSession).await;

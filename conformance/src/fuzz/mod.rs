@@ -12,6 +12,7 @@ mod shrink;
 mod side;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::case::Setting;
 use crate::run::{RunError, Runner};
@@ -55,13 +56,13 @@ struct Differing {
 
 impl Fuzz {
     /// Connects to two servers, which nobody else may use meanwhile: their writes would count as differences. `run` tells
-    /// the znodes from those of other runs.
+    /// the znodes from those of other runs. An answer that has not come after `limit` is missing.
     ///
     /// # Errors
     /// If a server cannot be reached, answers as no ZooKeeper does, or refuses a znode below `/`.
-    pub async fn new(reference: &str, candidate: &str, run: u64) -> Result<Self, RunError> {
+    pub async fn new(reference: &str, candidate: &str, run: u64, limit: Duration) -> Result<Self, RunError> {
         let (reference, candidate) =
-            tokio::try_join!(Runner::new(reference, run), Runner::new(candidate, run))?;
+            tokio::try_join!(Runner::new(reference, run, limit), Runner::new(candidate, run, limit))?;
         Ok(Self { reference, candidate, settings: Vec::new(), plays: AtomicU64::new(0) })
     }
 
@@ -86,7 +87,7 @@ impl Fuzz {
     /// seed draws the same moves.
     ///
     /// # Errors
-    /// If a server cannot be reached any longer.
+    /// If a server cannot be reached any longer, or neither answers: then nothing is compared.
     pub async fn run(&self, seed: u64, moves: usize) -> Result<Option<Difference>, RunError> {
         let mut generator = Generator::new(seed, &self.settings);
         let moves: Vec<_> = (0..moves).map(|_| generator.next()).collect();
@@ -117,6 +118,15 @@ impl Fuzz {
         for (at, step) in moves.iter().enumerate() {
             let (right, other) = tokio::join!(reference.play(step), candidate.play(step));
             let differ = right != other;
+            for (runner, side) in [(&self.reference, &reference), (&self.candidate, &candidate)] {
+                if let Some(reason) = &side.unreachable {
+                    return Err(runner.fail(reason));
+                }
+            }
+            // What neither has answered is equal and shows nothing. That only one does not is a difference.
+            if let Some(reason) = reference.late.take().filter(|_| !differ) {
+                return Err(self.reference.fail(&reason));
+            }
             sent.push(right);
             if differ {
                 let (moves, reference) = (moves[..=at].to_vec(), std::mem::take(&mut sent));

@@ -1,5 +1,9 @@
 //! Makes a run with a difference as short as it can be.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::generate::{Move, What};
 use super::{Differing, Fuzz};
 use crate::parse::Cursor;
@@ -9,14 +13,19 @@ use crate::run::RunError;
 /// How often shorter runs are tried.
 const ATTEMPTS: usize = 500;
 
+/// How long that may take: a run in which a server does not answer takes as long as it is waited for.
+const TIME: Duration = Duration::from_secs(120);
+
 /// Leaves out moves, and requests of moves, as long as a difference remains: first many at once, then each by itself.
 pub(super) async fn shortest(fuzz: &Fuzz, found: Differing) -> Result<Differing, RunError> {
     let mut shortest = found;
     let mut attempts = 0;
+    let end = Instant::now() + TIME;
+    let has_time = || Instant::now() < end;
     let mut size = shortest.moves.len().div_ceil(2);
     loop {
         let (mut from, mut has_shrunk) = (0, false);
-        while from < shortest.moves.len() && attempts < ATTEMPTS {
+        while from < shortest.moves.len() && attempts < ATTEMPTS && has_time() {
             attempts += 1;
             let to = (from + size).min(shortest.moves.len());
             let fewer = [&shortest.moves[..from], &shortest.moves[to..]].concat();
@@ -26,6 +35,7 @@ pub(super) async fn shortest(fuzz: &Fuzz, found: Differing) -> Result<Differing,
             }
         }
         match size {
+            _ if !has_time() => break,
             1 if !has_shrunk || attempts >= ATTEMPTS => break,
             1 => {}
             _ => size = size.div_ceil(2),
@@ -33,7 +43,7 @@ pub(super) async fn shortest(fuzz: &Fuzz, found: Differing) -> Result<Differing,
     }
     for at in 0..shortest.moves.len() {
         let mut piece = 0;
-        while let Some(fewer) = without(&shortest.moves, at, piece) {
+        while let Some(fewer) = without(&shortest.moves, at, piece).filter(|_| has_time()) {
             match fuzz.play(&fewer).await? {
                 Some(found) => shortest = found,
                 None => piece += 1,

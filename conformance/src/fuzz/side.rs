@@ -56,6 +56,10 @@ pub(super) struct Side<'r> {
     held: BTreeMap<char, (i64, Bytes)>,
     /// All sessions, in the order in which they were opened.
     sessions: Vec<i64>,
+    /// Why no connection could be opened.
+    pub(super) unreachable: Option<String>,
+    /// Why the last move has no answer, if it has none.
+    pub(super) late: Option<String>,
 }
 
 impl<'r> Side<'r> {
@@ -77,6 +81,8 @@ impl<'r> Side<'r> {
             connections: BTreeMap::new(),
             held: BTreeMap::new(),
             sessions: Vec::new(),
+            unreachable: None,
+            late: None,
         })
     }
 
@@ -88,12 +94,11 @@ impl<'r> Side<'r> {
             }
         }
         for connection in self.connections.values_mut() {
-            let _ = connection.send(OpCode::CloseSession.code(), None, &[]).await;
-            while connection.next().await.is_ok() {}
+            connection.close().await;
         }
         if let Ok(mut owner) = self.runner.owner().await {
-            self.runner.remove_quota(&mut owner, &self.root).await;
-            self.runner.remove(&mut owner, &self.root).await;
+            // Whether something is left is found out at the end of all runs.
+            let _ = self.runner.remove(&mut owner, &self.root, true).await;
             self.runner.end(&mut owner).await;
         }
     }
@@ -170,7 +175,7 @@ impl<'r> Side<'r> {
                 let fields = self.normal(fields);
                 out.push(Observed { session, seen: Seen::Opened(fields) });
             }
-            Err(silence) => out.push(over(session, &silence)),
+            Err(silence) => self.over(session, &silence, out),
         }
     }
 
@@ -183,7 +188,7 @@ impl<'r> Side<'r> {
                 let fields = self.normal(fields);
                 out.push(Observed { session, seen: Seen::Opened(fields) });
             }
-            Err(silence) => out.push(over(session, &silence)),
+            Err(silence) => self.over(session, &silence, out),
         }
         if password.is_some() {
             let owner = self.connections.remove(&session);
@@ -196,7 +201,8 @@ impl<'r> Side<'r> {
         asked: (i64, Bytes),
         last: i64,
     ) -> Result<(Connection, Option<(i64, Bytes)>, Fields), Silence> {
-        let mut connection = Connection::to(self.runner.address()).await.map_err(|_| Silence::Ended)?;
+        let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
+        let mut connection = connecting.map_err(|error| Silence::Unreachable(error.to_string()))?;
         let (response, fields) = connection.open(asked, last, SESSION_TIMEOUT).await?;
         let opened = (!response.is_refusal()).then(|| (response.session.0, response.password.clone()));
         Ok((connection, opened, fields))
@@ -205,10 +211,11 @@ impl<'r> Side<'r> {
     /// Waits until the server has ended a connection.
     async fn end(&mut self, session: char, connection: Option<Connection>, out: &mut Vec<Observed>) {
         let Some(mut connection) = connection else { return };
+        let deadline = connection.deadline();
         loop {
-            match connection.next().await {
+            match connection.next_until(deadline).await {
                 Ok(frame) => self.observe(session, frame, out),
-                Err(silence) => return out.push(over(session, &silence)),
+                Err(silence) => return self.over(session, &silence, out),
             }
         }
     }
@@ -216,8 +223,9 @@ impl<'r> Side<'r> {
     /// Reads so many replies, and the events among them. If the last one ends the connection, that is waited for.
     async fn replies(&mut self, session: char, mut missing: usize, out: &mut Vec<Observed>) {
         let Some(mut connection) = self.connections.remove(&session) else { return };
+        let deadline = connection.deadline();
         while missing > 0 {
-            match connection.next().await {
+            match connection.next_until(deadline).await {
                 Ok(frame) => {
                     missing -= usize::from(matches!(frame, Frame::Reply(_)));
                     let ends = ends_connection(&frame);
@@ -226,7 +234,7 @@ impl<'r> Side<'r> {
                         return self.end(session, Some(connection), out).await;
                     }
                 }
-                Err(silence) => return out.push(over(session, &silence)),
+                Err(silence) => return self.over(session, &silence, out),
             }
         }
         self.connections.insert(session, connection);
@@ -239,8 +247,9 @@ impl<'r> Side<'r> {
             let _ = connection.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
         }
         for (session, mut connection) in std::mem::take(&mut self.connections) {
+            let deadline = connection.deadline();
             loop {
-                match connection.next().await {
+                match connection.next_until(deadline).await {
                     Ok(Frame::Reply(fields)) => {
                         let fields = self.normal(fields);
                         out.push(Observed { session, seen: Seen::Pong(fields) });
@@ -249,12 +258,22 @@ impl<'r> Side<'r> {
                     }
                     Ok(frame) => self.observe(session, frame, out),
                     Err(silence) => {
-                        out.push(over(session, &silence));
+                        self.over(session, &silence, out);
                         break;
                     }
                 }
             }
         }
+    }
+
+    fn over(&mut self, session: char, silence: &Silence, out: &mut Vec<Observed>) {
+        let why = silence.to_string();
+        match silence {
+            Silence::Late(_) => self.late = Some(why.clone()),
+            Silence::Unreachable(_) => self.unreachable = Some(why.clone()),
+            Silence::Ended | Silence::Invalid(_) => {}
+        }
+        out.push(Observed { session, seen: Seen::Over(why) });
     }
 
     fn observe(&mut self, session: char, frame: Frame, out: &mut Vec<Observed>) {
@@ -280,10 +299,6 @@ impl<'r> Side<'r> {
         let number = |session| self.sessions.iter().position(|known| *known == session);
         normal(&fields, &zxid, &|session| number(session).map(|at| format!("$s{}", at + 1)))
     }
-}
-
-fn over(session: char, silence: &Silence) -> Observed {
-    Observed { session, seen: Seen::Over(silence.to_string()) }
 }
 
 /// Whether a server that sends this closes the connection: after a failed auth and an unknown opcode, whose reply has

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, Instant, sleep, timeout_at};
 use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
 use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
 
 use super::{Asked, Got, Log, Operation, State};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT};
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
 
 const REGISTERS: usize = 8;
 /// How many znodes of a client are in the list at a time.
 const NAMES: usize = 6;
-/// How often a connection is tried before a client gives up.
-const TRIES: usize = 200;
+/// How long a client waits after something has failed.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// The znodes that clients work on: registers, and the parent of the list.
 pub(super) fn znodes(root: &str) -> Vec<String> {
@@ -34,6 +34,8 @@ pub(super) struct Client {
     root: String,
     random: StdRng,
     is_ensemble: bool,
+    /// How long a server may take for an answer.
+    limit: Duration,
     log: Arc<Log>,
     connection: Option<Connection>,
     held: (i64, Bytes),
@@ -50,6 +52,7 @@ impl Client {
         root: &str,
         seed: u64,
         is_ensemble: bool,
+        limit: Duration,
         log: Arc<Log>,
     ) -> Self {
         Self {
@@ -58,6 +61,7 @@ impl Client {
             root: root.to_owned(),
             random: StdRng::seed_from_u64(seed ^ (number as u64) << 32),
             is_ensemble,
+            limit,
             log,
             connection: None,
             held: NO_SESSION,
@@ -68,54 +72,64 @@ impl Client {
         }
     }
 
-    /// Works until the time is over, or no server can be reached any longer.
+    /// Works until the time is over, by way of a proxy of ours.
     pub(super) async fn run(mut self, until: Instant) {
-        while Instant::now() < until && self.is_connected().await {
-            let asked = self.next();
-            self.act(asked).await;
+        while Instant::now() < until {
+            // A server that is away may come back in time.
+            if timeout_at(until, self.connect()).await.is_ok() {
+                let asked = self.next();
+                self.act(&asked).await;
+            }
         }
         self.close().await;
     }
 
-    /// Reads all that there is, once. False if that is not possible.
+    /// Reads all that there is, once. False if the server has not answered all of it in time.
     pub(super) async fn read_all(mut self) -> bool {
+        let until = Instant::now() + 2 * self.limit;
         let gets = (0..REGISTERS).map(|register| Asked::Get { register, synced: true });
         for asked in gets.chain([Asked::List { synced: true }]) {
-            if !self.is_connected().await {
-                return false;
+            loop {
+                if timeout_at(until, self.connect()).await.is_err() {
+                    return false;
+                }
+                if self.act(&asked).await {
+                    break;
+                }
+                sleep(AGAIN).await;
             }
-            self.act(asked).await;
         }
         self.close().await;
         true
     }
 
-    /// Connects if need be, to one server after the other.
-    async fn is_connected(&mut self) -> bool {
-        for _ in 0..TRIES {
-            if self.connection.is_some() {
-                return true;
-            }
+    /// Connects if need be, to one server after the other, until one opens a session.
+    async fn connect(&mut self) {
+        while self.connection.is_none() {
             let address = &self.addresses[self.random.random_range(0..self.addresses.len())];
-            if let Ok(mut connection) = Connection::to(address).await {
-                if let Ok((response, _)) =
-                    connection.open(self.held.clone(), self.last_zxid, SESSION_TIMEOUT).await
-                {
-                    if response.is_refusal() {
-                        (self.held, self.last_zxid) = (NO_SESSION, 0);
-                        continue;
+            match Connection::to(address, self.limit).await {
+                Ok(mut connection) => {
+                    let opening = connection.open(self.held.clone(), self.last_zxid, SESSION_TIMEOUT);
+                    match opening.await {
+                        Ok((response, _)) if response.is_refusal() => {
+                            (self.held, self.last_zxid) = (NO_SESSION, 0);
+                        }
+                        Ok((response, _)) => {
+                            self.sessions += usize::from(self.held.0 != response.session.0);
+                            self.held = (response.session.0, response.password);
+                            self.connection = Some(connection);
+                            return;
+                        }
+                        Err(_) => {}
                     }
-                    if self.held.0 != response.session.0 {
-                        self.sessions += 1;
-                    }
-                    self.held = (response.session.0, response.password);
-                    self.connection = Some(connection);
-                    return true;
                 }
+                Err(error) if is_local(&error) => {
+                    self.log.hinder(format!("client {} cannot connect: {error}", self.number));
+                }
+                Err(_) => {}
             }
-            sleep(Duration::from_millis(20)).await;
+            sleep(AGAIN).await;
         }
-        false
     }
 
     async fn close(&mut self) {
@@ -146,18 +160,20 @@ impl Client {
         }
     }
 
-    /// Asks, and records what came.
-    async fn act(&mut self, asked: Asked) {
+    /// Asks, and records what came. False if nothing did.
+    async fn act(&mut self, asked: &Asked) -> bool {
         let began = self.log.tick();
-        let got = self.ask(&asked).await;
-        if got.is_none() {
+        let got = self.ask(asked).await;
+        let is_answered = got.is_some();
+        if !is_answered {
             self.connection = None;
         }
-        if let (Asked::Create { name }, Some(Got::Done)) = (&asked, &got) {
+        if let (Asked::Create { name }, Some(Got::Done)) = (asked, &got) {
             self.names.push(name.clone());
         }
         let (client, session, ended) = (self.number, self.sessions, self.log.tick());
-        self.log.record(Operation { client, session, began, ended, asked, got });
+        self.log.record(Operation { client, session, began, ended, asked: asked.clone(), got });
+        is_answered
     }
 
     async fn ask(&mut self, asked: &Asked) -> Option<Got> {

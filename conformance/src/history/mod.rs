@@ -44,6 +44,8 @@ pub struct Verdict {
     pub cuts: u64,
     /// The first rule that is broken.
     pub violation: Option<Violation>,
+    /// Why too little was done for a verdict, if so. A rule that is broken is broken all the same.
+    pub undecided: Option<String>,
 }
 
 /// The operations of all clients.
@@ -51,6 +53,8 @@ pub struct Verdict {
 struct Log {
     now: AtomicU64,
     operations: Mutex<Vec<Operation>>,
+    /// What has first kept clients from working that no server is to blame for.
+    hindrance: Mutex<Option<String>>,
 }
 
 impl Log {
@@ -61,6 +65,10 @@ impl Log {
 
     fn record(&self, operation: Operation) {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(operation);
+    }
+
+    fn hinder(&self, what: String) {
+        self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
 
     fn take(&self) -> Vec<Operation> {
@@ -142,37 +150,80 @@ impl HistoryCheck {
         }
         runner.end(&mut owner).await;
         let log = Arc::new(Log::default());
-        let proxies = self.proxies(runner).await?;
+        let proxies = self.proxies(runner, &log).await?;
         let until = Instant::now() + self.duration;
         let mut running = JoinSet::new();
         for number in 0..self.clients {
             let addresses = proxies.iter().map(|proxy| proxy.address().to_owned()).collect();
-            let client =
-                Client::new(number, addresses, &root, self.seed, self.servers.len() > 1, Arc::clone(&log));
-            running.spawn(client.run(until));
+            running.spawn(self.client(number, addresses, &root, runner.limit(), &log).run(until));
         }
         while running.join_next().await.is_some() {}
         // What was written is still there: of every server, without a proxy.
         for (at, server) in self.servers.iter().enumerate() {
             let (last, number) = (vec![server.clone()], self.clients + at);
-            let client =
-                Client::new(number, last, &root, self.seed, self.servers.len() > 1, Arc::clone(&log));
-            if !client.read_all().await {
+            if !self.client(number, last, &root, runner.limit(), &log).read_all().await {
                 return Err(runner.fail(&format!("{server} does not answer at the end")));
             }
         }
         let cuts = proxies.iter().map(Proxy::cuts).sum();
         drop(proxies);
-        let operations = log.take();
-        let answered = operations.iter().filter(|operation| operation.got.is_some()).count();
-        let violation = check::check(&operations, self.servers.len() > 1);
-        Ok(Verdict { answered, unanswered: operations.len() - answered, cuts, violation })
+        let hindrance = log.hindrance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(self.judge(&log.take(), cuts, hindrance))
     }
 
-    async fn proxies(&self, runner: &Runner) -> Result<Vec<Proxy>, RunError> {
+    fn judge(&self, operations: &[Operation], cuts: u64, hindrance: Option<String>) -> Verdict {
+        let answered = operations.iter().filter(|operation| operation.got.is_some()).count();
+        Verdict {
+            answered,
+            unanswered: operations.len() - answered,
+            cuts,
+            violation: check::check(operations, self.is_ensemble()),
+            undecided: hindrance.or_else(|| self.missing(operations)),
+        }
+    }
+
+    /// What was not done that a verdict needs.
+    fn missing(&self, operations: &[Operation]) -> Option<String> {
+        let by_clients = || operations.iter().filter(|operation| operation.client < self.clients);
+        let idle = (0..self.clients).find(|client| {
+            !by_clients().any(|operation| operation.client == *client && operation.got.is_some())
+        });
+        if let Some(client) = idle {
+            return Some(format!("client {client} got no answer"));
+        }
+        let has = |done: fn(&Operation) -> bool| by_clients().any(done);
+        if !has(|operation| {
+            matches!((&operation.asked, &operation.got), (Asked::Set { .. }, Some(Got::State(_))))
+        }) {
+            return Some("no write was acknowledged".to_owned());
+        }
+        if !has(|operation| {
+            matches!((&operation.asked, &operation.got), (Asked::Get { .. }, Some(Got::State(_))))
+        }) {
+            return Some("no read was answered".to_owned());
+        }
+        None
+    }
+
+    fn is_ensemble(&self) -> bool {
+        self.servers.len() > 1
+    }
+
+    fn client(
+        &self,
+        number: usize,
+        addresses: Vec<String>,
+        root: &str,
+        limit: Duration,
+        log: &Arc<Log>,
+    ) -> Client {
+        Client::new(number, addresses, root, self.seed, self.is_ensemble(), limit, Arc::clone(log))
+    }
+
+    async fn proxies(&self, runner: &Runner, log: &Arc<Log>) -> Result<Vec<Proxy>, RunError> {
         let mut proxies = Vec::new();
         for server in &self.servers {
-            let proxy = Proxy::start(server.clone(), self.seed).await;
+            let proxy = Proxy::start(server.clone(), self.seed, Arc::clone(log)).await;
             proxies.push(proxy.map_err(|error| runner.fail(&format!("cannot listen for clients: {error}")))?);
         }
         Ok(proxies)

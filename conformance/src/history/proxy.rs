@@ -3,15 +3,23 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+use super::Log;
+use crate::connection::is_local;
 
 /// How many bytes pass before a connection is cut. A frame takes about 50.
 const BYTES: std::ops::Range<usize> = 100..60_000;
+
+/// How long it takes until a client is accepted again after one could not be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 
 /// A listener whose connections are cut after a random number of bytes, in the middle of a frame as well. It ends when it is
 /// dropped.
@@ -22,21 +30,39 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) async fn start(server: String, seed: u64) -> io::Result<Self> {
+    pub(super) async fn start(server: String, seed: u64, log: Arc<Log>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let cuts = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&cuts);
         let mut random = StdRng::seed_from_u64(seed);
         let task = tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let (server, counted, bytes) =
-                    (server.clone(), Arc::clone(&counted), random.random_range(BYTES));
-                tokio::spawn(async move {
-                    if let Ok(server) = TcpStream::connect(&server).await {
-                        if forward(client, server, bytes).await.is_ok_and(|is_cut| is_cut) {
-                            counted.fetch_add(1, Ordering::Relaxed);
+            // They end with the proxy.
+            let mut links = JoinSet::new();
+            loop {
+                while links.try_join_next().is_some() {}
+                let client = match listener.accept().await {
+                    Ok((client, _)) => client,
+                    Err(error) => {
+                        log.hinder(format!("a client cannot be let in: {error}"));
+                        sleep(ACCEPT_AGAIN).await;
+                        continue;
+                    }
+                };
+                let bytes = random.random_range(BYTES);
+                let (server, counted, log) = (server.clone(), Arc::clone(&counted), Arc::clone(&log));
+                links.spawn(async move {
+                    match TcpStream::connect(&server).await {
+                        Ok(server) => {
+                            if forward(client, server, bytes).await.is_ok_and(|is_cut| is_cut) {
+                                counted.fetch_add(1, Ordering::Relaxed);
+                            }
                         }
+                        Err(error) if is_local(&error) => {
+                            log.hinder(format!("a client cannot be connected to {server}: {error}"));
+                        }
+                        // A server of an ensemble may be away.
+                        Err(_) => {}
                     }
                 });
             }

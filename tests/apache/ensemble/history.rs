@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zoolet_conformance::{HistoryCheck, Runner};
+use zoolet_conformance::{ANSWER_LIMIT, HistoryCheck, Runner};
 
 use super::begin;
 use super::members::{Ensemble, MEMBERS};
@@ -21,7 +21,7 @@ async fn clients_of_an_ensemble_see_one_order_while_its_leader_is_killed() {
         duration: Duration::from_secs(15),
         seed: rng.random(),
     };
-    let runner = Runner::new(&check.servers[0], 1).await.expect("an ensemble that answers");
+    let runner = Runner::new(&check.servers[0], 1, ANSWER_LIMIT).await.expect("an ensemble that answers");
     let checking = tokio::spawn(async move { check.run(&runner).await });
     for _ in 0..2 {
         sleep(Duration::from_secs(2)).await;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
 pub mod directory;
+pub mod hostile;
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,0 +1,155 @@
+//! Removes the subtree of a case from a server that may say anything.
+
+use zoolet_proto::records::{Delete, GetChildren, SetAcl};
+use zoolet_proto::{AclList, ErrorCode, Reply, Request};
+
+use crate::connection::{Connection, Silence};
+
+/// How many znodes may be below the root of a subtree. Random requests leave some hundred.
+const MOST: usize = 10_000;
+
+/// How deep they may be. Cases create four levels.
+const DEEPEST: usize = 50;
+
+/// How long a removal may take, in the time that one answer may take.
+const ANSWERS: u32 = 12;
+
+/// What has become of a subtree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// The server has refused nothing for want of permission.
+    Allowed,
+    /// The server has refused to delete something, as somebody has locked it.
+    Locked,
+}
+
+/// Why a removal was given up.
+#[derive(Debug)]
+pub(crate) enum Unremoved {
+    /// The server does not answer, or not as a ZooKeeper does.
+    Silent(Silence),
+    /// What it lists cannot be what was created.
+    Unruly(String),
+}
+
+impl From<Silence> for Unremoved {
+    fn from(silence: Silence) -> Self {
+        Self::Silent(silence)
+    }
+}
+
+impl std::fmt::Display for Unremoved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Silent(silence) => silence.fmt(f),
+            Self::Unruly(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Removes a subtree as far as the server allows: a case may have locked itself out.
+///
+/// # Errors
+/// If the removal was given up. Nothing that the server says can make it go on for ever.
+pub(crate) async fn remove(owner: &mut Connection, root: &str) -> Result<Removed, Unremoved> {
+    let time = owner.limit() * ANSWERS;
+    let removing = async {
+        let (paths, mut removed, unruly) = walk(owner, root).await?;
+        // Children come after their parents.
+        for path in paths.into_iter().rev() {
+            if delete(owner, path).await? == Some(ErrorCode::NoAuth) {
+                removed = Removed::Locked;
+            }
+        }
+        unruly.map_or(Ok(removed), |what| Err(Unremoved::Unruly(what)))
+    };
+    let late =
+        || Unremoved::Unruly(format!("what is below {root} is not deleted within {} s", time.as_secs_f64()));
+    tokio::time::timeout(time, removing).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// The paths of a subtree, parents first, whether all of them may be listed, and the first name that no znode can have.
+async fn walk(
+    owner: &mut Connection,
+    root: &str,
+) -> Result<(Vec<String>, Removed, Option<String>), Unremoved> {
+    let mut paths = vec![(root.to_owned(), 0)];
+    let mut removed = Removed::Allowed;
+    let mut unruly = None;
+    let mut at = 0;
+    while let Some((path, depth)) = paths.get(at).cloned() {
+        at += 1;
+        let Some(names) = children(owner, &path).await? else {
+            removed = Removed::Locked;
+            continue;
+        };
+        for name in names {
+            if !is_name(&name) {
+                unruly.get_or_insert_with(|| format!("it lists a child of {path} with the name {name:?}"));
+                continue;
+            }
+            // All that is listed below here is the invention of the server: deleting it would lead nowhere.
+            if depth == DEEPEST {
+                return Err(Unremoved::Unruly(format!("it lists more than {DEEPEST} levels below {root}")));
+            }
+            if paths.len() > MOST {
+                return Err(Unremoved::Unruly(format!("it lists more than {MOST} znodes below {root}")));
+            }
+            paths.push((format!("{path}/{name}"), depth + 1));
+        }
+    }
+    Ok((paths.into_iter().map(|(path, _)| path).collect(), removed, unruly))
+}
+
+/// Whether a znode can have the name. A path with another one leads elsewhere, or nowhere.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
+}
+
+/// The names of the children of a znode, which need not exist. Nothing if nobody may list them.
+async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<String>>, Silence> {
+    let list = Request::GetChildren(GetChildren { path: path.to_owned(), watch: false });
+    let mut answer = owner.ask(&list).await?;
+    if answer.0 == Some(ErrorCode::NoAuth) {
+        open(owner, path).await?;
+        answer = owner.ask(&list).await?;
+    }
+    Ok(match answer {
+        (None, _, Reply::Children(names)) => Some(names.iter().collect()),
+        (Some(ErrorCode::NoAuth), ..) => None,
+        _ => Some(Vec::new()),
+    })
+}
+
+async fn delete(owner: &mut Connection, path: String) -> Result<Option<ErrorCode>, Silence> {
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+    let delete = Request::Delete(Delete { path, version: -1 });
+    let (mut error, ..) = owner.ask(&delete).await?;
+    if error == Some(ErrorCode::NoAuth) {
+        open(owner, &parent).await?;
+        (error, ..) = owner.ask(&delete).await?;
+    }
+    Ok(error)
+}
+
+/// Lets everybody in: a case that has failed may not have come to where it does so itself.
+async fn open(owner: &mut Connection, path: &str) -> Result<(), Silence> {
+    let open = SetAcl { path: path.to_owned(), acl: Some(AclList::OPEN), version: -1 };
+    owner.ask(&Request::SetAcl(open)).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_znode_can_have_are_not_followed() {
+        for name in ["", ".", "..", "/", "a/b", "../x", "a\0b"] {
+            assert!(!is_name(name), "{name:?}");
+        }
+        for name in ["a", "...", ".a", "a b", "ä"] {
+            assert!(is_name(name), "{name:?}");
+        }
+    }
+}

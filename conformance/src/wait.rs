@@ -1,0 +1,32 @@
+//! Waits for a server that is still starting.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::connection::{ANSWER_LIMIT, Connection};
+use crate::run::RunError;
+
+/// How long it takes until a server is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Waits until a server opens sessions. One that starts may accept connections before, and end them. It is asked once if `time` is zero.
+///
+/// # Errors
+/// If it does not do so in time, or answers as no ZooKeeper does, which no waiting changes.
+pub async fn until_it_serves(address: &str, time: Duration) -> Result<(), RunError> {
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        // A server that accepts a connection and says nothing takes no more than the time, if there is one.
+        let limit = if time.is_zero() { ANSWER_LIMIT } else { left.clamp(AGAIN, ANSWER_LIMIT) };
+        match Connection::with_session(address, limit).await {
+            Ok(mut connection) => {
+                connection.close().await;
+                return Ok(());
+            }
+            Err(no) if no.may_be_starting && Instant::now() + AGAIN < end => sleep(AGAIN).await,
+            Err(no) => return Err(RunError::no_session(address, no)),
+        }
+    }
+}
