@@ -44,6 +44,16 @@ impl Case {
         &self.with
     }
 
+    /// The settings that the server must not have.
+    pub fn without(&self) -> &[Setting] {
+        &self.without
+    }
+
+    /// The settings that decide whether it is run: those that the server must have, and those that it must not have.
+    pub fn settings(&self) -> impl Iterator<Item = Setting> {
+        self.with.iter().chain(&self.without).copied()
+    }
+
     /// Whether it is for a server that has these settings and no others.
     pub fn is_with(&self, settings: &[Setting]) -> bool {
         let has = |setting: &Setting| settings.contains(setting);

@@ -35,6 +35,7 @@ mod pattern;
 mod request;
 mod run;
 mod scene;
+mod settings;
 mod wait;
 
 pub use capture::{Capture, CaptureError, Captured, Message, Messages, Replay, ReplayDifference, Replayed};

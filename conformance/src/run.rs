@@ -205,10 +205,15 @@ impl Runner {
         format!("{}/{name}", self.root)
     }
 
+    /// A session of nobody in particular.
+    pub(crate) async fn session(&self) -> Result<Connection, RunError> {
+        let opened = Connection::with_session(&self.address, self.limit).await;
+        opened.map_err(|no| RunError::no_session(&self.address, no))
+    }
+
     /// A session to create and remove the subtrees with: that of the super user, if it is known, who can remove everything.
     pub(crate) async fn owner(&self) -> Result<Connection, RunError> {
-        let opened = Connection::with_session(&self.address, self.limit).await;
-        let mut owner = opened.map_err(|no| RunError::no_session(&self.address, no))?;
+        let mut owner = self.session().await?;
         if let Some(credentials) = &self.credentials {
             let auth = Bytes::copy_from_slice(credentials.as_bytes());
             let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };

@@ -30,6 +30,9 @@ async fn judge(server: ServerBuilder, settings: &[Setting]) {
     if settings.contains(&Setting::Super) {
         runner.set_super_credentials("super:secret").await.expect("those of the super user");
     }
+    let found = runner.find_settings(&Setting::ALL).await.expect("a server that answers");
+    let switches: Vec<_> = settings.iter().copied().filter(|setting| *setting != Setting::Super).collect();
+    assert_eq!(found, switches);
     let mut wrong = Vec::new();
     let catalogue = Catalogue::builtin();
     let is_chosen = |case: &&Case| case.is_for(Profile::V3_9) && case.is_with(settings);

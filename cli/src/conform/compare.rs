@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use zoolet_conformance::{Difference, Fuzz, Setting};
 
-use super::{Conform, JUDGING, argument, progress, run_number};
+use super::{Conform, JUDGING, argument, progress, run_number, say_settings};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::json::{JsonObject, quoted};
@@ -47,14 +47,24 @@ impl Compare {
         };
         let mut fuzz = interrupt.during(preparing).await?;
         let credentials = conform.super_credentials.as_deref();
-        let accepted = match credentials {
-            Some(credentials) => fuzz.set_super_credentials(credentials).await,
-            None => Ok(()),
-        };
         let mut with: String = conform.with.iter().map(argument).collect();
         with.extend(credentials.map(|_| argument(&Setting::Super)));
+        let finding = async {
+            if let Some(credentials) = credentials {
+                fuzz.set_super_credentials(credentials).await?;
+            }
+            Ok(fuzz.find_settings().await?)
+        };
+        let found = interrupt.during(finding).await;
         let comparing = async {
-            accepted?;
+            let found = found?;
+            if !conform.json {
+                let mut lines = Lines::new();
+                for (server, found) in [reference, candidate].into_iter().zip(&found) {
+                    say_settings(server, found, &mut lines)?;
+                }
+                lines.flush()?;
+            }
             self.compare(&fuzz, (reference, candidate), &with, conform.json).await
         };
         interrupt.then_clean_up(comparing, fuzz.finish()).await

@@ -51,7 +51,7 @@ pub(crate) struct Conform {
     /// The version of ZooKeeper that the server is to be like
     #[arg(long, value_name = "VERSION", default_value = "3.9")]
     profile: Profile,
-    /// A setting that the server has, of extended-types, enforce-quota and reconfig; can be given several times
+    /// A setting that the server must have, of extended-types, enforce-quota and reconfig; can be given several times. Without it, they are found out
     #[arg(long, value_name = "SETTING", value_parser = switch)]
     with: Vec<Setting>,
     /// Credentials of the super user of the server, for the cases that need one; likewise of both servers that are compared
@@ -129,7 +129,7 @@ impl Conform {
         Ok(Catalogue::parse(&file.display().to_string(), &fs::read_to_string(file).map_err(read)?)?)
     }
 
-    /// The cases that match, for the version and the settings.
+    /// The cases that match, for the version, whatever the settings of the server.
     fn chosen(&self) -> Result<Vec<Case>, Failure> {
         let catalogue = self.catalogue()?;
         for only in &self.only {
@@ -137,15 +137,47 @@ impl Conform {
                 return Err(Failure::NoSuchCase { only: only.to_string() });
             }
         }
-        let mut settings = self.with.clone();
-        settings.extend(self.super_credentials.is_some().then_some(Setting::Super));
         let is_chosen = |case: &&Case| {
             let matches = self.only.is_empty() || self.only.iter().any(|only| only.matches(case.name()));
-            matches && case.is_for(self.profile) && (self.list || case.is_with(&settings))
+            matches && case.is_for(self.profile) && (self.list || self.can_be_run(case))
         };
         let chosen: Vec<_> = catalogue.cases().iter().filter(is_chosen).cloned().collect();
         // Nothing that was judged is no pass.
         if chosen.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(chosen) }
+    }
+
+    /// Whether the settings that are given do not rule a case out. The other ones are found out, but for a super user.
+    fn can_be_run(&self, case: &Case) -> bool {
+        let has_super = self.super_credentials.is_some();
+        let given = |setting: Setting| {
+            if setting == Setting::Super { has_super } else { self.with.contains(&setting) }
+        };
+        case.with().iter().all(|setting| *setting != Setting::Super || has_super)
+            && !case.without().iter().any(|setting| given(*setting))
+    }
+
+    /// Finds out the settings of the server that cases depend on and that were not given, and leaves out the cases that are not for it.
+    async fn fitting(
+        &self,
+        server: &str,
+        runner: &Runner,
+        mut cases: Vec<Case>,
+    ) -> Result<Vec<Case>, Failure> {
+        let mut settings = self.with.clone();
+        settings.extend(self.super_credentials.is_some().then_some(Setting::Super));
+        let is_asked = |setting: &Setting| {
+            !settings.contains(setting) && cases.iter().any(|case| case.settings().any(|one| one == *setting))
+        };
+        let asked: Vec<_> = Setting::ALL.into_iter().filter(is_asked).collect();
+        let found = runner.find_settings(&asked).await?;
+        if !self.json {
+            let mut lines = Lines::new();
+            say_settings(server, &found, &mut lines)?;
+            lines.flush()?;
+        }
+        settings.extend(found);
+        cases.retain(|case| case.is_with(&settings));
+        if cases.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(cases) }
     }
 
     /// Runs cases, and removes what they have left, however that ends.
@@ -160,13 +192,18 @@ impl Conform {
             Ok(Runner::new(server, run_number(), self.timeout).await?)
         };
         let mut runner = interrupt.during(preparing).await?;
-        let accepted = match &self.super_credentials {
-            Some(credentials) => runner.set_super_credentials(credentials).await,
-            None => Ok(()),
-        };
+        let accepted = interrupt
+            .during(async {
+                match &self.super_credentials {
+                    Some(credentials) => Ok(runner.set_super_credentials(credentials).await?),
+                    None => Ok(()),
+                }
+            })
+            .await;
         let runner = Arc::new(runner);
         let judging = async {
             accepted?;
+            let cases = self.fitting(server, &runner, cases).await?;
             self.judge_all(server, &runner, cases).await
         };
         interrupt.then_clean_up(judging, finish(&runner)).await
@@ -358,6 +395,15 @@ fn switch(text: &str) -> Result<Setting, String> {
 /// User and password.
 fn credentials(text: &str) -> Result<String, String> {
     if text.contains(':') { Ok(text.to_owned()) } else { Err("it has no `:`".to_owned()) }
+}
+
+/// Says which settings were found, if any were.
+fn say_settings(server: &str, found: &[Setting], lines: &mut Lines) -> Result<(), Failure> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+    lines.line(&format!("{server} has {}", found.join(", ")))
 }
 
 /// The argument for a server that has a setting.

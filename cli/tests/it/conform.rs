@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use zoolet_client::{Acl, Client, Perms};
 use zoolet_conformance::{Catalogue, Profile, Setting};
 
-use crate::common::directory::run;
+use crate::common::directory::{Ran, run};
 use crate::common::{BINARY, Running};
 
 fn server() -> Running {
@@ -287,6 +287,36 @@ fn a_case_for_a_setting_is_repeated_with_that_setting() {
     );
     assert!(ran.out.contains(&again) && ran.out.contains("(Apache ZooKeeper 3.8.0, 3.9.5)\n"), "{ran:?}");
     assert!(run(&["conform", "--list"]).clean().contains(" [with super]\n"));
+}
+
+#[test]
+fn the_settings_of_a_server_are_found_out_and_said() {
+    let temp = TempDir::new().unwrap();
+    let config = temp.path().join("zoo.cfg");
+    fs::write(&config, "reconfigEnabled=true\nextendedTypesEnabled=true\nenforceQuota=true\n").unwrap();
+    let server = Running::start(&["--bind", "127.0.0.1:0", "--config", config.to_str().unwrap()]);
+    let groups = ["--only", "ttl/*", "--only", "frame/reconfig*", "--only", "quota/*-limit"];
+    let judge = |more: &[&str]| run(&[&["conform", &server.addrs[0]], &groups[..], more].concat());
+    let ran = judge(&[]);
+    let found = format!("{} has extended-types, enforce-quota, reconfig\n", server.addrs[0]);
+    assert!(ran.clean().starts_with(&found), "{ran:?}");
+    let with = ["extended-types", "enforce-quota", "reconfig"].map(|setting| ["--with", setting]);
+    let named = judge(with.as_flattened());
+    let count = |ran: &Ran| {
+        ran.out.lines().last().unwrap().split_once(": ").unwrap().1.split_once(", in").unwrap().0.to_owned()
+    };
+    assert_eq!(count(&ran), count(&named), "the same cases are run: {ran:?} {named:?}");
+    assert!(!named.clean().contains(" has "), "{named:?}");
+
+    // What a case does not depend on is not asked for, and what is off is not said.
+    let none = run(&["conform", &server.addrs[0], "--only", "session/open"]);
+    assert!(none.clean().starts_with("session "), "{none:?}");
+    let plain = self::server();
+    let ran = run(&[&["conform", &plain.addrs[0]], &groups[..]].concat());
+    assert!(!ran.out.contains(" has ") && ran.code == Some(0), "{ran:?}");
+    // Only what must be there and is not is a failure.
+    let missing = run(&["conform", &plain.addrs[0], "--with", "extended-types", "--only", "ttl/*"]);
+    assert!(missing.code == Some(1) && missing.out.contains("ttl/create failed: "), "{missing:?}");
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn equal_servers_do_not_differ_and_others_do_by_a_case_that_can_be_run() {
     assert!(ran.clean().contains("2 seeds of 300 requests, 0 with a difference"), "{ran:?}");
     let ran = compare(&other);
     assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.starts_with(&format!("{} has extended-types\n", other.addrs[0])), "{ran:?}");
     for part in
         ["case fuzz/seed-", "createTTL", "    the reference sent:", "    again: zoolet conform --reference "]
     {

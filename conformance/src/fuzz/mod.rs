@@ -66,11 +66,27 @@ impl Fuzz {
         Ok(Self { reference, candidate, settings: Vec::new(), plays: AtomicU64::new(0) })
     }
 
-    /// The settings that both servers have. [`Setting::EnforceQuota`] must be among them if they do so; the other ones decide
-    /// what is drawn, or only which servers the printed case is for.
+    /// The settings that both servers have, if they are not [found out](Self::find_settings). [`Setting::EnforceQuota`] must be among them
+    /// if they do so; the other ones decide what is drawn, or only which servers the printed case is for.
     pub fn with(mut self, settings: &[Setting]) -> Self {
         self.settings.extend(settings);
         self
+    }
+
+    /// Finds out the settings of the reference and of the candidate, and takes those of the reference as if they had been given to
+    /// [`with`](Self::with).
+    ///
+    /// # Errors
+    /// If a server cannot be reached, or refuses a znode.
+    pub async fn find_settings(&mut self) -> Result<[Vec<Setting>; 2], RunError> {
+        // The same requests for both, so that they do not differ by that.
+        let (reference, candidate) = tokio::try_join!(
+            self.reference.find_settings(&Setting::ALL),
+            self.candidate.find_settings(&Setting::ALL)
+        )?;
+        let new = reference.iter().filter(|setting| !self.settings.contains(setting));
+        self.settings.extend(new.copied().collect::<Vec<_>>());
+        Ok([reference, candidate])
     }
 
     /// Takes credentials of the scheme `digest` for the super user of both servers, such as `super:secret`. Then some sessions are super.
