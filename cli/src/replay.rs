@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use zoolet_conformance::{Replay, Replayed};
 
+use crate::duration;
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
 use crate::reach::Reach;
@@ -21,6 +23,9 @@ pub(crate) struct ReplayArguments {
     server: String,
     #[command(flatten)]
     reach: Reach,
+    /// How long the server may take for an answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::interval)]
+    timeout: Duration,
     /// Print what is not as captured, and exit with 1 if anything is not
     #[arg(long)]
     diff: bool,
@@ -40,7 +45,7 @@ impl ReplayArguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let runtime = runtime::start()?;
         let auth = self.auth.into_iter().map(|(scheme, id)| (scheme, id.into())).collect();
-        let replay = Replay { server: self.server, auth };
+        let replay = Replay { server: self.server, auth, limit: self.timeout };
         let replayed = runtime.block_on(async {
             self.reach.server(&replay.server, "").await?;
             Ok::<_, Failure>(replay.run(&self.file).await?)

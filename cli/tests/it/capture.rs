@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use tempfile::TempDir;
 use zoolet_proto::records::{AuthPacket, ConnectRequest, Create, Delete, GetData, SetData};
-use zoolet_proto::{AclList, Request, SessionId, Xid, Zxid};
+use zoolet_proto::{AclList, OpCode, Request, SessionId, Xid, Zxid};
 
 use crate::common::directory::run;
+use crate::common::hostile::{Answer, Connections, before_with};
 use crate::common::{BINARY, Running};
 
 fn server() -> Running {
@@ -219,6 +220,94 @@ fn a_replay_on_a_fresh_server_has_no_difference() {
         server.addrs[0]
     );
     assert_eq!(ran.clean(), expected);
+}
+
+/// A client that has two events when it leaves, and one whose auth fails, so that the server ends its connection.
+fn captured_events(temp: &TempDir) -> String {
+    let file = temp.path().join("events.cap").to_str().unwrap().to_owned();
+    let server = server();
+    let capture = Capturing::start(&server.addrs[0], &file);
+    let (mut one, mut other) = (Wire::new(&capture.address), Wire::new(&capture.address));
+    one.ask(&create("/a", 0));
+    one.ask(&create("/b", 0));
+    other.ask(&get("/a", true));
+    other.ask(&get("/b", true));
+    one.ask(&set("/a"));
+    one.ask(&set("/b"));
+    for _ in 0..2 {
+        assert_eq!(other.frame().unwrap()[..4], [0xff; 4], "an event");
+    }
+    drop(other);
+    let auth = AuthPacket { kind: 0, scheme: Some("none".to_owned()), auth: Some(Bytes::new()) };
+    let mut bytes = BytesMut::new();
+    Request::Auth(auth).encode_frame(Xid::AUTH, &mut bytes);
+    let mut failing = Wire::new(&capture.address);
+    failing.stream.write_all(&bytes).unwrap();
+    while failing.frame().is_some() {}
+    one.ask(&get("/a", false));
+    one.ask(&Request::CloseSession);
+    assert_eq!(capture.stop("INT").0, Some(0));
+    file
+}
+
+#[test]
+fn whatever_is_not_as_captured_is_a_difference() {
+    let temp = TempDir::new().unwrap();
+    let file = captured_events(&temp);
+    let replay = |answer: fn() -> Answer, connections: Connections| {
+        let server = self::server();
+        let address = before_with(
+            &server.addrs[0],
+            move |asked, _| if asked.op == Some(OpCode::SetData) { answer() } else { Answer::Honest },
+            connections,
+        );
+        run(&["replay", &file, "--server", &address, "--diff", "--timeout", "300ms"])
+    };
+    let honest = Connections { events: |event| vec![event], end: true };
+    let ran = replay(|| Answer::Honest, honest);
+    assert!(ran.clean().ends_with(" 2 events, 0 pings left out, 0 differences\n"), "{ran:?}");
+
+    let leaves = "before the client ended the connection\n    captured: NodeDataChanged zxid=";
+    let ended =
+        "nothing was asked\n    captured: the server has ended the connection\n    replayed: it has not\n";
+    let lost = "setData path=/a data=\"new\" version=-1\n    captured: ok zxid=";
+    for (fault, answer, connections, shown) in [
+        (
+            "an event is lost",
+            (|| Answer::Honest) as fn() -> Answer,
+            Connections { events: |_| Vec::new(), ..honest },
+            leaves,
+        ),
+        (
+            "an event comes twice",
+            || Answer::Honest,
+            Connections { events: |event| vec![event.clone(), event], ..honest },
+            leaves,
+        ),
+        (
+            "the server does not end a connection",
+            || Answer::Honest,
+            Connections { end: false, ..honest },
+            ended,
+        ),
+        ("a connection is cut before a reply", || Answer::Cut, honest, lost),
+        ("a reply does not come", || Answer::Silence, honest, lost),
+    ] {
+        let ran = replay(answer, connections);
+        assert_eq!(ran.code, Some(1), "{fault}: {ran:?}");
+        assert!(ran.out.contains(shown), "{fault}: {shown}\n{}", ran.out);
+    }
+    let cut = replay(|| Answer::Cut, honest).out;
+    assert!(cut.contains("\n    replayed: the server has ended the connection\n"), "{cut}");
+}
+
+#[test]
+fn a_capture_without_a_client_is_no_comparison() {
+    let (temp, server) = (TempDir::new().unwrap(), server());
+    let file = temp.path().join("empty.cap").to_str().unwrap().to_owned();
+    assert_eq!(Capturing::start(&server.addrs[0], &file).stop("INT").0, Some(0));
+    let ran = run(&["replay", &file, "--server", &server.addrs[0], "--diff"]);
+    assert!(ran.refused(2).ends_with("empty.cap has no connection of a client"), "{ran:?}");
 }
 
 #[test]

@@ -45,6 +45,15 @@ fn program_of_our_client() {
 
 #[test]
 #[ignore = "a program for other tests"]
+fn program_of_our_client_that_fails_in_the_end() {
+    program_of_our_client();
+    if is_judged() {
+        std::process::exit(3);
+    }
+}
+
+#[test]
+#[ignore = "a program for other tests"]
 fn program_that_does_not_wait_and_numbers_all_requests_alike() {
     if !is_judged() {
         return;
@@ -122,6 +131,18 @@ fn a_program_that_fails_is_told_apart_from_mistakes() {
         "undisturbed          no mistake, NOT EXERCISED: the program has not connected\n",
         "    the program failed: exit status: 3\n      stderr: a reason\n",
         "1 scenarios, 0 passed, 1 not exercised, 0 mistakes, in ",
+    ] {
+        assert!(ran.out.contains(part), "{part}\n{}", ran.out);
+    }
+}
+
+#[test]
+fn a_program_that_makes_no_mistake_and_fails_is_not_passed() {
+    let ran = judge("undisturbed", "program_of_our_client_that_fails_in_the_end", &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for part in [
+        "undisturbed          no mistake, exercised\n    the program failed: exit status: 3\n",
+        "1 scenarios, 0 passed, 0 not exercised, 0 mistakes, in ",
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
     }

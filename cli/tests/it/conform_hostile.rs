@@ -169,13 +169,15 @@ fn events_without_end_are_no_answer() {
 fn too_few_descriptors_are_not_the_fault_of_the_server() {
     let (server, temp) = (server(), TempDir::new().unwrap());
     let file = temp.path().join("many.case");
-    let many: String =
-        (0..40).map(|at| format!("case own/{at}\nfact x\nA create ~/n\nB create ~/m\n")).collect();
-    fs::write(&file, many).unwrap();
-    let arguments = ["conform", &server.addrs[0], "--cases", file.to_str().unwrap(), "--jobs", "40"];
-    let ran = shell("ulimit -n 24; exec $0 \"$@\"", &arguments);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
-    assert!(ran.err.contains("cannot connect: Too many open files"), "{ran:?}");
+    let letters: Vec<_> = ('A'..='Z').map(|letter| format!("{letter} create ~/{letter}\n")).collect();
+    fs::write(&file, format!("case own/many\nfact x\n{}", letters.concat())).unwrap();
+    let arguments = ["conform", &server.addrs[0], "--cases", file.to_str().unwrap()];
+    // In the middle of the case, and before it.
+    for (count, at) in [(24, ", in the case own/many\n"), (9, "")] {
+        let ran = shell(&format!("ulimit -n {count}; exec $0 \"$@\""), &arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+        assert!(ran.err.contains(&format!("Too many open files (os error 24){at}")), "{ran:?}");
+    }
 }
 
 #[test]

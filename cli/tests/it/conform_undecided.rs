@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tempfile::TempDir;
-use zoolet_proto::{OpCode, Reply};
+use zoolet_proto::{OpCode, Reply, ReplyHeader, Zxid};
 
 use crate::common::directory::{Ran, run};
 use crate::common::hostile::{Answer, before};
@@ -98,12 +98,35 @@ fn two_servers_that_both_do_not_answer_are_not_equal() {
         })
     });
     let compared = ["conform", "--reference", &silent[0], "--candidate", &silent[1]];
-    let ran = run(&[&compared[..], &["--timeout", "200ms", "--seeds", "1"]].concat());
+    let ran = run(&[&compared[..], &["--timeout", "200ms", "--seeds", "1", "--ops", "20"]].concat());
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
     assert!(
         ran.err.contains(&format!("cannot judge {}: nothing has come within 0.2 s", silent[0])),
         "{ran:?}"
     );
+}
+
+#[test]
+fn a_difference_that_does_not_come_again_is_a_difference() {
+    let servers = [server(), server()];
+    let mut pings = 0;
+    let once = before(&servers[1].addrs[0], move |asked, _| {
+        pings += usize::from(asked.op == Some(OpCode::Ping));
+        match (asked.op, pings) {
+            (Some(OpCode::Ping), 50) => {
+                Answer::Header(|header| ReplyHeader { zxid: Zxid(header.zxid.0 + 1), ..header })
+            }
+            _ => Answer::Honest,
+        }
+    });
+    let compared = ["conform", "--reference", &servers[0].addrs[0], "--candidate", &once];
+    let ran = run(&[&compared[..], &["--seeds", "1", "--ops", "300"]].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for part in
+        ["they did not differ when all was sent once more", "1 seeds of 300 requests, 1 with a difference"]
+    {
+        assert!(ran.out.contains(part), "{part}: {ran:?}");
+    }
 }
 
 #[test]

@@ -78,3 +78,30 @@ pub(super) fn show_events(events: &[Fields]) -> String {
 fn zxid_of(event: &Fields) -> Option<&Value> {
     event.iter().find(|(name, _)| *name == "zxid").map(|(_, zxid)| zxid)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(zxid: i64, path: &str) -> Fields {
+        vec![("zxid", Value::Int(zxid)), ("path", Value::Text(path.to_owned()))]
+    }
+
+    #[test]
+    fn only_the_events_of_one_transaction_may_come_in_another_order() {
+        let shown = |events: &[(i64, &str)]| {
+            show_events(&events.iter().map(|(zxid, path)| event(*zxid, path)).collect::<Vec<_>>())
+        };
+        assert_eq!(shown(&[(7, "/a"), (7, "/b"), (8, "/c")]), shown(&[(7, "/b"), (7, "/a"), (8, "/c")]));
+        for other in [
+            [(8, "/c"), (7, "/a"), (7, "/b")].as_slice(),
+            &[(7, "/a"), (8, "/c"), (7, "/b")],
+            &[(7, "/a"), (7, "/b")],
+            &[(7, "/a"), (7, "/b"), (8, "/c"), (8, "/c")],
+            &[(7, "/a"), (7, "/b"), (9, "/c")],
+            &[],
+        ] {
+            assert_ne!(shown(&[(7, "/a"), (7, "/b"), (8, "/c")]), shown(other), "{other:?}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! [`Link`]: a connection of a replay.
 
+use std::time::Duration;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -11,7 +13,6 @@ use zoolet_proto::records::ConnectResponse;
 use zoolet_proto::{OpCode, Request, Xid, frame};
 
 use super::plan::reply_fields;
-use crate::connection::ANSWER_LIMIT;
 use crate::conversation::{Conversation, Frames, FromServer};
 use crate::fields::{Fields, of_event};
 
@@ -21,6 +22,8 @@ pub(super) struct Link {
     came: UnboundedReceiver<Bytes>,
     reading: JoinHandle<()>,
     conversation: Conversation,
+    /// How long the server may take to accept something.
+    limit: Duration,
     /// How many requests were sent, pings included.
     asked: usize,
     /// The events that nothing was compared with yet.
@@ -46,8 +49,8 @@ pub(super) enum Came {
 }
 
 impl Link {
-    pub(super) async fn open(address: &str) -> std::io::Result<Self> {
-        let stream = timeout(ANSWER_LIMIT, TcpStream::connect(address)).await??;
+    pub(super) async fn open(address: &str, limit: Duration) -> std::io::Result<Self> {
+        let stream = timeout(limit, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
         let (from, to) = stream.into_split();
         let (sender, came) = unbounded_channel();
@@ -57,6 +60,7 @@ impl Link {
             came,
             reading,
             conversation: Conversation::default(),
+            limit,
             asked: 0,
             events: Vec::new(),
             compared: 0,
@@ -87,7 +91,7 @@ impl Link {
     }
 
     pub(super) async fn send_bytes(&mut self, bytes: &[u8]) {
-        let _ = timeout(ANSWER_LIMIT, self.to.write_all(bytes)).await;
+        let _ = timeout(self.limit, self.to.write_all(bytes)).await;
     }
 
     /// What comes next. Events are kept as well. Dropping the future loses nothing.

@@ -13,7 +13,7 @@ use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
 use super::replay::{Replay, ReplayDifference, Replayed};
 use super::words::{of_connect, of_request};
-use crate::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::fields::{Fields, Value, of_connected, show};
 
 pub(super) struct Player<'r> {
@@ -46,7 +46,7 @@ pub(super) struct Activity {
 
 impl<'r> Player<'r> {
     pub(super) async fn new(replay: &'r Replay, plan: Plan) -> Result<Self, CaptureError> {
-        let connecting = Connection::with_session(&replay.server, ANSWER_LIMIT).await;
+        let connecting = Connection::with_session(&replay.server, replay.limit).await;
         let observer = connecting.map_err(|no| CaptureError::server(&replay.server, no.reason))?;
         let mut player = Self {
             replay,
@@ -151,7 +151,7 @@ impl<'r> Player<'r> {
         let Some(response) = response else { return Ok(()) };
         let what = show(&of_connect(request));
         let captured = of_connected(response);
-        let until = Instant::now() + ANSWER_LIMIT;
+        let until = Instant::now() + self.replay.limit;
         let came = loop {
             match self.next(step.connection, until).await {
                 Some(Came::Connected(came)) => break came,
@@ -198,7 +198,7 @@ impl<'r> Player<'r> {
         if matches!(awaited, Awaited::Nothing) {
             return;
         }
-        let until = Instant::now() + ANSWER_LIMIT;
+        let until = Instant::now() + self.replay.limit;
         let (fields, zxid) = loop {
             let missing = match self.next(step.connection, until).await {
                 Some(Came::Reply { number: answered, fields, zxid }) if answered == number => {
@@ -259,7 +259,7 @@ impl<'r> Player<'r> {
         if let Some(link) = self.links.get_mut(&step.connection) {
             link.send_bytes(bytes).await;
         }
-        let until = Instant::now() + ANSWER_LIMIT;
+        let until = Instant::now() + self.replay.limit;
         if is_answered && !matches!(self.next(step.connection, until).await, Some(Came::Other)) {
             let what = show(&[("bytes", Value::Data(Some(Bytes::copy_from_slice(bytes))))]);
             return self.lose(step, &what, "an answer", "no answer");
@@ -315,7 +315,7 @@ impl<'r> Player<'r> {
     /// Ends a session that had expired at this point of the capture. To everybody else it is the same.
     async fn end_session(&mut self, step: &Step, captured: i64) -> Result<(), CaptureError> {
         let Some((session, password)) = self.ids.session(captured) else { return Ok(()) };
-        let connecting = Connection::to(&self.replay.server, ANSWER_LIMIT).await;
+        let connecting = Connection::to(&self.replay.server, self.replay.limit).await;
         let mut connection = connecting
             .map_err(|error| CaptureError::server(&self.replay.server, format!("cannot connect: {error}")))?;
         let closed = match connection.open((session, password), 0, SESSION_TIMEOUT).await {
@@ -365,7 +365,7 @@ impl<'r> Player<'r> {
     }
 
     async fn open(&self) -> Result<Link, CaptureError> {
-        let opening = Link::open(&self.replay.server).await;
+        let opening = Link::open(&self.replay.server, self.replay.limit).await;
         opening.map_err(|error| CaptureError::server(&self.replay.server, format!("cannot connect: {error}")))
     }
 

@@ -21,6 +21,8 @@ pub struct Replay {
     /// Schemes and credentials to put in the place of those that are masked. An auth request gets the first ones of its scheme
     /// and length, and for the scheme `digest` of its user.
     pub auth: Vec<(String, Bytes)>,
+    /// How long the server may take for an answer. What its timers do may take as much longer as the capture is long.
+    pub limit: Duration,
 }
 
 /// What has come of a replay.

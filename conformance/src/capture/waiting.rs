@@ -9,7 +9,6 @@ use super::CaptureError;
 use super::link::Came;
 use super::plan::Step;
 use super::player::{Activity, Player};
-use crate::connection::ANSWER_LIMIT;
 use crate::connection::{Frame, Silence};
 use crate::fields::Value;
 
@@ -46,7 +45,7 @@ impl Player<'_> {
 
     /// How long a timer of the server may take.
     pub(super) fn timer_limit(&self) -> Duration {
-        self.plan.duration.min(TIMER_LIMIT) + ANSWER_LIMIT
+        self.plan.duration.min(TIMER_LIMIT) + self.replay.limit
     }
 
     /// Asks the server how far it is.

@@ -202,3 +202,54 @@ impl Connection {
             .map(|(kind, direction)| (kind, BytesMut::zeroed(direction.frames.pending()).freeze()))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use super::*;
+    use crate::capture::format::Records;
+
+    /// The bytes that are recorded of these bytes of both ends, whose connection then ends.
+    fn recorded(client: &'static [u8], server: &'static [u8]) -> Vec<(RecordKind, Bytes)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.cap");
+        let (sender, seen) = tokio::sync::mpsc::channel(10);
+        let what = [
+            SeenWhat::Opened,
+            SeenWhat::Bytes(End::Client, Bytes::from_static(client)),
+            SeenWhat::Bytes(End::Server, Bytes::from_static(server)),
+            SeenWhat::Ended(End::Client),
+            SeenWhat::Over,
+        ];
+        for what in what {
+            sender.try_send(Seen { time: Duration::ZERO, connection: 1, what }).unwrap();
+        }
+        drop(sender);
+        write(File::create(&path).unwrap(), &path, seen).unwrap();
+        let mut records = Records::open(&path).unwrap();
+        let mut bytes = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            if !record.content.is_empty() {
+                bytes.push((record.kind, record.content));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_is_left_of_a_frame_that_did_not_become_whole_is_zeros() {
+        // The begins of a connect request and of its answer, each with a part of a password.
+        let bytes = recorded(b"\0\0\0\x2dsecret", b"\0\0\0\x25hidden");
+        assert_eq!(
+            bytes,
+            [
+                (RecordKind::ClientBytes, Bytes::from_static(&[0; 10])),
+                (RecordKind::ServerBytes, Bytes::from_static(&[0; 10]))
+            ]
+        );
+        // So is it after a frame, as of an auth request.
+        let bytes = recorded(b"\0\0\0\x04ping\0\0\0\x22digest bob:secret", b"");
+        assert_eq!(bytes.len(), 2, "{bytes:?}");
+        assert_eq!(bytes[1], (RecordKind::ClientBytes, Bytes::from_static(&[0; 21])));
+    }
+}

@@ -35,29 +35,49 @@ pub enum Answer {
 /// Decides about each reply, by its request and its bytes after the header.
 type Rule = Arc<Mutex<dyn FnMut(&Asked, &[u8]) -> Answer + Send>>;
 
+/// What is done to a connection beside its replies.
+#[derive(Clone, Copy)]
+pub struct Connections {
+    /// What the client gets for an event.
+    pub events: fn(Vec<u8>) -> Vec<Vec<u8>>,
+    /// Whether the client is told that the server has ended the connection.
+    pub end: bool,
+}
+
 /// Listens before `server`, and returns the address.
 pub fn before(server: &str, rule: impl FnMut(&Asked, &[u8]) -> Answer + Send + 'static) -> String {
+    before_with(server, rule, Connections { events: |event| vec![event], end: true })
+}
+
+/// The same, with more that is changed.
+pub fn before_with(
+    server: &str,
+    rule: impl FnMut(&Asked, &[u8]) -> Answer + Send + 'static,
+    connections: Connections,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (server, rule): (_, Rule) = (server.to_owned(), Arc::new(Mutex::new(rule)));
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let (rule, server) = (Arc::clone(&rule), TcpStream::connect(&server).unwrap());
-            thread::spawn(move || pass(&client, &server, &rule));
+            thread::spawn(move || pass(&client, &server, &rule, connections));
         }
     });
     address
 }
 
-fn pass(client: &TcpStream, server: &TcpStream, rule: &Rule) {
+fn pass(client: &TcpStream, server: &TcpStream, rule: &Rule, connections: Connections) {
     let asked = Mutex::new(VecDeque::new());
     thread::scope(|scope| {
         scope.spawn(|| {
             up(client, server, &asked);
             let _ = server.shutdown(Shutdown::Both);
         });
-        down(client, server, &asked, rule);
-        let _ = client.shutdown(Shutdown::Both);
+        let is_cut = down(client, server, &asked, rule, connections.events);
+        if is_cut || connections.end {
+            let _ = client.shutdown(Shutdown::Both);
+        }
     });
 }
 
@@ -78,16 +98,27 @@ fn up(client: &TcpStream, server: &TcpStream, asked: &Mutex<VecDeque<Asked>>) {
     }
 }
 
-fn down(client: &TcpStream, server: &TcpStream, asked: &Mutex<VecDeque<Asked>>, rule: &Rule) {
+/// Returns whether it was not the server that has ended the connection.
+fn down(
+    client: &TcpStream,
+    server: &TcpStream,
+    asked: &Mutex<VecDeque<Asked>>,
+    rule: &Rule,
+    events: fn(Vec<u8>) -> Vec<Vec<u8>>,
+) -> bool {
     let mut is_first = true;
     while let Some(payload) = read(server) {
-        let header: ReplyHeader = match std::mem::replace(&mut is_first, false) {
-            false => jute::parse(&payload).unwrap(),
-            true => ReplyHeader::ok(Xid::EVENT, zoolet_proto::Zxid(0)),
-        };
-        if header.xid == Xid::EVENT {
+        if std::mem::replace(&mut is_first, false) {
+            // The answer to the handshake.
             if !write(client, &payload) {
-                return;
+                return true;
+            }
+            continue;
+        }
+        let header: ReplyHeader = jute::parse(&payload).unwrap();
+        if header.xid == Xid::EVENT {
+            if !events(payload).iter().all(|event| write(client, event)) {
+                return true;
             }
             continue;
         }
@@ -112,14 +143,15 @@ fn down(client: &TcpStream, server: &TcpStream, asked: &Mutex<VecDeque<Asked>>, 
             }
             Answer::Silence => {
                 while read(server).is_some() {}
-                return;
+                return false;
             }
-            Answer::Cut => return,
+            Answer::Cut => return true,
         };
         if !write(client, &payload) {
-            return;
+            return true;
         }
     }
+    false
 }
 
 fn read(mut from: &TcpStream) -> Option<Vec<u8>> {

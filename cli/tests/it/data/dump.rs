@@ -1,6 +1,8 @@
 use std::fs;
 
-use crate::common::directory::DataDirectory;
+use zoolet_server_core::Owner;
+
+use crate::common::directory::{DataDirectory, create};
 
 #[test]
 fn a_dump_has_a_line_for_each_znode_in_the_order_of_the_tree() {
@@ -34,6 +36,30 @@ fn a_part_of_the_tree_can_be_dumped_with_data_and_secrets() {
     );
     assert!(directory.run("dump", &["--path", "/cache", "--data"]).clean().ends_with("\tbase64:/wA=\n"));
     assert_eq!(directory.run("dump", &["--path", "/ap"]).refused(1), "zoolet: there is no znode /ap");
+}
+
+#[test]
+fn a_sibling_whose_name_begins_alike_is_no_part_of_the_tree() {
+    let directory = DataDirectory::sample();
+    directory.append(vec![
+        create("/app2", "", Owner::PERSISTENT),
+        create("/app/z", "", Owner::PERSISTENT),
+        create("/app/zz", "", Owner::PERSISTENT),
+    ]);
+    let paths = |path: &str| {
+        let ran = directory.run("dump", &["--path", path]);
+        let lines = ran.clean().lines().filter(|line| !line.starts_with('#'));
+        lines
+            .filter_map(|line| line.split('\t').find(|word| word.starts_with('/')))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let app = paths("/app");
+    assert!(app.contains(&"/app".to_owned()) && app.contains(&"/app/zz".to_owned()), "{app:?}");
+    assert!(app.iter().all(|path| path == "/app" || path.starts_with("/app/")), "{app:?}");
+    assert_eq!(paths("/app/z"), ["/app/z"]);
+    assert_eq!(paths("/app2"), ["/app2"]);
+    assert!(paths("/").contains(&"/app2".to_owned()));
 }
 
 #[test]

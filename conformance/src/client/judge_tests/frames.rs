@@ -216,3 +216,13 @@ fn the_bytes_that_are_shown_have_no_credentials() {
     assert_eq!(mistakes[0].frame.line, "xid=-1 auth digest");
     assert_eq!(mistakes[0].frame.hex, "00000022ffffffff00000064..");
 }
+
+#[test]
+fn bytes_that_begin_no_frame_are_a_mistake() {
+    let mut play = Play::connected();
+    let bytes = Bytes::from_static(b"\xff\xff\xff\xffxyz");
+    play.judge.no_frame(1, play.at, &bytes, "a length of -1".to_owned());
+    let mistakes = play.shows(&[Rule::Undecodable]);
+    assert_eq!((mistakes[0].reason.as_str(), mistakes[0].frame.connection), ("a length of -1", 1));
+    assert!(mistakes[0].frame.hex.ends_with("ffffffff78797a"), "{}", mistakes[0].frame.hex);
+}

@@ -132,3 +132,25 @@ fn a_list_has_what_was_created_and_not_deleted() {
     let racing = history().create(0, "x").delete(0, "x").list(1, &[]).at_the_same_time().rule(false);
     assert_eq!(racing, None);
 }
+
+#[test]
+fn a_delete_without_an_answer_may_have_been_done() {
+    let lost = |name: &str| (Asked::Delete { name: name.to_owned() }, None);
+    // The list may have the name, and need not.
+    for names in [&["a"][..], &[]] {
+        let mut history = history();
+        let (asked, got) = lost("a");
+        history.create(1, "a").add(1, asked, got).list(2, names);
+        assert_eq!(history.rule(false), None, "{names:?}");
+    }
+    // A create likewise.
+    for names in [&["a"][..], &[]] {
+        let mut history = history();
+        history.add(1, Asked::Create { name: "a".to_owned() }, None).list(2, names);
+        assert_eq!(history.rule(false), None, "{names:?}");
+    }
+    // One that found nothing to delete has lost the create.
+    let mut history = history();
+    history.create(1, "a").add(1, Asked::Delete { name: "a".to_owned() }, Some(Got::Refused));
+    assert_eq!(history.rule(false), Some(MISSING));
+}
