@@ -121,6 +121,42 @@ async fn a_waiter_that_is_dropped_has_left_the_queue_for_all_later_requests() {
     is_left_by_a_dropped(&zk, holder, || lock.acquire()).await;
 }
 
+/// The task of a guard may be polled by another thread at the moment of the drop.
+#[test]
+fn a_drop_has_sent_its_delete_whatever_the_other_threads_do() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = world().await;
+        let mut contenders = Vec::new();
+        for number in 0..8 {
+            let (zk, lock) = world.lock().await;
+            contenders.push(tokio::spawn(async move {
+                for round in 0..TIMES / 2 {
+                    // Some give up after a few polls, wherever they are then.
+                    let mut polls = (round + number) % 7;
+                    let mut acquiring = lock.acquire().into_future();
+                    let guard = std::future::poll_fn(|cx| {
+                        polls -= usize::from(round % 2 == 1 && polls > 0);
+                        match acquiring.as_mut().poll(cx) {
+                            Poll::Pending if round % 2 == 1 && polls == 0 => Poll::Ready(None),
+                            acquired => acquired.map(Some),
+                        }
+                    });
+                    let Some(guard) = guard.await else { continue };
+                    let node = guard.unwrap().node().to_owned();
+                    assert_eq!(zk.exists(node).await.unwrap(), None, "round {round}");
+                }
+            }));
+        }
+        for contender in contenders {
+            contender.await.unwrap();
+        }
+        let (zk, lock) = world.lock().await;
+        drop(lock.acquire().await.unwrap());
+        assert_eq!(queue(&zk).await, Vec::<String>::new());
+    });
+}
+
 /// By any executor: the tasks and timers are on the runtime of the session.
 #[test]
 fn a_lock_is_acquired_outside_of_a_runtime() {
