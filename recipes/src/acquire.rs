@@ -163,7 +163,9 @@ impl<G> Acquire<G> {
                         let in_front = in_front.get();
                         let own = client.session_id();
                         let is_own = in_front.as_ref().is_some_and(|contender| contender.session == own);
-                        Err(LockError::Timeout { dir, in_front, is_own })
+                        let unreachable =
+                                client.last_connection_error().filter(|_| !client.state().is_connected());
+                            Err(LockError::Timeout { dir, in_front, is_own, unreachable })
                     }).map(wrap);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zoolet_client::{Error, ErrorCode};
+use zoolet_client::{ConnectionError, Error, ErrorCode};
 
 use crate::contender::Contender;
 use crate::state::LostReason;
@@ -25,9 +25,10 @@ use crate::state::LostReason;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The timeout has elapsed; somebody else holds the lock. Try again later, or with a longer timeout. If this session has
-    /// the contender in front, use [`Guard::reenter`](crate::Guard::reenter): waiting for it could last for ever.
-    #[error("lock {dir}: not acquired in time{}", Blocker(.in_front.as_deref(), *.is_own))]
+    /// The timeout has elapsed; somebody else holds the lock, or no server is reached. Try again later, or with a longer
+    /// timeout. If this session has the contender in front, use [`Guard::reenter`](crate::Guard::reenter): waiting for it could
+    /// last for ever.
+    #[error("lock {dir}: not acquired in time{}", Blocker(.in_front.as_deref(), *.is_own, .unreachable.as_ref()))]
     Timeout {
         /// The directory of the lock.
         dir: String,
@@ -36,6 +37,8 @@ pub enum LockError {
         in_front: Option<Box<Contender>>,
         /// Whether that contender is of the session of this client.
         is_own: bool,
+        /// Why there was no connection, if there was none at that moment.
+        unreachable: Option<ConnectionError>,
     },
     /// The session is over, and so is every lock of it. Open a new client and start over, as the example `new_session` does.
     #[error("lock {dir}: the session is over: {reason}")]
@@ -145,16 +148,21 @@ pub enum LockError {
     Client(#[from] Error),
 }
 
-/// The end of a message: who was in front, and whether that was ourselves.
-struct Blocker<'c>(Option<&'c Contender>, bool);
+/// The end of a message: who was in front, whether that was ourselves, and why there is no connection.
+struct Blocker<'c>(Option<&'c Contender>, bool, Option<&'c ConnectionError>);
 
 impl fmt::Display for Blocker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Contender { path, session, .. }) = self.0 else { return Ok(()) };
-        match self.1 {
-            false => write!(f, "; in front is {path} of session {session}"),
-            true => write!(f, "; in front is {path} of this very session: see `Guard::reenter`"),
+        match (self.0, self.1) {
+            (Some(Contender { path, session, .. }), false) => {
+                write!(f, "; in front is {path} of session {session}")?;
+            }
+            (Some(Contender { path, .. }), true) => {
+                write!(f, "; in front is {path} of this very session: see `Guard::reenter`")?;
+            }
+            (None, _) => {}
         }
+        self.2.map_or(Ok(()), |error| write!(f, "; last connection error: {error}"))
     }
 }
 

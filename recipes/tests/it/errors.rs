@@ -52,6 +52,16 @@ async fn a_timeout_names_the_contender_in_front_and_whether_it_is_of_the_same_se
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_timeout_without_a_server_says_why_none_is_reached() {
+    let world = world().await;
+    let (_zk, lock) = world.lock().await;
+    world.server.shutdown().await;
+    let refused = lock.acquire().timeout(SHORT).await.unwrap_err().to_string();
+    let text = format!("lock {DIR}: not acquired in time; last connection error: ");
+    assert!(refused.starts_with(&text), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn session_over_and_session_closed_when_the_client_is_closed() {
     let world = world().await;
     let (zk, lock) = world.lock().await;
