@@ -267,6 +267,12 @@ impl TestServer {
         self.wait_until_idle().await
     }
 
+    /// Like [`Fixture::heal`].
+    pub async fn heal(&self) -> Result<(), FixtureError> {
+        self.fixture.heal().await?;
+        self.wait_until_idle().await
+    }
+
     /// Like [`Fixture::resume`].
     pub async fn resume(&self) -> Result<(), FixtureError> {
         self.fixture.resume().await?;

@@ -45,6 +45,17 @@ fn a_caller_that_waits_for_the_clock_panics_and_is_named() {
 }
 
 #[test]
+fn a_client_that_waits_for_a_network_to_heal_is_told_so() {
+    let message = stalls(|| async {
+        let zk = test_server().start().await.unwrap();
+        let client = zk.client().await;
+        zk.partition([client.session_id()]).await.unwrap();
+        let _ = client.exists("/a").timeout(secs(1)).await;
+    });
+    assert!(message.contains("or, as the network is partitioned from 1 of the clients, `heal`"), "{message}");
+}
+
+#[test]
 fn waiting_for_a_change_or_a_reply_or_a_znode_ends_with_an_error() {
     type Wait = fn(&TestServer) -> Pin<Box<dyn Future<Output = String> + '_>>;
     let watch: Wait = |zk| {

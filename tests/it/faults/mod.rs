@@ -1,5 +1,6 @@
 //! Every fault twice: under it a naive client is seen to go wrong, and ours to go right.
 
+mod cut_off;
 mod late;
 mod lost;
 mod naive;
