@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -245,9 +246,10 @@ impl ConnectOptions {
     /// Opens a session. The task that drives it runs on the current tokio runtime until the session ends.
     ///
     /// # Errors
-    /// `InvalidTarget`; `NoRuntime` outside of a tokio runtime; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed` if a server refuses an
-    /// identity of [`auth`](ConnectOptions::auth); `SessionExpired` if there is no session to [`resume`](ConnectOptions::resume);
-    /// `Closed` if the target is a closure and panics.
+    /// `InvalidTarget`, at once also if the target is a closure that fails with `io::ErrorKind::Unsupported`: no attempt can succeed.
+    /// `NoRuntime` outside of a tokio runtime; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed`
+    /// if a server refuses an identity of [`auth`](ConnectOptions::auth); `SessionExpired` if there is no session to
+    /// [`resume`](ConnectOptions::resume); `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
     /// Dropping the future closes the session if there is one, unless it was to be resumed and is not yet. When this returns, the server has accepted
     /// the identities of [`auth`](ConnectOptions::auth).
@@ -310,7 +312,12 @@ impl ConnectOptions {
             Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime, is_limited: true };
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(self.connect_timeout, connected).await {
-            Ok(state) if state.is_final() => Err(shared.end_error(ErrorContext::local("connect", ""))),
+            Ok(state) if state.is_final() => match shared.last_failure() {
+                Some(failure) if failure.kind() == io::ErrorKind::Unsupported => {
+                    Err(Error::InvalidTarget(failure.to_string()))
+                }
+                _ => Err(shared.end_error(ErrorContext::local("connect", ""))),
+            },
             Ok(_) => Ok(client),
             Err(_) => {
                 let (timeout, hosts) = (self.connect_timeout, shared.unreachable_hosts());

@@ -192,6 +192,11 @@ impl ServerHandle {
         self.shared.stop.is_cancelled()
     }
 
+    /// Whether it has stopped because the runtime that it was started in was shut down.
+    pub fn has_lost_runtime(&self) -> bool {
+        self.shared.has_lost_runtime()
+    }
+
     /// Waits until the server stops.
     pub async fn stopped(&self) {
         self.shared.stop.cancelled().await;

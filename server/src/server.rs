@@ -57,7 +57,8 @@ impl Server {
 
     /// A connector for clients in this process: each call opens a connection and returns the client's end. No socket is
     /// involved; to the server the connection comes from 127.0.0.1. It does not keep the server running, and fails with
-    /// `ConnectionRefused` once that has stopped.
+    /// `ConnectionRefused` once that has stopped, or with `Unsupported`, as it can never succeed again, if the runtime of the
+    /// server was shut down before.
     ///
     /// With a data directory, a session that is opened like this ends with the process: the next server on the directory deletes
     /// its ephemerals before it takes the first connection, and the id is unknown then. A session of any other connection, also by

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -204,6 +206,17 @@ impl Shared {
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         let attached = self.attached.get();
         attached.is_none_or(|attached| attached.interceptor.admits(self.now(), peer.to_canonical()))
+    }
+
+    /// Whether it has stopped because the runtime that it was started in was shut down, and has dropped its tasks.
+    pub(crate) fn has_lost_runtime(&self) -> bool {
+        if !self.stop.is_cancelled() {
+            return false;
+        }
+        // Such a runtime cancels a new task at once.
+        let probe = pin!(self.runtime.spawn(async {}));
+        let polled = probe.poll(&mut Context::from_waker(Waker::noop()));
+        matches!(polled, Poll::Ready(Err(error)) if error.is_cancelled())
     }
 
     pub(crate) fn halt(&self) {

@@ -24,6 +24,7 @@ mod request_fault;
 mod resume;
 mod secrets;
 mod sessions;
+mod shared;
 mod simulation;
 mod stalls;
 mod suspension;

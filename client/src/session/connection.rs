@@ -148,6 +148,8 @@ impl Session {
         if self.phase == Phase::Over {
             return;
         }
+        let never =
+            error.kind() == io::ErrorKind::Unsupported && !self.established && self.settings.hosts <= 1;
         let error = ConnectionError::new(self.host.clone(), &error);
         let is_news = self.shared.set_failure(error.clone());
         if self.phase == Phase::Serving {
@@ -164,7 +166,8 @@ impl Session {
         self.failures += 1;
         self.leave_connection(now, Some(&error));
         self.phase = Phase::Backoff { until: now + self.backoff() };
-        if self.closing.is_some() && !self.established {
+        // Nobody has the session yet, and it is closed, or no attempt can succeed.
+        if never || self.closing.is_some() && !self.established {
             self.end(SessionState::Closed);
         }
     }

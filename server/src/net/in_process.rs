@@ -109,6 +109,10 @@ impl Clone for InProcess {
     }
 }
 
+/// Why a server is gone whose handle is still there.
+const LOST_RUNTIME: &str = "the server has stopped, as the tokio runtime that it was started in was shut down: in a test, a server in a \
+    `static` ends with the first test; start one per test, or one with `ServerBuilder::on_own_thread`";
+
 pub(crate) fn connector(server: Weak<Shared>, replica: usize) -> InProcess {
     Box::new(move || ready(connect(&server, replica)))
 }
@@ -126,6 +130,9 @@ fn connect(server: &Weak<Shared>, replica: usize) -> io::Result<InProcessStream>
     // The number is known only when it is served, and is not used on this end.
     let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
     let conn = if server.admits(here.ip()) { server.serve_from(ours, here, replica, None) } else { None };
-    let conn = conn.ok_or_else(|| refused("the server is stopped, or takes no connections"))?;
+    let conn = conn.ok_or_else(|| match server.has_lost_runtime() {
+        true => io::Error::new(io::ErrorKind::Unsupported, LOST_RUNTIME),
+        false => refused("the server is stopped, or takes no connections"),
+    })?;
     Ok(InProcessStream { pipe, reset, conn })
 }
