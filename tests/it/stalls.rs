@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Builder;
 use zoolet::testing::{FixtureError, TestServer, TestServerBuilder, op};
-use zoolet::{Clock, Lock};
+use zoolet::{Client, Clock, Lock};
 use zoolet_proto::OpCode;
 use zoolet_test_support::{limit, millis, secs};
 
@@ -53,6 +53,34 @@ fn a_client_that_waits_for_a_network_to_heal_is_told_so() {
         let _ = client.exists("/a").timeout(secs(1)).await;
     });
     assert!(message.contains("or, as the network is partitioned from 1 of the clients, `heal`"), "{message}");
+}
+
+/// Nobody else can know it: the client finds a port that is open, and no answer.
+#[test]
+fn a_program_that_blocks_the_runtime_of_the_server_is_named_in_the_report() {
+    limit();
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let (blocked, after) = runtime().block_on(async {
+        let zk = test_server().tcp().start().await.unwrap();
+        let program = zk.connect_string();
+        let program = move || {
+            let client = Client::options().connect_timeout(LIMIT);
+            runtime().block_on(client.connect(program)).map(drop)
+        };
+        let unreachable = std::thread::spawn(program).join().unwrap();
+        assert!(unreachable.is_err(), "the server cannot answer while its thread is joined");
+        let blocked = zk.report();
+        // Also when it runs again.
+        zk.client().await;
+        tokio::time::sleep(LIMIT).await;
+        let usual = TestServer::start().await;
+        assert!(!usual.report().contains("has not run for"), "{}", usual.report());
+        (blocked, zk.report())
+    });
+    for report in [blocked, after] {
+        assert!(report.contains("the runtime of the server has not run for"), "{report}");
+        assert!(report.contains("something blocks its thread"), "{report}");
+    }
 }
 
 #[test]
