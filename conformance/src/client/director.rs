@@ -46,6 +46,8 @@ pub(crate) struct Director {
     was_refused_session: bool,
     replies: usize,
     longest_idle: Duration,
+    /// The most bytes of paths that were watched at once, as far as it was looked at.
+    watched: usize,
     has_read: HasRead,
 }
 
@@ -77,6 +79,7 @@ impl Director {
             was_refused_session: false,
             replies: 0,
             longest_idle: Duration::ZERO,
+            watched: 0,
             has_read: HasRead::default(),
         }
     }
@@ -149,6 +152,9 @@ impl Director {
                 if let Ok(reply) = reply {
                     self.has_read.note(reply);
                 }
+                if let Disturbance::Watches | Disturbance::ManyWatches = self.disturbance {
+                    self.watched = self.watched.max(path_bytes(judge, number));
+                }
                 let fate = self.cut(op, header.err == 0, judge, (number, progress.replies));
                 if fate != Fate::Deliver {
                     self.cuts.push(port);
@@ -160,7 +166,7 @@ impl Director {
 
     fn cut(&self, op: OpCode, is_ok: bool, judge: &Judge, (number, replies): (usize, usize)) -> Fate {
         let is_due = replies >= CUT_AT && self.cuts.is_empty() && op != OpCode::CloseSession;
-        let path_bytes = || judge.watches(number).map_or(0, |watches| watches.path_bytes());
+        let path_bytes = || path_bytes(judge, number);
         match self.disturbance {
             Disturbance::Reconnect | Disturbance::Moved | Disturbance::Lagging if is_due => {
                 Fate::DeliverThenCut
@@ -193,10 +199,7 @@ impl Director {
             || unless(!self.cuts.is_empty(), "the program made too few requests for a connection to be cut");
         let returned = || unless(self.returns > 0, "the program ended before it was connected again");
         let watched = |cuts: usize| {
-            unless(
-                !self.cuts.is_empty(),
-                "the program ended before watches were set and ten replies had come",
-            )?;
+            self.had_watches_to_cut(judge, connections)?;
             let judged = (1..=connections).filter(|number| judge.has_judged_watches(*number));
             // A client that restores none has shown what it does, and has none that another cut could concern.
             if judged.clone().any(|number| judge.watches(number).is_none_or(Watches::is_empty)) {
@@ -215,21 +218,23 @@ impl Director {
             Disturbance::Idle => {
                 unless(self.longest_idle > Duration::ZERO, "the program was not idle for a session timeout")
             }
-            Disturbance::RefusedConnects => unless(self.refused == REFUSED, "too few connections"),
+            Disturbance::RefusedConnects => {
+                unless(self.refused == REFUSED, "the program connected fewer times than it was to be refused")
+            }
             Disturbance::Watches => watched(2),
             // A server closes such a connection, so that nothing else can be judged.
             Disturbance::ManyWatches if judge.has_shown(Rule::Oversized) => Ok(()),
             Disturbance::ManyWatches => watched(1),
             Disturbance::Reconnect => is_cut().and_then(|()| returned()),
             Disturbance::Auth => {
-                unless(
-                    !self.cuts.is_empty(),
-                    "the program ended before credentials were given and ten replies had come",
-                )?;
+                let has_auth =
+                    !self.cuts.is_empty() || (1..=connections).any(|number| judge.has_auth(number));
+                unless(has_auth, "the program gave no credentials that were accepted")?;
+                unless(!self.cuts.is_empty(), "the program made too few requests after it gave credentials")?;
                 returned()
             }
             Disturbance::LostReply => {
-                unless(!self.cuts.is_empty(), "no write came after the ninth reply")?;
+                unless(!self.cuts.is_empty(), "no write was done after the ninth reply of a connection")?;
                 returned()
             }
             Disturbance::Moved => is_cut().and_then(|()| returned()),
@@ -253,6 +258,30 @@ impl Director {
             }
         }
     }
+
+    /// Whether a connection was cut on which watches were set; if not, why.
+    fn had_watches_to_cut(&self, judge: &Judge, connections: usize) -> Result<(), String> {
+        if !self.cuts.is_empty() {
+            return Ok(());
+        }
+        // A watch that the last reply has set was not looked at yet.
+        let last = (1..=connections).map(|number| path_bytes(judge, number)).max();
+        let watched = self.watched.max(last.unwrap_or_default());
+        if watched == 0 {
+            return Err("the program set no watch".to_owned());
+        }
+        if self.disturbance == Disturbance::ManyWatches && watched <= DEFAULT_MAX_FRAME {
+            return Err(format!(
+                "the paths that the program watched at once have {watched} bytes, and fit a frame of {DEFAULT_MAX_FRAME}"
+            ));
+        }
+        Err("the program made too few requests while its watches were set".to_owned())
+    }
+}
+
+/// The length of all paths that the session of a connection watches.
+fn path_bytes(judge: &Judge, number: usize) -> usize {
+    judge.watches(number).map_or(0, Watches::path_bytes)
 }
 
 impl HasRead {

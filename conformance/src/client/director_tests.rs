@@ -1,9 +1,11 @@
 //! What is done to connections, and when a scenario counts as exercised.
 
-use zoolet_proto::records::{ConnectResponse, PASSWORD_LEN};
-use zoolet_proto::{ReplyHeader, SessionId, Stat, Xid};
+use bytes::Bytes;
+use zoolet_proto::records::{AuthPacket, ConnectResponse, Exists, PASSWORD_LEN};
+use zoolet_proto::{Incoming, ReplyHeader, Request, SessionId, Stat, Xid};
 
 use super::*;
+use crate::conversation::FromClient;
 
 const PORT: usize = 1;
 
@@ -54,9 +56,24 @@ impl Play {
         let header = ReplyHeader { xid: Xid(1), zxid: Zxid(zxid), err: 0 };
         let reply = match op {
             OpCode::GetData => Reply::Data(None, Stat::default()),
+            OpCode::Exists => Reply::Stat(Stat::default()),
             _ => Reply::Empty,
         };
         self.sees(FromServer::Reply { header, op: Some(op.code()), reply: Ok(reply) })
+    }
+
+    /// The client asks for something, and gets the reply.
+    fn asks(&mut self, request: Request) -> Fate {
+        let op = request.op();
+        let incoming = Incoming { xid: Xid(1), op: op.code(), body: Ok(request) };
+        let message = Ok(FromClient::Request(incoming));
+        self.judge.client_sent(self.connections, Duration::ZERO, &Bytes::new(), &message);
+        self.replies(op, 1)
+    }
+
+    /// Watches for the creation of a znode whose path has so many bytes.
+    fn watches(&mut self, length: usize) -> Fate {
+        self.asks(Request::Exists(Exists { path: format!("/{}", "x".repeat(length - 1)), watch: true }))
     }
 
     #[track_caller]
@@ -134,9 +151,52 @@ fn the_first_two_connections_are_refused() {
 
 #[test]
 fn a_scenario_about_watches_needs_one() {
+    for disturbance in [Disturbance::Watches, Disturbance::ManyWatches] {
+        let mut play = Play::new(disturbance);
+        for _ in 0..20 {
+            assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        }
+        play.is_not_exercised("the program set no watch");
+    }
+}
+
+#[test]
+fn watches_that_fit_a_frame_are_not_many() {
+    let mut play = Play::new(Disturbance::ManyWatches);
+    for _ in 0..20 {
+        assert_eq!(play.watches(1_000), Fate::Deliver);
+    }
+    // One path can be watched once.
+    play.is_not_exercised("the program watched at once have 1000 bytes, and fit a frame of 1048575");
+}
+
+#[test]
+fn watches_of_a_connection_that_is_never_cut_are_named_as_such() {
+    // What is too long for a frame, by the last reply.
+    let mut play = Play::new(Disturbance::ManyWatches);
+    assert_eq!(play.watches(DEFAULT_MAX_FRAME + 1), Fate::Deliver);
+    play.is_not_exercised("too few requests while its watches were set");
+    for _ in 0..8 {
+        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+    }
+    assert_eq!(play.replies(OpCode::GetData, 1), Fate::DeliverThenCut);
+
     let mut play = Play::new(Disturbance::Watches);
+    for _ in 0..9 {
+        assert_eq!(play.watches(10), Fate::Deliver);
+    }
+    play.is_not_exercised("too few requests while its watches were set");
+}
+
+#[test]
+fn a_scenario_about_credentials_needs_some() {
+    let mut play = Play::new(Disturbance::Auth);
     for _ in 0..20 {
         assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
     }
-    play.is_not_exercised("before watches were set");
+    play.is_not_exercised("gave no credentials that were accepted");
+    let (scheme, auth) = (Some("digest".to_owned()), Some(Bytes::from_static(b"u:p")));
+    play.asks(Request::Auth(AuthPacket { kind: 0, scheme, auth }));
+    play.is_not_exercised("too few requests after it gave credentials");
+    assert_eq!(play.replies(OpCode::GetData, 1), Fate::DeliverThenCut);
 }
