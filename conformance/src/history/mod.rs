@@ -229,3 +229,62 @@ impl HistoryCheck {
         Ok(proxies)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client has seen of register 0, one operation after the other.
+    fn operation(at: u64, client: usize, asked: Asked, got: Option<Got>) -> Operation {
+        Operation { client, session: 1, began: 2 * at, ended: 2 * at + 1, asked, got }
+    }
+
+    fn set(at: u64, client: usize, value: &str) -> Operation {
+        let asked = Asked::Set { register: 0, value: value.to_owned(), version: -1 };
+        let (value, mzxid) = (value.to_owned(), at as i64 + 1);
+        operation(at, client, asked, Some(Got::State(State { value, mzxid, version: at as i32 + 1 })))
+    }
+
+    fn get(at: u64, client: usize, got: Option<Got>) -> Operation {
+        operation(at, client, Asked::Get { register: 0, synced: false }, got)
+    }
+
+    fn judged(servers: usize, operations: &[Operation], hindrance: Option<&str>) -> Verdict {
+        let servers = vec!["127.0.0.1:1".to_owned(); servers];
+        let check = HistoryCheck { servers, clients: 2, duration: Duration::ZERO, seed: 1 };
+        check.judge(operations, 0, hindrance.map(str::to_owned))
+    }
+
+    fn old() -> Option<Got> {
+        Some(Got::State(State { value: String::new(), mzxid: 0, version: 0 }))
+    }
+
+    #[test]
+    fn a_read_of_another_client_may_be_old_in_an_ensemble_and_not_of_a_single_server() {
+        let operations = [set(0, 0, "a"), get(1, 1, old())];
+        assert!(judged(1, &operations, None).violation.is_some());
+        let verdict = judged(2, &operations, None);
+        assert_eq!((verdict.violation, verdict.undecided), (None, None));
+    }
+
+    #[test]
+    fn each_client_a_write_and_a_read_are_needed_for_a_verdict() {
+        let (write, read) = (set(0, 0, "a"), get(1, 0, None));
+        let undecided = |operations: &[Operation]| judged(1, operations, None).undecided;
+        assert_eq!(undecided(&[]), Some("client 0 got no answer".to_owned()));
+        assert_eq!(undecided(&[write.clone(), read.clone()]), Some("client 1 got no answer".to_owned()));
+        assert_eq!(undecided(&[write.clone(), set(1, 1, "b")]), Some("no read was answered".to_owned()));
+        assert_eq!(
+            undecided(&[get(0, 0, old()), get(1, 1, old())]),
+            Some("no write was acknowledged".to_owned())
+        );
+        // What is read in the end, past the clients, is no work of theirs.
+        let state = Some(Got::State(State { value: "a".to_owned(), mzxid: 1, version: 1 }));
+        assert!(undecided(&[write.clone(), get(1, 2, state.clone())]).is_some());
+        let enough = [write, get(1, 1, state)];
+        assert_eq!(undecided(&enough), None);
+        let hindered = judged(1, &enough, Some("too many open files"));
+        assert_eq!(hindered.undecided, Some("too many open files".to_owned()));
+        assert_eq!((hindered.answered, hindered.unanswered), (2, 0));
+    }
+}
