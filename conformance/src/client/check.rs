@@ -1,6 +1,5 @@
 //! [`ClientCheck`]: runs a command, and judges the ZooKeeper client in it.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -17,8 +16,9 @@ use crate::client::prepare::{ROOT, prepare};
 use crate::client::proxy::Proxy;
 use crate::client::scenario::ClientScenario;
 
-/// How many lines of a program's stderr are kept.
+/// How many lines of a program's stderr are kept, of how many bytes.
 const KEPT_LINES: usize = 10;
+const KEPT_BYTES: usize = 16 << 10;
 
 /// What stands for the addresses among the arguments of the command.
 const PLACEHOLDER: &str = "{}";
@@ -116,7 +116,7 @@ impl ClientCheck {
         let failed =
             |source| ClientError::Command { command: program.to_string_lossy().into_owned(), source };
         let mut child = started.map_err(failed)?;
-        let mut last = VecDeque::new();
+        let mut last = Vec::new();
         let ended = {
             let stderr = child.stderr.take();
             let reading = keep_last(stderr, &mut last);
@@ -143,7 +143,7 @@ impl ClientCheck {
                 format!("the program was still running after {} s", self.limit.as_secs())
             }
         };
-        Ok(Some((what, last.into())))
+        Ok(Some((what, last_lines(&last))))
     }
 }
 
@@ -155,13 +155,44 @@ fn filled(word: &OsStr, addresses: &str) -> OsString {
     }
 }
 
-async fn keep_last(stderr: Option<impl AsyncRead + Unpin>, last: &mut VecDeque<String>) {
-    let Some(stderr) = stderr else { return };
-    let mut lines = BufReader::new(stderr).split(b'\n');
-    while let Ok(Some(line)) = lines.next_segment().await {
-        last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
-        if last.len() > KEPT_LINES {
-            last.pop_front();
+/// Reads to the end, and keeps the last bytes: a program may write on and on without a line break.
+async fn keep_last(stderr: Option<impl AsyncRead + Unpin>, last: &mut Vec<u8>) {
+    let Some(mut stderr) = stderr else { return };
+    let mut chunk = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
+        last.extend_from_slice(&chunk[..count]);
+        if last.len() > 2 * KEPT_BYTES {
+            last.drain(..last.len() - KEPT_BYTES);
         }
+    }
+}
+
+fn last_lines(bytes: &[u8]) -> Vec<String> {
+    let kept = &bytes[bytes.len().saturating_sub(KEPT_BYTES)..];
+    let text = String::from_utf8_lossy(kept);
+    let lines: Vec<_> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines[lines.len().saturating_sub(KEPT_LINES)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn kept(written: &[u8]) -> (Vec<String>, usize) {
+        let mut last = Vec::new();
+        keep_last(Some(written), &mut last).await;
+        (last_lines(&last), last.len())
+    }
+
+    #[tokio::test]
+    async fn of_what_a_program_writes_only_the_last_lines_are_kept() {
+        let (lines, _) = kept(b"a\nb \r\n\nlast").await;
+        assert_eq!(lines, ["a", "b", "", "last"]);
+        let many: String = (0..100_000).map(|at| format!("line {at}\n")).collect();
+        let (lines, bytes) = kept(many.as_bytes()).await;
+        assert_eq!((lines.len(), lines[0].as_str(), lines[9].as_str()), (10, "line 99990", "line 99999"));
+        assert!(bytes <= 2 * KEPT_BYTES, "{bytes} bytes");
+        let (lines, bytes) = kept(&b"x".repeat(10 << 20)).await;
+        assert!(lines.len() == 1 && lines[0].len() == KEPT_BYTES && bytes <= 2 * KEPT_BYTES, "{bytes} bytes");
     }
 }
