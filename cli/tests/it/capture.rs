@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use zoolet_proto::records::{AuthPacket, ConnectRequest, Create, Delete, GetData,
 use zoolet_proto::{AclList, OpCode, Request, SessionId, Xid, Zxid};
 
 use crate::common::directory::run;
-use crate::common::hostile::{Answer, Connections, before_with};
+use crate::common::hostile::{Answer, Connections, before, before_with};
 use crate::common::{BINARY, Running};
 
 fn server() -> Running {
@@ -299,6 +300,52 @@ fn whatever_is_not_as_captured_is_a_difference() {
     }
     let cut = replay(|| Answer::Cut, honest).out;
     assert!(cut.contains("\n    replayed: the server has ended the connection\n"), "{cut}");
+}
+
+#[test]
+fn a_capture_warns_of_what_it_does_not_have() {
+    let (temp, server) = (TempDir::new().unwrap(), server());
+    let file = temp.path().join("x.cap").to_str().unwrap().to_owned();
+    // The capture keeps its own session alive by pings, from the beginning.
+    let (cuts, cut) = channel();
+    let address = before(&server.addrs[0], move |asked, _| match asked.op {
+        Some(OpCode::Ping) => {
+            let _ = cuts.send(());
+            Answer::Cut
+        }
+        _ => Answer::Honest,
+    });
+    let mut capture = Capturing::start(&address, &file);
+    cut.recv().unwrap();
+    let mut stderr = capture.process.stderr.take().unwrap();
+    assert_eq!(capture.stop("INT").0, Some(0));
+    let mut err = String::new();
+    stderr.read_to_string(&mut err).unwrap();
+    let warning =
+        "zoolet: warning: what the server has deleted by itself is not known to the end of the capture: ";
+    assert!(err.starts_with(warning), "{err}");
+
+    // A connection takes two descriptors. With an odd number of them, one client is let in for which there is no second.
+    let warned = [20, 21].map(|count| {
+        let script = format!("ulimit -n {count}; exec $0 \"$@\"");
+        let few = ["-c", &script, BINARY, "capture", "--listen", "127.0.0.1:0", "--server"];
+        let mut capture = Capturing::spawn(Command::new("sh").args(few).args([&server.addrs[0], &file]));
+        let clients: Vec<_> = (0..20).map(|_| TcpStream::connect(&capture.address).unwrap()).collect();
+        clients.iter().for_each(|client| client.set_nonblocking(true).unwrap());
+        let is_ended = |mut client: &TcpStream| matches!(client.read(&mut [0]), Ok(0));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) && !clients.iter().any(is_ended) {
+            thread::yield_now();
+        }
+        let mut stderr = capture.process.stderr.take().unwrap();
+        assert_eq!(capture.stop("INT").0, Some(0));
+        let mut err = String::new();
+        stderr.read_to_string(&mut err).unwrap();
+        err
+    });
+    let warning = "zoolet: warning: not all connections were forwarded to the server, ";
+    let is_warning = |err: &String| err.starts_with(warning) && err.contains("Too many open files");
+    assert!(warned.iter().any(is_warning), "{warned:?}");
 }
 
 #[test]

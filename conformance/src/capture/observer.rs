@@ -73,7 +73,10 @@ impl Observer {
             }
         }
         // Whoever has stopped the capture does not wait for a server that does not answer.
-        let _ = timeout(PING, self.connection.ask(&Request::CloseSession)).await;
-        Ok(())
+        match timeout(PING, self.connection.ask(&Request::CloseSession)).await {
+            // It was lost before, and nobody had noticed.
+            Ok(Err(silence)) => Err(silence),
+            _ => Ok(()),
+        }
     }
 }

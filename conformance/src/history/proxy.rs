@@ -112,3 +112,22 @@ async fn forward(mut client: TcpStream, mut server: TcpStream, mut left: usize) 
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn its_connections_end_with_it() {
+        let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = server.local_addr().expect("its address").to_string();
+        let proxy = Proxy::start(address, 1, Arc::default()).await.expect("a port");
+        let mut client = TcpStream::connect(proxy.address()).await.expect("a connection");
+        let (_served, _) = server.accept().await.expect("the same to the server");
+        drop(proxy);
+        let ended = timeout(Duration::from_secs(10), client.read(&mut [0])).await;
+        assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
+    }
+}
