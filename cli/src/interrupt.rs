@@ -13,7 +13,7 @@ use crate::runtime;
 use crate::signals::Signals;
 
 /// How long a command may take for what it does after a signal, beside its cleanup.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends what a command does when SIGINT or SIGTERM comes.
 pub(crate) struct Interrupt {
