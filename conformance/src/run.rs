@@ -116,7 +116,7 @@ impl Runner {
     /// need them. They are tried: with wrong ones, those cases would lock znodes for ever.
     ///
     /// # Errors
-    /// If they are not those of the super user, or the server cannot be reached.
+    /// If they are not those of the super user, that cannot be found out, or the server cannot be reached.
     pub async fn set_super_credentials(&mut self, credentials: &str) -> Result<(), RunError> {
         self.credentials = Some(credentials.to_owned());
         let mut owner = self.owner().await?;
@@ -125,14 +125,19 @@ impl Runner {
             SetData { path: "/zookeeper/config".to_owned(), data: Some(Bytes::new()), version: i32::MAX };
         let outcome = owner.ask(&Request::SetData(config)).await;
         self.end(&mut owner).await;
-        match outcome {
-            Ok((Some(ErrorCode::NoAuth), ..)) => {
-                self.credentials = None;
-                Err(self.fail("the credentials are not those of its super user"))
+        let reason = match outcome {
+            Ok((Some(ErrorCode::BadVersion), ..)) => return Ok(()),
+            Ok((Some(ErrorCode::NoAuth), ..)) => "the credentials are not those of its super user".to_owned(),
+            Ok((error, ..)) => {
+                let answer = error.map_or_else(|| "ok".to_owned(), |error| error.to_string());
+                format!(
+                    "the credentials cannot be tried: it answers a setData of /zookeeper/config with: {answer}"
+                )
             }
-            Ok(_) => Ok(()),
-            Err(silence) => Err(self.fail(&silence.to_string())),
-        }
+            Err(silence) => silence.to_string(),
+        };
+        self.credentials = None;
+        Err(self.fail(&reason))
     }
 
     /// Runs a case to its end or to its first failure, and removes what it has left. Several can run at the same time.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tempfile::TempDir;
-use zoolet_proto::{OpCode, Reply, ReplyHeader, Zxid};
+use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Zxid};
 
 use crate::common::directory::{Ran, run};
 use crate::common::hostile::{Answer, before};
@@ -167,6 +167,19 @@ fn program_that_opens_many_connections() {
     }
     // They stay open until the last one is served, for which there is no descriptor.
     let _ = (&open[29]).read(&mut [0; 16]);
+}
+
+#[test]
+fn credentials_that_cannot_be_tried_are_not_taken_for_those_of_a_super_user() {
+    let server = server();
+    let address = before(&server.addrs[0], |asked, _| match asked.op {
+        Some(OpCode::SetData) => {
+            Answer::Header(|header| ReplyHeader::error(header.xid, header.zxid, ErrorCode::NoNode))
+        }
+        _ => Answer::Honest,
+    });
+    let ran = run(&["conform", &address, "--only", "super/*", "--super", "super:secret"]);
+    assert!(ran.refused(2).contains("the credentials cannot be tried: it answers a setData of "), "{ran:?}");
 }
 
 /// The binary, with its output as it comes.
