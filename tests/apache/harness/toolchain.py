@@ -67,17 +67,17 @@ def once(name, inputs, build):
     return folder
 
 
-def jars(name, pom):
-    """The class path of what a pom names."""
+def jars(name, pom, *options):
+    """The class path of what a pom names, with these options for Maven."""
     def fetch(folder):
         [mvn] = need("mvn")
-        command = [mvn, "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-DincludeScope=runtime",
+        command = [mvn, "-q", "-B", "-f", pom, *options, "dependency:copy-dependencies", "-DincludeScope=runtime",
                    f"-DoutputDirectory={folder}"]
         try:
             quietly(command)
         except Broken:  # a download that broke off is worth a second try, and what came is kept
             quietly(command)
-    folder = once(name, [pom], fetch)
+    folder = once(name, [pom, *options], fetch)
     return os.pathsep.join(sorted(map(str, folder.glob("*.jar"))))
 
 

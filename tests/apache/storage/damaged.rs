@@ -130,7 +130,7 @@ fn damaged(base: &Path, kind: &Kind) -> TempDir {
 
 /// A directory of 3.9 with several logs and snapshots, of which 3.9 does not warn.
 async fn write(dir: &Path, dice: &mut Dice) {
-    let limits = Limits { create2_in_multi: false, odd_flags: false };
+    let limits = Limits { create2_in_multi: false, odd_flags: false, only_those_of_3_4: false };
     let mut process = Process::new(Version::V39);
     std::fs::create_dir(dir.join("version-2")).expect("a directory");
     loop {

@@ -41,6 +41,12 @@ impl Load {
         self.answered.load(Relaxed)
     }
 
+    /// Whether all have done their part, or lost their only server.
+    pub fn is_done(&self) -> bool {
+        // Each client has one as well.
+        Arc::strong_count(&self.answered) == 1
+    }
+
     /// Waits until all have done their part, or lost their only server. Returns how many requests were answered.
     pub async fn finish(mut self) -> usize {
         while let Some(client) = self.clients.join_next().await {

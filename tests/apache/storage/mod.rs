@@ -9,6 +9,7 @@ mod bytes;
 mod damage;
 mod damaged;
 mod load;
+mod old;
 mod operations;
 mod ours;
 pub mod server;

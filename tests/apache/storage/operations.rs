@@ -19,6 +19,8 @@ pub struct Limits {
     /// A container as createContainer and createTTL make them, with the flags that belong to them. With others a real
     /// server logs a wrong digest.
     pub odd_flags: bool,
+    /// No container and no TTL.
+    pub only_those_of_3_4: bool,
 }
 
 /// A source of requests.
@@ -74,6 +76,7 @@ impl Operations {
             9 => self.filled(sequential(&path)),
             10 => self.filled(ephemeral(&path).sequential()),
             11 if self.limits.odd_flags => self.filled(create(&path).flags(4)),
+            11..14 if self.limits.only_those_of_3_4 => self.filled(create(&path)),
             11 | 12 => self.filled(container(&path)),
             13 => {
                 let flags = 5 + self.dice.below(2) as i32;
@@ -130,6 +133,8 @@ impl Operations {
             0..4 => format!("{path}{:010}", self.dice.below(30)),
             4 => format!("{path}/{}", "long".repeat(1 + self.dice.below(200))),
             // One that is not legal.
+            // For 3.4 the last of these is a name like any other.
+            5 if self.limits.only_those_of_3_4 => path + "/",
             5 => [path + "/", "/t//a".into(), "/".into(), "/zookeeper/config".into()][self.dice.below(4)]
                 .clone(),
             _ => path,

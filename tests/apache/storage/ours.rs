@@ -114,7 +114,7 @@ impl Author {
         let mut core =
             Core::restore(config, recovered.tree, recovered.sessions, recovered.highest_session, now);
         core.end_in_process_sessions(now);
-        let limits = Limits { create2_in_multi: true, odd_flags: true };
+        let limits = Limits { create2_in_multi: true, odd_flags: true, only_those_of_3_4: false };
         let operations = Operations::new(dice, limits);
         let (clients, snapshot, last_conn, retain) = (Vec::new(), None, 0, kind.retain);
         let mut author = Self { core, storage, snapshot, operations, now, clients, last_conn, retain };

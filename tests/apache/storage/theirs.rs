@@ -66,7 +66,7 @@ impl Kind {
     }
 
     fn limits(self) -> Limits {
-        Limits { create2_in_multi: self.version != Version::V38, odd_flags: true }
+        Limits { create2_in_multi: self.version != Version::V38, odd_flags: true, only_those_of_3_4: false }
     }
 
     fn reading(self) -> Settings {
