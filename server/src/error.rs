@@ -1,12 +1,15 @@
 //! Why a server did not start.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use zoolet_storage::StorageError;
 
 /// Why a server did not start. The message is one line with the setting, its value and what to do.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the message as well, because that is what a `main` which returns the error shows its user.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The server cannot listen on the address; most often another server does.
@@ -38,6 +41,12 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Why a snapshot was not written. The log has everything in any case.
@@ -73,4 +82,19 @@ pub struct SettingError {
     pub value: String,
     /// What is required.
     pub hint: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_the_error_shows_the_sentence() {
+        let error = StartError::from(StorageError::InUse("data/version-2".into()));
+        let shown: Box<dyn std::error::Error> = Box::new(error);
+        assert_eq!(
+            format!("Error: {shown:?}"),
+            "Error: data/version-2 is in use by another server; stop that one first, or choose another directory"
+        );
+    }
 }
