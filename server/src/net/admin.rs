@@ -19,6 +19,9 @@ use crate::shared::Shared;
 /// The release whose behaviour the server has, and its own. In the form that clients parse.
 const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-20 00:00 UTC");
 
+/// The directories of a server without any, in `conf`.
+const IN_MEMORY: &str = "(in memory)";
+
 /// What is printed of the state, read between two inputs.
 struct Facts {
     mode: &'static str,
@@ -178,11 +181,12 @@ impl Shared {
         )
     }
 
-    /// What the data directory takes. A server in memory has none.
+    /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty
+    /// value.
     async fn dirs(&self) -> Dirs {
         match &self.log {
             Some(log) => log.dirs().await,
-            None => Dirs::default(),
+            None => Dirs { data: IN_MEMORY.to_owned(), log: IN_MEMORY.to_owned(), ..Dirs::default() },
         }
     }
 

@@ -230,6 +230,12 @@ async fn conf_and_envi_are_lines_of_keys_and_values() {
     assert_eq!(value(&conf, "clientPort="), server.addrs()[0].port().to_string());
     assert_eq!((value(&conf, "tickTime"), value(&conf, "minSessionTimeout")), ("3000", "6000"));
     assert_eq!(value(&conf, "clientPortListenBacklog"), "1024");
+    // Tools that split the lines fail on an empty value.
+    assert_eq!((value(&conf, "dataDir="), value(&conf, "dataLogDir=")), ("(in memory)", "(in memory)"));
+    assert!(
+        conf.lines().all(|line| line.split_once('=').is_some_and(|(_, value)| !value.is_empty())),
+        "{conf}"
+    );
 
     let envi = ask(&server, "envi").await;
     let mut lines = envi.lines();
