@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     )]
     Disk(Arc<StorageError>),
     #[error("{} is no data directory: {hint}", .dir.display())]
-    NotADataDirectory { dir: PathBuf, hint: &'static str },
+    NotADataDirectory { dir: PathBuf, hint: String },
     #[error("there is no znode {}", quoted(.path))]
     NoSuchZnode { path: String },
     #[error("there is no transaction {at}: the last one is {last}")]

@@ -95,20 +95,39 @@ impl Source {
 /// Checks that `dir` has what a server has written.
 fn check_exists(dir: &Path) -> Result<(), Failure> {
     const VERSION_DIR: &str = "version-2";
-    let refused = |hint| Err(Failure::NotADataDirectory { dir: dir.to_owned(), hint });
+    let refused = |hint: &str| Err(Failure::NotADataDirectory { dir: dir.to_owned(), hint: hint.to_owned() });
     let is_denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     if dir.join(VERSION_DIR).is_dir() {
         Ok(())
     } else if fs::metadata(dir.join(VERSION_DIR)).is_err_and(is_denied) {
         refused("permission denied; run this as the user of the server")
     } else if dir.is_file() {
-        refused("it is a file")
+        refused(name_the_directory_of(dir).as_deref().unwrap_or("it is a file"))
     } else if dir.file_name().is_some_and(|name| name == VERSION_DIR) {
         refused("name its parent, as in a zoo.cfg")
     } else if dir.is_dir() {
         refused("it has no version-2; name the directory that dataDir or dataLogDir of a zoo.cfg names")
     } else {
         refused("there is no such directory")
+    }
+}
+
+/// What to name in place of a snapshot or a log, which the tools of ZooKeeper take.
+fn name_the_directory_of(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    let absolute = std::path::absolute(file).ok()?;
+    let dir = absolute.parent()?.parent()?.display();
+    let (kind, zxid) = name.split_once('.')?;
+    let zxid = zxid.split('.').next().filter(|zxid| i64::from_str_radix(zxid, 16).is_ok())?;
+    match kind {
+        "snapshot" => Some(format!(
+            "it is one file; name the data directory, {dir}, and the moment if not the last one: --at 0x{zxid} (dump), or \
+             inspect, which shows each file"
+        )),
+        "log" => Some(format!(
+            "it is one file; name the data directory, {dir}, and where to begin: --from 0x{zxid} (log)"
+        )),
+        _ => None,
     }
 }
 

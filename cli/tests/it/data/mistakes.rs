@@ -15,6 +15,15 @@ fn a_directory_that_is_none_is_refused_with_a_hint() {
         data(&inner),
         format!("zoolet: {inner} is no data directory: name its parent, as in a zoo.cfg")
     );
+    let snapshot = directory.file("snapshot.0").display().to_string();
+    let named = format!("it is one file; name the data directory, {}, and", directory.path().display());
+    assert!(
+        data(&snapshot).contains(&named) && data(&snapshot).contains("--at 0x0 (dump)"),
+        "{}",
+        data(&snapshot)
+    );
+    let log = directory.file("log.1").display().to_string();
+    assert!(data(&log).contains(&named) && data(&log).contains("--from 0x1 (log)"), "{}", data(&log));
     assert_eq!(data("/no/such"), "zoolet: /no/such is no data directory: there is no such directory");
     let empty = TempDir::new().unwrap();
     let name = empty.path().display().to_string();
