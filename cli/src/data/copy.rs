@@ -13,7 +13,7 @@ use super::print::written_text;
 use super::progress::Progress;
 use super::{Source, zxid};
 use crate::failure::Failure;
-use crate::output::Lines;
+use crate::output::{Lines, warn};
 use crate::storage_settings::compression;
 use crate::values;
 
@@ -116,6 +116,12 @@ impl Target {
 
 fn show(copied: &Copied) -> Result<ExitCode, Failure> {
     warn_of(&copied.report);
+    if copied.names_members {
+        warn(
+            "the znode /zookeeper/config names the members of an ensemble, and Curator connects to them; let the superuser set it to \
+             nothing once a server runs alone on this copy",
+        );
+    }
     let mut lines = Lines::new();
     lines.line(&written_text(&copied.snapshot, copied.zxid, copied.znodes, copied.sessions, copied.len))?;
     lines.flush()?;

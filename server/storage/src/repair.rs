@@ -30,6 +30,8 @@ pub struct Copied {
     pub sessions: u64,
     /// Its length in bytes.
     pub len: u64,
+    /// Whether the znode `/zookeeper/config` names the members of an ensemble. Clients may connect to them.
+    pub names_members: bool,
     /// How the data was found.
     pub report: RecoveryReport,
 }
@@ -59,6 +61,9 @@ pub fn copy(
         return Err(ends_early(from, report.last_zxid, cut_at).into());
     }
 
+    let config = tree.get("/zookeeper/config").and_then(|node| node.data());
+    let names_members = config.is_some_and(|config| config.starts_with(b"server."));
+
     let _locks = begin(&**target, to)?;
     let snapshots = SnapshotDir::new(Arc::clone(target), to);
     let header = tree.begin_snapshot();
@@ -79,6 +84,7 @@ pub fn copy(
         znodes: summary.znodes,
         sessions: summary.sessions,
         len: published.len,
+        names_members,
         report,
     })
 }

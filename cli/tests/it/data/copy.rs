@@ -1,5 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use zoolet_client::Client;
+use zoolet_server_core::TxnOp;
+
+use crate::common::Running;
 use crate::common::directory::{DataDirectory, names, run};
 
 fn dump(directory: &Path) -> String {
@@ -66,4 +71,33 @@ fn a_copy_of_nothing_and_into_itself_is_refused() {
     let late = directory.run("repair", &["--cut-at", "0xb", "--to", to.to_str().unwrap()]);
     assert!(late.refused(1).contains("the last transaction is 0xa, which is before 0xb"), "{late:?}");
     assert!(directory.run("export", &[]).refused(2).contains("--to <DIR>"));
+}
+
+#[tokio::test]
+async fn an_import_that_names_the_members_of_an_ensemble_is_told_how_to_forget_them() {
+    let directory = DataDirectory::sample();
+    let members = b"server.1=zk1:2888:3888:participant;2181\nversion=100000000";
+    let set = |data: &'static [u8]| TxnOp::SetData {
+        path: "/zookeeper/config".into(),
+        data: Some(Bytes::from_static(data)),
+        version: 1,
+    };
+    directory.append(vec![set(members)]);
+    let to = beside(&directory, "imported");
+    let ran = directory.run("import", &["--to", to.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.starts_with("zoolet: warning: the znode /zookeeper/config names the members"), "{ran:?}");
+
+    let digest = ["--super-digest", "super:lK75jTNcA+U9vtVEw5vB51mj/w4="];
+    let server = Running::start(
+        &[&["--bind", "127.0.0.1:0", "--data-dir", to.to_str().unwrap()], &digest[..]].concat(),
+    );
+    let zk = Client::connect(server.addrs[0].as_str()).await.unwrap();
+    assert!(zk.set_data("/zookeeper/config", "").await.is_err(), "only the superuser may");
+    zk.add_auth("digest", "super:secret").await.unwrap();
+    zk.set_data("/zookeeper/config", "").await.unwrap();
+    zk.close().await.unwrap();
+    server.stop("TERM");
+    let again = beside(&directory, "again");
+    run(&["data", "import", to.to_str().unwrap(), "--to", again.to_str().unwrap()]).clean();
 }
