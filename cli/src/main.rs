@@ -7,6 +7,7 @@
 mod capture;
 mod conform;
 mod data;
+mod doubtful;
 mod duration;
 mod failure;
 mod interrupt;

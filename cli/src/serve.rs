@@ -8,6 +8,7 @@ use zoolet_proto::Zxid;
 use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
+use crate::doubtful;
 use crate::failure::Failure;
 use crate::log;
 use crate::runtime;
@@ -77,7 +78,9 @@ fn checked(flags: Settings, config: ZooCfg) -> Result<ServerBuilder, Failure> {
         mistakes.extend(flags.storage.without_data_dir().map(Failure::from));
         mistakes.extend(config.without_data_dir().map(Failure::from));
     }
-    let warnings = config.warnings();
+    let mut warnings = config.warnings();
+    let dirs = [("--data-dir", &flags.storage.data_dir), ("--log-dir", &flags.storage.log_dir)];
+    warnings.extend(dirs.into_iter().filter_map(|(flag, dir)| doubtful::directory(flag, dir.as_ref()?)));
     mistakes.extend(config.mistakes.into_iter().map(Failure::from));
     let settings = flags.over(config.settings);
     if is_valid {
@@ -145,6 +148,8 @@ fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
     let addrs: Vec<_> = server.addrs().iter().map(ToString::to_string).collect();
     let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addrs.join(","));
     if let (Some(report), Some(data_dir)) = (server.recovery(), data_dir) {
+        // Relative to a current directory that nobody may remember.
+        let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
         line.push_str(&format!("; data in {}: {}", data_dir.display(), loaded(report)));
         report.cut.iter().for_each(|cut| tracing::warn!("{cut}"));
         report.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::doubtful;
 use crate::members::Members;
 use crate::properties::{self, Entry};
 use crate::settings::Settings;
@@ -31,6 +32,8 @@ pub(crate) struct ZooCfg {
     /// Keys without a meaning here, with their values.
     ignored: BTreeMap<String, String>,
     unknown_words: Vec<String>,
+    /// Directories that are most likely not what is meant, each with why and where.
+    doubtful: Vec<String>,
     /// Those that mean nothing without a data directory.
     storage_keys: Vec<(usize, String)>,
 }
@@ -168,9 +171,17 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     if let (Some(false), Some(entry)) = (parsed.standalone, named("standaloneEnabled")) {
         mistakes.push(members.not_standalone(file, entry));
     }
+    let storage = &parsed.settings.storage;
+    let dirs = [("dataDir", &storage.data_dir), ("dataLogDir", &storage.log_dir)];
+    let doubtful = dirs.into_iter().filter_map(|(key, dir)| {
+        let (dir, entry) = (dir.as_ref()?, named(key)?);
+        let why = doubtful::directory_of_file(&entry.key, dir)?;
+        Some(format!("{}:{}: {why}", file.display(), entry.line))
+    });
+    let doubtful = doubtful.collect();
     let storage_keys = given.iter().filter(|(key, _)| key.needs_data_dir());
     let storage_keys = storage_keys.map(|(_, entry)| (entry.line, entry.key.clone())).collect();
     let unknown_words = parsed.words.as_ref().map_or_else(Vec::new, |words| words.unknown.clone());
     let settings = parsed.into_settings();
-    Ok(ZooCfg { settings, mistakes, file: file.to_owned(), ignored, unknown_words, storage_keys })
+    Ok(ZooCfg { settings, mistakes, file: file.to_owned(), ignored, unknown_words, doubtful, storage_keys })
 }

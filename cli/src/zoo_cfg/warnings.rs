@@ -7,7 +7,7 @@ use crate::text::quoted;
 impl ZooCfg {
     /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = self.doubtful.clone();
         let mut warn = |what: &str, names: Vec<String>| {
             if !names.is_empty() {
                 warnings.push(format!("{}: {what}: {}", self.file.display(), names.join(", ")));

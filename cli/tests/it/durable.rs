@@ -152,6 +152,37 @@ async fn a_server_that_is_not_told_where_its_log_is_does_not_start_without_it() 
     Ok(())
 }
 
+/// Each makes a new directory below the current one.
+#[test]
+fn a_directory_that_is_most_likely_not_meant_is_a_warning_that_says_where_it_is() {
+    let temp = TempDir::new().unwrap();
+    let file = config("dataDir=~/zk\ndataLogDir=\"logs\"\n");
+    let mut process = Command::new(BINARY)
+        .args(["serve", "--bind", "127.0.0.1:0", "--config", file.path().to_str().unwrap()])
+        .current_dir(temp.path())
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (_, loaded) = announced(&mut BufReader::new(process.stdout.take().unwrap())).unwrap();
+    assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
+    let mut log = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    process.wait().unwrap();
+    let here = fs::canonicalize(temp.path()).unwrap().display().to_string();
+    assert_eq!(loaded, format!("data in {here}/~/zk: empty"));
+    let name = file.path().display();
+    let expected = format!(
+        "{name}:1: dataDir = ~/zk: ~ is not replaced by the home directory; the directory is {here}/~/zk"
+    );
+    assert!(log.contains(&expected), "{log}");
+    assert!(
+        log.contains(&format!("{name}:2: dataLogDir = ")) && log.contains("quotes are a part of the name"),
+        "{log}"
+    );
+}
+
 #[test]
 fn an_empty_snapshot_without_a_log_is_served_with_a_question() {
     let temp = TempDir::new().unwrap();
