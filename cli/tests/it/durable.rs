@@ -152,6 +152,41 @@ async fn a_server_that_is_not_told_where_its_log_is_does_not_start_without_it() 
     Ok(())
 }
 
+/// As `docs/operating.md` says of a restore.
+#[tokio::test]
+async fn a_client_that_has_seen_more_than_a_restored_backup_is_refused_and_a_new_one_is_not() -> Outcome {
+    let temp = TempDir::new()?;
+    let (dir, backup) = (temp.path().join("data"), temp.path().join("backup"));
+    let server = start(&dir, &[]);
+    let zk = client(&server).await?;
+    zk.create("/before", "").await?;
+    run(&["data", "export", dir.to_str().unwrap(), "--to", backup.to_str().unwrap()]).clean();
+    let (_, stat) = (zk.create("/after", "").await?, zk.exists("/after").await?.unwrap());
+    server.stop("KILL");
+
+    let restored = start(&backup, &[]);
+    assert_eq!(restored.seen(stat.czxid.0), 0, "the connection is closed");
+    let zk = client(&restored).await?;
+    assert!(zk.exists("/before").await?.is_some() && zk.exists("/after").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_signal_that_is_not_handled_ends_the_server_like_a_crash() -> Outcome {
+    let temp = TempDir::new()?;
+    for (n, signal) in ["HUP", "USR1", "USR2"].into_iter().enumerate() {
+        let server = start(temp.path(), &[]);
+        client(&server).await?.create("/n-", "").sequential().await?;
+        assert_eq!(server.stop(signal).0, None, "{signal}");
+        let server = start(temp.path(), &[]);
+        assert_eq!(client(&server).await?.get_children("/").await?.0.len(), n + 2, "{signal}");
+        server.stop("KILL");
+    }
+    let snapshots = names(temp.path()).into_iter().filter(|name| name.starts_with("snapshot."));
+    assert_eq!(snapshots.count(), 1);
+    Ok(())
+}
+
 /// Each makes a new directory below the current one.
 #[test]
 fn a_directory_that_is_most_likely_not_meant_is_a_warning_that_says_where_it_is() {

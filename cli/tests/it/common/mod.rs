@@ -121,6 +121,16 @@ impl Running {
         self.handshake(7);
     }
 
+    /// How many bytes come back to a client that has seen this transaction.
+    pub fn seen(&self, zxid: i64) -> usize {
+        let mut stream = self.connect();
+        let mut request = [0; 48];
+        (request[3], request[31]) = (44, 16);
+        request[8..16].copy_from_slice(&zxid.to_be_bytes());
+        stream.write_all(&request).unwrap();
+        stream.read(&mut [0; 40]).unwrap()
+    }
+
     fn handshake(&self, session: u8) {
         let mut stream = self.connect();
         let mut request = [0; 48];
