@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use zoolet_proto::Zxid;
-use zoolet_server_core::Txn;
+use zoolet_server_core::{Txn, TxnOp};
 
 use super::entry::{self, END, Entry, EntryHeader, MAX_PAYLOAD, MIN_PAYLOAD, PREFIX};
 use super::fields::Fields;
@@ -26,6 +26,14 @@ pub struct LogEntry {
     pub txn: Txn,
     /// Where the batch begins that it was written with, if the entry says that: those of Apache do not.
     pub batch: Option<u64>,
+}
+
+impl LogEntry {
+    /// Whether it is a refused write with the zxid of the one before: Apache gives those that it cannot decode no zxid of their own. Nothing
+    /// of ours is such an entry.
+    pub(crate) fn repeats(&self, last: Zxid) -> bool {
+        self.batch.is_none() && self.txn.zxid == last && matches!(self.txn.op, TxnOp::Error(_))
+    }
 }
 
 /// How a log file ends.

@@ -84,7 +84,8 @@ impl Replay {
             if until.is_some_and(|until| self.last >= until || log.first > until) {
                 break;
             }
-            if log.first > self.start && !follows(self.last, log.first) {
+            // The first entry of a file may repeat the last transaction: it is judged when it is read.
+            if log.first > self.start && log.first != self.last && !follows(self.last, log.first) {
                 let reason = gap(self.last, log.first);
                 return Err(Damage { file: log.path.clone(), offset: None, reason, hint: RESTORE }.into());
             }
@@ -125,6 +126,13 @@ impl Replay {
                 LogItem::Entry(entry) if until.is_some_and(|until| entry.txn.zxid > until) => return Ok(()),
                 LogItem::Entry(entry) => {
                     meter.at(entry.offset);
+                    let before = previous.zxid().or((entry.txn.zxid == log.first).then_some(self.last));
+                    if before.is_some_and(|before| entry.repeats(before)) {
+                        previous = Previous::Is(entry.txn.zxid);
+                        self.repairs.last_batch = Some(last_batch(path, &entry));
+                        report.skipped += 1;
+                        continue;
+                    }
                     self.check_order(log, previous, &entry)?;
                     previous = Previous::Is(entry.txn.zxid);
                     self.repairs.last_batch = Some(last_batch(path, &entry));
@@ -263,6 +271,15 @@ enum Previous {
     Is(Zxid),
     /// It is damaged.
     Unknown,
+}
+
+impl Previous {
+    fn zxid(self) -> Option<Zxid> {
+        match self {
+            Self::Is(zxid) => Some(zxid),
+            Self::None | Self::Unknown => None,
+        }
+    }
 }
 
 /// The bytes that were written last, from those of an entry on.

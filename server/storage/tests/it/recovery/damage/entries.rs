@@ -1,5 +1,7 @@
 //! Damage to entries.
 
+use zoolet_storage::verify;
+
 use super::check;
 use crate::recovery::scene::{Scene, cut, recovered, refused};
 use crate::recovery::support::{path, read_dir};
@@ -263,4 +265,50 @@ fn every_bit_of_a_log_is_flipped_and_none_goes_unnoticed() {
             }
         }
     }
+}
+
+/// Apache gives a write that it cannot decode no zxid of its own: it logs the refusal with that of the transaction before.
+#[test]
+fn a_refused_write_of_apache_may_have_the_zxid_of_the_one_before() {
+    fn insert(scene: &Scene, of: i64, after: i64) {
+        let (from, to, at) = (scene.at(of), scene.end(of), scene.end(after));
+        scene.edit("log.b", |log| {
+            let copy = log[from..to].to_vec();
+            log.splice(at..at, copy);
+        });
+    }
+    check(&[
+        ("a refusal twice", |scene| {
+            scene.as_apache();
+            insert(scene, 15, 15);
+            recovered(20, &[])
+        }),
+        ("a refusal again at the beginning of the next file", |scene| {
+            scene.as_apache();
+            let bytes = scene.disk.read(path("log.b")).unwrap();
+            let (refusal, rest) = (scene.at(15), scene.end(15));
+            scene.write("log.f", [&bytes[..16], &bytes[refusal..]].concat());
+            scene.write("log.b", &bytes[..rest]);
+            recovered(20, &[])
+        }),
+        ("a change twice", |scene| {
+            scene.as_apache();
+            insert(scene, 16, 16);
+            refused("log.b", scene.end(16), "transaction 0x10 comes after 0x10: two histories overlap")
+        }),
+        ("a refusal later", |scene| {
+            scene.as_apache();
+            insert(scene, 15, 16);
+            refused("log.b", scene.end(16), "transaction 0xf comes after 0x10: two histories overlap")
+        }),
+        ("a refusal of ours twice", |scene| {
+            insert(scene, 15, 15);
+            refused("log.b", scene.end(15), "transaction 0xf comes after 0xf: two histories overlap")
+        }),
+    ]);
+    let mut scene = Scene::new();
+    scene.as_apache();
+    insert(&scene, 15, 15);
+    let found = verify(&scene.disk, &scene.options, &mut |_, _| {}).unwrap();
+    assert!(found.faults.is_empty(), "{:?}", found.faults);
 }

@@ -65,7 +65,7 @@ fn transactions_must_follow_each_other() {
             let entry = bytes[scene.at(11)..scene.end(11)].to_vec();
             let end = scene.end(10);
             scene.edit("log.1", |log| drop(log.splice(end.., entry)));
-            refused("log.b", None, OVERLAP)
+            refused("log.b", scene.at(11), OVERLAP)
         }),
         ("the same name in two ways", |scene| {
             let bytes = scene.disk.read(path("log.b")).unwrap();
