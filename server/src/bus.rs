@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, OpCode, OpKind, Request, Zxid};
+use zoolet_proto::{Incoming, OpCode, Request, Zxid};
 use zoolet_server_core::{
     ConnId, Core, EXPIRED_AT_ONCE, Effects, Input, Message, Millis, Output, Recipients, SharedEvent,
 };
@@ -20,7 +20,7 @@ use crate::extension::{Disk, StateMachine};
 use crate::net::outbox::{Delivery, Pushed};
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
-use crate::turn_limit::{TURN_BYTES, TurnLimit, is_short};
+use crate::turn_limit::{TURN_BYTES, TurnLimit, is_short, is_without_effect};
 
 /// A listing of more children takes a good part of a turn.
 const MANY_CHILDREN: usize = 10_000;
@@ -492,11 +492,4 @@ fn shared_event(output: &Output) -> Option<(&Arc<[ConnId]>, &SharedEvent)> {
         Output::Event(event @ SharedEvent { to: Recipients::Shared(to), .. }) => Some((to, event)),
         _ => None,
     }
-}
-
-/// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.
-fn is_without_effect(input: &Input) -> bool {
-    let Input::Request(Incoming { op, .. }) = input else { return false };
-    let op = OpCode::from_code(*op);
-    op.is_some_and(|op| op.kind() == OpKind::Read && !matches!(op, OpCode::Sync | OpCode::Ping))
 }

@@ -1,10 +1,10 @@
-//! [`TurnLimit`]: when a turn ends, though there is more to do.
+//! [`TurnLimit`]: when a turn ends, though there is more to do; and what a request costs it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, Request};
+use zoolet_proto::{Incoming, OpCode, OpKind, Request};
 use zoolet_server_core::{Input, Message, Output};
 
 use crate::net::reply_size::reply_size;
@@ -132,4 +132,11 @@ pub(crate) fn is_short(input: &Input) -> bool {
         | Request::RemoveWatches(_)
         | Request::WhoAmI => true,
     }
+}
+
+/// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.
+pub(crate) fn is_without_effect(input: &Input) -> bool {
+    let Input::Request(Incoming { op, .. }) = input else { return false };
+    let op = OpCode::from_code(*op);
+    op.is_some_and(|op| op.kind() == OpKind::Read && !matches!(op, OpCode::Sync | OpCode::Ping))
 }
