@@ -9,10 +9,10 @@ use zoolet_test_support::*;
 const CONNECT: &[u8] = b"\0\0\0\x2d\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\0\0\0\0\0\x10\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_handshake_is_what_a_modern_client_reads() {
-    let zk = Zk::start().await;
-    let mut wire = zk.raw();
+    let zk = Zk::start_tcp().await;
+    let mut wire = zk.raw_tcp().await;
     wire.send_bytes(CONNECT).await;
     let response = wire.payload().await.expect("a connect response");
     assert_eq!(response.len(), 37);
