@@ -48,10 +48,12 @@ pub(crate) fn check(
         if is_there && !has_txns {
             return Ok(None);
         }
-        let reason =
-            format!("there is no log; the last server that used {} had it in {log_dir}", dir.display());
-        let hint = "name that directory with --log-dir (dataLogDir), and check that its disk is mounted; if the log is lost, remove \
-                    the file .zoolet-log-dir and copy what is left: zoolet data import DIR --to NEW";
+        let reason = format!(
+            "there is no log; the last server that used {}, or the directory that it was copied from, had it in {log_dir}",
+            dir.display()
+        );
+        let hint = "name that directory with --log-dir (dataLogDir), or, for a copy, a copy of it; check that its disk is mounted; if \
+                    the log is lost, remove the file .zoolet-log-dir and copy what is left: zoolet data import DIR --to NEW";
         return Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into());
     }
     match no_log {
@@ -66,8 +68,9 @@ pub(crate) fn check(
     Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into())
 }
 
-/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true.
-pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Result<(), StorageError> {
+/// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Returns whether its
+/// snapshot still needs no log: until the first transaction, see [`log_has_begun`].
+pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Result<bool, StorageError> {
     let (snapshots, log) = (&layout.snapshot_dir, &layout.log_dir);
     if layout.is_split() {
         // First the one by which the log is known, so that no crash leaves the other one alone.
@@ -80,8 +83,15 @@ pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Res
     }
     if !listing.logs.is_empty() {
         remove(disk, snapshots, COMPLETE)?;
+        return Ok(false);
     }
-    Ok(())
+    Ok(read(disk, &snapshots.join(COMPLETE))?.is_some())
+}
+
+/// Notes that there is a log after a snapshot that needed none. To be called before its first transaction is acknowledged: from
+/// then on the snapshot alone is not all of the data.
+pub(crate) fn log_has_begun(disk: &dyn Disk, snapshots: &Path) -> Result<(), StorageError> {
+    remove(disk, snapshots, COMPLETE)
 }
 
 /// Marks a directory as complete with the snapshot of this transaction, which is about to get its name.

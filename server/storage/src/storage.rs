@@ -1,5 +1,6 @@
 //! [`Storage`]: a data directory that is open.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
@@ -8,6 +9,7 @@ use zoolet_server_core::Txn;
 use crate::disk::{DirLock, Disk};
 use crate::error::StorageError;
 use crate::log::{LogWriter, SpareJob, SpareLog};
+use crate::marks;
 use crate::names::Layout;
 use crate::options::StorageOptions;
 use crate::recovery::RecoveryReport;
@@ -34,6 +36,8 @@ pub struct Storage {
     /// Whether the log since the snapshot that was loaded is in many files.
     is_scattered: bool,
     loaded_snapshot: Option<Zxid>,
+    /// The directory of a snapshot that is marked as needing no log, until there is one.
+    marked: Option<PathBuf>,
     _locks: Vec<DirLock>,
 }
 
@@ -61,8 +65,14 @@ impl Storage {
             bytes: report.replayed_bytes,
             is_scattered: report.replayed > 0 && report.log_files > MAX_LOG_FILES,
             loaded_snapshot: report.snapshot.as_ref().map(|(_, zxid)| *zxid),
+            marked: None,
             _locks: locks,
         }
+    }
+
+    /// The snapshot is marked as all of the data: the first transaction takes the mark away.
+    pub(crate) fn needs_no_log_until_written(&mut self) {
+        self.marked = Some(self.snapshots.dir().to_owned());
     }
 
     /// Appends a transaction, which follows the one before. It may be on disk or not until [`commit`](Self::commit).
@@ -80,7 +90,16 @@ impl Storage {
     /// # Errors
     /// If it cannot be written or synced. It may be on disk in part.
     pub fn commit(&mut self) -> Result<(), StorageError> {
-        self.log.commit()
+        self.log.commit()?;
+        self.note_begun_log()
+    }
+
+    /// Takes the mark away that no log is needed, if there is a log now.
+    fn note_begun_log(&mut self) -> Result<(), StorageError> {
+        if Some(self.log.last_zxid()) == self.loaded_snapshot {
+            return Ok(());
+        }
+        self.marked.take().map_or(Ok(()), |dir| marks::log_has_begun(&*self.disk, &dir))
     }
 
     /// The last transaction appended, or recovered if none was.
@@ -103,6 +122,7 @@ impl Storage {
     /// As [`commit`](Self::commit). It syncs even if the options say not to.
     pub fn roll(&mut self) -> Result<(), StorageError> {
         self.log.roll()?;
+        self.note_begun_log()?;
         (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
         Ok(())
     }

@@ -79,7 +79,7 @@ pub fn open_with(
     }
     repair(&*disk, &layout, &listing, &recovery)?;
     check_writable(&*disk, &layout)?;
-    marks::update(&*disk, &layout, &listing)?;
+    let needs_no_log = marks::update(&*disk, &layout, &listing)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
     if let Some(path) = &recovery.valid {
         snapshots.add_valid(path);
@@ -88,7 +88,10 @@ pub fn open_with(
         write_first_snapshot(&snapshots, &mut recovery.recovered.tree)?;
     }
     let Recovered { report, .. } = &recovery.recovered;
-    let storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
+    let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
+    if needs_no_log {
+        storage.needs_no_log_until_written();
+    }
     Ok((storage, recovery.recovered))
 }
 

@@ -49,6 +49,11 @@ pub struct Purged {
 }
 
 impl SnapshotDir {
+    /// Where they are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The snapshots of a data directory. The directory must exist.
     pub fn new(disk: Arc<dyn Disk>, options: &StorageOptions) -> Self {
         Self {

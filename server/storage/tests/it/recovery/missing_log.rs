@@ -139,13 +139,41 @@ fn a_snapshot_without_any_log_is_served_only_as_a_copy() {
         assert!(recovered.report.warnings.is_empty(), "{:?}", recovered.report.warnings);
     }
 
-    // Once it has a log of its own it needs one.
+    // Once it has a log of its own it needs one, from the first transaction on.
     let mut server = Writer::open_with(&disk, to.clone());
     server.set_until(6);
     drop(server);
-    drop(Writer::open_with(&disk, to.clone()));
     disk.remove(Path::new("/copy/version-2/log.6")).unwrap();
     refused(&disk, &to);
+}
+
+#[test]
+fn a_copy_that_is_served_with_its_log_elsewhere_is_refused_without_it() {
+    for power_loss in [false, true] {
+        let disk = SimulatedDisk::new(1);
+        let mut server = Writer::open(&disk);
+        server.create("/a", Owner::PERSISTENT);
+        server.set_until(5);
+        server.snapshot();
+        drop(server);
+        let target: Arc<dyn Disk> = Arc::new(disk.clone());
+        let mut to = options();
+        to.data_dir = "/copy".into();
+        copy((&disk, &options()), (&target, &to), None, &mut |_, _| {}).unwrap();
+        let mut split = to.clone();
+        split.log_dir = Some("/log".into());
+
+        // A start that writes nothing takes nothing away.
+        open_on(&disk, split.clone()).unwrap();
+        open_on(&disk, to.clone()).unwrap();
+        let mut server = Writer::open_with(&disk, split.clone());
+        server.set_until(6);
+        drop(server);
+        let disk = if power_loss { disk.power_loss(1) } else { disk.kill() };
+        assert!(refused(&disk, &to).reason.ends_with("had it in /log"));
+        disk.remove(Path::new("/log/version-2/log.6")).unwrap();
+        refused(&disk, &split);
+    }
 }
 
 #[test]
