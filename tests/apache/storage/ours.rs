@@ -75,6 +75,9 @@ pub fn write(kind: &Kind, dir: &Path, dice: &mut Dice) -> State {
             let differences = author.state().without_statistics().differences(state);
             assert!(differences.is_empty(), "{kind:?}, after {life} ends: {differences:#?}");
         }
+        // What was found is compared; now it goes on as a server does that starts.
+        author.core.end_in_process_sessions(now);
+        author.log();
         for _ in 0..kind.turns {
             author.turn();
         }
@@ -111,9 +114,7 @@ impl Author {
         config.max_session_timeout = Some(i32::MAX);
         config.extended_types = true;
         config.container_check_interval = 1_000;
-        let mut core =
-            Core::restore(config, recovered.tree, recovered.sessions, recovered.highest_session, now);
-        core.end_in_process_sessions(now);
+        let core = Core::restore(config, recovered.tree, recovered.sessions, recovered.highest_session, now);
         let limits = Limits { create2_in_multi: true, odd_flags: true, only_those_of_3_4: false };
         let operations = Operations::new(dice, limits);
         let (clients, snapshot, last_conn, retain) = (Vec::new(), None, 0, kind.retain);
