@@ -77,7 +77,8 @@ impl Members {
         let mut entries = self.0.values();
         let Some((file, entry)) = entries.next() else { return Ok(None) };
         if let Some((file, second)) = entries.next() {
-            let hint = "ensembles are not supported; keep the line of one server to run it standalone";
+            let hint = "ensembles are not supported, and members that each run alone would each grant the same lock; see \
+                        docs/graduate.md for the way back from an ensemble, then keep the line of one server";
             return Err(ConfigError::unsupported(file, second, hint.to_owned()));
         }
         let (server, client) = match entry.value.split_once(';') {

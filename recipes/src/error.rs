@@ -158,7 +158,10 @@ impl fmt::Display for Blocker<'_> {
                 write!(f, "; in front is {path} of session {session}")?;
             }
             (Some(Contender { path, .. }), true) => {
-                write!(f, "; in front is {path} of this very session: see `Guard::reenter`")?;
+                write!(
+                    f,
+                    "; in front is {path} of this very session: see `Guard::reenter`; in a resumed session, delete it"
+                )?;
             }
             (None, _) => {}
         }

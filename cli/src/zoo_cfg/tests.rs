@@ -177,7 +177,8 @@ fn several_servers_are_rejected_as_each_would_run_alone() {
         let text = format!("{port}server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2");
         assert!(
             error(&text).ends_with(
-                "server.2 = b:1:2: ensembles are not supported; keep the line of one server to run it standalone"
+                "server.2 = b:1:2: ensembles are not supported, and members that each run alone would \
+                 each grant the same lock; see docs/graduate.md for the way back from an ensemble, then keep the line of one server"
             ),
             "{}",
             error(&text)
@@ -193,8 +194,8 @@ fn the_servers_of_a_dynamic_file_count_as_those_of_the_file() {
         assert_eq!(
             error(&text),
             format!(
-                "{}:2: server.2 = b:1:2:participant;2181: ensembles are not supported; keep the line of one server to run \
-                 it standalone",
+                "{}:2: server.2 = b:1:2:participant;2181: ensembles are not supported, and members that each run alone would \
+                 each grant the same lock; see docs/graduate.md for the way back from an ensemble, then keep the line of one server",
                 file.path().display()
             )
         );

@@ -45,7 +45,8 @@ async fn a_timeout_names_the_contender_in_front_and_whether_it_is_of_the_same_se
         assert_eq!(in_front.data, "by a");
         let refused = one.acquire().timeout(SHORT).await.unwrap_err();
         let text = format!(
-            "lock {dir}: not acquired in time; in front is {node} of this very session: see `Guard::reenter`"
+            "lock {dir}: not acquired in time; in front is {node} of this very session: see `Guard::reenter`; in \
+             a resumed session, delete it"
         );
         assert_eq!(refused.to_string(), text);
     }

@@ -8,6 +8,7 @@ use zoolet_server_core::TxnOp;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::log::{LogEnd, LogItem, LogReader};
+use crate::marks::{self, NoLog};
 use crate::names::{ACCEPTED_EPOCH, CURRENT_EPOCH, Layout, LogFile};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
@@ -89,6 +90,11 @@ pub fn inspect(
 ) -> Result<Inspection, StorageError> {
     let layout = Layout::new(options);
     let (listing, damage) = layout.survey(disk, options)?;
+    let damage = match (damage, marks::check(disk, &layout, &listing, NoLog::Accepted)) {
+        // Its files are listed all the same, without those of the log.
+        (None, Err(StorageError::Damaged(damage))) => Some(damage),
+        (damage, _) => damage,
+    };
     let mut meter = Meter::new(progress);
     meter.expect(listing.snapshots.iter().map(|file| file.len).sum());
     meter.expect(listing.logs.iter().map(|file| file.len).sum());
