@@ -53,7 +53,7 @@ impl CaptureArguments {
             captured.warnings.iter().for_each(|warning| warn(warning));
             let counts = format!("{} connections, {} frames", captured.connections, captured.frames);
             match lines.line(&format!("{}: {counts}", self.file.display())).and_then(|()| lines.flush()) {
-                // The capture is whole, whoever reads that.
+                // The capture is whole, even if nobody reads this line.
                 Err(failure) if failure.is_reader_gone() => Ok(ExitCode::SUCCESS),
                 printed => printed.map(|()| ExitCode::SUCCESS),
             }

@@ -59,7 +59,7 @@ impl ReplayArguments {
             false => ExitCode::SUCCESS,
         };
         match report(&replay.server, &replayed, self.diff) {
-            // All has been compared, whoever reads it.
+            // Everything has been compared, even if nobody reads the result.
             Err(failure) if failure.is_reader_gone() => Ok(code),
             reported => reported.map(|()| code),
         }

@@ -39,7 +39,7 @@ pub struct Core {
     pub(crate) undurable: Option<Box<UndurableChanges>>,
 }
 
-/// What was warned of. A peer can cause it as often as it likes, so there is one warning in the life of a server.
+/// What the log has a warning of. A peer can cause each as often as it likes, so later ones are logged at info.
 #[derive(Debug, Default)]
 pub(crate) struct Warned {
     pub(crate) of_clients_ahead: bool,
@@ -248,12 +248,13 @@ impl Core {
             // SASL is not configured: a null token says so, and the client continues without it.
             Ok(Request::Sasl(SaslToken(Some(_)))) => {
                 let (session, peer) = (call.session, self.peer(call.conn));
-                tracing::info!(%session, %peer, "client tries SASL, which there is not");
-                if !mem::replace(&mut self.warned.of_sasl, true) {
+                if mem::replace(&mut self.warned.of_sasl, true) {
+                    tracing::info!(%session, %peer, "client tries SASL, which is not supported");
+                } else {
                     tracing::warn!(
                         %session, %peer,
                         "a client tries to authenticate by SASL, which this server does not have: it goes on without an identity, or \
-                         gives up; a Java client does neither with zookeeper.sasl.client=false (later ones are logged at info)"
+                         gives up; a Java client does not try with zookeeper.sasl.client=false (later ones are logged at info)"
                     );
                 }
                 self.reply_to_auth(call, Reply::Sasl(None));

@@ -16,10 +16,11 @@ impl Core {
         if state.session.is_some() || request.last_zxid_seen > self.tree.last_zxid() {
             // The client has seen more than this server has: it must try another one, and gets no answer.
             let (seen, here) = (request.last_zxid_seen, self.tree.last_zxid());
-            tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; closing connection");
-            if !mem::replace(&mut self.warned.of_clients_ahead, true) {
+            if mem::replace(&mut self.warned.of_clients_ahead, true) {
+                tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; closing connection");
+            } else {
                 tracing::warn!(
-                    peer = %state.peer, %seen, %here,
+                    %conn, peer = %state.peer, %seen, %here,
                     "a client has seen a later zxid than this server has, as after a backup was restored or a directory wiped; \
                      clients like it are refused, and try again until they are restarted (later ones are logged at info)"
                 );

@@ -18,7 +18,7 @@ const SERVER_ID: i64 = 1;
 
 /// The top bits of the id of a session that was opened in process, where [`IN_PROCESS_BITS`] follow. In the ids of a real server
 /// they are its `myid`, which is 1 to 255, and four bits of the time of its start. A server that breaks the rule and is number 0
-/// gives such ids only if it starts in 2007 or from 2041 to 2043.
+/// gives such ids only if its clock says 1972 to 1974, 2007 to 2009, or 2041 to 2044 when it starts.
 const IN_PROCESS: i64 = 1;
 const IN_PROCESS_BITS: u32 = 52;
 

@@ -30,6 +30,17 @@ fn split(snapshot: bool) -> SimulatedDisk {
     disk
 }
 
+/// A server that wrote a snapshot after its five transactions, beside its log.
+fn with_snapshot() -> SimulatedDisk {
+    let disk = SimulatedDisk::new(1);
+    let mut server = Writer::open(&disk);
+    server.create("/a", Owner::PERSISTENT);
+    server.set_until(5);
+    server.snapshot();
+    drop(server);
+    disk
+}
+
 fn open_on(disk: &SimulatedDisk, options: StorageOptions) -> Result<Storage, StorageError> {
     open(Arc::new(disk.clone()), options).map(|(storage, _)| storage)
 }
@@ -117,12 +128,7 @@ fn a_log_may_move_to_another_directory_and_into_that_of_the_snapshots() {
 
 #[test]
 fn a_snapshot_without_any_log_is_served_only_as_a_copy() {
-    let disk = SimulatedDisk::new(1);
-    let mut server = Writer::open(&disk);
-    server.create("/a", Owner::PERSISTENT);
-    server.set_until(5);
-    server.snapshot();
-    drop(server);
+    let disk = with_snapshot();
     disk.remove(&path("log.1")).unwrap();
     let damage = refused(&disk, &options());
     assert!(damage.reason.starts_with("there is a snapshot of transaction 0x5, and no log"), "{damage}");
@@ -150,12 +156,7 @@ fn a_snapshot_without_any_log_is_served_only_as_a_copy() {
 #[test]
 fn a_copy_that_is_served_with_its_log_elsewhere_is_refused_without_it() {
     for power_loss in [false, true] {
-        let disk = SimulatedDisk::new(1);
-        let mut server = Writer::open(&disk);
-        server.create("/a", Owner::PERSISTENT);
-        server.set_until(5);
-        server.snapshot();
-        drop(server);
+        let disk = with_snapshot();
         let target: Arc<dyn Disk> = Arc::new(disk.clone());
         let mut to = options();
         to.data_dir = "/copy".into();
