@@ -299,7 +299,9 @@ impl Drop for SessionDriver {
             }
         }
         self.session.give_up(Some(match self.polling {
-            true => "the stream, or the closure that connects, has panicked",
+            true => {
+                "the stream, or the closure that connects, has panicked, or the clock of a test that stalled"
+            }
             false => "the tokio runtime that drove it was shut down",
         }));
         // Requests submitted meanwhile are answered here; later ones fail on the published state.

@@ -29,20 +29,31 @@ pub(crate) enum NoLog {
     Accepted,
 }
 
-/// Refuses a directory whose log is missing, as it would be served as if nothing was written since the snapshot.
+/// Refuses a directory whose log is missing, as it would be served as if nothing was written since the snapshot, and a copy beside
+/// the log of the directory that it replaces, which would undo the restore.
 pub(crate) fn check(
     disk: &dyn Disk,
     layout: &Layout,
     listing: &Listing,
     no_log: NoLog,
 ) -> Result<Option<Warning>, StorageError> {
-    let Some(newest) = listing.snapshots.first().filter(|_| listing.logs.is_empty()) else { return Ok(None) };
+    let Some(newest) = listing.snapshots.first() else { return Ok(None) };
     let (last, dir) = (newest.zxid, &layout.snapshot_dir);
-    // Without one, a server may have ended before it began a log.
-    let has_txns = last > Zxid(0);
-    if read(disk, &dir.join(COMPLETE))?.is_some_and(|zxid| zxid == last.to_string()) {
+    let is_complete = read(disk, &dir.join(COMPLETE))?.is_some_and(|zxid| zxid == last.to_string());
+    // The log of the copy itself begins after it. It may be there beside the mark after a crash: see `log_has_begun`.
+    if let Some(foreign) = listing.logs.iter().find(|log| is_complete && log.first <= last) {
+        let reason = format!(
+            "it is not the log of this directory, which is a copy that ends at {last} and needs none"
+        );
+        let hint = "move the log of the former directory away, or, to replay it over the copy, remove the file .zoolet-complete \
+                    beside the snapshot";
+        return Err(Damage { file: foreign.path.clone(), offset: None, reason, hint }.into());
+    }
+    if is_complete || !listing.logs.is_empty() {
         return Ok(None);
     }
+    // Without one, a server may have ended before it began a log.
+    let has_txns = last > Zxid(0);
     if let Some(log_dir) = read(disk, &dir.join(LOG_DIR))? {
         let is_there = layout.is_split() && read(disk, &layout.log_dir.join(DATA_DIR))?.is_some();
         if is_there && !has_txns {
@@ -74,8 +85,8 @@ pub(crate) fn update(disk: &dyn Disk, layout: &Layout, listing: &Listing) -> Res
     let (snapshots, log) = (&layout.snapshot_dir, &layout.log_dir);
     if layout.is_split() {
         // First the one by which the log is known, so that no crash leaves the other one alone.
-        write(disk, log, DATA_DIR, &layout.data_dir.to_string_lossy())?;
-        write(disk, snapshots, LOG_DIR, &layout.log_parent.to_string_lossy())?;
+        write(disk, log, DATA_DIR, &absolute(&layout.data_dir))?;
+        write(disk, snapshots, LOG_DIR, &absolute(&layout.log_parent))?;
     } else {
         // The log was moved here.
         remove(disk, snapshots, LOG_DIR)?;
@@ -97,6 +108,11 @@ pub(crate) fn log_has_begun(disk: &dyn Disk, snapshots: &Path) -> Result<(), Sto
 /// Marks a directory as complete with the snapshot of this transaction, which is about to get its name.
 pub(crate) fn complete(disk: &dyn Disk, layout: &Layout, zxid: Zxid) -> Result<(), StorageError> {
     write(disk, &layout.snapshot_dir, COMPLETE, &zxid.to_string())
+}
+
+/// The next server may have another current directory.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).as_deref().unwrap_or(path).to_string_lossy().into_owned()
 }
 
 fn write(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), StorageError> {

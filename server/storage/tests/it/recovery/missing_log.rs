@@ -189,3 +189,36 @@ fn the_check_of_an_empty_snapshot_without_a_log_asks_where_the_log_is() {
         "{note}"
     );
 }
+
+/// With the log of the former directory the restore would be undone.
+#[test]
+fn a_copy_in_the_place_of_a_directory_is_refused_beside_the_log_of_that() {
+    for log_dir in ["/log", "/copy"] {
+        let disk = SimulatedDisk::new(1);
+        let log_options = |dir: &str| {
+            let mut options = options();
+            (options.data_dir, options.log_dir) = (dir.into(), Some(log_dir.into()));
+            options
+        };
+        let former = if log_dir == "/log" { log_options("/data") } else { options() };
+        let mut server = Writer::open_with(&disk, former.clone());
+        server.create("/a", Owner::PERSISTENT);
+        server.set_until(5);
+        let target: Arc<dyn Disk> = Arc::new(disk.clone());
+        let mut to = options();
+        to.data_dir = "/copy".into();
+        copy((&disk, &former), (&target, &to), None, &mut |_, _| {}).unwrap();
+        server.set_until(9);
+        drop(server);
+        if log_dir == "/copy" {
+            move_logs(&disk, "/data/version-2", "/copy/version-2");
+        }
+        let restored = log_options("/copy");
+        let damage = refused(&disk, &restored);
+        assert!(damage.reason.contains("a copy that ends at 0x5 and needs none"), "{damage}");
+        assert!(damage.file.ends_with("log.1"), "{damage}");
+        // An operator may mean it: the copy is the beginning, and the log goes on to the end.
+        disk.remove(Path::new("/copy/version-2/.zoolet-complete")).unwrap();
+        assert_eq!(open_on(&disk, restored).unwrap().last_zxid(), Zxid(9));
+    }
+}
