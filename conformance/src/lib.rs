@@ -6,7 +6,7 @@
 //!
 //! [`Matrix`] counts which answers the cases of a catalogue show.
 //!
-//! The format of the cases is described in `docs/conformance.md`.
+//! The format of the cases is described in `docs/case-format.md`.
 //!
 //! [`Fuzz`] compares two servers by random requests, and [`HistoryCheck`] checks what concurrent clients see. [`Capture`] records what
 //! clients and a server say to each other, [`Messages`] reads that, and [`Replay`] sends it again.
