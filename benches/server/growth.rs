@@ -1,8 +1,7 @@
-//! What a larger tree costs: the CPU time of reads and writes of any znode on a server with a million, beside one with a
-//! thousand.
+//! What a larger tree costs: the CPU time of reads and writes of any znode on servers with a thousand to a million.
 
-use std::io;
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use zoolet_proto::{CreateMode, Request};
 
@@ -13,6 +12,7 @@ use crate::finding::{Bound, Finding};
 use crate::home::Place;
 use crate::load::{self, Lane};
 use crate::peer::{Kind, Peer, Starter};
+use crate::report::{Lines, median};
 use crate::wire::Wire;
 
 /// The figures, each with a description.
@@ -26,36 +26,40 @@ const SET: &str = "growth-set";
 /// Connections.
 pub(crate) const LANES: u64 = 16;
 const DEPTH: usize = 16;
-/// Znodes of each connection.
-const FEW: u64 = 1_000 / LANES;
-const MANY: u64 = 1_000_000 / LANES;
-/// How often the two servers alternate.
+/// Znodes of each server. The figures compare the last with the first.
+const SIZES: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// How often the servers alternate.
 const SLICES: usize = 8;
 
-/// Runs the selected measurements.
-pub(crate) async fn run(args: &Args, starter: &Starter) -> io::Result<Vec<Finding>> {
+/// Runs the selected measurements. Each size becomes a line of its own, as `benches/plot` draws the curve.
+pub(crate) async fn run(args: &Args, starter: &Starter, lines: &mut Lines) -> io::Result<Vec<Finding>> {
     let wanted: Vec<_> = ALL.into_iter().filter(|(name, _)| args.wants(name)).collect();
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let (small, large) = (
-        starter.start(Kind::Zoolet, Place::Memory).await?,
-        starter.start(Kind::Zoolet, Place::Memory).await?,
-    );
-    fill(&small, LANES * FEW).await.map_err(|error| small.explain(error))?;
-    fill(&large, LANES * MANY).await.map_err(|error| large.explain(error))?;
+    let mut servers = Vec::new();
+    for size in SIZES {
+        let server = starter.start(Kind::Zoolet, Place::Memory).await?;
+        fill(&server, size).await.map_err(|error| server.explain(error))?;
+        servers.push((size, server, Vec::new()));
+    }
     let time = args.time() / 2;
     let mut findings = Vec::new();
     for (name, _) in wanted {
         let request = |path| if name == GET { get(path, false) } else { set(path) };
-        let (mut few, mut many) = (Vec::new(), Vec::new());
         for slice in 0..SLICES {
-            few.push(micros(&small, FEW, slice, time, request).await.map_err(|error| small.explain(error))?);
-            many.push(
-                micros(&large, MANY, slice, time, request).await.map_err(|error| large.explain(error))?,
-            );
+            for (size, server, samples) in &mut servers {
+                let sample = micros(server, *size / LANES, slice, time, request).await;
+                samples.push(sample.map_err(|error| server.explain(error))?);
+            }
         }
-        let (few, many) = (median(few), median(many));
+        let mut curve = Vec::new();
+        for (size, _, samples) in &mut servers {
+            let micros = median(mem::take(samples)).unwrap_or(f64::NAN);
+            lines.add_size(name, *size, micros)?;
+            curve.push(micros);
+        }
+        let (few, many) = (curve[0], curve[SIZES.len() - 1]);
         findings.push(Finding {
             name,
             about: format!("{many:.2} us on a tree of a million znodes, {few:.2} us on one of a thousand"),
@@ -104,9 +108,4 @@ async fn micros(
     let used = CpuTime::of(server.target.pid)?.since(&before);
     Wire::close_many(lanes.into_iter().map(|lane| lane.wire).collect()).await?;
     Ok(used.time.as_secs_f64() * 1e6 / latencies.count() as f64)
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

@@ -112,7 +112,7 @@ async fn measure(args: &Args) -> io::Result<()> {
     }
     let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
-    findings.extend(growth::run(args, &starter).await?);
+    findings.extend(growth::run(args, &starter, &mut lines).await?);
     findings.extend(durable::run(args, &starter).await?);
     if !findings.is_empty() {
         finding::table(&findings, &mut out)?;

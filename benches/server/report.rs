@@ -194,6 +194,11 @@ impl Lines {
         )
     }
 
+    /// Adds a line for the CPU time of one operation on a tree of so many znodes.
+    pub(crate) fn add_size(&mut self, figure: &str, znodes: u64, cpu: f64) -> io::Result<()> {
+        writeln!(self.file, r#"{{"figure":"{figure}","znodes":{znodes},"cpu_us_per_op":{cpu:.3}}}"#)
+    }
+
     /// Adds a line for a single figure.
     pub(crate) fn add_finding(&mut self, Finding { name, value, unit, .. }: &Finding) -> io::Result<()> {
         writeln!(self.file, r#"{{"figure":"{name}","value":{value:.3},"unit":"{unit}"}}"#)
