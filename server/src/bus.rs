@@ -15,12 +15,12 @@ use zoolet_server_core::{
 use zoolet_storage::StorageError;
 
 use crate::durable::{Gate, Hold};
-use crate::event_runs::EventRuns;
 use crate::extension::{Disk, StateMachine};
-use crate::net::outbox::{Delivery, Pushed};
+use crate::net::flow::cost::{TURN_BYTES, TurnLimit, is_short, is_without_effect};
+use crate::net::flow::event_runs::EventRuns;
+use crate::net::flow::outbox::{Delivery, Pushed};
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
-use crate::turn_limit::{TURN_BYTES, TurnLimit, is_short, is_without_effect};
 
 /// A listing of more children takes a good part of a turn.
 const MANY_CHILDREN: usize = 10_000;

@@ -26,13 +26,11 @@ mod durable;
 mod engine;
 mod epoch;
 mod error;
-mod event_runs;
 pub mod extension;
 mod net;
 mod own_thread;
 mod server;
 mod shared;
-mod turn_limit;
 
 pub use config::ServerBuilder;
 pub use error::{SettingError, SnapshotError, StartError};

@@ -21,9 +21,9 @@ use zoolet_proto::{FourLetterWord, Incoming, Request, Zxid, frame, jute};
 use zoolet_server_core::Input;
 
 use crate::net::close::linger;
-use crate::net::outbox::Next;
+use crate::net::flow::buffer::{KEEP, SendBuffer, is_little};
+use crate::net::flow::outbox::Next;
 use crate::net::registry::Registration;
-use crate::net::send_buffer::{KEEP, SendBuffer, is_little};
 use crate::net::stream::{Half, Transport, send_all};
 use crate::net::turns::Batch;
 use crate::shared::Shared;

@@ -11,8 +11,8 @@ use hashbrown::DefaultHashBuilder;
 use tracing::Span;
 use zoolet_server_core::{ConnId, Millis};
 
-use crate::net::outbox::Outbox;
-use crate::net::send_budget::SendBudget;
+use crate::net::flow::budget::SendBudget;
+use crate::net::flow::outbox::Outbox;
 
 /// The connections, and the number of TCP connections of each address.
 #[derive(Debug, Default)]

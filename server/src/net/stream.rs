@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
-use crate::net::send_buffer::SendBuffer;
+use crate::net::flow::buffer::SendBuffer;
 
 /// A stream that a connection is served on. The methods have no effect on a stream that cannot do what they ask for.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {

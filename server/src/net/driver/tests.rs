@@ -17,7 +17,7 @@ use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Outpu
 use super::*;
 use crate::bus::Bus;
 use crate::engine::Engine;
-use crate::net::outbox::Outbox;
+use crate::net::flow::outbox::Outbox;
 use crate::net::registry::{Peer, Registration};
 use crate::net::stats::ServerStats;
 use crate::net::turns::Batch;

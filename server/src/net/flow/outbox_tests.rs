@@ -1,15 +1,22 @@
 //! The outbox without a connection.
 
+use std::future::poll_fn;
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
+use bytes::Bytes;
 use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
 use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
+use zoolet_server_core::Message;
 
-use super::*;
+use crate::durable::Hold;
+use crate::net::flow::budget::SendBudget;
+use crate::net::flow::buffer::SendBuffer;
+use crate::net::flow::outbox::{Delivery, Next, Outbox};
+use crate::net::reply_size::reply_size;
 
 fn outbox_of(limit: usize) -> Outbox {
     Outbox::new(limit, &Arc::default())
@@ -207,7 +214,9 @@ async fn events_for_many_are_queued_without_a_copy_and_close_a_connection_at_its
     let outbox = outbox_of(250_000);
     let push_events = |outbox: &Outbox| outbox.push_events(&events, 3, Hold::NOTHING).count;
     assert_eq!(push_events(&outbox) + push_events(&outbox), 6);
-    assert_eq!((outbox.position(), outbox.lock().own()), (200_000, 0));
+    assert_eq!(outbox.position(), 200_000);
+    let mut sent = SendBuffer::default();
+    assert_eq!((outbox.next(&mut sent).await, sent.own()), (Next::Send, 0));
     assert_eq!(push_events(&outbox), 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }

@@ -20,14 +20,11 @@ use zoolet_proto::{Reply, Zxid};
 use zoolet_server_core::{Message, Output, SharedEvent};
 
 use crate::durable::Hold;
+use crate::net::flow::budget::SendBudget;
+use crate::net::flow::buffer::SendBuffer;
+use crate::net::flow::send_queue::{CloseState, SendQueue};
+use crate::net::flow::window::Window;
 use crate::net::reply_size::reply_size;
-use crate::net::send_budget::SendBudget;
-use crate::net::send_buffer::SendBuffer;
-use crate::net::send_queue::{CloseState, SendQueue};
-use crate::net::window::Window;
-
-#[cfg(test)]
-mod tests;
 
 /// The send queue of one connection, and its window of requests. Turns fill it and never wait; the connection empties
 /// it. An uncontended request locks the queue three times: to push its reply, to take it, and to find nothing more.

@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 
 use zoolet_proto::Zxid;
 
-use crate::net::send_budget::{Charge, SendBudget};
-use crate::net::send_buffer::SendBuffer;
+use crate::net::flow::budget::{Charge, SendBudget};
+use crate::net::flow::buffer::SendBuffer;
 
 /// What waits to be sent, what waits for the log, and what is being sent.
 #[derive(Debug)]
