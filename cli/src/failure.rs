@@ -9,7 +9,7 @@ use zoolet_server::StartError;
 use zoolet_storage::StorageError;
 
 use crate::settings::TimeoutError;
-use crate::storage_settings::NoDataDir;
+use crate::settings::storage::NoDataDir;
 use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
 

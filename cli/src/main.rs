@@ -7,15 +7,12 @@
 mod capture;
 mod conform;
 mod data;
-mod doubtful;
 mod duration;
 mod failure;
 mod interrupt;
 mod json;
 mod log;
-mod members;
 mod output;
-mod properties;
 mod reach;
 mod replay;
 mod runtime;
@@ -24,9 +21,7 @@ mod settings;
 mod show;
 mod signals;
 mod size;
-mod storage_settings;
 mod text;
-mod values;
 mod zoo_cfg;
 
 use std::ffi::OsString;

@@ -8,14 +8,14 @@ use zoolet_proto::Zxid;
 use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
-use crate::doubtful;
 use crate::failure::Failure;
 use crate::log;
 use crate::runtime;
 use crate::settings::Settings;
+use crate::settings::doubtful;
+use crate::settings::written::check_super_digest;
 use crate::signals::Signals;
 use crate::text::Secret;
-use crate::values::check_super_digest;
 use crate::zoo_cfg::{self, ZooCfg};
 
 /// The arguments of `zoolet serve`.

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use zoolet_server::FourLetterWord;
 
-use crate::members::ANY_ADDRESS;
-use crate::settings::{KnownWords, Settings, Words, known_words};
-use crate::storage_settings::Retention;
-use crate::values::{
+use crate::settings::storage::Retention;
+use crate::settings::written::{
     address, age, backlog, boolean, bound, compression, decoded, decoded_interval, decoded_long, deletions,
     directory, file, force_sync, int, interval, kibibytes, limit, long, max_frame, port, purge_interval,
     retained, super_digest, threshold, transactions, yes_or_no,
 };
+use crate::settings::{KnownWords, Settings, Words, known_words};
+use crate::zoo_cfg::members::ANY_ADDRESS;
 
 /// The settings of a file. Address and port are two keys there and one setting here, as are the four-letter words and the
 /// read-only mode, which on a standalone server only adds `isro` to them, and the two keys of the purge.

@@ -1,6 +1,6 @@
 //! Keys that ask for a protection that is not there. To ignore one would leave the server open, so it is an error.
 
-use crate::values::boolean;
+use crate::settings::written::boolean;
 
 /// A protection that is not there, and the key that asks for it.
 struct Protection {

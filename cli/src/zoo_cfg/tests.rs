@@ -7,13 +7,13 @@ use zoolet_server::FourLetterWord;
 use zoolet_storage::{Compression, Durability};
 
 use crate::settings::Words;
-use crate::storage_settings::StorageSettings;
+use crate::settings::storage::StorageSettings;
 use crate::text::Secret;
 
 use super::keys::{KEYS, STORAGE_KEYS};
 use super::*;
-use crate::storage_settings::Retention;
-use crate::values::{decoded, int};
+use crate::settings::storage::Retention;
+use crate::settings::written::{decoded, int};
 
 fn read(text: &str) -> ZooCfg {
     let config = parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
@@ -262,7 +262,7 @@ fn numbers_are_read_as_java_reads_them_at_that_key() {
     let decoded = ["10", "-10", "0x10", "-0X10", "#f", "010", "0", "+7"].map(|text| decoded(text).unwrap());
     assert_eq!(decoded, [10, -10, 16, -16, 15, 8, 0, 7]);
     for text in ["", "-", "0x", "08", "2147483648", "1 0", "--1", "0x-1", "1s"] {
-        assert_eq!(crate::values::decoded(text), None, "{text}");
+        assert_eq!(crate::settings::written::decoded(text), None, "{text}");
     }
     assert_eq!(int("+7"), Some(7));
     assert_eq!(int("0x10"), None);

@@ -4,6 +4,8 @@
 //! with a warning, so that an existing file works, unless they ask for a protection that is not there.
 
 mod keys;
+mod members;
+mod properties;
 mod protections;
 #[cfg(test)]
 mod tests;
@@ -13,12 +15,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::doubtful;
-use crate::members::Members;
-use crate::properties::{self, Entry};
 use crate::settings::Settings;
+use crate::settings::doubtful;
 use crate::text::quoted;
 use keys::{Key, Parsed, SUPER_DIGEST};
+use members::Members;
+use properties::Entry;
 use protections::Refusal;
 
 /// The content of a file.

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use zoolet_storage::{Compression, Durability, StorageOptions};
 
-use crate::{duration, size, values};
+use crate::settings::written;
+use crate::{duration, size};
 
 /// The settings of the data directory that were given. All others keep the defaults of [`StorageOptions`].
 #[derive(Debug, Default, PartialEq, clap::Args)]
 pub(crate) struct StorageSettings {
     /// Keep the state in this directory, in the format of Apache ZooKeeper [default: in memory]
-    #[arg(long, value_name = "DIR", value_parser = values::directory)]
+    #[arg(long, value_name = "DIR", value_parser = written::directory)]
     pub(crate) data_dir: Option<PathBuf>,
 
     /// Keep the transaction log in this directory [default: the data directory]
-    #[arg(long, value_name = "DIR", value_parser = values::directory)]
+    #[arg(long, value_name = "DIR", value_parser = written::directory)]
     pub(crate) log_dir: Option<PathBuf>,
 
     /// Keep the state in memory although the zoo.cfg has a dataDir
@@ -161,7 +162,7 @@ fn durability(text: &str) -> Result<Durability, String> {
 pub(crate) fn compression(text: &str) -> Result<Compression, String> {
     match text {
         "none" => Ok(Compression::None),
-        _ => values::compression(text).map_err(|_| "must be none, gz or snappy".to_owned()),
+        _ => written::compression(text).map_err(|_| "must be none, gz or snappy".to_owned()),
     }
 }
 

@@ -1,13 +1,17 @@
 //! The settings that flags and `zoo.cfg` have in common.
 
+pub(crate) mod doubtful;
+pub(crate) mod storage;
+pub(crate) mod written;
+
 use std::time::Duration;
 
 use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 
 use crate::duration;
-use crate::storage_settings::StorageSettings;
+use crate::settings::storage::StorageSettings;
+use crate::settings::written::MIN_FRAME;
 use crate::text::{Secret, quoted};
-use crate::values::MIN_FRAME;
 
 /// The address if none is given.
 const DEFAULT_BIND: &str = "127.0.0.1:2181";

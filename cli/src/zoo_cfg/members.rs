@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::properties::{self, Entry};
-use crate::values;
+use crate::settings::written;
 use crate::zoo_cfg::ConfigError;
+use crate::zoo_cfg::properties::{self, Entry};
 
 /// The address if a file has only a port: all addresses, as in ZooKeeper. Without IPv6 these are the IPv4 addresses.
 pub(crate) const ANY_ADDRESS: &str = "[::]";
@@ -109,7 +109,7 @@ impl Members {
 /// The address to bind, from a port with an optional address before it.
 fn bind(client: &str) -> Result<String, String> {
     let (address, port) = client.rsplit_once(':').unwrap_or((ANY_ADDRESS, client));
-    let (address, port) = (values::address(address)?, values::port(port)?);
+    let (address, port) = (written::address(address)?, written::port(port)?);
     if address.contains(':') && !address.starts_with('[') {
         return Err("an IPv6 address needs brackets".to_owned());
     }
