@@ -14,38 +14,18 @@
 //! [`ClientCheck`] judges clients: it runs a command in each [`ClientScenario`], disturbs the connections of its ZooKeeper client, and
 //! returns each [`Mistake`] with the frame that shows it. The [rules](Rule) and what known clients do are in `docs/clients.md`.
 
-mod acl_entry;
 mod capture;
-mod case;
 mod catalogue;
-mod cleanup;
 mod client;
-mod coherence;
-mod connection;
-mod conversation;
-mod fields;
-mod fuzz;
+mod compare;
+mod error;
 mod history;
-mod lex;
-mod matrix;
-mod normal;
-mod operations;
-mod parse;
-mod pattern;
-mod request;
-mod run;
-mod scene;
-mod settings;
-mod wait;
+mod wire;
 
-pub use capture::{Capture, CaptureError, Captured, Message, Messages, Replay, ReplayDifference, Replayed};
-pub use case::{Case, Profile, Setting};
-pub use catalogue::Catalogue;
-pub use client::{ClientCheck, ClientError, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
-pub use connection::ANSWER_LIMIT;
-pub use fuzz::{Difference, Fuzz};
+pub use capture::{Capture, Captured, Message, Messages, Replay, ReplayDifference, Replayed};
+pub use catalogue::{Case, Catalogue, Failure, Matrix, Outcome, Profile, Runner, Setting};
+pub use client::{ClientCheck, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
+pub use compare::{Difference, Fuzz};
+pub use error::{CaptureError, ClientError, RunError, SyntaxError};
 pub use history::{HistoryCheck, Verdict, Violation};
-pub use matrix::Matrix;
-pub use parse::SyntaxError;
-pub use run::{Failure, Outcome, RunError, Runner};
-pub use wait::until_it_serves;
+pub use wire::{ANSWER_LIMIT, until_it_serves};

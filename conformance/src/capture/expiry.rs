@@ -10,7 +10,7 @@ use std::time::Duration;
 use zoolet_proto::records::WatchedEvent;
 use zoolet_proto::{EventType, Request};
 
-use crate::fields::{Fields, Value};
+use crate::wire::fields::{Fields, Value};
 
 /// How late a server may notice that a session has expired, beyond half its timeout.
 const DELAY: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::CaptureError;
+use crate::error::CaptureError;
 
 /// The first bytes of every capture. The last of them is the version of the format.
 const MAGIC: [u8; 8] = *b"zlcaptr\x01";

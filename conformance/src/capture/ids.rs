@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::fields::{Fields, Value, show};
-use crate::normal::normal;
+use crate::wire::fields::{Fields, Value, show};
+use crate::wire::normal::normal;
 
 /// The ids of a replay.
 #[derive(Debug)]

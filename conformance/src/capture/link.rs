@@ -13,8 +13,8 @@ use zoolet_proto::records::ConnectResponse;
 use zoolet_proto::{OpCode, Request, Xid, frame};
 
 use super::plan::reply_fields;
-use crate::conversation::{Conversation, Frames, FromServer};
-use crate::fields::{Fields, of_event};
+use crate::wire::conversation::{Conversation, Frames, FromServer};
+use crate::wire::fields::{Fields, of_event};
 
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.
 pub(super) struct Link {

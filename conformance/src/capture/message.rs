@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use zoolet_proto::OpCode;
 
-use super::CaptureError;
 use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, Records};
 use super::plan::reply_fields;
 use super::words::{of_connect, of_request};
-use crate::conversation::{Conversation, FromClient, FromServer};
-use crate::fields::{Fields, Value, of_connected, of_event, show};
+use crate::error::CaptureError;
+use crate::wire::conversation::{Conversation, FromClient, FromServer};
+use crate::wire::fields::{Fields, Value, of_connected, of_event, show};
 
 /// A message of a client or a server, or another thing that has happened on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

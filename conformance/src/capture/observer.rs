@@ -10,10 +10,10 @@ use tokio::time::{interval, timeout};
 use zoolet_proto::records::AddWatch;
 use zoolet_proto::{AddWatchMode, EventType, OpCode, Reply, Request, Xid, frame};
 
-use super::CaptureError;
 use super::proxy::Recorder;
 use super::writer::SeenWhat;
-use crate::connection::{ANSWER_LIMIT, Connection, Silence};
+use crate::error::CaptureError;
+use crate::wire::connection::{ANSWER_LIMIT, Connection, Silence};
 
 /// How often the session is kept alive: less than the time that a [`Connection`] waits.
 const PING: Duration = Duration::from_secs(3);

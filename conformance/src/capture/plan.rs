@@ -7,13 +7,13 @@ use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{DecodeError, ErrorCode, Incoming, OpCode, Reply, Zxid};
 
-use super::CaptureError;
 use super::deletions::{Deletion, Deletions, OBSERVER};
 use super::expiry::{Expiries, Expiry, Session};
 use super::format::{RecordKind, Records};
 use super::order::{Key, Order, takes_zxid};
-use crate::conversation::{Conversation, FromClient, FromServer};
-use crate::fields::{Fields, Value, of_event, of_reply};
+use crate::error::CaptureError;
+use crate::wire::conversation::{Conversation, FromClient, FromServer};
+use crate::wire::fields::{Fields, Value, of_event, of_reply};
 
 /// What a replay does.
 #[derive(Debug, Default)]

@@ -7,14 +7,14 @@ use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, Delete, DeleteContainer};
 use zoolet_proto::{Incoming, OpCode, Request, SessionId, Xid, Zxid, frame};
 
-use super::CaptureError;
 use super::ids::{Ids, show_events};
 use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
 use super::replay::{Replay, ReplayDifference, Replayed};
 use super::words::{of_connect, of_request};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
-use crate::fields::{Fields, Value, of_connected, show};
+use crate::error::CaptureError;
+use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::fields::{Fields, Value, of_connected, show};
 
 pub(super) struct Player<'r> {
     pub(super) replay: &'r Replay,

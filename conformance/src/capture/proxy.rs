@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::CaptureError;
 use super::deletions::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, Captured, End, Seen, SeenWhat};
-use crate::connection::is_local;
+use crate::error::CaptureError;
+use crate::wire::connection::is_local;
 
 /// How many bytes are forwarded at once.
 const CHUNK: usize = 64 << 10;

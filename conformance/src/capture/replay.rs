@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::CaptureError;
 use super::format::Records;
 use super::plan::Plan;
 use super::player::Player;
+use crate::error::CaptureError;
 
 /// Replays captures on a server, which nobody else may use meanwhile.
 #[derive(Debug, Clone)]

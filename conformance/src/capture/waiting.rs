@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use zoolet_proto::{OpCode, Xid};
 
-use super::CaptureError;
 use super::link::Came;
 use super::plan::Step;
 use super::player::{Activity, Player};
-use crate::connection::{Frame, Silence};
-use crate::fields::Value;
+use crate::error::CaptureError;
+use crate::wire::connection::{Frame, Silence};
+use crate::wire::fields::Value;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);

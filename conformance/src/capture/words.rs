@@ -3,7 +3,8 @@
 use zoolet_proto::records::{ConnectRequest, Create, CreateTtl, Op};
 use zoolet_proto::{AclList, OpCode, Request};
 
-use crate::fields::{Fields, Value, acl_text};
+use crate::wire::acl::acl_text;
+use crate::wire::fields::{Fields, Value};
 
 /// The fields of a request. The first one is its name, which is printed without one of its own.
 pub(super) fn of_request(request: &Request) -> Fields {
@@ -158,10 +159,10 @@ mod tests {
     use zoolet_proto::Incoming;
 
     use super::*;
-    use crate::fields::show;
-    use crate::parse::Cursor;
-    use crate::pattern::Names;
-    use crate::request::Draft;
+    use crate::catalogue::lex::Cursor;
+    use crate::catalogue::pattern::Names;
+    use crate::catalogue::request::Draft;
+    use crate::wire::fields::show;
 
     /// The body of a request that a case writes so, and what it decodes to.
     fn encoded(text: &str) -> (Bytes, Request) {

@@ -10,11 +10,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::CaptureError;
 use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, write_magic, write_record};
 use super::mask::Mask;
-use crate::conversation::Frames;
+use crate::error::CaptureError;
+use crate::wire::conversation::Frames;
 
 /// How much was captured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,12 +1,10 @@
 //! [`ClientCheck`]: runs a command, and judges the ZooKeeper client in it.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::Duration;
 
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -15,6 +13,7 @@ use crate::client::evidence::Mistake;
 use crate::client::prepare::{ROOT, prepare};
 use crate::client::proxy::Proxy;
 use crate::client::scenario::ClientScenario;
+use crate::error::ClientError;
 
 /// How many lines of a program's stderr are kept, of how many bytes.
 const KEPT_LINES: usize = 10;
@@ -54,29 +53,6 @@ impl ClientVerdict {
     pub fn has_passed(&self) -> bool {
         self.not_exercised.is_none() && self.mistakes.is_empty() && self.failure.is_none()
     }
-}
-
-/// A client cannot be judged.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The command does not start.
-    #[error("cannot run {command}: {source}; the command and its arguments are to stand after `--`")]
-    Command {
-        /// The command.
-        command: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The server is not as it must be.
-    #[error("cannot prepare the server: {0}")]
-    Server(String),
-    /// Not all connections of the program could be let in.
-    #[error("cannot pass on a connection of the program, so nothing is judged: {0}")]
-    Proxy(io::Error),
-    /// No port can be opened.
-    #[error("cannot listen on 127.0.0.1: {0}")]
-    Listen(io::Error),
 }
 
 impl ClientCheck {

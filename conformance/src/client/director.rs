@@ -10,7 +10,7 @@ use crate::client::judge::Judge;
 use crate::client::rule::Rule;
 use crate::client::scenario::Disturbance;
 use crate::client::watches::Watches;
-use crate::conversation::FromServer;
+use crate::wire::conversation::FromServer;
 
 /// The reply after which a connection is cut.
 const CUT_AT: usize = 10;

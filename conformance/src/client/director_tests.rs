@@ -5,7 +5,7 @@ use zoolet_proto::records::{AuthPacket, ConnectResponse, Exists, PASSWORD_LEN};
 use zoolet_proto::{Incoming, ReplyHeader, Request, SessionId, Stat, Xid};
 
 use super::*;
-use crate::conversation::FromClient;
+use crate::wire::conversation::FromClient;
 
 const PORT: usize = 1;
 

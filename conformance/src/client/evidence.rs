@@ -7,7 +7,7 @@ use bytes::Bytes;
 use zoolet_proto::{OpCode, Request, frame};
 
 use crate::client::rule::Rule;
-use crate::conversation::FromClient;
+use crate::wire::conversation::FromClient;
 
 /// How many bytes of a frame are shown.
 const SHOWN: usize = 64;

@@ -15,7 +15,7 @@ use crate::client::rule::Rule;
 use crate::client::session::Session;
 use crate::client::watches::Watches;
 use crate::client::xids::Xids;
-use crate::conversation::{FromClient, FromServer};
+use crate::wire::conversation::{FromClient, FromServer};
 
 /// How long a client may take until its watches are set again.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);

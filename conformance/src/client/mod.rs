@@ -12,7 +12,7 @@ mod session;
 mod watches;
 mod xids;
 
-pub use check::{ClientCheck, ClientError, ClientVerdict};
+pub use check::{ClientCheck, ClientVerdict};
 pub use evidence::{Evidence, Mistake};
 pub use rule::Rule;
 pub use scenario::ClientScenario;

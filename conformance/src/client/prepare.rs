@@ -6,7 +6,7 @@ use zoolet_proto::{AclList, ErrorCode, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
-use crate::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 
 /// The parent of what is prepared.
 pub(crate) const ROOT: &str = "/zoolet-client";

@@ -17,8 +17,8 @@ use crate::client::director::{Director, Fate, Progress};
 use crate::client::evidence::Mistake;
 use crate::client::judge::{End, Judge};
 use crate::client::scenario::Disturbance;
-use crate::connection::{ANSWER_LIMIT, Connection, SESSION_TIMEOUT};
-use crate::conversation::{Conversation, Frames, FromClient, FromServer};
+use crate::wire::connection::{ANSWER_LIMIT, Connection, SESSION_TIMEOUT};
+use crate::wire::conversation::{Conversation, Frames, FromClient, FromServer};
 
 /// How many addresses the command gets.
 const PORTS: usize = 3;

@@ -2,28 +2,19 @@
 
 use std::mem;
 
-use thiserror::Error;
 use zoolet_proto::{ErrorCode, EventType};
 
-use crate::acl_entry::AclEntry;
-use crate::case::{Action, Case, Profile, Setting, Step};
-use crate::coherence::Coherence;
-use crate::fields::FIELDS;
-use crate::lex::{Token, tokens};
-use crate::pattern::{Pattern, Patterns};
-use crate::request::{Damage, Draft};
+use crate::catalogue::case::{Action, Case, Profile, Setting, Step};
+use crate::catalogue::coherence::Coherence;
+use crate::catalogue::lex::{Cursor, Token};
+use crate::catalogue::pattern::{Pattern, Patterns};
+use crate::catalogue::request::{Damage, Draft};
+use crate::error::SyntaxError;
+use crate::wire::acl::AclEntry;
+use crate::wire::fields::FIELDS;
 
 /// The fields of a handshake; `bytes` are sent in its place.
 const HANDSHAKE: [&str; 7] = ["protocol", "lastZxid", "timeout", "session", "password", "readOnly", "bytes"];
-
-/// A text that is no list of cases.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {reason}")]
-pub struct SyntaxError {
-    file: String,
-    line: usize,
-    reason: String,
-}
 
 /// Reads the cases of a file.
 pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
@@ -241,90 +232,4 @@ fn pattern(cursor: &mut Cursor) -> Result<Pattern, String> {
             })
         }
     }
-}
-
-/// The tokens of a line, and how many are read.
-pub(crate) struct Cursor {
-    tokens: Vec<Token>,
-    at: usize,
-}
-
-impl Cursor {
-    pub(crate) fn new(line: &str) -> Result<Self, String> {
-        Ok(Self { tokens: tokens(line)?, at: 0 })
-    }
-
-    pub(crate) fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at)
-    }
-
-    pub(crate) fn skip(&mut self) {
-        self.at += 1;
-    }
-
-    pub(crate) fn is_at_end_of_request(&self) -> bool {
-        matches!(self.peek(), None | Some(Token::Arrow | Token::Sign(';' | '}')))
-    }
-
-    /// The name in `name=`, which is read.
-    pub(crate) fn key(&mut self) -> Option<String> {
-        match &self.tokens[self.at..] {
-            [Token::Word(name), Token::Sign('='), ..] => {
-                let name = name.clone();
-                self.at += 2;
-                Some(name)
-            }
-            _ => None,
-        }
-    }
-
-    pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
-        self.take(what, |token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
-    }
-
-    pub(crate) fn text(&mut self, what: &str) -> Result<Vec<u8>, String> {
-        self.take(what, |token| if let Token::Text(text) = token { Some(text.clone()) } else { None })
-    }
-
-    /// The next token, if it is `wanted`.
-    fn take<T>(&mut self, what: &str, wanted: impl FnOnce(&Token) -> Option<T>) -> Result<T, String> {
-        let taken = self.peek().and_then(wanted);
-        self.at += usize::from(taken.is_some());
-        taken.ok_or_else(|| format!("{what} is missing{}", found(self.peek())))
-    }
-
-    pub(crate) fn word_or_text(&mut self, what: &str) -> Result<Vec<u8>, String> {
-        match self.peek() {
-            Some(Token::Word(_)) => self.word(what).map(String::into_bytes),
-            _ => self.text(what),
-        }
-    }
-
-    /// `[a "b c"]`
-    pub(crate) fn list(&mut self) -> Result<Vec<Vec<u8>>, String> {
-        self.sign('[')?;
-        let mut list = Vec::new();
-        while !self.take_sign(']') {
-            list.push(self.word_or_text("a `]`")?);
-        }
-        Ok(list)
-    }
-
-    pub(crate) fn sign(&mut self, sign: char) -> Result<(), String> {
-        if self.take_sign(sign) {
-            Ok(())
-        } else {
-            Err(format!("a `{sign}` is missing{}", found(self.peek())))
-        }
-    }
-
-    pub(crate) fn take_sign(&mut self, sign: char) -> bool {
-        let is_there = self.peek() == Some(&Token::Sign(sign));
-        self.at += usize::from(is_there);
-        is_there
-    }
-}
-
-fn found(token: Option<&Token>) -> String {
-    token.map_or_else(|| " at the end of the line".to_owned(), |token| format!(" before {token}"))
 }

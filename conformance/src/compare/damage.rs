@@ -71,7 +71,7 @@ impl Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Setting;
+    use crate::catalogue::case::Setting;
 
     #[test]
     fn every_kind_of_damage_is_drawn_and_none_that_stops_an_apache_zookeeper() {

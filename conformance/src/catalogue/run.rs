@@ -4,17 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thiserror::Error;
 use zoolet_proto::records::{AuthPacket, Create, Exists, SetData};
 use zoolet_proto::{AclList, ErrorCode, Request, Zxid};
 
-use crate::case::Case;
-use crate::cleanup::{Removed, Unremoved, remove};
-use crate::connection::{Connection, NoSession};
-use crate::fields::Value;
-use crate::pattern::Names;
-use crate::request::{QUOTAS, SUPER_NAME};
-use crate::scene::Scene;
+use crate::catalogue::case::Case;
+use crate::catalogue::cleanup::{Removed, Unremoved, remove};
+use crate::catalogue::pattern::{Names, SUPER_NAME};
+use crate::catalogue::scene::Scene;
+use crate::error::RunError;
+use crate::wire::connection::Connection;
+use crate::wire::fields::QUOTAS;
+use crate::wire::fields::Value;
 
 /// What has become of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,34 +47,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.steps.iter().try_for_each(|step| writeln!(f, "      {step}"))?;
         self.came.iter().try_for_each(|came| writeln!(f, "    came: {came}"))
-    }
-}
-
-/// Nothing can be judged.
-#[derive(Debug, Error)]
-#[error("{address}: {reason}")]
-pub struct RunError {
-    address: String,
-    reason: String,
-    is_locked: bool,
-    may_be_starting: bool,
-}
-
-impl RunError {
-    /// Whether nothing else is wrong than that something cannot be deleted that a case or a random request has locked. A good server
-    /// refuses that as well.
-    pub fn is_locked(&self) -> bool {
-        self.is_locked
-    }
-
-    /// Whether there is no server yet that opens sessions, and there may be one later.
-    pub fn may_be_starting(&self) -> bool {
-        self.may_be_starting
-    }
-
-    pub(crate) fn no_session(address: &str, no: NoSession) -> Self {
-        let NoSession { reason, may_be_starting } = no;
-        Self { address: address.to_owned(), reason, is_locked: false, may_be_starting }
     }
 }
 

@@ -5,10 +5,10 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::quota;
-use crate::case::Setting;
-use crate::lex::quoted;
-use crate::parse::Cursor;
-use crate::request::Draft;
+use crate::catalogue::case::Setting;
+use crate::catalogue::lex::Cursor;
+use crate::catalogue::request::Draft;
+use crate::wire::fields::quoted;
 
 /// Something that both servers get.
 #[derive(Debug, Clone)]

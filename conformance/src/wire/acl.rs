@@ -1,9 +1,9 @@
 //! [`AclEntry`]: an entry of an ACL as a case writes it.
 
 use bytes::{BufMut, BytesMut};
+use zoolet_proto::Acl;
 
-use crate::fields::PERMS;
-use crate::request::put_bytes;
+use crate::wire::operations::put_bytes;
 
 /// An entry `scheme:id:perms` of an ACL.
 pub(crate) struct AclEntry {
@@ -33,4 +33,20 @@ impl AclEntry {
             if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
         }
     }
+}
+
+/// `scheme:id:perms`, as cases write it.
+pub(crate) fn acl_text(acl: &Acl) -> String {
+    format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
+}
+
+/// The letters of permissions, and their bits.
+const PERMS: [(char, i32); 5] = [('c', 4), ('d', 8), ('r', 1), ('w', 2), ('a', 16)];
+
+/// The letters of permissions, or the number if other bits are set.
+fn perms_text(perms: i32) -> String {
+    if perms & !31 != 0 {
+        return perms.to_string();
+    }
+    PERMS.iter().filter(|(_, bit)| perms & bit != 0).map(|(letter, _)| letter).collect()
 }

@@ -10,7 +10,7 @@ use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync}
 use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
 
 use super::{Asked, Got, Log, Operation, State};
-use crate::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
+use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
 
 const REGISTERS: usize = 8;
 /// How many znodes of a client are in the list at a time.

@@ -3,7 +3,7 @@
 use zoolet_proto::records::{Delete, GetChildren, SetAcl};
 use zoolet_proto::{AclList, ErrorCode, Reply, Request};
 
-use crate::connection::{Connection, Silence};
+use crate::wire::connection::{Connection, Silence};
 
 /// How many znodes may be below the root of a subtree. Random requests leave some hundred.
 const MOST: usize = 10_000;

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::Log;
-use crate::connection::is_local;
+use crate::wire::connection::is_local;
 
 /// How many bytes pass before a connection is cut. A frame takes about 50.
 const BYTES: std::ops::Range<usize> = 100..60_000;

@@ -1,4 +1,6 @@
-//! The operations that cases can name.
+//! The operations that cases can name, and how their fields are encoded.
+
+use bytes::{BufMut, BytesMut};
 
 /// How a field is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,3 +116,12 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ],
     },
 ];
+
+pub(crate) fn put_count(count: usize, out: &mut BytesMut) {
+    out.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
+}
+
+pub(crate) fn put_bytes(bytes: &[u8], out: &mut BytesMut) {
+    put_count(bytes.len(), out);
+    out.put_slice(bytes);
+}

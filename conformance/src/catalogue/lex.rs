@@ -1,6 +1,8 @@
-//! Splits a line of a case into tokens.
+//! Splits a line of a case into tokens, which a [`Cursor`] reads.
 
 use std::fmt;
+
+use crate::wire::fields::quoted;
 
 /// A piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,19 +79,90 @@ fn text(chars: &mut impl Iterator<Item = char>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Writes bytes so that they are read again as they were, and so that each of them can be seen.
-pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let mut out = String::from("\"");
-    for byte in bytes {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
-            b'\n' => out.push_str("\\n"),
-            b' '..=b'~' => out.push(char::from(*byte)),
-            _ => out.push_str(&format!("\\x{byte:02x}")),
+/// The tokens of a line, and how many are read.
+pub(crate) struct Cursor {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Cursor {
+    pub(crate) fn new(line: &str) -> Result<Self, String> {
+        Ok(Self { tokens: tokens(line)?, at: 0 })
+    }
+
+    pub(crate) fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    pub(crate) fn skip(&mut self) {
+        self.at += 1;
+    }
+
+    pub(crate) fn is_at_end_of_request(&self) -> bool {
+        matches!(self.peek(), None | Some(Token::Arrow | Token::Sign(';' | '}')))
+    }
+
+    /// The name in `name=`, which is read.
+    pub(crate) fn key(&mut self) -> Option<String> {
+        match &self.tokens[self.at..] {
+            [Token::Word(name), Token::Sign('='), ..] => {
+                let name = name.clone();
+                self.at += 2;
+                Some(name)
+            }
+            _ => None,
         }
     }
-    out.push('"');
-    out
+
+    pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
+        self.take(what, |token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
+    }
+
+    pub(crate) fn text(&mut self, what: &str) -> Result<Vec<u8>, String> {
+        self.take(what, |token| if let Token::Text(text) = token { Some(text.clone()) } else { None })
+    }
+
+    /// The next token, if it is `wanted`.
+    fn take<T>(&mut self, what: &str, wanted: impl FnOnce(&Token) -> Option<T>) -> Result<T, String> {
+        let taken = self.peek().and_then(wanted);
+        self.at += usize::from(taken.is_some());
+        taken.ok_or_else(|| format!("{what} is missing{}", found(self.peek())))
+    }
+
+    pub(crate) fn word_or_text(&mut self, what: &str) -> Result<Vec<u8>, String> {
+        match self.peek() {
+            Some(Token::Word(_)) => self.word(what).map(String::into_bytes),
+            _ => self.text(what),
+        }
+    }
+
+    /// `[a "b c"]`
+    pub(crate) fn list(&mut self) -> Result<Vec<Vec<u8>>, String> {
+        self.sign('[')?;
+        let mut list = Vec::new();
+        while !self.take_sign(']') {
+            list.push(self.word_or_text("a `]`")?);
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn sign(&mut self, sign: char) -> Result<(), String> {
+        if self.take_sign(sign) {
+            Ok(())
+        } else {
+            Err(format!("a `{sign}` is missing{}", found(self.peek())))
+        }
+    }
+
+    pub(crate) fn take_sign(&mut self, sign: char) -> bool {
+        let is_there = self.peek() == Some(&Token::Sign(sign));
+        self.at += usize::from(is_there);
+        is_there
+    }
+}
+
+fn found(token: Option<&Token>) -> String {
+    token.map_or_else(|| " at the end of the line".to_owned(), |token| format!(" before {token}"))
 }
 
 #[cfg(test)]

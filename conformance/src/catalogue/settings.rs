@@ -4,10 +4,11 @@ use bytes::Bytes;
 use zoolet_proto::records::{Create, CreateTtl, Reconfig};
 use zoolet_proto::{AclList, ErrorCode, Request};
 
-use crate::case::Setting;
-use crate::connection::Connection;
-use crate::request::QUOTAS;
-use crate::run::{RunError, Runner};
+use crate::catalogue::case::Setting;
+use crate::catalogue::run::Runner;
+use crate::error::RunError;
+use crate::wire::connection::Connection;
+use crate::wire::fields::QUOTAS;
 
 /// A persistent znode with a TTL.
 const WITH_TTL: i32 = 5;

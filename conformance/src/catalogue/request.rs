@@ -6,12 +6,12 @@ use std::iter;
 
 use bytes::{BufMut, BytesMut};
 
-use crate::acl_entry::AclEntry;
-use crate::fields::Value;
-use crate::lex::Token;
-use crate::operations::{Default, Kind, OPERATIONS, Operation};
-use crate::parse::Cursor;
-use crate::pattern::Names;
+use crate::catalogue::lex::Cursor;
+use crate::catalogue::lex::Token;
+use crate::catalogue::pattern::{Names, SUPER_NAME};
+use crate::wire::acl::AclEntry;
+use crate::wire::fields::{Value, with_root};
+use crate::wire::operations::{Default, Kind, OPERATIONS, Operation, put_bytes, put_count};
 
 /// A request before the names and paths in it are known.
 #[derive(Debug, Clone)]
@@ -52,12 +52,6 @@ enum Argument {
     Bytes(Vec<u8>),
     List(Vec<Vec<u8>>),
 }
-
-/// What cases call the credentials of the super user.
-pub(crate) const SUPER_NAME: &str = "super";
-
-/// Where quotas are.
-pub(crate) const QUOTAS: &str = "/zookeeper/quota";
 
 const MULTI: i32 = 14;
 const MULTI_READ: i32 = 22;
@@ -373,24 +367,4 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (kind, argument) => return Err(format!("{argument:?} is not of the kind {kind:?}")),
     }
     Ok(())
-}
-
-fn put_count(count: usize, out: &mut BytesMut) {
-    out.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
-}
-
-pub(crate) fn put_bytes(bytes: &[u8], out: &mut BytesMut) {
-    put_count(bytes.len(), out);
-    out.put_slice(bytes);
-}
-
-/// `~` is the znode of the case, also in the path of its quota.
-pub(crate) fn with_root(text: &[u8], root: &str) -> Vec<u8> {
-    if let Some(below @ [b'~', ..]) = text.strip_prefix(QUOTAS.as_bytes()) {
-        return [QUOTAS.as_bytes(), &with_root(below, root)].concat();
-    }
-    match text.strip_prefix(b"~") {
-        Some(rest) if rest.is_empty() || rest[0] == b'/' => [root.as_bytes(), rest].concat(),
-        _ => text.to_vec(),
-    }
 }

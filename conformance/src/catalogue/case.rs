@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::pattern::{Pattern, Patterns};
-use crate::request::Draft;
+use crate::catalogue::pattern::{Pattern, Patterns};
+use crate::catalogue::request::Draft;
 
 /// A short script of requests, and what must come back.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::generate::{Move, What};
 use super::side::{Observed, Seen};
 use super::{Difference, Differing};
-use crate::case::Setting;
-use crate::fields::{Fields, Value, show};
-use crate::request::QUOTAS;
-use crate::run::QUOTA_GROUP;
+use crate::catalogue::case::Setting;
+use crate::catalogue::run::QUOTA_GROUP;
+use crate::wire::fields::QUOTAS;
+use crate::wire::fields::{Fields, Value, show};
 
 /// A letter that no generated session has.
 const INTRUDER: char = 'X';

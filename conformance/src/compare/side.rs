@@ -6,10 +6,11 @@ use bytes::{Bytes, BytesMut};
 use zoolet_proto::{OpCode, Xid};
 
 use super::generate::{Move, What};
-use crate::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
-use crate::fields::{Fields, Value, show};
-use crate::normal::normal;
-use crate::run::{RunError, Runner};
+use crate::catalogue::run::Runner;
+use crate::error::RunError;
+use crate::wire::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::fields::{Fields, Value, show};
+use crate::wire::normal::normal;
 
 /// What a connection has got.
 #[derive(Debug, Clone, PartialEq, Eq)]

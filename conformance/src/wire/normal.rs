@@ -1,6 +1,6 @@
 //! Frames of different servers, made comparable.
 
-use crate::fields::{Fields, Value};
+use crate::wire::fields::{Fields, Value};
 
 /// The fields without what must differ: zxids and sessions have other names, passwords are their lengths, of times only counts whether there is
 /// one, and what has no order is sorted. The zxids −1 and 0 and the session 0 mean something of their own, and stay.

@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, PASSWORD_LEN, WatchedEvent};
 use zoolet_proto::{ErrorCode, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::conversation::Frames;
-use crate::fields::{Fields, Value, of_connected, of_event, of_reply};
+use crate::wire::conversation::Frames;
+use crate::wire::fields::{Fields, Value, of_connected, of_event, of_reply};
 
 /// How long a server may take for an answer, unless the caller knows better.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(10);

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use super::generate::{Move, What};
 use super::{Differing, Fuzz};
-use crate::parse::Cursor;
-use crate::request::Draft;
-use crate::run::RunError;
+use crate::catalogue::lex::Cursor;
+use crate::catalogue::request::Draft;
+use crate::error::RunError;
 
 /// How often shorter runs are tried.
 const ATTEMPTS: usize = 500;

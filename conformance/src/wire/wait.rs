@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zoolet_proto::Request;
 
-use crate::connection::{ANSWER_LIMIT, Connection};
-use crate::run::RunError;
+use crate::error::RunError;
+use crate::wire::connection::{ANSWER_LIMIT, Connection};
 
 /// How long it takes until a server is asked again.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -6,12 +6,12 @@ use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Jute as _, OpCode, SessionId, Xid, Zxid, frame};
 
-use crate::case::{Action, Case, Step};
-use crate::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
-use crate::fields::{Fields, Value, show};
-use crate::pattern::{Names, Pattern, Patterns};
-use crate::request::{Damage, Draft};
-use crate::run::{Failure, Runner};
+use crate::catalogue::case::{Action, Case, Step};
+use crate::catalogue::pattern::{Names, Pattern, Patterns};
+use crate::catalogue::request::{Damage, Draft};
+use crate::catalogue::run::{Failure, Runner};
+use crate::wire::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::fields::{Fields, Value, show};
 
 /// A case that runs.
 pub(crate) struct Scene<'r> {

@@ -14,8 +14,9 @@ mod side;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::case::Setting;
-use crate::run::{RunError, Runner};
+use crate::catalogue::case::Setting;
+use crate::catalogue::run::Runner;
+use crate::error::RunError;
 use generate::{Generator, Move};
 use side::{Observed, Side};
 

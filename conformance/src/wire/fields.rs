@@ -4,13 +4,15 @@ use std::fmt;
 
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectResponse, OpResult, WatchedEvent};
-use zoolet_proto::{Acl, ErrorCode, Reply, Stat, Zxid};
+use zoolet_proto::{ErrorCode, Reply, Stat, Zxid};
 
-use crate::lex::quoted;
-use crate::request::QUOTAS;
+use crate::wire::acl::acl_text;
 
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
+
+/// Where quotas are.
+pub(crate) const QUOTAS: &str = "/zookeeper/quota";
 
 /// The names of what cases can judge, beside the result.
 pub(crate) const FIELDS: [&str; 26] = [
@@ -168,22 +170,6 @@ fn put_stat(stat: &Stat, fields: &mut Fields) {
     ]);
 }
 
-/// `scheme:id:perms`, as cases write it.
-pub(crate) fn acl_text(acl: &Acl) -> String {
-    format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
-}
-
-/// The letters of permissions, and their bits.
-pub(crate) const PERMS: [(char, i32); 5] = [('c', 4), ('d', 8), ('r', 1), ('w', 2), ('a', 16)];
-
-/// The letters of permissions, or the number if other bits are set.
-fn perms_text(perms: i32) -> String {
-    if perms & !31 != 0 {
-        return perms.to_string();
-    }
-    PERMS.iter().filter(|(_, bit)| perms & bit != 0).map(|(letter, _)| letter).collect()
-}
-
 impl Value {
     /// Puts `to` in the place of `from` where a path begins with it, or that of its quota does.
     pub(crate) fn replace_root(&mut self, from: &str, to: &str) {
@@ -242,4 +228,30 @@ pub(crate) fn show(fields: &[(&'static str, Value)]) -> String {
         })
         .collect();
     shown.join(" ")
+}
+
+/// Writes bytes so that they are read again as they were, and so that each of them can be seen.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
+            b'\n' => out.push_str("\\n"),
+            b' '..=b'~' => out.push(char::from(*byte)),
+            _ => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// `~` is the znode of the case, also in the path of its quota.
+pub(crate) fn with_root(text: &[u8], root: &str) -> Vec<u8> {
+    if let Some(below @ [b'~', ..]) = text.strip_prefix(QUOTAS.as_bytes()) {
+        return [QUOTAS.as_bytes(), &with_root(below, root)].concat();
+    }
+    match text.strip_prefix(b"~") {
+        Some(rest) if rest.is_empty() || rest[0] == b'/' => [root.as_bytes(), rest].concat(),
+        _ => text.to_vec(),
+    }
 }

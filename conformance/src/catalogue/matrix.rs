@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::case::{Action, Case};
 use crate::catalogue::Catalogue;
-use crate::pattern::{Pattern, Patterns};
-use crate::request::Draft;
+use crate::catalogue::case::{Action, Case};
+use crate::catalogue::pattern::{Pattern, Patterns};
+use crate::catalogue::request::Draft;
 
 /// What there is to show.
-const TABLE: &str = include_str!("../cases/answers.table");
+const TABLE: &str = include_str!("../../cases/answers.table");
 
 /// What a catalogue shows, and what it does not.
 #[derive(Debug, Clone, PartialEq, Eq)]

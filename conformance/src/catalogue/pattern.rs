@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::fields::{Fields, Value};
-use crate::lex::quoted;
+use crate::wire::fields::quoted;
+use crate::wire::fields::{Fields, Value};
 
 /// Values that a case has given names to.
 pub(crate) type Names = HashMap<String, Value>;
+
+/// What cases call the credentials of the super user.
+pub(crate) const SUPER_NAME: &str = "super";
 
 /// What is said of a frame: of some of its fields, by name.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::case::{Action, Step};
-use crate::pattern::{Pattern, Patterns};
+use crate::catalogue::case::{Action, Step};
+use crate::catalogue::pattern::{Pattern, Patterns};
 
 /// What the lines of a case have named and sent so far.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Coherence {
 
     fn must_know(&self, name: &str) -> Result<(), String> {
         // The runner gives that one.
-        let is_known = name == crate::request::SUPER_NAME || self.names.contains(name);
+        let is_known = name == crate::catalogue::pattern::SUPER_NAME || self.names.contains(name);
         if is_known { Ok(()) } else { Err(format!("no line before has named ${name}")) }
     }
 }

@@ -1,0 +1,12 @@
+//! What is said on the wire: connections to a server, conversations of others, and messages as named values.
+
+pub(crate) mod acl;
+pub(crate) mod connection;
+pub(crate) mod conversation;
+pub(crate) mod fields;
+pub(crate) mod normal;
+pub(crate) mod operations;
+mod wait;
+
+pub use connection::ANSWER_LIMIT;
+pub use wait::until_it_serves;
