@@ -45,7 +45,7 @@ impl Serve {
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.
         let runtime = runtime::start()?;
-        let outcome = runtime.block_on(serve(builder.promise_dedicated_runtime(true)));
+        let outcome = runtime.block_on(serve(builder));
         // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
         runtime.shutdown_background();
         outcome

@@ -45,8 +45,6 @@ pub struct ServerBuilder {
     pub(crate) unguessable: Option<bool>,
     /// Where the state is kept; in memory if `None`.
     pub(crate) durable: Option<DurableConfig>,
-    /// Whether the runtime is for this server alone.
-    pub(crate) dedicated: bool,
     /// Whether the server gets a thread and a runtime of its own.
     pub(crate) own_thread: bool,
 }
@@ -92,7 +90,6 @@ impl Default for ServerBuilder {
             replicas: 1,
             unguessable: None,
             durable: None,
-            dedicated: false,
             own_thread: false,
         }
     }
@@ -131,17 +128,6 @@ impl ServerBuilder {
     /// in which it was made. Default: no thread is started.
     pub fn on_own_thread(mut self) -> Self {
         self.own_thread = true;
-        self
-    }
-
-    /// Promises that nothing else runs in the runtime of the caller, so that a sync of the log may hold it up; it starts no runtime. While
-    /// there is one connection only, and it waits for each reply, its task then syncs by itself: a write takes about a third less time, as it
-    /// and its reply need not change threads. A new connection or a session that expires meanwhile waits for that sync.
-    /// With more connections, and without this promise, the thread of the log makes every sync. On Linux that thread also gives way to
-    /// those of the runtime, by a nice value that is higher by 5: reads beside many writes take less time, and writes more where other
-    /// programs keep all processors busy. Default: no promise; no effect without a data directory.
-    pub fn promise_dedicated_runtime(mut self, dedicated: bool) -> Self {
-        self.dedicated = dedicated;
         self
     }
 

@@ -75,7 +75,6 @@ impl Shared {
             replicas,
             unguessable,
             durable,
-            dedicated,
             own_thread: _,
         } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
@@ -118,11 +117,10 @@ impl Shared {
         // What the state machine has decided to begin with, such as the end of unknown sessions.
         engine.end_turn(started);
         let engine = Arc::new(Mutex::new(engine));
-        let leads = dedicated.then(|| Arc::clone(&registry));
         let (turns, slow) =
-            Turns::new(Arc::clone(&engine), commits, leads, clock.clone(), stop.clone(), span.clone());
+            Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
         let driver = Driver::new(Arc::clone(&turns), slow, Arc::clone(&registry));
-        let log = log.map(|log| log.start(&engine, &clock, &stop, &span, dedicated)).transpose()?;
+        let log = log.map(|log| log.start(&engine, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
         tasks.spawn(driver.run());

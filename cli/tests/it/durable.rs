@@ -53,33 +53,6 @@ async fn the_state_survives_a_kill_and_a_clean_end_leaves_a_snapshot() -> Outcom
     Ok(())
 }
 
-/// The nice value of each thread of a process, by its name.
-#[cfg(target_os = "linux")]
-fn priorities(process: u32) -> Result<Vec<(String, i32)>, Box<dyn Error>> {
-    let mut priorities = Vec::new();
-    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        let stat = fs::read_to_string(thread?.path().join("stat"))?;
-        let (name, fields) = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(") ")).unwrap();
-        // The 19th of proc_pid_stat(5), counted from the state, the third.
-        priorities.push((name.to_owned(), fields.split(' ').nth(16).unwrap().parse()?));
-    }
-    Ok(priorities)
-}
-
-/// With the same priority, syncs keep the thread that serves from its processor while many writes are under way.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn the_thread_that_syncs_gives_way_to_the_one_that_answers() -> Outcome {
-    let temp = TempDir::new()?;
-    let server = start(temp.path(), &[]);
-    // The log has begun when it has acknowledged a write.
-    client(&server).await?.create("/a", "1").await?;
-    let priorities = priorities(server.id())?;
-    let of = |thread: &str| priorities.iter().find(|(name, _)| name == thread).map(|(_, nice)| *nice);
-    assert_eq!(of("zoolet-log"), of("zoolet").map(|nice| nice + 5), "{priorities:?}");
-    Ok(())
-}
-
 #[tokio::test]
 async fn a_session_goes_on_with_a_server_that_was_killed_and_started_again() -> Outcome {
     let temp = TempDir::new()?;

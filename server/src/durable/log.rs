@@ -56,8 +56,6 @@ pub(crate) struct LogSettings {
     /// Cancelled when the log ends: a server that cannot keep what it acknowledges must stop.
     pub(crate) stop: CancellationToken,
     pub(crate) span: Span,
-    /// Whether its thread gives way to those that answer clients.
-    pub(crate) gives_way: bool,
 }
 
 impl Log {
@@ -101,9 +99,6 @@ impl Log {
             tokio::spawn(run.instrument(span));
         } else {
             thread::Builder::new().name("zoolet-log".to_owned()).spawn(move || {
-                if self.settings.gives_way {
-                    lower_priority();
-                }
                 span.in_scope(|| self.run());
                 drop(guard);
             })?;
@@ -316,14 +311,6 @@ impl Log {
             self.settings.stop.cancel();
         }
     }
-}
-
-/// Lowers the priority of this thread and of the threads that it starts. A transaction that is late for one sync is part of the
-/// next one, but a client waits for a turn. Linux only: elsewhere a nice value is that of the whole process.
-fn lower_priority() {
-    // A higher value hardly helps reads, and makes writes slower if other programs keep all processors busy.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(5);
 }
 
 /// Nobody waits for a log that is gone, and no server runs without one, also if it has panicked.

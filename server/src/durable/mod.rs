@@ -7,13 +7,11 @@
 //!   The messages themselves wait in wire form, in the outbox of their connection.
 //! - [`CommitQueue`] is between turns and the log: transactions in, the durable zxid out.
 //! - [`Log`] takes what is queued, writes it, and syncs once: what arrives meanwhile is the next batch. It runs on a thread of
-//!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock; on a runtime for the server alone, a
-//!   thread that gives way to it. On a simulated disk, which returns at once, it is a task, so that a run repeats with its seed.
-//! - [`Lead`] is the same work in the task of a connection that is alone on a runtime for the server alone.
+//!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a simulated disk, which returns at
+//!   once, it is a task, so that a run repeats with its seed.
 //! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write and sync.
 
 mod gate;
-mod lead;
 mod log;
 mod queue;
 mod snapshot;
@@ -23,6 +21,5 @@ mod start;
 mod tests;
 
 pub(crate) use gate::{Gate, Hold};
-pub(crate) use lead::Lead;
 pub(crate) use queue::{Close, CommitQueue};
 pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

@@ -234,12 +234,6 @@ impl CommitQueue {
         }
     }
 
-    /// Takes the log if nobody works with it and nothing waits for it. Nobody else does what is queued until it is put back.
-    pub(crate) fn take_idle(&self) -> Option<Box<Log>> {
-        let mut state = self.lock();
-        if state.is_log_wanted() { None } else { state.idle.take() }
-    }
-
     /// Puts the log back: its thread takes it if there is something left to do. If nobody waits for a log any longer, it is dropped.
     pub(crate) fn put_back(&self, log: Box<Log>) {
         // Unlocked before the log is dropped, as a local goes before a parameter: the end of a log locks it as well.

@@ -134,7 +134,6 @@ impl ReadyLog {
         clock: &Clock,
         stop: &CancellationToken,
         span: &Span,
-        gives_way: bool,
     ) -> Result<LogHandle, StorageError> {
         let Self { storage, queue, config, report } = self;
         let settings = LogSettings {
@@ -143,7 +142,6 @@ impl ReadyLog {
             clock: clock.clone(),
             stop: stop.clone(),
             span: span.clone(),
-            gives_way,
         };
         let log = Log::new(storage, Arc::clone(&queue), Arc::clone(engine), settings);
         let fail = |source| StorageError::Io {

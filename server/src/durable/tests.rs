@@ -138,7 +138,6 @@ fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
         clock: Clock::manual(),
         stop: CancellationToken::new(),
         span: tracing::Span::none(),
-        gives_way: false,
     };
     let mut log = Log::new(storage, Arc::clone(&queue), engine, settings);
     queue.submit([txn(2), txn(3), txn(4)].into_iter());

@@ -15,9 +15,8 @@ use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
-use crate::durable::{CommitQueue, Lead};
+use crate::durable::CommitQueue;
 use crate::engine::{Engine, locked};
-use crate::net::registry::Registry;
 
 /// Most reads yield one request, which needs no allocation.
 pub(crate) type Batch = SmallVec<[Input; 1]>;
@@ -39,8 +38,6 @@ pub(crate) struct Turns {
     slow: mpsc::UnboundedSender<SlowBatch>,
     /// The way to the log, if there is one.
     commits: Option<Arc<CommitQueue>>,
-    /// The connections, if one that is alone commits its own transactions.
-    leads: Option<Arc<Registry>>,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
     /// The server's, as a turn also logs about other connections than that of its task.
@@ -52,14 +49,13 @@ impl Turns {
     pub(crate) fn new(
         engine: Arc<Mutex<Engine>>,
         commits: Option<Arc<CommitQueue>>,
-        leads: Option<Arc<Registry>>,
         clock: Clock,
         stop: CancellationToken,
         span: Span,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<SlowBatch>) {
         let (slow, batches) = mpsc::unbounded_channel();
         let (open, moved) = (AtomicUsize::new(0), Notify::new());
-        (Arc::new(Self { engine, open, moved, slow, commits, leads, clock, stop, span }), batches)
+        (Arc::new(Self { engine, open, moved, slow, commits, clock, stop, span }), batches)
     }
 
     /// Takes a turn. Returns the engine after it, or `None` once the server is stopped or a turn has panicked.
@@ -97,22 +93,7 @@ impl Turns {
             let inputs = mem::take(inputs);
             return self.slow.send(SlowBatch { conn, read, inputs }).is_ok();
         }
-        let lead = self.lead(inputs);
-        let taken = self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some();
-        if let Some(lead) = lead {
-            lead.commit();
-            // What waited for it leaves.
-            self.act(|_, _| {});
-        }
-        taken
-    }
-
-    /// The log, if a turn with these inputs is followed by its commit. A client that sends several requests at once gains more
-    /// if those are executed during a sync.
-    fn lead(&self, inputs: &[Input]) -> Option<Lead<'_>> {
-        let (commits, conns) = (self.commits.as_ref()?, self.leads.as_ref()?);
-        let leads = matches!(inputs, [input] if takes_zxid(input)) && conns.len() == 1;
-        if leads { Lead::take(commits) } else { None }
+        self.act(|engine, now| engine.take(now, conn, read, inputs, false)).is_some()
     }
 
     /// Calls the engine in a turn; `None` once the server has stopped.

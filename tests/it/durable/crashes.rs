@@ -188,18 +188,14 @@ async fn a_log_that_is_synced_only_for_a_snapshot_stops_the_server_as_well_if_th
 
 #[tokio::test]
 async fn a_failed_sync_stops_the_server_and_acknowledges_nothing() {
-    // The sync is that of the log's task, and then that of the only connection.
-    for dedicated in [false, true] {
-        let settings = Server::builder().promise_dedicated_runtime(dedicated);
-        let zk = TestServer::builder().server(settings).durable().start().await.expect("a server");
-        let client = zk.client().await;
-        client.create("/a", "").await.expect("a create");
-        zk.faults().disk(DiskOp::Sync.on("log.*").nth(1), DiskFault::Fail).expect("a fault");
-        let write = client.set_data("/a", "lost").send();
-        let failure = zk.server().failed().await;
-        assert!(failure.to_string().contains("sync"), "{failure}");
-        assert!(zk.pass_time_until(write).await.expect("an end").is_err(), "never acknowledged");
-    }
+    let zk = TestServer::builder().durable().start().await.expect("a server");
+    let client = zk.client().await;
+    client.create("/a", "").await.expect("a create");
+    zk.faults().disk(DiskOp::Sync.on("log.*").nth(1), DiskFault::Fail).expect("a fault");
+    let write = client.set_data("/a", "lost").send();
+    let failure = zk.server().failed().await;
+    assert!(failure.to_string().contains("sync"), "{failure}");
+    assert!(zk.pass_time_until(write).await.expect("an end").is_err(), "never acknowledged");
 }
 
 #[tokio::test]

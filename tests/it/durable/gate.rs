@@ -308,6 +308,18 @@ async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
 }
 
 #[tokio::test]
+async fn a_log_that_panics_stops_the_server() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.wire().await;
+    wire.ask(create("/a")).await;
+    disk.panic();
+    wire.send(create("/b")).await;
+    assert!(zk.failed().await.to_string().contains("panicked"));
+    wire.expect_end().await;
+    zk.shutdown().await;
+}
+
+#[tokio::test]
 async fn only_a_log_that_is_not_synced_is_given_to_the_disk_as_it_grows() {
     for durability in [Durability::Sync, Durability::Os] {
         let mut options = options();

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, ThreadId};
 
 use zoolet::server::extension::{Disk, with_disk};
 use zoolet::server::{ServerBuilder, StorageOptions};
@@ -45,7 +44,6 @@ struct Holding {
     waiting: usize,
     syncs: usize,
     panics: bool,
-    last: Option<ThreadId>,
     begun: Vec<(u64, u64)>,
 }
 
@@ -88,11 +86,6 @@ impl HeldDisk {
         self.syncs.state.lock().unwrap().panics = true;
     }
 
-    /// Whether this thread has made the last sync.
-    pub fn was_synced_here(&self) -> bool {
-        self.syncs.state.lock().unwrap().last == Some(thread::current().id())
-    }
-
     /// What it was given without a sync: from where, and how many bytes.
     pub fn begun(&self) -> Vec<(u64, u64)> {
         self.syncs.state.lock().unwrap().begun.clone()
@@ -127,7 +120,6 @@ impl DiskFile for HeldFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.syncs.state.lock().unwrap();
         state.syncs += 1;
-        state.last = Some(thread::current().id());
         if state.panics {
             drop(state);
             panic!("as if there were a bug");

@@ -5,6 +5,5 @@ mod gate;
 mod ghosts;
 mod held_disk;
 mod latency;
-mod lead;
 mod real_disk;
 mod snapshots;

@@ -59,10 +59,7 @@ pub fn storage(dice: &mut Dice) -> StorageOptions {
 
 async fn schedule(seed: u64) -> Result<(History, Tally), String> {
     let mut dice = Dice::new(seed);
-    let settings = settings()
-        .container_check_interval(Duration::from_secs(2))
-        .storage(storage(&mut dice))
-        .promise_dedicated_runtime(dice.chance(50));
+    let settings = settings().container_check_interval(Duration::from_secs(2)).storage(storage(&mut dice));
     let traffic = Arc::new(Traffic::default());
     let counting = Arc::clone(&traffic);
     let host = Host::new(settings, SimulatedDisk::new(seed), Arc::new(move || counting.count()));

@@ -79,10 +79,7 @@ impl Story {
     async fn record(seed: u64) -> Result<Self, String> {
         let mut dice = Dice::new(seed);
         let storage = storage(&mut dice);
-        let settings = settings()
-            .container_check_interval(Duration::from_secs(2))
-            .storage(storage.clone())
-            .promise_dedicated_runtime(dice.chance(50));
+        let settings = settings().container_check_interval(Duration::from_secs(2)).storage(storage.clone());
         let (disk, history) = (SimulatedDisk::new(seed), History::new());
         disk.keep_history();
         // At each moment at which a client reads or writes, the steps and entries before it.

@@ -37,7 +37,7 @@ fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Arc<Turns>) 
     let stats = Arc::new(ServerStats::new(now));
     let engine = Engine::new(Bus::new(core, Arc::clone(&registry), stats, clock.clone(), None));
     let engine = Arc::new(Mutex::new(engine));
-    let (turns, slow) = Turns::new(engine, None, None, clock, CancellationToken::new(), Span::none());
+    let (turns, slow) = Turns::new(engine, None, clock, CancellationToken::new(), Span::none());
     (Driver::new(Arc::clone(&turns), slow, registry), turns)
 }
 
