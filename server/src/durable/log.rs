@@ -91,7 +91,7 @@ impl Log {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let span = self.settings.span.clone();
-        if self.storage.disk().as_simulated().is_some() {
+        if !self.storage.disk().blocks() {
             let run = async move {
                 self.run_as_task().await;
                 drop(guard);
@@ -227,7 +227,7 @@ impl Log {
             return self.answer(Some(Ok(zxid)));
         }
         let job = self.job();
-        self.running = if self.storage.disk().as_simulated().is_some() {
+        self.running = if !self.storage.disk().blocks() {
             Some(job.spawn_task())
         } else {
             match job.spawn() {

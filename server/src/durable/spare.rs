@@ -30,7 +30,7 @@ impl SpareThread {
 
     fn begin(&mut self, job: SpareJob, storage: &mut Storage) {
         let is_cancelled = Arc::clone(&self.is_cancelled);
-        if storage.disk().as_simulated().is_some() {
+        if !storage.disk().blocks() {
             // It does not block.
             if let Some(spare) = job.run(&is_cancelled) {
                 storage.put_spare(spare);

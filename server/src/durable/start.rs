@@ -72,7 +72,7 @@ impl DurableConfig {
     pub(crate) async fn open(self) -> Result<Opened, StorageError> {
         let mut attempts = 0;
         let loaded = loop {
-            let loaded = if self.disk.as_simulated().is_some() {
+            let loaded = if !self.disk.blocks() {
                 yield_now().await;
                 self.load()
             } else {
@@ -179,7 +179,7 @@ impl LogHandle {
                 log: log.display().to_string(),
             }
         };
-        if self.config.disk.as_simulated().is_some() {
+        if !self.config.disk.blocks() {
             return look();
         }
         spawn_blocking(look).await.unwrap_or_default()

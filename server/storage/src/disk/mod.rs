@@ -47,6 +47,11 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// another one.
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>>;
 
+    /// Whether a call may take long, so that a server must call it on a thread of its own.
+    fn blocks(&self) -> bool {
+        true
+    }
+
     /// The simulated disk that this is, if it is one. Its calls return at once, so it needs no thread of its own, and a simulation
     /// repeats with its seed.
     fn as_simulated(&self) -> Option<&SimulatedDisk> {

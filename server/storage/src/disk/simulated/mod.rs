@@ -245,6 +245,10 @@ impl Disk for SimulatedDisk {
         Ok(Some(Box::new(Locked { disk: self.clone(), dir: held })))
     }
 
+    fn blocks(&self) -> bool {
+        false
+    }
+
     fn as_simulated(&self) -> Option<&SimulatedDisk> {
         Some(self)
     }
