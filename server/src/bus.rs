@@ -11,11 +11,12 @@ use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, Request, Zxid};
 use zoolet_server_core::{
     ConnId, Core, EXPIRED_AT_ONCE, Effects, Input, Message, Millis, Output, Recipients, SharedEvent,
+    StateMachine,
 };
 use zoolet_storage::StorageError;
+use zoolet_storage::disk::Disk;
 
 use crate::durable::{Gate, Hold};
-use crate::extension::{Disk, StateMachine};
 use crate::net::flow::cost::{TURN_BYTES, TurnLimit, is_short, is_without_effect};
 use crate::net::flow::event_runs::EventRuns;
 use crate::net::flow::outbox::{Delivery, Pushed};

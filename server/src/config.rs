@@ -11,8 +11,8 @@ use zoolet_server_core::{Core, CoreConfig};
 use zoolet_storage::StorageOptions;
 
 use crate::durable::DurableConfig;
+use crate::engine::MakeMachine;
 use crate::error::{SettingError, StartError};
-use crate::extension::MakeMachine;
 use crate::own_thread::OwnThread;
 use crate::server::Server;
 use crate::shared::Shared;

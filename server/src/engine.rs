@@ -1,16 +1,50 @@
 //! The engine: the state, and what a turn does to it. Code that holds its lock outside of a turn only reads.
 
+use std::any::Any;
 use std::mem;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Input, Millis};
+use zoolet_server_core::{ConnId, CoreConfig, Input, Millis, StateMachine};
 use zoolet_storage::StorageError;
+use zoolet_storage::disk::Disk;
 
 use crate::bus::Bus;
-use crate::extension::{Disk, Interceptor};
+use crate::net::stream::Transport;
 use crate::net::turns::Batch;
+
+/// Makes the state machine of a server, with so many replicas.
+pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
+
+/// Sees what passes through a server. All calls but the first two are made in turns, one after the other.
+pub trait Interceptor: Send + Sync + 'static {
+    /// Whether a new connection from `peer` is accepted. One that is not is reset.
+    fn admits(&self, now: Millis, peer: IpAddr) -> bool;
+
+    /// The stream that serves a new connection, made of the one that was accepted.
+    fn wrap(&self, conn: ConnId, stream: Box<dyn Transport>) -> Box<dyn Transport>;
+
+    /// Takes an input of a connection that was `read` at a time of the server's clock. Nothing is executed that it does not hand to
+    /// [`Bus::handle`].
+    fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, read: Instant, input: Input);
+
+    /// Does what is due. The deadlines of the state machine are met only if this calls [`Bus::handle_timeout`].
+    fn deadlines(&self, bus: &mut Bus, now: Millis);
+
+    /// Ends a turn: delivers what it has led to.
+    fn flush(&self, bus: &mut Bus, now: Millis);
+
+    /// When [`deadlines`](Interceptor::deadlines) has something to do next, if the state machine has at `machine`.
+    fn next_timeout(&self, machine: Millis) -> Millis;
+}
+
+/// What is attached to a server, under its own type and as the server uses it.
+pub(crate) struct Attached {
+    pub(crate) interceptor: Arc<dyn Interceptor>,
+    pub(crate) typed: Arc<dyn Any + Send + Sync>,
+}
 
 pub(crate) struct Engine {
     pub(crate) bus: Bus,

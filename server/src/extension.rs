@@ -10,52 +10,26 @@
 //! - A [`StateMachine`] decides requests: [`Core`](zoolet_server_core::Core), or several that share a tree.
 //! - A [`ServerHandle`] reaches all of these on a running server.
 
-use std::any::Any;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::task::yield_now;
-use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, CoreConfig, Input, Millis};
+use zoolet_server_core::{ConnId, Millis};
 
 use crate::config::ServerBuilder;
-use crate::engine::{Engine, locked};
+use crate::engine::{Attached, Engine, locked};
 use crate::net::in_process::{self, InProcess};
 use crate::server::Server;
 use crate::shared::Shared;
 
 pub use crate::bus::Bus;
+pub use crate::engine::{Interceptor, MakeMachine};
 pub use crate::net::stream::Transport;
 pub use zoolet_server_core::StateMachine;
 use zoolet_storage::StorageError;
 pub use zoolet_storage::disk::Disk;
-
-/// Sees what passes through a server. All calls but the first two are made in turns, one after the other.
-pub trait Interceptor: Send + Sync + 'static {
-    /// Whether a new connection from `peer` is accepted. One that is not is reset.
-    fn admits(&self, now: Millis, peer: IpAddr) -> bool;
-
-    /// The stream that serves a new connection, made of the one that was accepted.
-    fn wrap(&self, conn: ConnId, stream: Box<dyn Transport>) -> Box<dyn Transport>;
-
-    /// Takes an input of a connection that was `read` at a time of the server's clock. Nothing is executed that it does not hand to
-    /// [`Bus::handle`].
-    fn input(&self, bus: &mut Bus, now: Millis, conn: ConnId, read: Instant, input: Input);
-
-    /// Does what is due. The deadlines of the state machine are met only if this calls [`Bus::handle_timeout`].
-    fn deadlines(&self, bus: &mut Bus, now: Millis);
-
-    /// Ends a turn: delivers what it has led to.
-    fn flush(&self, bus: &mut Bus, now: Millis);
-
-    /// When [`deadlines`](Interceptor::deadlines) has something to do next, if the state machine has at `machine`.
-    fn next_timeout(&self, machine: Millis) -> Millis;
-}
-
-/// Makes the state machine of a server, with so many replicas.
-pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
 
 /// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with so many replicas. Listeners
 /// belong to these in turn.
@@ -75,12 +49,6 @@ pub fn with_disk(mut settings: ServerBuilder, disk: Arc<dyn Disk>) -> ServerBuil
 /// How many replicas the state machine of a server with these settings has.
 pub fn replicas(settings: &ServerBuilder) -> usize {
     settings.replicas
-}
-
-/// What is attached to a server, under its own type and as the server uses it.
-pub(crate) struct Attached {
-    pub(crate) interceptor: Arc<dyn Interceptor>,
-    typed: Arc<dyn Any + Send + Sync>,
 }
 
 /// A connection of a running server.

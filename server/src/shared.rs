@@ -15,15 +15,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Millis, SessionSecret};
+use zoolet_server_core::{ConnId, Millis, SessionSecret, StateMachine};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
 use crate::durable::{Close, LogHandle, ReadyLog};
-use crate::engine::{Engine, locked};
+use crate::engine::{Attached, Engine, locked};
 use crate::epoch;
 use crate::error::StartError;
-use crate::extension::{Attached, StateMachine};
 use crate::net::connection::Connection;
 use crate::net::driver::Driver;
 use crate::net::flow::outbox::Outbox;
