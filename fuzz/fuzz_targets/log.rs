@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::disk::Disk;
 use zoolet_storage::log::{LogItem, LogReader};
 use zoolet_storage::{Recovered, StorageError, StorageOptions, open, read};
 

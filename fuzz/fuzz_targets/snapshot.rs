@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{TreeLoader, ZnodeRecord};
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, StorageOptions};
 
 const DIR: &str = "/data/version-2";

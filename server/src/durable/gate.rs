@@ -154,8 +154,8 @@ impl Gate {
 mod tests {
     use tokio::time::Instant;
     use zoolet_server_core::ConnId;
+    use zoolet_simdisk::SimulatedDisk;
     use zoolet_storage::StorageOptions;
-    use zoolet_storage::disk::SimulatedDisk;
 
     use super::*;
 

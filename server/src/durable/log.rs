@@ -85,7 +85,7 @@ impl Log {
         }
     }
 
-    /// Starts it: on a thread of its own or, if the disk is simulated, as a task. The token that it returns is cancelled when
+    /// Starts it: on a thread of its own or, if the disk does not block, as a task. The token that it returns is cancelled when
     /// the log has ended and its files are closed.
     pub(crate) fn start(self) -> io::Result<CancellationToken> {
         let ended = CancellationToken::new();

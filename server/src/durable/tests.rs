@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Xid, Zxid};
 use zoolet_server_core::{CoreConfig, Millis, Txn, TxnOp};
-use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Storage, StorageOptions};
 
 use crate::bus::Bus;

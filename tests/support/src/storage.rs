@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use zoolet_server::extension::{replicas, with_disk};
 use zoolet_server::{Clock, ServerBuilder, StorageOptions};
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 
 /// Where the servers of tests keep their state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

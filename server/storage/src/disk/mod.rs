@@ -1,7 +1,6 @@
-//! [`Disk`]: the file operations that storage needs. [`RealDisk`] is the machine's, [`SimulatedDisk`] one in memory for tests.
+//! [`Disk`]: the file operations that storage needs. [`RealDisk`] is the machine's; `zoolet-simdisk` has one in memory for tests.
 
 mod real;
-mod simulated;
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -10,11 +9,8 @@ use std::io;
 use std::path::Path;
 
 pub use real::RealDisk;
-pub use simulated::{
-    DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault, SimulatedDisk,
-};
 
-/// The file system, as storage uses it. Every call blocks until it is done.
+/// The file system, as storage uses it. Every call returns when it is done.
 ///
 /// What survives a power loss: the content of a file up to its last [`DiskFile::sync`], and the names in a directory up to its last
 /// [`Disk::sync_dir`]. Anything later may be lost, kept, or kept in part.
@@ -52,9 +48,8 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// The simulated disk that this is, if it is one. Its calls return at once, so it needs no thread of its own, and a simulation
-    /// repeats with its seed.
-    fn as_simulated(&self) -> Option<&SimulatedDisk> {
+    /// This disk under its own type, for a test harness that controls it while a server uses it.
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 }

@@ -5,13 +5,9 @@
 
 mod entry;
 mod fields;
-#[cfg(test)]
-mod file_tests;
 mod reader;
 mod record;
 mod spare;
-#[cfg(test)]
-mod spare_tests;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -19,7 +15,7 @@ mod writer;
 
 pub use reader::{Fault, LogEnd, LogEntry, LogItem, LogReader};
 pub use spare::{SpareJob, SpareLog};
-pub(crate) use writer::LogWriter;
+pub use writer::LogWriter;
 
 use zoolet_proto::Zxid;
 

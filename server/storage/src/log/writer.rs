@@ -29,7 +29,7 @@ const TEMPORARY: &str = ".zoolet-log.tmp";
 /// What is appended is durable after [`LogWriter::commit`]. After the first error every call fails: what is on disk is then unknown,
 /// and a write that is repeated could succeed without what came before it.
 #[derive(Debug)]
-pub(crate) struct LogWriter {
+pub struct LogWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     durability: Durability,
@@ -71,7 +71,7 @@ struct OpenLog {
 
 impl LogWriter {
     /// A writer for the log in `dir`, whose last transaction is `last`. It creates a file with its first transaction.
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, options: &StorageOptions, last: Zxid) -> Self {
+    pub fn new(disk: Arc<dyn Disk>, dir: PathBuf, options: &StorageOptions, last: Zxid) -> Self {
         Self {
             disk,
             dir,
@@ -97,12 +97,12 @@ impl LogWriter {
     }
 
     /// The last transaction.
-    pub(crate) fn last_zxid(&self) -> Zxid {
+    pub fn last_zxid(&self) -> Zxid {
         self.last
     }
 
     /// What makes a spare file, if it is time for one.
-    pub(crate) fn spare_job(&mut self) -> Option<SpareJob> {
+    pub fn spare_job(&mut self) -> Option<SpareJob> {
         let log = self.file.as_ref()?;
         let is_due = self.spare_is_due && self.spare.is_none() && log.end > self.pre_alloc / SPARE_AFTER;
         if !is_due || self.pre_alloc == 0 || self.durability != Durability::Sync || self.failure.is_some() {
@@ -116,22 +116,22 @@ impl LogWriter {
     }
 
     /// Takes a spare file.
-    pub(crate) fn put_spare(&mut self, spare: SpareLog) {
+    pub fn put_spare(&mut self, spare: SpareLog) {
         self.spare = Some(spare);
     }
 
     /// Appends a transaction to the batch, and returns the bytes of its entry.
-    pub(crate) fn append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
+    pub fn append(&mut self, txn: &Txn) -> Result<u64, StorageError> {
         self.unless_failed(|log| log.try_append(txn))
     }
 
     /// Writes the batch, and makes it durable.
-    pub(crate) fn commit(&mut self) -> Result<(), StorageError> {
+    pub fn commit(&mut self) -> Result<(), StorageError> {
         self.unless_failed(Self::try_commit)
     }
 
     /// Ends the file. The next transaction begins a new one.
-    pub(crate) fn roll(&mut self) -> Result<(), StorageError> {
+    pub fn roll(&mut self) -> Result<(), StorageError> {
         self.unless_failed(Self::try_roll)
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
+mod log;
 mod recovery;
 mod snapshot;
 #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Millis, Tree};
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{Durability, Recovered, Storage, StorageError, StorageOptions, Warning};
 
 use crate::server::{Mark, Server};

@@ -14,7 +14,8 @@ mod truth;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Compression, Durability, StorageError, StorageOptions};
 use zoolet_test_support::Dice;
 

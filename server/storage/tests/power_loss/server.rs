@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Acl, Perms, Request, Xid, Zxid, frame};
 use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, StateMachine, Tree};
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{Recovered, SnapshotWriter, Storage, StorageError, StorageOptions};
 use zoolet_test_support::*;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::Owner;
-use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Damage, Storage, StorageError, StorageOptions, Warning, copy, open, read, verify};
 
 use super::support::{Writer, files, options, path};

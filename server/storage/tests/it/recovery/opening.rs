@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Owner, TxnOp};
-use zoolet_storage::disk::{Disk, DiskFault, DiskOp, RealDisk, SimulatedDisk};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Durability, Recovered, StorageError, StorageOptions, Warning, open, read};
 
 use super::support::{

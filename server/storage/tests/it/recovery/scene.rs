@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Owner, TxnOp, ZnodeRecord};
-use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Damage, Recovered, StorageError, StorageOptions, open, read};
 
 use super::support::{self, SESSION, Writer, entries, files, options, path, push_entry, znodes};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, ErrorCode, SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Owner, Tree, Txn, TxnOp, ZnodeRecord};
-use zoolet_storage::disk::{Disk, SimulatedDisk};
+use zoolet_simdisk::SimulatedDisk;
+use zoolet_storage::disk::Disk;
 use zoolet_storage::log::{LogItem, LogReader};
 use zoolet_storage::{Recovered, Storage, StorageError, StorageOptions, open, read};
 

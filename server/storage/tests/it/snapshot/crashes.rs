@@ -1,7 +1,7 @@
 //! A crash or a failing disk while a snapshot is written never leaves a wrong one.
 
 use zoolet_proto::Zxid;
-use zoolet_storage::disk::{DiskFault, DiskOp};
+use zoolet_simdisk::{DiskFault, DiskOp};
 use zoolet_storage::{Compression, SnapshotReader, StorageError};
 
 use super::support::*;

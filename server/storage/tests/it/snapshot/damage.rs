@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use zoolet_storage::disk::{DiskFault, DiskOp};
+use zoolet_simdisk::{DiskFault, DiskOp};
 use zoolet_storage::{SnapshotReader, StorageError};
 
 use super::raw::*;

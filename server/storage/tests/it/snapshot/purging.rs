@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
-use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Compression, SnapshotDir, StorageError, StorageOptions};
 
 use super::raw::*;

@@ -5,7 +5,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{SnapshotReader, SnapshotSummary, StorageError};
 
 use super::support::{DIR, disk};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid};
 use zoolet_server_core::{Owner, ZnodeRecord};
-use zoolet_storage::disk::SimulatedDisk;
+use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{
     Compression, Published, SnapshotDir, SnapshotReader, SnapshotWriter, StorageError, StorageOptions,
 };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use zoolet_proto::Zxid;
-use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{Compression, Copied, StorageError, StorageOptions, copy, read};
 
 use super::verifying::reseal;

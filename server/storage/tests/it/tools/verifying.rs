@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_proto::{Acl, AclList, Zxid};
 use zoolet_server_core::{Owner, TreeLoader, TxnOp, ZnodeRecord};
-use zoolet_storage::disk::{DiskFault, DiskOp};
+use zoolet_simdisk::{DiskFault, DiskOp};
 use zoolet_storage::{SnapshotDir, SnapshotReader, StorageError, Verification, read, verify};
 
 use crate::recovery::scene::Scene;

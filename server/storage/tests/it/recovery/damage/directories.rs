@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Owner, TxnOp};
-use zoolet_storage::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::Disk;
 use zoolet_storage::{StorageError, open, read};
 
 use super::check;

@@ -6,48 +6,48 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::directory::{Directory, Target};
-use super::fault::{DiskFault, DiskOp, Rules};
-use super::file::{FileState, Survival};
-use super::random::Dice;
+use crate::directory::{Directory, Target};
+use crate::fault::{DiskFault, DiskOp, Rules};
+use crate::file::{FileState, Survival};
+use crate::random::Dice;
 
-pub(super) const ROOT: u64 = 0;
+pub(crate) const ROOT: u64 = 0;
 
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// The process that may do something.
-    pub(super) process: u64,
-    pub(super) is_off: bool,
-    pub(super) crash_at: Option<u64>,
-    pub(super) steps: u64,
-    pub(super) rules: Rules,
-    pub(super) free: Option<u64>,
-    pub(super) history: Option<Vec<Machine>>,
-    pub(super) files: BTreeMap<u64, Arc<File>>,
-    pub(super) dirs: BTreeMap<u64, Arc<Directory>>,
-    pub(super) locked: BTreeSet<u64>,
+    pub(crate) process: u64,
+    pub(crate) is_off: bool,
+    pub(crate) crash_at: Option<u64>,
+    pub(crate) steps: u64,
+    pub(crate) rules: Rules,
+    pub(crate) free: Option<u64>,
+    pub(crate) history: Option<Vec<Machine>>,
+    pub(crate) files: BTreeMap<u64, Arc<File>>,
+    pub(crate) dirs: BTreeMap<u64, Arc<Directory>>,
+    pub(crate) locked: BTreeSet<u64>,
     last_id: u64,
-    pub(super) dice: Dice,
+    pub(crate) dice: Dice,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct File {
+pub(crate) struct File {
     /// As faults match it: the last name that it was given.
-    pub(super) name: OsString,
-    pub(super) state: FileState,
-    pub(super) handles: usize,
+    pub(crate) name: OsString,
+    pub(crate) state: FileState,
+    pub(crate) handles: usize,
 }
 
 /// A file that a process has open.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) file: u64,
-    pub(super) process: u64,
+pub(crate) struct Held {
+    pub(crate) file: u64,
+    pub(crate) process: u64,
 }
 
 /// How an operation goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(crate) enum Course {
     Normal,
     Fault(DiskFault),
     /// The machine stops now.
@@ -55,7 +55,7 @@ pub(super) enum Course {
 }
 
 impl Course {
-    pub(super) fn pass(self) -> io::Result<()> {
+    pub(crate) fn pass(self) -> io::Result<()> {
         match self {
             Self::Normal => Ok(()),
             Self::Fault(fault) => Err(fault.error()),
@@ -65,7 +65,7 @@ impl Course {
 }
 
 impl Machine {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             process: 0,
             is_off: false,
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// The same disk, without its history, for a process of its own.
-    pub(super) fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         let history = self.history.take();
         let mut fork = self.clone();
         self.history = history;
@@ -92,7 +92,7 @@ impl Machine {
     }
 
     /// Starts the next process.
-    pub(super) fn kill(&mut self) -> u64 {
+    pub(crate) fn kill(&mut self) -> u64 {
         for file in self.files.values_mut().filter(|file| file.handles > 0) {
             Arc::make_mut(file).handles = 0;
         }
@@ -104,7 +104,7 @@ impl Machine {
         self.process
     }
 
-    pub(super) fn lose_power(&mut self, seed: u64) -> u64 {
+    pub(crate) fn lose_power(&mut self, seed: u64) -> u64 {
         let mut dice = Dice::new(seed);
         let changes = self.files.values().filter_map(|file| file.state.first_change());
         let first = changes
@@ -140,7 +140,7 @@ impl Machine {
     }
 
     /// Fails if the process is dead or the machine is off.
-    pub(super) fn check(&self, process: u64) -> io::Result<()> {
+    pub(crate) fn check(&self, process: u64) -> io::Result<()> {
         if process != self.process {
             return Err(io::Error::other(
                 "the process of this handle was killed; use the handle of the next one",
@@ -152,7 +152,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self, process: u64, op: DiskOp, name: &OsStr) -> io::Result<Course> {
+    pub(crate) fn begin(&mut self, process: u64, op: DiskOp, name: &OsStr) -> io::Result<Course> {
         self.check(process)?;
         if op.is_step() {
             if self.history.is_some() {
@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// Forgets what no directory names, now or after a power loss, and no process has open.
-    pub(super) fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         let (mut files, mut dirs, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![ROOT]);
         while let Some(dir) = open.pop() {
             if dirs.insert(dir) {
@@ -191,20 +191,20 @@ impl Machine {
         self.free = self.free.map(|free| free + given_back);
     }
 
-    pub(super) fn next_id(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    pub(super) fn file_mut(&mut self, file: u64) -> &mut File {
+    pub(crate) fn file_mut(&mut self, file: u64) -> &mut File {
         Arc::make_mut(self.files.entry(file).or_default())
     }
 
-    pub(super) fn dir_mut(&mut self, dir: u64) -> &mut Directory {
+    pub(crate) fn dir_mut(&mut self, dir: u64) -> &mut Directory {
         Arc::make_mut(self.dirs.entry(dir).or_default())
     }
 
-    pub(super) fn dir(&self, path: &Path) -> io::Result<u64> {
+    pub(crate) fn dir(&self, path: &Path) -> io::Result<u64> {
         components(path)?.iter().try_fold(ROOT, |dir, name| match self.dirs[&dir].get(name) {
             Some(Target::Dir(below)) => Ok(below),
             Some(Target::File(_)) => Err(ErrorKind::NotADirectory.into()),
@@ -212,12 +212,12 @@ impl Machine {
         })
     }
 
-    pub(super) fn parent(&self, path: &Path) -> io::Result<(u64, OsString)> {
+    pub(crate) fn parent(&self, path: &Path) -> io::Result<(u64, OsString)> {
         let name = components(path)?.pop().ok_or(ErrorKind::IsADirectory)?;
         Ok((self.dir(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    pub(super) fn file(&self, path: &Path) -> io::Result<u64> {
+    pub(crate) fn file(&self, path: &Path) -> io::Result<u64> {
         let (dir, name) = self.parent(path)?;
         match self.dirs[&dir].get(&name) {
             Some(Target::File(file)) => Ok(file),
@@ -228,7 +228,7 @@ impl Machine {
 }
 
 /// The names in a path from the root on; relative paths are taken as from there.
-pub(super) fn components(path: &Path) -> io::Result<Vec<OsString>> {
+pub(crate) fn components(path: &Path) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for component in path.components() {
         match component {

@@ -5,14 +5,15 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::content::PAGE;
-use super::directory::Target;
-use super::fault::{DiskFault, DiskOp, full};
-use super::machine::{Course, File, Held, Machine, ROOT, components};
-use crate::disk::DiskEntry;
+use zoolet_storage::disk::DiskEntry;
+
+use crate::content::PAGE;
+use crate::directory::Target;
+use crate::fault::{DiskFault, DiskOp, full};
+use crate::machine::{Course, File, Held, Machine, ROOT, components};
 
 impl Machine {
-    pub(super) fn create_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
+    pub(crate) fn create_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
         self.check(process)?;
         let (mut parent, mut dir, mut parent_name) = (None, ROOT, OsString::from("/"));
         let mut is_new = false;
@@ -45,7 +46,7 @@ impl Machine {
         self.check(process)
     }
 
-    pub(super) fn list(&mut self, process: u64, path: &Path) -> io::Result<Vec<DiskEntry>> {
+    pub(crate) fn list(&mut self, process: u64, path: &Path) -> io::Result<Vec<DiskEntry>> {
         self.check(process)?;
         let dir = self.dir(path)?;
         self.begin(process, DiskOp::List, &name_of(path)).and_then(Course::pass)?;
@@ -61,27 +62,27 @@ impl Machine {
         Ok(self.dirs[&dir].names().map(entry).collect())
     }
 
-    pub(super) fn lock_dir(&mut self, process: u64, path: &Path) -> io::Result<Option<u64>> {
+    pub(crate) fn lock_dir(&mut self, process: u64, path: &Path) -> io::Result<Option<u64>> {
         self.check(process)?;
         let dir = self.dir(path)?;
         self.begin(process, DiskOp::Lock, &name_of(path)).and_then(Course::pass)?;
         Ok(self.locked.insert(dir).then_some(dir))
     }
 
-    pub(super) fn unlock_dir(&mut self, process: u64, dir: u64) {
+    pub(crate) fn unlock_dir(&mut self, process: u64, dir: u64) {
         if process == self.process {
             self.locked.remove(&dir);
         }
     }
 
-    pub(super) fn open(&mut self, process: u64, path: &Path) -> io::Result<Held> {
+    pub(crate) fn open(&mut self, process: u64, path: &Path) -> io::Result<Held> {
         self.check(process)?;
         let file = self.file(path)?;
         self.begin(process, DiskOp::Open, &name_of(path)).and_then(Course::pass)?;
         Ok(self.hold(file))
     }
 
-    pub(super) fn create(&mut self, process: u64, path: &Path) -> io::Result<Held> {
+    pub(crate) fn create(&mut self, process: u64, path: &Path) -> io::Result<Held> {
         self.check(process)?;
         let (dir, name) = self.parent(path)?;
         let id = match self.dirs[&dir].get(&name) {
@@ -104,7 +105,7 @@ impl Machine {
         Ok(self.hold(id))
     }
 
-    pub(super) fn rename(&mut self, process: u64, from: &Path, to: &Path) -> io::Result<()> {
+    pub(crate) fn rename(&mut self, process: u64, from: &Path, to: &Path) -> io::Result<()> {
         self.check(process)?;
         let file = self.file(from)?;
         let ((dir, old), (new_dir, new)) = (self.parent(from)?, self.parent(to)?);
@@ -126,31 +127,31 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, process: u64, path: &Path) -> io::Result<()> {
+    pub(crate) fn remove(&mut self, process: u64, path: &Path) -> io::Result<()> {
         self.check(process)?;
         self.file(path)?;
         let (dir, name) = self.parent(path)?;
         self.change(process, DiskOp::Remove, dir, vec![(name, None)])
     }
 
-    pub(super) fn sync_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
+    pub(crate) fn sync_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
         self.check(process)?;
         let dir = self.dir(path)?;
         self.sync_dir_id(process, dir, &name_of(path))
     }
 
-    pub(super) fn close(&mut self, held: &Held) {
+    pub(crate) fn close(&mut self, held: &Held) {
         if held.process == self.process {
             self.file_mut(held.file).handles -= 1;
         }
     }
 
-    pub(super) fn len(&self, held: &Held) -> io::Result<u64> {
+    pub(crate) fn len(&self, held: &Held) -> io::Result<u64> {
         self.check(held.process)?;
         Ok(self.files[&held.file].state.len())
     }
 
-    pub(super) fn read_at(&mut self, held: &Held, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    pub(crate) fn read_at(&mut self, held: &Held, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let most = match self.begin_on(held, DiskOp::Read)? {
             Course::Fault(DiskFault::Short { bytes }) => bytes.max(1).min(buffer.len()),
             course => course.pass().map(|()| buffer.len())?,
@@ -158,7 +159,7 @@ impl Machine {
         Ok(self.files[&held.file].state.read(&mut buffer[..most], offset))
     }
 
-    pub(super) fn write_at(&mut self, held: &Held, bytes: &[u8], offset: u64) -> io::Result<()> {
+    pub(crate) fn write_at(&mut self, held: &Held, bytes: &[u8], offset: u64) -> io::Result<()> {
         let course = self.begin_on(held, DiskOp::Write)?;
         let done = match course {
             Course::Normal => bytes.len(),
@@ -173,7 +174,7 @@ impl Machine {
         if fitting < done { Err(full()) } else { Ok(()) }
     }
 
-    pub(super) fn set_len(&mut self, held: &Held, len: u64) -> io::Result<()> {
+    pub(crate) fn set_len(&mut self, held: &Held, len: u64) -> io::Result<()> {
         let course = self.begin_on(held, DiskOp::SetLen)?;
         if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
             self.cut(held.file, len);
@@ -181,7 +182,7 @@ impl Machine {
         course.pass()
     }
 
-    pub(super) fn reserve(&mut self, held: &Held, len: u64) -> io::Result<()> {
+    pub(crate) fn reserve(&mut self, held: &Held, len: u64) -> io::Result<()> {
         let course = self.begin_on(held, DiskOp::Reserve)?;
         if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
             let mut reserved = self.files[&held.file].state.clone();
@@ -195,7 +196,7 @@ impl Machine {
         course.pass()
     }
 
-    pub(super) fn sync(&mut self, held: &Held) -> io::Result<()> {
+    pub(crate) fn sync(&mut self, held: &Held) -> io::Result<()> {
         let course = self.begin_on(held, DiskOp::Sync)?;
         match course {
             Course::Normal => self.file_mut(held.file).state.sync(),

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use zoolet_proto::{SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Txn, TxnOp};
-
-use super::{LogEnd, LogItem, LogReader, LogWriter, SpareLog};
-use crate::disk::{Disk, DiskFault, DiskOp, SimulatedDisk};
-use crate::options::{Durability, StorageOptions};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::Disk;
+use zoolet_storage::log::{LogEnd, LogItem, LogReader, LogWriter, SpareLog};
+use zoolet_storage::{Durability, StorageOptions};
 
 const DIR: &str = "/data/version-2";
 const ROOM: u64 = 64 << 10;

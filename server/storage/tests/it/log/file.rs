@@ -9,11 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use zoolet_proto::{SessionId, Xid, Zxid};
 use zoolet_server_core::{Millis, Txn, TxnOp};
-
-use super::{Fault, LogEnd, LogEntry, LogItem, LogReader, LogWriter};
-use crate::disk::{Disk, DiskFault, DiskFile, DiskOp, SimulatedDisk};
-use crate::error::StorageError;
-use crate::options::{Durability, StorageOptions};
+use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
+use zoolet_storage::disk::{Disk, DiskFile};
+use zoolet_storage::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, LogWriter};
+use zoolet_storage::{Durability, StorageError, StorageOptions};
 
 const DIR: &str = "/data/version-2";
 const LOG: &str = "/data/version-2/log.1";

@@ -1,27 +1,16 @@
 //! [`SimulatedDisk`]: a disk in memory that loses power, fails and lies on demand.
 
-mod content;
-mod directory;
-mod fault;
-mod file;
-mod inspect;
-mod machine;
-mod open_file;
-mod operations;
-mod random;
-#[cfg(test)]
-mod tests;
-
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{DirLock, Disk, DiskEntry, DiskFile};
-use machine::{Held, Machine};
-use open_file::OpenFile;
+use zoolet_storage::disk::{DirLock, Disk, DiskEntry, DiskFile};
 
-pub use fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault};
+use crate::fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, FiredDiskFault};
+use crate::machine::{Held, Machine};
+use crate::open_file::OpenFile;
 
 /// A disk in memory, for tests. It keeps exactly what [`Disk`] promises, and of the rest what a seed says.
 ///
@@ -40,7 +29,8 @@ pub use fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, Fir
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// use std::path::Path;
-/// use zoolet_storage::disk::{Disk, SimulatedDisk};
+/// use zoolet_simdisk::SimulatedDisk;
+/// use zoolet_storage::disk::Disk;
 ///
 /// let disk = SimulatedDisk::new(7);
 /// let dir = Path::new("/data");
@@ -120,12 +110,12 @@ impl SimulatedDisk {
     /// Places a fault.
     ///
     /// ```
-    /// use zoolet_storage::disk::{DiskFault, DiskOp, SimulatedDisk};
+    /// use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
     ///
     /// let disk = SimulatedDisk::new(0);
     /// disk.place(DiskOp::Sync.on("log.*").nth(3), DiskFault::Fail)?;
     /// disk.place(DiskOp::Read.any(), DiskFault::Short { bytes: 100 })?;
-    /// # Ok::<_, zoolet_storage::disk::DiskFaultError>(())
+    /// # Ok::<_, zoolet_simdisk::DiskFaultError>(())
     /// ```
     ///
     /// # Errors
@@ -189,7 +179,7 @@ impl SimulatedDisk {
         Self { process: machine.process, machine: Arc::new(Mutex::new(machine)) }
     }
 
-    fn machine(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -249,7 +239,7 @@ impl Disk for SimulatedDisk {
         false
     }
 
-    fn as_simulated(&self) -> Option<&SimulatedDisk> {
+    fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
     }
 }
@@ -263,5 +253,29 @@ struct Locked {
 impl Drop for Locked {
     fn drop(&mut self) {
         self.disk.machine().unlock_dir(self.disk.process, self.dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded_though_nothing_is_ever_synced() {
+        let disk = SimulatedDisk::new(1);
+        let mut file = disk.create(Path::new("/a")).unwrap();
+        for n in 0..100_000 {
+            file.write_at(b"x", n % 8192).unwrap();
+            file.set_len(8192 + n % 10).unwrap();
+            if n % 16 == 0 {
+                disk.create(Path::new("/b")).unwrap();
+                disk.remove(Path::new("/b")).unwrap();
+            }
+        }
+        let machine = disk.machine();
+        let held = format!("{machine:?}").matches("Version").count();
+        assert!(held <= 8 * 3, "{held} states of three pages");
+        let changes = format!("{machine:?}").matches("Change {").count();
+        assert!(changes <= 1024, "{changes} changes of names");
     }
 }

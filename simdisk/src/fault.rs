@@ -124,7 +124,7 @@ pub enum DiskFault {
     /// their directory, as a journal keeps them.
     Fail,
     /// The operation fails as `ENOSPC` does, otherwise like [`Fail`](Self::Fail). To fill the disk for real, see
-    /// [`SimulatedDisk::set_free_space`](super::SimulatedDisk::set_free_space).
+    /// [`SimulatedDisk::set_free_space`](crate::SimulatedDisk::set_free_space).
     Full,
     /// A write fails after its first bytes; a read returns no more than these, which is no error.
     Short {
@@ -157,7 +157,7 @@ impl DiskFault {
     }
 
     /// The error that the operation returns.
-    pub(super) fn error(self) -> io::Error {
+    pub(crate) fn error(self) -> io::Error {
         match self {
             Self::Full => full(),
             _ => io::Error::other("simulated I/O error (EIO)"),
@@ -165,7 +165,7 @@ impl DiskFault {
     }
 }
 
-pub(super) fn full() -> io::Error {
+pub(crate) fn full() -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk (ENOSPC)")
 }
 
@@ -213,10 +213,10 @@ impl fmt::Display for FiredDiskFault {
 
 /// The faults that are placed. The oldest is tried first, and at most one fires for an operation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     rules: Vec<Rule>,
     placed: u64,
-    pub(super) fired: Vec<FiredDiskFault>,
+    pub(crate) fired: Vec<FiredDiskFault>,
 }
 
 #[derive(Debug, Clone)]
@@ -228,7 +228,7 @@ struct Rule {
 }
 
 impl Rules {
-    pub(super) fn place(
+    pub(crate) fn place(
         &mut self,
         matcher: DiskMatcher,
         fault: DiskFault,
@@ -245,17 +245,17 @@ impl Rules {
         Ok(id)
     }
 
-    pub(super) fn remove(&mut self, id: DiskFaultId) -> bool {
+    pub(crate) fn remove(&mut self, id: DiskFaultId) -> bool {
         let before = self.rules.len();
         self.rules.retain(|rule| rule.id != id);
         self.rules.len() < before
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.rules.clear();
     }
 
-    pub(super) fn fire(&mut self, op: DiskOp, name: &OsStr, step: u64) -> Option<DiskFault> {
+    pub(crate) fn fire(&mut self, op: DiskOp, name: &OsStr, step: u64) -> Option<DiskFault> {
         let mut fired = None;
         for rule in self.rules.iter_mut().filter(|rule| rule.matcher.matches(op, name)) {
             rule.matched += 1;

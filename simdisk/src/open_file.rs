@@ -3,18 +3,19 @@
 use std::fmt;
 use std::io;
 
-use super::SimulatedDisk;
-use super::machine::Held;
-use crate::disk::DiskFile;
+use zoolet_storage::disk::DiskFile;
 
-pub(super) struct OpenFile {
+use crate::disk::SimulatedDisk;
+use crate::machine::Held;
+
+pub(crate) struct OpenFile {
     disk: SimulatedDisk,
     held: Held,
     is_writable: bool,
 }
 
 impl OpenFile {
-    pub(super) fn new(disk: SimulatedDisk, held: Held, is_writable: bool) -> Self {
+    pub(crate) fn new(disk: SimulatedDisk, held: Held, is_writable: bool) -> Self {
         Self { disk, held, is_writable }
     }
 

@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) const PAGE: u64 = 4096;
-pub(super) const SECTOR: u64 = 512;
+pub(crate) const PAGE: u64 = 4096;
+pub(crate) const SECTOR: u64 = 512;
 
-pub(super) type Page = [u8; PAGE as usize];
+pub(crate) type Page = [u8; PAGE as usize];
 
 /// Which sectors of a page, a bit for each.
-pub(super) type Sectors = u8;
+pub(crate) type Sectors = u8;
 
-pub(super) const ALL_SECTORS: Sectors = u8::MAX;
+pub(crate) const ALL_SECTORS: Sectors = u8::MAX;
 
 /// The bytes of a file. A page that is absent holds zeros, and so does what is after the end in the last page.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Content {
-    pub(super) len: u64,
-    pub(super) pages: BTreeMap<u64, Arc<Page>>,
+pub(crate) struct Content {
+    pub(crate) len: u64,
+    pub(crate) pages: BTreeMap<u64, Arc<Page>>,
 }
 
 impl Content {
     /// Reads bytes from `offset` on, and returns how many.
-    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
         let wanted = (self.len.saturating_sub(offset)).min(buffer.len() as u64) as usize;
         let mut buffer = &mut buffer[..wanted];
         let mut offset = offset;
@@ -40,12 +40,12 @@ impl Content {
     }
 
     /// The numbers of the pages that reach beyond `len` and are not absent.
-    pub(super) fn pages_beyond(&self, len: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn pages_beyond(&self, len: u64) -> impl Iterator<Item = u64> {
         self.pages.range(len / PAGE..).map(|(number, _)| *number)
     }
 
     /// Puts the marked sectors of `from`, zeros if that is absent, into a page.
-    pub(super) fn put(&mut self, number: u64, sectors: Sectors, from: Option<&Arc<Page>>) {
+    pub(crate) fn put(&mut self, number: u64, sectors: Sectors, from: Option<&Arc<Page>>) {
         match (sectors, from) {
             (0, _) => {}
             (ALL_SECTORS, Some(from)) => _ = self.pages.insert(number, Arc::clone(from)),
@@ -65,7 +65,7 @@ impl Content {
     }
 
     /// Makes everything after the end zeros.
-    pub(super) fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         let kept = self.len.div_ceil(PAGE);
         if self.pages.last_key_value().is_some_and(|(last, _)| *last >= kept) {
             self.pages.split_off(&kept);
@@ -79,12 +79,12 @@ impl Content {
     }
 }
 
-pub(super) fn zeros() -> Arc<Page> {
+pub(crate) fn zeros() -> Arc<Page> {
     Arc::new([0; PAGE as usize])
 }
 
 /// The sectors that the bytes of `range`, offsets within a page, are in.
-pub(super) fn sectors(range: std::ops::Range<usize>) -> Sectors {
+pub(crate) fn sectors(range: std::ops::Range<usize>) -> Sectors {
     let (first, last) = (range.start / SECTOR as usize, range.end.div_ceil(SECTOR as usize));
     (first..last).fold(0, |sectors, sector| sectors | 1 << sector)
 }

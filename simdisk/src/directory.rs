@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
-use super::file::Survival;
-use super::random::Dice;
+use crate::file::Survival;
+use crate::random::Dice;
 
 /// File systems commit their journal on their own: so many changes can be unsynced at most.
 const MAX_PENDING: usize = 1024;
 
 /// What a name stands for, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     File(u64),
     Dir(u64),
 }
@@ -19,7 +19,7 @@ pub(super) enum Target {
 /// A directory. Of the changes since its last sync any may be lost, in any order, as on a file system without a journal. Only what
 /// every file system keeps is kept: a rename is one change, and a change of a name needs the earlier ones of that name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     names: BTreeMap<OsString, Target>,
     durable: BTreeMap<OsString, Target>,
     pending: Vec<Change>,
@@ -33,36 +33,36 @@ struct Change {
 }
 
 impl Directory {
-    pub(super) fn get(&self, name: &OsStr) -> Option<Target> {
+    pub(crate) fn get(&self, name: &OsStr) -> Option<Target> {
         self.names.get(name).copied()
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = (&OsStr, Target)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&OsStr, Target)> {
         self.names.iter().map(|(name, target)| (name.as_os_str(), *target))
     }
 
     /// The names that a power loss may bring back.
-    pub(super) fn undead(&self) -> impl Iterator<Item = &OsStr> {
+    pub(crate) fn undead(&self) -> impl Iterator<Item = &OsStr> {
         self.durable.keys().filter(|name| !self.names.contains_key(*name)).map(OsString::as_os_str)
     }
 
-    pub(super) fn is_durable(&self, name: &OsStr) -> bool {
+    pub(crate) fn is_durable(&self, name: &OsStr) -> bool {
         self.durable.get(name) == self.names.get(name)
     }
 
     /// The step of the oldest change that is not synced.
-    pub(super) fn first_change(&self) -> Option<u64> {
+    pub(crate) fn first_change(&self) -> Option<u64> {
         self.pending.first().map(|change| change.step)
     }
 
     /// All that is, was or may again be in it.
-    pub(super) fn targets(&self) -> impl Iterator<Item = Target> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         let pending = self.pending.iter().flat_map(|change| &change.names).filter_map(|(_, target)| *target);
         self.names.values().chain(self.durable.values()).copied().chain(pending)
     }
 
     /// Changes names, all or none of which survive a power loss.
-    pub(super) fn change(&mut self, step: u64, names: Vec<(OsString, Option<Target>)>) {
+    pub(crate) fn change(&mut self, step: u64, names: Vec<(OsString, Option<Target>)>) {
         apply(&mut self.names, &names);
         self.pending.push(Change { step, names });
         if self.pending.len() > MAX_PENDING {
@@ -73,19 +73,19 @@ impl Directory {
     }
 
     /// Gives it a name that has been on disk for long.
-    pub(super) fn insert_durable(&mut self, name: OsString, target: Target) {
+    pub(crate) fn insert_durable(&mut self, name: OsString, target: Target) {
         self.sync();
         self.names.insert(name.clone(), target);
         self.durable.insert(name, target);
     }
 
-    pub(super) fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         for change in self.pending.drain(..) {
             apply(&mut self.durable, &change.names);
         }
     }
 
-    pub(super) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
+    pub(crate) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
         let mut lost = BTreeSet::new();
         for change in self.pending.drain(..) {
             let survives = match survival {

@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::directory::Target;
-use super::file::FileState;
-use super::machine::{File, Machine, ROOT, components};
+use crate::directory::Target;
+use crate::file::FileState;
+use crate::machine::{File, Machine, ROOT, components};
 
 impl Machine {
-    pub(super) fn flip(&mut self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
+    pub(crate) fn flip(&mut self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
         let file = self.file(path)?;
         if offset >= self.files[&file].state.len() {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -19,14 +19,14 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let state = &self.files[&self.file(path)?].state;
         let mut bytes = vec![0; state.len() as usize];
         state.read(&mut bytes, 0);
         Ok(bytes)
     }
 
-    pub(super) fn write(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut names = components(path)?;
         let name = names.pop().ok_or(ErrorKind::IsADirectory)?;
         let mut dir = ROOT;
@@ -52,7 +52,7 @@ impl Machine {
         Ok(())
     }
 
-    pub(super) fn tree(&self) -> String {
+    pub(crate) fn tree(&self) -> String {
         let mut lines = String::new();
         self.write_tree(&mut lines, ROOT, 0);
         lines

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::content::{ALL_SECTORS, Content, PAGE, Page, Sectors, sectors, zeros};
-use super::random::Dice;
+use crate::content::{ALL_SECTORS, Content, PAGE, Page, Sectors, sectors, zeros};
+use crate::random::Dice;
 
 /// The system writes pages back on its own. So many states of one page, and so many lengths of one file, can be on disk at most.
 const MAX_VERSIONS: usize = 8;
@@ -12,7 +12,7 @@ const MAX_LENGTHS: usize = 64;
 
 /// What of the unsynced changes survives a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Survival {
+pub(crate) enum Survival {
     Nothing,
     Everything,
     /// What was done up to this step.
@@ -27,7 +27,7 @@ pub(super) enum Survival {
 /// bytes. A sector may have any state that it had since the last sync, not only the last one, as its page may have been
 /// written back in between; the length likewise.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FileState {
+pub(crate) struct FileState {
     cache: Content,
     durable: Content,
     dirty: BTreeMap<u64, Vec<Version>>,
@@ -46,7 +46,7 @@ struct Version {
 
 impl FileState {
     /// A file that has been on disk for long.
-    pub(super) fn durable(bytes: &[u8]) -> Self {
+    pub(crate) fn durable(bytes: &[u8]) -> Self {
         let mut file = Self::default();
         for (number, piece) in (0..).zip(bytes.chunks(PAGE as usize)) {
             if piece.iter().any(|byte| *byte != 0) {
@@ -60,39 +60,39 @@ impl FileState {
         file
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.cache.len
     }
 
-    pub(super) fn durable_len(&self) -> u64 {
+    pub(crate) fn durable_len(&self) -> u64 {
         self.durable.len
     }
 
-    pub(super) fn dirty_pages(&self) -> usize {
+    pub(crate) fn dirty_pages(&self) -> usize {
         self.dirty.len()
     }
 
     /// The step of the oldest change that is not synced.
-    pub(super) fn first_change(&self) -> Option<u64> {
+    pub(crate) fn first_change(&self) -> Option<u64> {
         let pages = self.dirty.values().filter_map(|versions| versions.first()).map(|version| version.step);
         pages.chain(self.lengths.first().map(|(step, _)| *step)).min()
     }
 
-    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
         self.cache.read(buffer, offset)
     }
 
     /// The bytes of pages that this file takes from the disk.
-    pub(super) fn allocated(&self) -> u64 {
+    pub(crate) fn allocated(&self) -> u64 {
         self.reserved + self.cache.pages_beyond(self.reserved).count() as u64 * PAGE
     }
 
     /// Whether a write at `offset` finds its page on disk already.
-    pub(super) fn has_room(&self, offset: u64) -> bool {
+    pub(crate) fn has_room(&self, offset: u64) -> bool {
         offset < self.reserved || self.cache.pages.contains_key(&(offset / PAGE))
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8], mut offset: u64, step: u64) {
+    pub(crate) fn write(&mut self, mut bytes: &[u8], mut offset: u64, step: u64) {
         if bytes.is_empty() {
             return;
         }
@@ -111,7 +111,7 @@ impl FileState {
         }
     }
 
-    pub(super) fn set_len(&mut self, len: u64, step: u64) {
+    pub(crate) fn set_len(&mut self, len: u64, step: u64) {
         if len < self.cache.len {
             // Durable pages that the cache does not have are those that a failed sync left behind.
             let beyond: Vec<_> = self.cache.pages_beyond(len).chain(self.durable.pages_beyond(len)).collect();
@@ -129,14 +129,14 @@ impl FileState {
         }
     }
 
-    pub(super) fn reserve(&mut self, len: u64, step: u64) {
+    pub(crate) fn reserve(&mut self, len: u64, step: u64) {
         self.reserved = self.reserved.max(len.next_multiple_of(PAGE));
         if len > self.cache.len {
             self.note_length(len, step);
         }
     }
 
-    pub(super) fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         for (number, versions) in std::mem::take(&mut self.dirty) {
             let written = versions.iter().fold(0, |sectors, version| sectors | version.sectors);
             self.durable.put(number, written, self.cache.pages.get(&number));
@@ -147,7 +147,7 @@ impl FileState {
 
     /// As Linux does it: the pages are clean from now on, so that the next sync succeeds, and at least one of them never
     /// reaches the disk.
-    pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
+    pub(crate) fn fail_sync(&mut self, dice: &mut Dice) {
         let lost = self.dirty.keys().nth(dice.below(self.dirty.len() as u64) as usize).copied();
         if let Some(lost) = lost {
             self.dirty.remove(&lost);
@@ -159,14 +159,14 @@ impl FileState {
     }
 
     /// What is left after a power loss.
-    pub(super) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
+    pub(crate) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
         self.write_back(survival, dice);
         self.cache = self.durable.clone();
         self.reserved = self.reserved.min(self.cache.len.next_multiple_of(PAGE));
     }
 
     /// Flips a bit on disk, and in the cache as if the page were read again.
-    pub(super) fn flip(&mut self, offset: u64, bit: u8) {
+    pub(crate) fn flip(&mut self, offset: u64, bit: u8) {
         for content in [&mut self.cache, &mut self.durable] {
             if offset < content.len {
                 let page = content.pages.entry(offset / PAGE).or_insert_with(zeros);

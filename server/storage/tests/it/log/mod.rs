@@ -1,0 +1,4 @@
+//! The files of the log.
+
+mod file;
+mod spare;

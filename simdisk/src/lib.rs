@@ -1,0 +1,15 @@
+//! [`SimulatedDisk`]: a disk in memory that loses power, fails and lies on demand.
+
+mod content;
+mod directory;
+mod disk;
+mod fault;
+mod file;
+mod inspect;
+mod machine;
+mod open_file;
+mod operations;
+mod random;
+
+pub use disk::SimulatedDisk;
+pub use fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault};
