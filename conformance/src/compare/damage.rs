@@ -47,7 +47,7 @@ impl Generator {
             _ => self.random.random_range(0..130),
         };
         if request.contains("createTTL") {
-            // With the flags of another znode and a negative TTL it stops an Apache ZooKeeper (server-semantics 15).
+            // With the flags of another znode and a negative TTL it stops an Apache ZooKeeper (docs/deviations.md).
             return (!request.starts_with("multi")).then(|| self.random.random_range(4..40));
         }
         if request.starts_with("setWatches") {
