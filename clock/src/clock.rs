@@ -109,7 +109,7 @@ impl Clock {
     }
 
     /// The time in milliseconds since the Unix epoch, to show and to store. It follows steps of the machine's wall clock, also
-    /// backwards, to 100 ms, unless this is a manual clock or was told [when to start](Clock::starting_at). It includes the
+    /// backwards, to 100 ms, unless this is a manual clock or has a [given start](Clock::starting_at). It includes the
     /// time for which the machine was suspended.
     pub fn wall_millis(&self) -> i64 {
         self.unix_millis().saturating_add(self.wall_ahead())
@@ -182,8 +182,8 @@ impl Clock {
         self.timeout_at(now.checked_add(duration).unwrap_or_else(|| now + FAR), future)
     }
 
-    /// Whether this clock tells the machine's time: not if it is manual or was told [when to start](Clock::starting_at), as for
-    /// runs that repeat.
+    /// Whether this clock shows the machine's time: not if it is manual or has a [given start](Clock::starting_at), as for runs
+    /// that repeat.
     pub fn is_real(&self) -> bool {
         self.follows_wall
     }

@@ -17,7 +17,7 @@ const OPEN: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
 
 /// An access control list. A clone is the same allocation.
 ///
-/// The open list, which gives everybody everything, is no allocation: nearly all znodes have it, and threads of a server that
+/// The open list, which gives everybody everything, needs no allocation: nearly all znodes have it, and threads of a server that
 /// serve, log and write snapshots would all change its count.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AclList(

@@ -1,6 +1,6 @@
 //! The parsers, on nom, and the encoders of jute's primitives, and the macro that makes a [`Codec`] of a list of fields.
 //!
-//! This module is private, so nom is no part of the public API: outside, a codec is seen as [`Jute`](crate::Jute).
+//! This module is private, so nom is not part of the public API: outside, a codec is seen as [`Jute`](crate::Jute).
 
 use bytes::{BufMut, Bytes, BytesMut};
 use nom::bytes::complete::take;

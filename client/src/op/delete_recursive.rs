@@ -32,8 +32,8 @@ const SYSTEM: &str = "/zookeeper";
 /// Every listing is held in memory, but never the whole tree.
 ///
 /// # Errors
-/// `NoNode` if there is no znode at the path to begin with; what others delete meanwhile is no error. `NotEmpty` if others
-/// create znodes in the tree faster than they are deleted: a znode that is not empty any more is emptied again, up to 16 times
+/// `NoNode` if there is no znode at the path to begin with; a znode that others delete meanwhile is not an error. `NotEmpty` if
+/// others create znodes in the tree faster than they are deleted: a znode that is not empty any more is emptied again, up to 16 times
 /// in all. A request whose connection was lost, or which timed out, counts as one of these 16 and is sent again: to delete
 /// twice does no harm, except to a znode that somebody has created again in between. `NoAuth` names the znode.
 /// `InvalidOptions` for the root of the server, `/zookeeper`, and what is below that; below a [chroot](Client::chroot), `/` is

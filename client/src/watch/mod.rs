@@ -101,7 +101,7 @@ impl Watch {
     /// # Errors
     /// `SessionExpired`, `AuthFailed` or `Closed` if the session ends first. `WatchRemoved` after
     /// [`Client::remove_watches`](crate::Client::remove_watches), or if a server refuses to set the watch again on a new
-    /// connection. A lost connection is no error.
+    /// connection. A lost connection is not an error.
     /// # Ordering and cancel safety
     /// The event arrives before any reply that shows the change. Dropping the future removes the watch; to keep it, poll
     /// `&mut watch`, which is a future as well.

@@ -3,7 +3,7 @@
 //! An [`Acquire`](crate::Acquire) makes a [`Claim`] and spawns a task that owns it: [`life::run`]. Read it in this order:
 //!
 //! 1. **Name.** The contender generates a guid before its first request ([`names`]). It recognises its znode by the guid,
-//!    so a lost reply is no problem: it looks for the guid, keeps the first znode that has it and deletes the others.
+//!    so a lost reply does no harm: it looks for the guid, keeps the first znode that has it and deletes the others.
 //! 2. **Enter.** [`QueueEntry::enter`](queue_entry::QueueEntry::enter) creates an ephemeral sequential znode, or several in
 //!    one multi, and lists the directory in the same flight. If the directory is missing, the same flight is repeated
 //!    with the creates of the directory in front.

@@ -136,7 +136,7 @@ impl Guard {
         &self.held.config.client
     }
 
-    /// What is known without asking the server. [`HoldState::Held`] is no proof: an ensemble may have given the lock to
+    /// What is known without asking the server. [`HoldState::Held`] is not a proof: an ensemble may have given the lock to
     /// another contender before the server of this client noticed. [`Guard::verify`] and [`Guard::fenced`] are proofs.
     ///
     /// If the [lease](Guard::lease_left) has ended, the lock is lost from this call on, even if no task of this program has run

@@ -78,7 +78,7 @@ pub trait StateMachine: Send + 'static {
     fn move_session(&mut self, session: SessionId) -> bool;
 
     /// Sets how many children a znode has ever had, which numbers sequential names: the end of a 32-bit counter is out of reach
-    /// otherwise. It is no transaction and is not replayed. Returns false if there is no such znode.
+    /// otherwise. It is not a transaction and is not replayed. Returns false if there is no such znode.
     fn set_counter(&mut self, path: &str, children: i64) -> bool;
 
     /// Restarts a server that keeps its state.
@@ -99,7 +99,7 @@ pub trait StateMachine: Send + 'static {
 
     /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](crate::CoreConfig::logged).
     ///
-    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not be told a
+    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not receive a
     /// lower one.
     fn set_durable(&mut self, _zxid: Zxid) {}
 

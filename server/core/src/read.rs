@@ -135,7 +135,7 @@ impl Core {
         self.reply(call, zxid, Reply::Multi(results));
     }
 
-    /// Refuses a multiRead of writes. A real server sends an error in the header and then the results so far, which are none.
+    /// Refuses a multiRead of writes. A real server sends an error in the header and then an empty list of results.
     /// It sends only the header if the list mixes reads and writes, which does not decode, or has an operation for which a
     /// multi would be refused as a whole.
     fn refuse_multi_read(&mut self, call: RequestContext, ops: &[Op]) {

@@ -116,7 +116,7 @@ impl SessionTable {
         }
     }
 
-    /// Leaves out so many ids.
+    /// Leaves out the next `ids` ids.
     pub(crate) fn skip_ids(&mut self, ids: i64) {
         self.next_id += ids;
     }

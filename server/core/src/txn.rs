@@ -21,7 +21,7 @@ pub struct Txn {
     pub time: Millis,
     /// The change.
     pub op: TxnOp,
-    /// The digest of the tree after it (`DigestCalculator`, version 2), if the tree keeps one and this is no refused write.
+    /// The digest of the tree after it (`DigestCalculator`, version 2), if the tree keeps one and this is not a refused write.
     pub digest: Option<u64>,
 }
 

@@ -151,7 +151,7 @@ pub enum Undecided {
          pass the server's transactions to decide it"
     )]
     UnknownTransactions {
-        /// At least so many.
+        /// How many, at least.
         count: usize,
         /// The first.
         first: Zxid,
