@@ -5,11 +5,10 @@ use std::ops::BitOr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::BytesMut;
 use nom::Parser;
 use sha1::{Digest, Sha1};
 
-use crate::codec::{Codec, Parsed};
+use crate::codec::{ByteSink, Codec, Parsed};
 use crate::jute::DecodeError;
 
 /// A set of permissions. Unknown bits are kept.
@@ -154,7 +153,7 @@ impl Codec for Acl {
             .parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         self.perms.0.put(out);
         self.scheme.put(out);
         self.id.put(out);

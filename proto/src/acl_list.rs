@@ -6,11 +6,10 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use bytes::BytesMut;
 use nom::Parser;
 
 use crate::acl::Acl;
-use crate::codec::{Codec, Parsed, put_items};
+use crate::codec::{ByteSink, Codec, Parsed, put_items};
 
 /// The open list on the wire.
 const OPEN: &[u8] = b"\0\0\0\x01\0\0\0\x1f\0\0\0\x05world\0\0\0\x06anyone";
@@ -75,7 +74,7 @@ impl Codec for Option<AclList> {
         }
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         match self {
             Some(list) => put_items(list, out),
             None => (-1).put(out),
@@ -92,6 +91,8 @@ impl Hash for AclList {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+
     use super::*;
     use crate::acl::Perms;
 

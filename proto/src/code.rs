@@ -33,7 +33,7 @@ macro_rules! closed {
                 nom::Parser::parse(&mut nom::combinator::map_opt(<i32 as $crate::codec::Codec>::parse, Self::from_code), i)
             }
 
-            fn put(&self, out: &mut bytes::BytesMut) {
+            fn put(&self, out: &mut impl $crate::codec::ByteSink) {
                 self.code().put(out);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! This module is private, so nom is not part of the public API: outside, a codec is seen as [`Jute`](crate::Jute).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use nom::bytes::complete::take;
 use nom::error::{ErrorKind, FromExternalError, ParseError};
 use nom::number::complete::be_u8;
@@ -20,7 +20,41 @@ pub trait Codec: Sized {
     fn parse(i: &[u8]) -> Parsed<'_, Self>;
 
     /// Appends the value to `out`.
-    fn put(&self, out: &mut BytesMut);
+    fn put(&self, out: &mut impl ByteSink);
+}
+
+/// What a value is appended to.
+pub trait ByteSink {
+    /// Appends bytes.
+    fn append(&mut self, bytes: &[u8]);
+}
+
+impl ByteSink for BytesMut {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl ByteSink for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Counts what is appended. So a length is computed by the encoder itself, and no field can be forgotten.
+pub(crate) struct Count(usize);
+
+impl ByteSink for Count {
+    fn append(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+}
+
+/// The bytes that `put` appends.
+pub(crate) fn len_of(put: impl FnOnce(&mut Count)) -> usize {
+    let mut count = Count(0);
+    put(&mut count);
+    count.0
 }
 
 impl<I> ParseError<I> for DecodeError {
@@ -58,8 +92,8 @@ impl Codec for bool {
         be_u8.map(|byte| byte != 0).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
-        out.put_u8(u8::from(*self));
+    fn put(&self, out: &mut impl ByteSink) {
+        out.append(&[u8::from(*self)]);
     }
 }
 
@@ -68,8 +102,8 @@ impl Codec for i32 {
         number(i, i32::from_be_bytes)
     }
 
-    fn put(&self, out: &mut BytesMut) {
-        out.put_i32(*self);
+    fn put(&self, out: &mut impl ByteSink) {
+        out.append(&self.to_be_bytes());
     }
 }
 
@@ -78,8 +112,8 @@ impl Codec for i64 {
         number(i, i64::from_be_bytes)
     }
 
-    fn put(&self, out: &mut BytesMut) {
-        out.put_i64(*self);
+    fn put(&self, out: &mut impl ByteSink) {
+        out.append(&self.to_be_bytes());
     }
 }
 
@@ -107,7 +141,7 @@ impl Codec for Bytes {
         Option::<Bytes>::parse.map_opt(|data| data).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         put_field(self, out);
     }
 }
@@ -118,10 +152,10 @@ impl Codec for Option<Bytes> {
         field.map(|data| data.map(copied)).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         match self {
             Some(data) => data.put(out),
-            None => out.put_i32(-1),
+            None => (-1).put(out),
         }
     }
 }
@@ -132,10 +166,10 @@ impl Codec for Option<String> {
         field.map(|text| text.map(text_of)).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         match self {
             Some(text) => text.put(out),
-            None => out.put_i32(-1),
+            None => (-1).put(out),
         }
     }
 }
@@ -154,7 +188,7 @@ impl Codec for String {
         Option::<String>::parse.map_res(|text| text.ok_or(DecodeError::NullPath)).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         put_field(self.as_bytes(), out);
     }
 }
@@ -177,10 +211,10 @@ impl<T: Codec> Codec for Option<Vec<T>> {
         Ok((i, Some(items)))
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         match self {
             Some(items) => items.put(out),
-            None => out.put_i32(-1),
+            None => (-1).put(out),
         }
     }
 }
@@ -190,13 +224,13 @@ impl<T: Codec> Codec for Vec<T> {
         Option::<Vec<T>>::parse.map_opt(|items| items).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         put_items(self, out);
     }
 }
 
 /// Appends a vector.
-pub(crate) fn put_items<T: Codec>(items: &[T], out: &mut BytesMut) {
+pub(crate) fn put_items<T: Codec>(items: &[T], out: &mut impl ByteSink) {
     put_len(items.len(), out);
     for item in items {
         item.put(out);
@@ -208,20 +242,20 @@ impl<T: Codec> Codec for Box<T> {
         T::parse.map(Box::new).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         T::put(self, out);
     }
 }
 
 /// Appends a buffer or string that is not null.
-pub(crate) fn put_field(bytes: &[u8], out: &mut impl BufMut) {
+pub(crate) fn put_field(bytes: &[u8], out: &mut impl ByteSink) {
     put_len(bytes.len(), out);
-    out.put_slice(bytes);
+    out.append(bytes);
 }
 
 /// Appends a length or count. Jute cannot express one above `i32::MAX`; memory ends long before.
-pub(crate) fn put_len(len: usize, out: &mut impl BufMut) {
-    out.put_i32(i32::try_from(len).unwrap_or(i32::MAX));
+pub(crate) fn put_len(len: usize, out: &mut impl ByteSink) {
+    i32::try_from(len).unwrap_or(i32::MAX).put(out);
 }
 
 /// Defines a record: a struct whose wire form is its fields in order.
@@ -245,7 +279,7 @@ macro_rules! fields {
                 Ok((i, Self { $($field,)* }))
             }
 
-            fn put(&self, out: &mut bytes::BytesMut) {
+            fn put(&self, out: &mut impl $crate::codec::ByteSink) {
                 $($crate::codec::Codec::put(&self.$field, out);)*
             }
         }

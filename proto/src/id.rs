@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use bytes::BytesMut;
 use nom::Parser;
 
-use crate::codec::{Codec, Parsed};
+use crate::codec::{ByteSink, Codec, Parsed};
 
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident($kind:ty) = $show:expr) => {
@@ -18,7 +17,7 @@ macro_rules! id {
                 <$kind>::parse.map(Self).parse(i)
             }
 
-            fn put(&self, out: &mut BytesMut) {
+            fn put(&self, out: &mut impl ByteSink) {
                 self.0.put(out);
             }
         }

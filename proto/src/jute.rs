@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
-use crate::codec::{Codec, Parsed, fail, field, finish, put_field, put_len};
+use crate::codec::{ByteSink, Codec, Parsed, fail, field, finish, put_field, put_len};
 pub use crate::short::copied;
 
 /// A value that travels as jute: every record of this crate and the primitives. No other type can implement it.
@@ -161,9 +161,9 @@ impl Codec for NameList {
         Ok((rest, Self(Arc::new(Names { count, encoded }))))
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         put_len(self.len(), out);
-        out.put_slice(&self.0.encoded);
+        out.append(&self.0.encoded);
     }
 }
 

@@ -5,7 +5,7 @@
 //! bytes. A value that may legally be null on the wire is an [`Option`]; any other null is a [`DecodeError`].
 //!
 //! One table, in `operation.rs`, defines the operations: opcode, names, path, [kind](OpKind), request and reply. The enums
-//! that servers and clients must handle in full ([`OpCode`], [`Request`], [`records::Op`], [`records::OpResult`],
+//! that servers and clients must handle in full ([`OpCode`], [`Request`], [`Reply`], [`records::Op`], [`records::OpResult`],
 //! [`WatcherType`], [`AddWatchMode`], [`FourLetterWord`]) are not `#[non_exhaustive]`: an operation that one of them forgets
 //! is a compile error.
 //!

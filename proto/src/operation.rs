@@ -1,9 +1,7 @@
 //! The table of operations: opcodes, requests, codings, names and kinds follow from it.
 
-use bytes::BytesMut;
-
 use crate::code::closed;
-use crate::codec::{Codec, finish};
+use crate::codec::{ByteSink, Codec, finish};
 use crate::jute::{self, DecodeError};
 use crate::records::{self, Op};
 use crate::reply::Reply;
@@ -115,7 +113,7 @@ macro_rules! operations {
                 })
             }
 
-            pub(crate) fn put(&self, out: &mut BytesMut) {
+            pub(crate) fn put(&self, out: &mut impl ByteSink) {
                 match self { $(Self::$row { $(0: first!(body, $body))? } => { $(first!(body, $body).put(out))? },)* }
             }
         }

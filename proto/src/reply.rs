@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::acl::Acl;
 use crate::code::{ErrorCode, EventType, KeeperState};
-use crate::codec::{Codec, put_field, record};
+use crate::codec::{ByteSink, Codec, len_of, put_field, record};
 use crate::frame;
 use crate::id::{Xid, Zxid};
 use crate::jute::NameList;
@@ -45,7 +45,6 @@ macro_rules! replies {
     ($($(#[$meta:meta])* $row:ident $(($($field:ident: $kind:ty),+))?,)*) => {
         /// The body of a frame of a server.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        #[non_exhaustive]
         pub enum Reply {
             $($(#[$meta])* $row $(($($kind),+))?,)*
             /// addWatch, whose reply is an error record with code 0.
@@ -53,7 +52,7 @@ macro_rules! replies {
         }
 
         impl Reply {
-            fn put(&self, out: &mut BytesMut) {
+            fn put(&self, out: &mut impl ByteSink) {
                 match self {
                     $(Self::$row $(($($field),+))? => { $($($field.put(out);)+)? })*
                     Self::WatchAdded => 0i32.put(out),
@@ -99,10 +98,17 @@ replies! {
 impl Reply {
     /// Appends the reply as a frame.
     pub fn encode_frame(&self, header: ReplyHeader, out: &mut BytesMut) {
-        frame::put(out, |out| {
-            header.put(out);
-            self.put(out);
-        });
+        frame::put(out, |out| self.put_with_header(header, out));
+    }
+
+    /// The length of its frame. The encoder counts it, so it follows every variant and field.
+    pub fn encoded_len(&self) -> usize {
+        frame::PREFIX + len_of(|out| self.put_with_header(ReplyHeader::ok(Xid::EVENT, Zxid(0)), out))
+    }
+
+    fn put_with_header(&self, header: ReplyHeader, out: &mut impl ByteSink) {
+        header.put(out);
+        self.put(out);
     }
 
     /// Appends the frame of a watch event of a connected client: what [`Reply::Event`] is encoded to, for a path that is

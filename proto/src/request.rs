@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use crate::codec::Codec;
+use crate::codec::{ByteSink, Codec, len_of};
 use crate::frame;
 use crate::id::Xid;
 use crate::jute::DecodeError;
@@ -11,11 +11,18 @@ use crate::operation::{OpCode, Request};
 impl Request {
     /// Appends the request as a frame, header included.
     pub fn encode_frame(&self, xid: Xid, out: &mut BytesMut) {
-        frame::put(out, |out| {
-            xid.put(out);
-            self.op().put(out);
-            self.put(out);
-        });
+        frame::put(out, |out| self.put_with_header(xid, out));
+    }
+
+    /// The length of its frame. The encoder counts it, so it follows every operation and field.
+    pub fn encoded_len(&self) -> usize {
+        frame::PREFIX + len_of(|out| self.put_with_header(Xid(0), out))
+    }
+
+    fn put_with_header(&self, xid: Xid, out: &mut impl ByteSink) {
+        xid.put(out);
+        self.op().put(out);
+        self.put(out);
     }
 }
 

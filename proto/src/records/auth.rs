@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use nom::Parser;
 
 use crate::acl_list::AclList;
-use crate::codec::{Codec, Parsed, fields, record};
+use crate::codec::{ByteSink, Codec, Parsed, fields, record};
 
 record! {
     /// Reads an ACL.
@@ -67,7 +67,7 @@ impl Codec for SaslToken {
         Option::<Bytes>::parse.map(Self).parse(i)
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         self.0.put(out);
     }
 }

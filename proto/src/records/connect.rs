@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 use nom::Parser;
 
-use crate::codec::{Codec, Parsed, fields};
+use crate::codec::{ByteSink, Codec, Parsed, fields};
 use crate::frame;
 use crate::id::{SessionId, Zxid};
 
@@ -79,7 +79,7 @@ impl Codec for Option<bool> {
         if i.is_empty() { Ok((i, None)) } else { bool::parse.map(Some).parse(i) }
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         self.iter().for_each(|value| value.put(out));
     }
 }

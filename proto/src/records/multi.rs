@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use nom::Parser;
 
 use crate::code::ErrorCode;
-use crate::codec::{Codec, Parsed, fail, record};
+use crate::codec::{ByteSink, Codec, Parsed, fail, record};
 use crate::jute::{DecodeError, NameList};
 use crate::operation::OpCode;
 use crate::records::data::{CheckVersion, Create, CreateTtl, Delete, GetChildren, GetData, SetData};
@@ -73,7 +73,7 @@ macro_rules! parts {
                 }
             }
 
-            fn put(&self, out: &mut BytesMut) {
+            fn put(&self, out: &mut impl ByteSink) {
                 MultiHeader { kind: self.op().code(), done: false, err: -1 }.put(out);
                 match self {
                     $(Self::$write(record) => record.put(out),)*
@@ -127,6 +127,10 @@ macro_rules! results {
 
             /// Appends the result with its header, as one of the list that is the body of the reply.
             pub fn encode(&self, out: &mut BytesMut) {
+                self.put(out);
+            }
+
+            fn put(&self, out: &mut impl ByteSink) {
                 match self {
                     $(Self::$row $(($($field),+))? => {
                         MultiHeader { kind: OpCode::$row.code(), done: false, err: 0 }.put(out);
@@ -184,7 +188,7 @@ impl Codec for Vec<Op> {
         Ok((i, ops))
     }
 
-    fn put(&self, out: &mut BytesMut) {
+    fn put(&self, out: &mut impl ByteSink) {
         self.iter().for_each(|op| op.put(out));
         MultiHeader::TRAILER.put(out);
     }
@@ -196,8 +200,8 @@ impl Codec for Vec<OpResult> {
         list(i, OpResult::parse)
     }
 
-    fn put(&self, out: &mut BytesMut) {
-        self.iter().for_each(|result| result.encode(out));
+    fn put(&self, out: &mut impl ByteSink) {
+        self.iter().for_each(|result| result.put(out));
         MultiHeader::TRAILER.put(out);
     }
 }

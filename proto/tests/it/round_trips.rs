@@ -43,6 +43,7 @@ proptest! {
         for request in all {
             let mut wire = BytesMut::new();
             request.encode_frame(Xid(xid), &mut wire);
+            prop_assert_eq!(request.encoded_len(), wire.len());
             let frame = whole(&wire);
             let expected = Incoming { xid: Xid(xid), op: request.op().code(), body: Ok(request.clone()) };
             prop_assert_eq!(Incoming::parse(frame), Some(expected.clone()));
@@ -64,6 +65,7 @@ proptest! {
             let header = ReplyHeader { xid: Xid(xid), zxid: Zxid(zxid), err };
             let mut wire = BytesMut::new();
             reply.encode_frame(header, &mut wire);
+            prop_assert_eq!(reply.encoded_len(), wire.len());
             let (head, body) = whole(&wire).split_at(REPLY_HEADER);
             prop_assert_eq!(jute::parse::<ReplyHeader>(head), Ok(header));
             prop_assert_eq!(Reply::parse(op, body), Ok(reply.clone()));
