@@ -281,12 +281,22 @@ impl Clock {
     }
 }
 
-/// Whether the time of the current runtime is paused. tokio does not tell; but its time does not move in a task that runs.
+/// Whether the time of the current runtime is paused. tokio does not tell; but a paused time does not move in a task that runs.
 pub fn tokio_is_paused() -> bool {
-    let (tokio, machine) = (Instant::now(), std::time::Instant::now());
-    // A clock that runs is then later than `machine`, and so than `tokio`.
-    while std::time::Instant::now() == machine {}
-    Instant::now() == tokio
+    stands_still(|| Instant::now().into_std(), std::time::Instant::now)
+}
+
+/// Most readings of the machine's clock that wait for its next tick: some 25 µs. Most clocks tick between two readings.
+const MAX_READINGS: usize = 1000;
+
+/// Whether `time` does not move while `machine` does, which it otherwise follows.
+fn stands_still<T: PartialOrd>(time: impl Fn() -> T, machine: impl Fn() -> T) -> bool {
+    let (start, then, end) = (machine(), time(), machine());
+    // A time that was never paused is the machine's: the usual case, in which a program must not wait for a coarse clock. Then one
+    // that has just stopped, in the present tick of such a clock, is taken for one that runs.
+    let readings = if start <= then && then <= end { MAX_READINGS } else { usize::MAX };
+    let ticked = (0..readings).any(|_| machine() > end);
+    ticked && time() == then
 }
 
 fn hint(clock: &str) -> &'static str {
@@ -295,5 +305,35 @@ fn hint(clock: &str) -> &'static str {
             " unless it is paused: write `#[tokio::test(start_paused = true)]` if the program under test sleeps with tokio"
         }
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::stands_still;
+
+    #[test]
+    fn a_time_that_stands_still_is_told_from_one_that_runs_and_the_question_ends() {
+        let reads = Cell::new(0u32);
+        let machine = |ticks_every: u32| {
+            reads.set(reads.get() + 1);
+            100 + reads.get() / ticks_every
+        };
+        for ticks_every in [1, 3, 500] {
+            for stopped in [1, 100, 101, 5_000] {
+                reads.set(0);
+                assert!(stands_still(|| stopped, || machine(ticks_every)), "{ticks_every}, {stopped}");
+            }
+            for behind in [0, 50] {
+                reads.set(0);
+                let resumed = || machine(ticks_every) - behind;
+                assert!(!stands_still(resumed, || machine(ticks_every)), "{ticks_every}, {behind}");
+            }
+        }
+        reads.set(0);
+        assert!(!stands_still(|| machine(u32::MAX), || machine(u32::MAX)), "a clock that does not tick");
+        assert!(reads.get() < 2_000, "{} reads", reads.get());
     }
 }
