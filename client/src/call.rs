@@ -55,7 +55,7 @@ impl Submission {
             reply_to: ReplyTo::nobody(),
             deadline: None,
             losses: 0,
-            _share: PendingShare::none(),
+            _share: None,
             activity: ActivityGuard::default(),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::runtime::Handle;
@@ -17,7 +17,7 @@ use tracing::Instrument;
 use zoolet_clock::Clock;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::AuthPacket;
-use zoolet_proto::{Request, SessionId, Xid};
+use zoolet_proto::{Request, SessionId};
 
 use crate::chroot::Chroot;
 use crate::client::Client;
@@ -198,8 +198,8 @@ impl ConnectOptions {
         self
     }
 
-    /// The most memory for requests that have been sent and not answered, in bytes. Each counts with its data, its paths and
-    /// half a KiB. Once it is full, an awaited request waits for room, in the order of the awaits; `send` fails with
+    /// The most memory for requests that have been sent and not answered, in bytes. Each counts with the length of its frame
+    /// and half a KiB. Once it is full, an awaited request waits for room, in the order of the awaits; `send` fails with
     /// [`Error::QueueFull`]. A single request fits however large it is. Without a connection, requests wait for one up to
     /// the session timeout, and this bounds what they take.
     ///
@@ -267,9 +267,7 @@ impl ConnectOptions {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
         for auth in &self.auths {
-            let mut frame = BytesMut::new();
-            Request::Auth(auth.clone()).encode_frame(Xid::AUTH, &mut frame);
-            let (size, max) = (frame.len() - PREFIX, self.max_request);
+            let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.max_request);
             if size > max {
                 return Err(Error::RequestTooLarge {
                     context: ErrorContext::local("addAuth", ""),

@@ -1,62 +1,29 @@
 //! The bound on requests that have been sent and not answered, in bytes. Each call takes its share before it is sent, and
 //! the share is returned when the driver drops the call.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zoolet_proto::Request;
-use zoolet_proto::records::Op;
 
-/// What a call takes besides its data and paths: in the channels, in the queue, in the buffer.
+/// What a call takes besides its request: in the channels, in the queue, in the buffer.
 const OVERHEAD: usize = 512;
 
-/// Room for pending requests. A tokio semaphore would do, but its lock is taken for each reply.
+/// Room for pending requests: a semaphore of bytes, which serves callers in order, large requests included.
 #[derive(Debug)]
 pub(crate) struct PendingRoom {
     max: usize,
-    used: AtomicUsize,
-    /// Calls that wait for room. While there are any, no other call takes some.
-    waiting: AtomicUsize,
-    /// Lets them wait in order: only the first looks for room.
-    queue: Mutex<()>,
-    /// For the first of them: there may be room.
-    returned: Notify,
+    free: Arc<Semaphore>,
 }
 
-/// The share of one call, which is returned when this is dropped.
-#[derive(Debug)]
-pub(crate) struct PendingShare {
-    room: Option<Arc<PendingRoom>>,
-    size: usize,
-}
-
-impl PendingShare {
-    /// For the session's own requests, which are bounded otherwise.
-    pub(crate) fn none() -> Self {
-        Self { room: None, size: 0 }
-    }
-}
-
-impl Drop for PendingShare {
-    fn drop(&mut self) {
-        let Some(room) = &self.room else { return };
-        room.used.fetch_sub(self.size, SeqCst);
-        // A call that begins to wait counts itself before it looks for room, and this looks after it has made room: one of the
-        // two sees the other.
-        if room.waiting.load(SeqCst) > 0 {
-            room.returned.notify_one();
-        }
-    }
-}
+/// The share of one call, which is returned when this is dropped. `None` for the session's own requests, which are bounded
+/// otherwise.
+pub(crate) type PendingShare = Option<OwnedSemaphorePermit>;
 
 impl PendingRoom {
     pub(crate) fn new(max: usize) -> Self {
-        let (used, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        // Half of the numbers, so that no sum overflows.
-        let max = max.clamp(1, usize::MAX / 2);
-        Self { max, used, waiting, queue: Mutex::new(()), returned: Notify::new() }
+        let max = max.clamp(1, Semaphore::MAX_PERMITS);
+        Self { max, free: Arc::new(Semaphore::new(max)) }
     }
 
     /// The limit in bytes.
@@ -65,77 +32,25 @@ impl PendingRoom {
     }
 
     /// The share of `request`, if there is room and nobody waits for it.
-    pub(crate) fn try_take(self: &Arc<Self>, request: &Request) -> Option<PendingShare> {
-        if self.waiting.load(SeqCst) > 0 { None } else { self.try_take_first(self.share_of(request)) }
-    }
-
-    fn try_take_first(self: &Arc<Self>, size: usize) -> Option<PendingShare> {
-        let with = |used: usize| Some(used + size).filter(|used| *used <= self.max);
-        self.used.fetch_update(SeqCst, SeqCst, with).ok()?;
-        Some(PendingShare { room: Some(Arc::clone(self)), size })
+    pub(crate) fn try_take(&self, request: &Request) -> PendingShare {
+        Arc::clone(&self.free).try_acquire_many_owned(self.share_of(request)).ok()
     }
 
     /// Waits for the share of `request`, after those that wait already.
-    pub(crate) async fn take(self: &Arc<Self>, request: &Request) -> PendingShare {
-        let size = self.share_of(request);
-        let _counted = Waiting::new(self);
-        let _turn = self.queue.lock().await;
-        loop {
-            let mut returned = pin!(self.returned.notified());
-            returned.as_mut().enable();
-            match self.try_take_first(size) {
-                Some(share) => return share,
-                None => returned.await,
-            }
-        }
+    pub(crate) async fn take(&self, request: &Request) -> PendingShare {
+        // The semaphore is never closed.
+        Arc::clone(&self.free).acquire_many_owned(self.share_of(request)).await.ok()
     }
 
     /// At most all the room there is, so that a request of any size fits.
-    fn share_of(&self, request: &Request) -> usize {
-        size_of_request(request).min(self.max)
-    }
-}
-
-/// A call that waits, until this is dropped.
-struct Waiting<'r>(&'r PendingRoom);
-
-impl<'r> Waiting<'r> {
-    fn new(room: &'r PendingRoom) -> Self {
-        room.waiting.fetch_add(1, SeqCst);
-        Self(room)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, SeqCst);
+    fn share_of(&self, request: &Request) -> u32 {
+        u32::try_from(size_of_request(request).min(self.max)).unwrap_or(u32::MAX)
     }
 }
 
 /// About what a request takes in memory.
 fn size_of_request(request: &Request) -> usize {
-    let data = |data: &Option<bytes::Bytes>| data.as_ref().map_or(0, bytes::Bytes::len);
-    let content = match request {
-        Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
-            data(&create.data)
-        }
-        Request::CreateTtl(create) => data(&create.data),
-        Request::SetData(set) => data(&set.data),
-        Request::Auth(auth) => data(&auth.auth),
-        Request::Multi(ops) | Request::MultiRead(ops) => ops.iter().map(size_of_op).sum(),
-        _ => 0,
-    };
-    OVERHEAD + content + request.path().map_or(0, str::len)
-}
-
-fn size_of_op(op: &Op) -> usize {
-    let data = match op {
-        Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => &create.data,
-        Op::CreateTtl(create) => &create.data,
-        Op::SetData(set) => &set.data,
-        Op::Delete(_) | Op::Check(_) | Op::GetData(_) | Op::GetChildren(_) => &None,
-    };
-    size_of::<Op>() + op.path().len() + data.as_ref().map_or(0, bytes::Bytes::len)
+    OVERHEAD + request.encoded_len()
 }
 
 #[cfg(test)]
@@ -143,12 +58,30 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    use zoolet_proto::records;
+    use zoolet_proto::records::{Delete, SetWatches};
+    use zoolet_proto::{Acl, AclList, Perms, Xid, Zxid, records};
 
     use super::*;
 
     fn request() -> Request {
-        Request::Delete(records::Delete { path: "/a".into(), version: -1 })
+        Request::Delete(Delete { path: "/a".into(), version: -1 })
+    }
+
+    #[test]
+    fn lists_of_paths_and_of_acl_entries_count_like_data() {
+        let paths = vec!["/".repeat(1_000); 1_000];
+        let watches =
+            SetWatches { relative_zxid: Zxid(0), data: paths, exist: Vec::new(), child: Vec::new() };
+        let acl = AclList::from(vec![Acl::digest(Perms::ALL, "user", "password"); 1_000]);
+        let set_acl = records::SetAcl { path: "/a".into(), acl: Some(acl), version: -1 };
+        for (request, least) in
+            [(Request::SetWatches(watches), 1_000_000), (Request::SetAcl(set_acl), 40_000)]
+        {
+            let mut frame = bytes::BytesMut::new();
+            request.encode_frame(Xid(1), &mut frame);
+            assert_eq!(size_of_request(&request), OVERHEAD + frame.len());
+            assert!(frame.len() >= least, "{} bytes", frame.len());
+        }
     }
 
     #[test]
@@ -166,7 +99,7 @@ mod tests {
                     for _ in 0..EACH {
                         let share = match room.try_take(&request()) {
                             Some(share) => share,
-                            None => room.take(&request()).await,
+                            None => room.take(&request()).await.expect("it is never closed"),
                         };
                         thread::yield_now();
                         drop(share);
@@ -177,6 +110,6 @@ mod tests {
         for caller in callers {
             runtime.block_on(caller).expect("no panic");
         }
-        assert_eq!((room.used.load(SeqCst), room.waiting.load(SeqCst)), (0, 0));
+        assert_eq!(room.free.available_permits(), room.max());
     }
 }

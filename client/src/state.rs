@@ -75,7 +75,7 @@ impl SessionState {
 #[derive(Debug)]
 pub(crate) struct SharedState {
     pub(crate) request_timeout: Option<Duration>,
-    pub(crate) pending: Arc<PendingRoom>,
+    pub(crate) pending: PendingRoom,
     pub(crate) clock: Clock,
     pub(crate) hosts: usize,
     /// For names that recipes generate; the driver has a generator of its own.
@@ -120,7 +120,7 @@ impl SharedState {
         let now = clock.now();
         Self {
             request_timeout,
-            pending: Arc::new(PendingRoom::new(max_pending)),
+            pending: PendingRoom::new(max_pending),
             clock,
             hosts,
             rng: Mutex::new(rng),

@@ -228,26 +228,24 @@ impl Client {
         timeout: Option<Duration>,
     ) -> PendingReply {
         let deadline = self.deadline(timeout);
-        let share = match self.is_limited {
-            true => self.shared.pending.try_take(&request),
-            false => Some(PendingShare::none()),
-        };
-        match share {
-            Some(share) => self.submit_with(share, request, deadline),
-            None if WAIT => PendingReply::Blocked(Box::pin(self.clone().wait_and_submit(request, deadline))),
-            None => {
-                let context = ErrorContext::of(&request, false, &self.chroot);
-                PendingReply::Failed(Some(Error::QueueFull { context, max: self.shared.pending.max() }))
-            }
+        let share = if self.is_limited { self.shared.pending.try_take(&request) } else { None };
+        if share.is_some() || !self.is_limited {
+            return self.submit_with(share, request, deadline);
         }
+        if WAIT {
+            return PendingReply::Blocked(Box::pin(self.clone().wait_and_submit(request, deadline)));
+        }
+        let context = ErrorContext::of(&request, false, &self.chroot);
+        PendingReply::Failed(Some(Error::QueueFull { context, max: self.shared.pending.max() }))
     }
 
     async fn wait_and_submit(self, request: Request, deadline: Option<Instant>) -> CallOutcome {
-        let Some(share) = self.wait_for_room(&request, deadline).await else {
+        let share = self.wait_for_room(&request, deadline).await;
+        if share.is_none() {
             let context = ErrorContext::of(&request, false, &self.chroot);
             let cause = self.shared.last_failure().filter(|_| !self.state().is_connected());
             return Err(Error::Timeout(context.without_connection(cause)));
-        };
+        }
         let mut pending = self.submit_with(share, request, deadline);
         // A request that waits for room keeps the session open, one that was sent does not.
         drop(self);
@@ -255,7 +253,7 @@ impl Client {
     }
 
     /// Its share, unless the deadline passes before.
-    async fn wait_for_room(&self, request: &Request, deadline: Option<Instant>) -> Option<PendingShare> {
+    async fn wait_for_room(&self, request: &Request, deadline: Option<Instant>) -> PendingShare {
         let mut deadline_passes = deadline.map(|deadline| {
             let _entered = self.runtime.enter();
             self.shared.clock.sleep_until(deadline)
@@ -265,7 +263,7 @@ impl Client {
             let late = deadline_passes.as_mut().is_some_and(|late| Pin::new(late).poll(cx).is_ready());
             match room.as_mut().poll(cx) {
                 Poll::Pending if late => Poll::Ready(None),
-                share => share.map(Some),
+                share => share,
             }
         })
         .await

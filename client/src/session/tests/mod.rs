@@ -19,7 +19,6 @@ use super::{Session, SessionSettings, WantedLink};
 use crate::call::{CallOutcome, DriverCommand, PendingReply, ReplyExtra, ReplyTo, Submission};
 use crate::chroot::Chroot;
 use crate::error::Error;
-use crate::pending::PendingShare;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
 
@@ -196,7 +195,7 @@ impl Harness {
             reply_to,
             deadline,
             losses: 0,
-            _share: PendingShare::none(),
+            _share: None,
             activity: ActivityGuard::default(),
         };
         self.session.handle_command(self.now, DriverCommand::Submit(call));
