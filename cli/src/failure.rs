@@ -8,8 +8,7 @@ use zoolet_proto::Zxid;
 use zoolet_server::StartError;
 use zoolet_storage::StorageError;
 
-use crate::settings::TimeoutError;
-use crate::settings::storage::NoDataDir;
+use crate::settings::SettingMistake;
 use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
 
@@ -29,13 +28,8 @@ pub(crate) enum Failure {
     Log { filter: String, hint: String },
     #[error("cannot read the super digest from {}: {source}", .file.display())]
     SuperDigestFile { file: PathBuf, source: io::Error },
-    // The value is a secret.
-    #[error("the super digest of {origin} {hint}")]
-    SuperDigest { origin: String, hint: &'static str },
     #[error(transparent)]
-    Timeouts(#[from] TimeoutError),
-    #[error(transparent)]
-    NoDataDir(#[from] NoDataDir),
+    Setting(#[from] SettingMistake),
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(

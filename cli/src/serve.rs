@@ -11,12 +11,9 @@ use zoolet_storage::RecoveryReport;
 use crate::failure::Failure;
 use crate::log;
 use crate::runtime;
-use crate::settings::Settings;
-use crate::settings::doubtful;
-use crate::settings::written::check_super_digest;
+use crate::settings::Flags;
 use crate::signals::Signals;
-use crate::text::Secret;
-use crate::zoo_cfg::{self, ZooCfg};
+use crate::zoo_cfg;
 
 /// The arguments of `zoolet serve`.
 #[derive(clap::Args)]
@@ -26,10 +23,14 @@ pub(crate) struct Serve {
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    settings: Settings,
+    flags: Flags,
+
+    /// Keep the state in memory although the zoo.cfg has a dataDir
+    #[arg(long, conflicts_with_all = ["data-dir", "log-dir"])]
+    in_memory: bool,
 
     /// Read the super digest from a file, so that it does not appear in the process list
-    #[arg(long, value_name = "FILE", conflicts_with = "super_digest")]
+    #[arg(long, value_name = "FILE", conflicts_with = "super-digest")]
     super_digest_file: Option<PathBuf>,
 
     /// Log level on stderr: off, error, warn, info, debug or trace, or a filter by module such as
@@ -51,60 +52,41 @@ impl Serve {
         outcome
     }
 
+    /// A builder with the settings of the file, and of the flags over them.
+    ///
+    /// # Errors
+    /// All mistakes at once, so that one edit of the file is enough.
     fn builder(self) -> Result<ServerBuilder, Failure> {
-        let mut flags = self.settings;
-        if let Some(digest) = &flags.super_digest {
-            check_super_digest(&digest.0)
-                .map_err(|hint| Failure::SuperDigest { origin: "--super-digest".to_owned(), hint })?;
-        }
+        let config = self.config.as_deref().map(zoo_cfg::read).transpose()?.unwrap_or_default();
+        let mut is_valid = config.has_valid_values();
+        let mut settings = config.settings;
+        let mut mistakes: Vec<Failure> =
+            self.flags.apply(&mut settings).into_iter().map(Failure::from).collect();
+        settings.in_memory = self.in_memory;
         if let Some(file) = self.super_digest_file {
-            flags.super_digest = Some(read_super_digest(file)?);
+            let read = std::fs::read_to_string(&file);
+            let text = read.map_err(|source| Failure::SuperDigestFile { file: file.clone(), source })?;
+            mistakes.extend(settings.super_digest_of(&file, &text).err().map(Failure::from));
         }
-        checked(flags, self.config.as_deref().map(zoo_cfg::read).transpose()?.unwrap_or_default())
-    }
-}
-
-/// A builder with the settings of the flags, and of the file where there is no flag.
-///
-/// # Errors
-/// All mistakes at once, so that one edit of the file is enough.
-fn checked(flags: Settings, config: ZooCfg) -> Result<ServerBuilder, Failure> {
-    let mut mistakes: Vec<Failure> = Vec::new();
-    // What depends on several values is not judged while one of them is invalid.
-    let is_valid = config.has_valid_values();
-    let has_data_dir =
-        |settings: &Settings| settings.storage.in_memory || settings.storage.data_dir.is_some();
-    if is_valid && !has_data_dir(&flags) && !has_data_dir(&config.settings) {
-        mistakes.extend(flags.storage.without_data_dir().map(Failure::from));
-        mistakes.extend(config.without_data_dir().map(Failure::from));
-    }
-    let mut warnings = config.warnings();
-    let dirs = [("--data-dir", &flags.storage.data_dir), ("--log-dir", &flags.storage.log_dir)];
-    warnings.extend(dirs.into_iter().filter_map(|(flag, dir)| doubtful::directory(flag, dir.as_ref()?)));
-    mistakes.extend(config.mistakes.into_iter().map(Failure::from));
-    let settings = flags.over(config.settings);
-    if is_valid {
-        mistakes.extend(settings.check_timeouts().err().map(Failure::from));
-    }
-    match mistakes.len() {
-        0 => {
-            warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-            Ok(settings.builder())
+        is_valid &= mistakes.is_empty();
+        mistakes.extend(config.mistakes.into_iter().map(Failure::from));
+        // What depends on several values is not judged while one of them is invalid.
+        if is_valid && !settings.may_store() {
+            mistakes.extend(self.flags.without_data_dir().map(Failure::from));
+            mistakes.extend(config.without_data_dir.into_iter().map(Failure::from));
         }
-        1 => Err(mistakes.remove(0)),
-        _ => Err(Failure::Several(mistakes)),
-    }
-}
-
-fn read_super_digest(file: PathBuf) -> Result<Secret, Failure> {
-    match std::fs::read_to_string(&file) {
-        Ok(text) => {
-            let digest = text.trim();
-            check_super_digest(digest)
-                .map_err(|hint| Failure::SuperDigest { origin: file.display().to_string(), hint })?;
-            Ok(Secret(digest.to_owned()))
+        if is_valid {
+            mistakes.extend(settings.check_timeouts().err().map(Failure::from));
         }
-        Err(source) => Err(Failure::SuperDigestFile { file, source }),
+        match mistakes.len() {
+            0 => {
+                let warnings = config.warnings.into_iter().chain(self.flags.warnings());
+                warnings.for_each(|warning| tracing::warn!("{warning}"));
+                Ok(settings.builder())
+            }
+            1 => Err(mistakes.remove(0)),
+            _ => Err(Failure::Several(mistakes)),
+        }
     }
 }
 

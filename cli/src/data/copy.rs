@@ -14,8 +14,8 @@ use super::progress::Progress;
 use super::{Source, zxid};
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
-use crate::settings::storage::compression;
-use crate::settings::written;
+use crate::settings;
+use crate::settings::compression;
 
 /// The arguments of `zoolet data repair`.
 #[derive(Debug, clap::Args)]
@@ -63,11 +63,11 @@ pub(crate) struct Import {
 #[derive(Debug, clap::Args)]
 struct Target {
     /// The new data directory: one that does not exist, or is empty
-    #[arg(long, value_name = "DIR", value_parser = written::directory)]
+    #[arg(long, value_name = "DIR", value_parser = settings::directory)]
     to: PathBuf,
 
     /// The directory of its transaction log, if it is another one
-    #[arg(long, value_name = "DIR", value_parser = written::directory)]
+    #[arg(long, value_name = "DIR", value_parser = settings::directory)]
     to_log_dir: Option<PathBuf>,
 }
 

@@ -22,7 +22,7 @@ use zoolet_storage::StorageOptions;
 
 use crate::failure::Failure;
 use crate::output::until_reader_leaves;
-use crate::settings::written;
+use crate::settings;
 
 /// The subcommands of `zoolet data`.
 #[derive(clap::Subcommand)]
@@ -64,11 +64,11 @@ impl Data {
 #[derive(Debug, clap::Args)]
 struct Source {
     /// The data directory, which contains version-2
-    #[arg(value_name = "DIR", value_parser = written::directory)]
+    #[arg(value_name = "DIR", value_parser = settings::directory)]
     dir: PathBuf,
 
     /// The directory of the transaction log, if it is another one
-    #[arg(long, value_name = "DIR", value_parser = written::directory)]
+    #[arg(long, value_name = "DIR", value_parser = settings::directory)]
     log_dir: Option<PathBuf>,
 
     /// Read a log without a snapshot, as a directory of ZooKeeper 3.4 may be

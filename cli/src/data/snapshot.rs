@@ -12,7 +12,7 @@ use super::print::written_text;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
-use crate::settings::storage::compression;
+use crate::settings::compression;
 
 /// The arguments of `zoolet data snapshot`.
 #[derive(Debug, clap::Args)]

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::settings::written;
-use crate::zoo_cfg::ConfigError;
-use crate::zoo_cfg::properties::{self, Entry};
+use super::properties::Entry;
+use super::{ConfigError, entries};
+use crate::settings::{ANY_ADDRESS, Written};
 
-/// The address if a file has only a port: all addresses, as in ZooKeeper. Without IPv6 these are the IPv4 addresses.
-pub(crate) const ANY_ADDRESS: &str = "[::]";
+const PREFIX: &str = "server.";
 
 /// The servers, by their keys, and the files with their lines. If a key is repeated, the last line wins.
 #[derive(Debug, Default)]
@@ -20,53 +19,46 @@ pub(crate) struct Members(BTreeMap<String, (PathBuf, Entry)>);
 impl Members {
     /// Adds a line if its key is that of a server.
     pub(crate) fn take(&mut self, file: &Path, entry: &Entry) {
-        if entry.key.starts_with("server.") {
+        if entry.key.starts_with(PREFIX) {
             self.0.insert(entry.key.clone(), (file.to_owned(), entry.clone()));
         }
     }
 
-    /// Adds the servers of a dynamic configuration file, which this line of `file` names.
+    /// Adds the servers of a dynamic configuration file, which this line of `file` names. Returns them, with their values.
     pub(crate) fn take_dynamic(
         &mut self,
         path: &Path,
         file: &Path,
         named: &Entry,
         mistakes: &mut Vec<ConfigError>,
-    ) {
+    ) -> BTreeMap<String, String> {
         if let Some((_, entry)) = self.0.values().next() {
             let hint =
                 "must be in the file that dynamicConfigFile names, as ZooKeeper reads the servers from there";
             mistakes.push(ConfigError::invalid(file, entry, hint.to_owned()));
         }
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                // Relative to the current directory, as in ZooKeeper, and not to that of the zoo.cfg.
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-                let hint = format!("cannot read {}: {error}", path.display());
-                return mistakes.push(ConfigError::invalid(file, named, hint));
-            }
-        };
-        let entries = match properties::parse(&bytes) {
+        let read = std::fs::read(path).map_err(|error| {
+            // Relative to the current directory, as in ZooKeeper, and not to that of the zoo.cfg.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            ConfigError::invalid(file, named, format!("cannot read {}: {error}", path.display()))
+        });
+        let entries = match read.and_then(|bytes| entries(path, &bytes)) {
             Ok(entries) => entries,
-            Err(bad) => {
-                return mistakes.push(ConfigError::Escape { file: path.to_owned(), line: bad.line });
+            Err(mistake) => {
+                mistakes.push(mistake);
+                return BTreeMap::new();
             }
         };
-        for Entry { line, key, value } in entries {
-            let entry = Entry { line, key: key.trim().to_owned(), value: value.trim().to_owned() };
-            self.take(path, &entry);
-            if !["server.", "group", "weight"].iter().any(|prefix| entry.key.starts_with(prefix)) {
+        for entry in &entries {
+            self.take(path, entry);
+            if ![PREFIX, "group", "weight"].iter().any(|prefix| entry.key.starts_with(prefix)) {
                 let hint = "a dynamic configuration file only has lines of servers, groups and weights; ZooKeeper does not \
                             start with this one either";
-                mistakes.push(ConfigError::invalid(path, &entry, hint.to_owned()));
+                mistakes.push(ConfigError::invalid(path, entry, hint.to_owned()));
             }
         }
-    }
-
-    /// The keys.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &String> {
-        self.0.keys()
+        let servers = entries.into_iter().filter(|entry| entry.key.starts_with(PREFIX));
+        servers.map(|entry| (entry.key, entry.value)).collect()
     }
 
     /// The address for clients, if there is one server and its line has an address.
@@ -109,7 +101,7 @@ impl Members {
 /// The address to bind, from a port with an optional address before it.
 fn bind(client: &str) -> Result<String, String> {
     let (address, port) = client.rsplit_once(':').unwrap_or((ANY_ADDRESS, client));
-    let (address, port) = (written::address(address)?, written::port(port)?);
+    let (address, port) = (Written::Key(address).address()?, Written::Key(port).port()?);
     if address.contains(':') && !address.starts_with('[') {
         return Err("an IPv6 address needs brackets".to_owned());
     }

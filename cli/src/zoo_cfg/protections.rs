@@ -1,6 +1,6 @@
 //! Keys that ask for a protection that is not there. To ignore one would leave the server open, so it is an error.
 
-use crate::settings::written::boolean;
+use crate::settings::Written;
 
 /// A protection that is not there, and the key that asks for it.
 struct Protection {
@@ -71,6 +71,10 @@ pub(super) enum Refusal {
     Missing(String),
     /// What its value must be.
     Invalid(String),
+}
+
+fn boolean(value: &str) -> Result<bool, String> {
+    Written::Key(value).boolean()
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "one type for all rows")]

@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use tempfile::NamedTempFile;
-use zoolet_server::FourLetterWord;
-use zoolet_storage::{Compression, Durability};
+use zoolet_server::{FourLetterWord, Server, ServerBuilder};
+use zoolet_storage::{Compression, Durability, StorageOptions};
 
-use crate::settings::Words;
-use crate::settings::storage::StorageSettings;
-use crate::text::Secret;
-
-use super::keys::{KEYS, STORAGE_KEYS};
 use super::*;
-use crate::settings::storage::Retention;
-use crate::settings::written::{decoded, int};
+use crate::settings::SETTINGS;
 
 fn read(text: &str) -> ZooCfg {
     let config = parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
@@ -23,8 +17,26 @@ fn read(text: &str) -> ZooCfg {
 
 fn settings(text: &str) -> Settings {
     let config = read(text);
-    assert_eq!(config.warnings(), Vec::<String>::new(), "{text}");
+    assert_eq!(config.warnings, Vec::<String>::new(), "{text}");
     config.settings
+}
+
+/// The builder that a file without warnings makes, as text that can be compared.
+fn built(text: &str) -> String {
+    shown(settings(text).builder())
+}
+
+fn shown(builder: ServerBuilder) -> String {
+    format!("{builder:#?}")
+}
+
+/// The builder of an empty file, but for where it listens.
+fn default() -> ServerBuilder {
+    Server::builder().max_connections_per_ip(60)
+}
+
+fn storage(text: &str) -> StorageOptions {
+    settings(text).builder().storage_options().expect("a data directory").clone()
 }
 
 fn errors(text: &str) -> Vec<String> {
@@ -54,10 +66,6 @@ fn with_dynamic(text: &str, dynamic: &str) -> (NamedTempFile, String) {
     (file, text)
 }
 
-fn secs(secs: u64) -> Option<Duration> {
-    Some(Duration::from_secs(secs))
-}
-
 #[test]
 fn every_key_is_known_by_its_name_in_files_and_in_properties() {
     let dynamic = dynamic_file("");
@@ -74,74 +82,74 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
                 datadir.autocreate=false\ndb.autocreate=false\ndigest.enabled=false\n\
                 serializeLastProcessedZxid.enabled=false\n";
     let text = format!("{text}dynamicConfigFile={}\n", dynamic.path().display());
-    let expected = Settings {
-        binds: vec!["[::1]:2181".to_owned()],
-        tick_time: secs(2),
-        min_session_timeout: secs(4),
-        max_session_timeout: secs(40),
-        max_client_cnxns: Some(10),
-        max_cnxns: Some(100),
-        max_sessions: None,
-        max_watches_per_connection: None,
-        listen_backlog: Some(128),
-        sessionless_timeout: secs(5),
-        max_frame: Some(0x3f_ffff),
-        four_letter_words: Some(Words(vec![FourLetterWord::Stat, FourLetterWord::Ruok])),
-        extended_types: Some(true),
-        container_check_interval: secs(1),
-        container_max_per_minute: Some(5),
-        container_max_never_used: secs(7),
-        super_digest: Some(Secret::from("super:lK75jTNcA+U9vtVEw5vB51mj/w4=")),
-        enforce_quota: Some(false),
-        skip_acl: Some(true),
-        reconfig_enabled: Some(true),
-        storage: StorageSettings {
-            data_dir: Some("/data".into()),
-            log_dir: Some("/log".into()),
-            in_memory: false,
-            durability: Some(Durability::Os),
-            slow_sync: Some(Duration::from_millis(50)),
-            pre_alloc: Some(16 << 10),
-            log_size_limit: Some(32 << 10),
-            snap_count: Some(500),
-            snap_size_limit: Some(1 << 20),
-            retain_snapshots: Some(Retention::Newest(5)),
-            snapshot_compression: Some(Compression::Gzip),
-            trust_empty_snapshot: Some(true),
-            create_directories: Some(false),
-            create_database: Some(false),
-            digests: Some(false),
-            last_zxid_section: Some(false),
-        },
-    };
-    assert_eq!(text.lines().count(), KEYS.len() + STORAGE_KEYS.len(), "every key is covered here");
-    assert_eq!(settings(&text), expected);
+    let mut options = StorageOptions::new("/data");
+    options.log_dir = Some("/log".into());
+    options.durability = Durability::Os;
+    options.slow_sync = Duration::from_millis(50);
+    options.pre_alloc = 16 << 10;
+    options.log_size_limit = Some(32 << 10);
+    options.snapshot_after_txns = 500;
+    options.snapshot_after_bytes = Some(1 << 20);
+    options.retain = Some(5);
+    options.compression = Compression::Gzip;
+    options.trust_empty_snapshot = true;
+    options.create_directories = false;
+    options.create_database = false;
+    options.digests = false;
+    options.last_zxid_section = false;
+    let secs = Duration::from_secs;
+    let expected = Server::builder()
+        .bind("[::1]:2181")
+        .tick_time(secs(2))
+        .min_session_timeout(secs(4))
+        .max_session_timeout(secs(40))
+        .max_connections_per_ip(10)
+        .max_connections(100)
+        .listen_backlog(128)
+        .sessionless_timeout(secs(5))
+        .max_frame(0x3f_ffff)
+        .four_letter_words([FourLetterWord::Stat, FourLetterWord::Ruok])
+        .extended_types(true)
+        .container_check_interval(secs(1))
+        .container_max_per_minute(5)
+        .container_max_never_used(secs(7))
+        .super_digest("super:lK75jTNcA+U9vtVEw5vB51mj/w4=")
+        .enforce_quota(false)
+        .skip_acl(true)
+        .reconfig_enabled(true)
+        .storage(options);
+    let expected = shown(expected);
+    let keys = SETTINGS.iter().filter(|row| row.key.is_some());
+    assert_eq!(text.lines().count(), keys.count(), "every key is covered here");
+    assert_eq!(built(&text), expected);
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
-    assert_eq!(settings(&prefixed), expected);
+    assert_eq!(built(&prefixed), expected);
 }
 
 #[test]
 fn the_super_digest_has_a_short_name_too() {
     for name in ["superDigest", "zookeeper.superDigest"] {
         let text = format!("{name}=super:lK75jTNcA+U9vtVEw5vB51mj/w4=");
-        assert!(settings(&text).super_digest.is_some());
+        let digest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+        assert_eq!(built(&text), shown(default().super_digest(digest).bind("127.0.0.1:2181")));
     }
 }
 
 #[test]
 fn values_that_mean_the_default_keep_it() {
     let text = "minSessionTimeout=-1\nmaxSessionTimeout=-1\nclientPortListenBacklog=-1";
-    assert_eq!(settings(text), Settings::default());
-    let none = settings("maxClientCnxns=-1\nmaxCnxns=0\nznode.container.maxNeverUsedIntervalMs=-5");
-    assert_eq!((none.max_client_cnxns, none.max_cnxns), (Some(0), Some(0)));
-    assert_eq!(none.container_max_never_used, Some(Duration::ZERO));
-    assert_eq!(settings("4lw.commands.whitelist=").four_letter_words, Some(Words(Vec::new())));
+    let local = || default().bind("127.0.0.1:2181");
+    assert_eq!(built(text), shown(local()));
+    let none = built("maxClientCnxns=-1\nmaxCnxns=0\nznode.container.maxNeverUsedIntervalMs=-5");
+    let expected = local().max_connections_per_ip(0).max_connections(0);
+    assert_eq!(none, shown(expected.container_max_never_used(Duration::ZERO)));
+    assert_eq!(built("4lw.commands.whitelist="), shown(local().four_letter_words([])));
 }
 
 #[test]
 fn a_port_without_an_address_is_on_every_address() {
-    assert_eq!(settings("clientPort=2181").binds, ["[::]:2181"]);
-    assert_eq!(settings("clientPort=0\nclientPortAddress=localhost").binds, ["localhost:0"]);
+    assert_eq!(built("clientPort=2181"), shown(default().bind("[::]:2181")));
+    assert_eq!(built("clientPort=0\nclientPortAddress=localhost"), shown(default().bind("localhost:0")));
     assert_eq!(
         error("\nclientPortAddress=localhost"),
         "zoo.cfg:2: clientPortAddress = localhost: requires clientPort"
@@ -150,15 +158,16 @@ fn a_port_without_an_address_is_on_every_address() {
 
 #[test]
 fn without_a_client_port_the_line_of_the_server_has_the_address() {
-    let binds = |text| read(text).settings.binds;
-    assert_eq!(binds("server.1=localhost:2888:3888;2181"), ["[::]:2181"]);
-    assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), ["127.0.0.1:2182"]);
-    assert_eq!(binds("server.7=a:2888:3888|b:2888:3888;[::1]:2183"), ["[::1]:2183"]);
-    assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), ["[::]:2182"]);
-    assert_eq!(binds("server.1=a:1:2;2181\nclientPort=2199"), ["[::]:2199"]);
-    assert_eq!(binds("server.1=a:2888:3888"), Vec::<String>::new());
+    let binds = |text| shown(read(text).settings.builder());
+    let at = |address: &str| shown(default().bind(address));
+    assert_eq!(binds("server.1=localhost:2888:3888;2181"), at("[::]:2181"));
+    assert_eq!(binds("server.1=a:2888:3888:participant; 127.0.0.1:2182"), at("127.0.0.1:2182"));
+    assert_eq!(binds("server.7=a:2888:3888|b:2888:3888;[::1]:2183"), at("[::1]:2183"));
+    assert_eq!(binds("server.1=a:1:2;2181\nserver.1=a:1:2;2182"), at("[::]:2182"));
+    assert_eq!(binds("server.1=a:1:2;2181\nclientPort=2199"), at("[::]:2199"));
+    assert_eq!(binds("server.1=a:2888:3888"), at("127.0.0.1:2181"));
     assert_eq!(
-        read("server.1=a:1:2;2181").warnings(),
+        read("server.1=a:1:2;2181").warnings,
         ["zoo.cfg: ignored unsupported keys: server.1 (no ensemble; only its client address is used)"]
     );
     assert_eq!(
@@ -205,17 +214,21 @@ fn the_servers_of_a_dynamic_file_count_as_those_of_the_file() {
 #[test]
 fn one_server_in_a_dynamic_file_runs_standalone_at_its_address() {
     let one = "# by ZooKeeper\ngroup.1=1\nweight.1=1\nserver.1=a:1:2:participant;127.0.0.1:2182\n";
-    let (_file, text) = with_dynamic("", one);
+    let (file, text) = with_dynamic("", one);
     let config = read(&text);
-    assert_eq!(config.settings.binds, ["127.0.0.1:2182"]);
+    assert_eq!(shown(config.settings.builder()), shown(default().bind("127.0.0.1:2182")));
+    // Of the file with the line, not of the zoo.cfg.
     assert_eq!(
-        config.warnings(),
-        ["zoo.cfg: ignored unsupported keys: server.1 (no ensemble; only its client address is used)"]
+        config.warnings,
+        [format!(
+            "{}: ignored unsupported keys: server.1 (no ensemble; only its client address is used)",
+            file.path().display()
+        )]
     );
     let (_file, text) = with_dynamic("clientPort=2199", one);
-    assert_eq!(read(&text).settings.binds, ["[::]:2199"]);
+    assert_eq!(shown(read(&text).settings.builder()), shown(default().bind("[::]:2199")));
     let (_file, text) = with_dynamic("clientPort=2199", "");
-    assert_eq!(settings(&text).binds, ["[::]:2199"]);
+    assert_eq!(built(&text), shown(default().bind("[::]:2199")));
 }
 
 #[test]
@@ -255,17 +268,6 @@ fn an_ensemble_of_one_server_and_an_observer_alone_are_refused() {
     for line in ["server.1=a:1:2:observer", "server.1=a:1:2:OBSERVER;2181"] {
         assert!(error(line).contains(": an observer needs an ensemble"), "{}", error(line));
     }
-}
-
-#[test]
-fn numbers_are_read_as_java_reads_them_at_that_key() {
-    let decoded = ["10", "-10", "0x10", "-0X10", "#f", "010", "0", "+7"].map(|text| decoded(text).unwrap());
-    assert_eq!(decoded, [10, -10, 16, -16, 15, 8, 0, 7]);
-    for text in ["", "-", "0x", "08", "2147483648", "1 0", "--1", "0x-1", "1s"] {
-        assert_eq!(crate::settings::written::decoded(text), None, "{text}");
-    }
-    assert_eq!(int("+7"), Some(7));
-    assert_eq!(int("0x10"), None);
 }
 
 #[test]
@@ -342,28 +344,24 @@ fn an_invalid_setting_of_the_data_directory_is_rejected_with_what_it_must_be() {
 #[test]
 fn limits_of_the_log_that_are_not_positive_are_none_and_counts_that_are_too_small_are_raised() {
     let none =
-        settings("dataDir=/data\nsnapSizeLimitInKb=0\ntxnLogSizeLimitInKb=-1\npreAllocSize=-1\nsnapCount=0");
-    let storage = none.storage;
-    assert_eq!(
-        (storage.snap_size_limit, storage.log_size_limit, storage.pre_alloc),
-        (Some(0), Some(0), Some(0))
-    );
-    assert_eq!(storage.snap_count, Some(2));
-    let text = "autopurge.purgeInterval=24\nautopurge.snapRetainCount=1";
-    assert_eq!(settings(text).storage.retain_snapshots, Some(Retention::Newest(3)));
+        storage("dataDir=/data\nsnapSizeLimitInKb=0\ntxnLogSizeLimitInKb=-1\npreAllocSize=-1\nsnapCount=0");
+    assert_eq!((none.snapshot_after_bytes, none.log_size_limit, none.pre_alloc), (None, None, 0));
+    assert_eq!(none.snapshot_after_txns, 2);
+    let text = "dataDir=/data\nautopurge.purgeInterval=24\nautopurge.snapRetainCount=1";
+    assert_eq!(storage(text).retain, Some(3));
 }
 
 #[test]
 fn without_a_purge_interval_all_snapshots_of_a_file_are_kept() {
-    let kept = |text: &str| settings(text).storage.retain_snapshots;
-    assert_eq!(kept("tickTime=2000"), None);
-    assert_eq!(kept("dataDir=/data"), Some(Retention::All));
-    assert_eq!(kept("dataDir=/data\nautopurge.snapRetainCount=5"), Some(Retention::All));
-    assert_eq!(
-        kept("dataDir=/data\nautopurge.purgeInterval=0\nautopurge.snapRetainCount=5"),
-        Some(Retention::All)
-    );
-    assert_eq!(kept("dataDir=/data\nautopurge.purgeInterval=1"), Some(Retention::Newest(3)));
+    let kept = |text: &str| storage(text).retain;
+    assert_eq!(kept("dataDir=/data"), None);
+    assert_eq!(kept("dataDir=/data\nautopurge.snapRetainCount=5"), None);
+    assert_eq!(kept("dataDir=/data\nautopurge.purgeInterval=0\nautopurge.snapRetainCount=5"), None);
+    assert_eq!(kept("dataDir=/data\nautopurge.purgeInterval=1"), Some(3));
+    // A flag may add the data directory.
+    let mut without = settings("tickTime=2000");
+    without.data_dir = Some("/data".into());
+    assert_eq!(without.builder().storage_options().expect("a data directory").retain, Some(3));
 }
 
 #[test]
@@ -377,9 +375,10 @@ fn an_invalid_secret_is_not_shown() {
 
 #[test]
 fn two_spellings_must_agree_and_a_repeated_one_overwrites() {
-    assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=1").max_cnxns, Some(1));
-    assert_eq!(settings("maxCnxns=1\nmaxCnxns=2").max_cnxns, Some(2));
-    assert_eq!(settings("maxCnxns=1\nzookeeper.maxCnxns=2\nmaxCnxns=2").max_cnxns, Some(2));
+    let most = |count| shown(default().bind("127.0.0.1:2181").max_connections(count));
+    assert_eq!(built("maxCnxns=1\nzookeeper.maxCnxns=1"), most(1));
+    assert_eq!(built("maxCnxns=1\nmaxCnxns=2"), most(2));
+    assert_eq!(built("maxCnxns=1\nzookeeper.maxCnxns=2\nmaxCnxns=2"), most(2));
     assert_eq!(
         error("maxCnxns=1\n\nzookeeper.maxCnxns=2"),
         "zoo.cfg:3: zookeeper.maxCnxns contradicts maxCnxns in line 1; keep one of them"
@@ -390,20 +389,20 @@ fn two_spellings_must_agree_and_a_repeated_one_overwrites() {
 fn unsupported_keys_are_listed_in_one_line_without_their_values() {
     let config = read("initLimit=10\nssl.keyStore.password=hush\ncloseSessionTxn.enabled=false\ninitLimit=5");
     assert_eq!(
-        config.warnings(),
+        config.warnings,
         [
             "zoo.cfg: ignored unsupported keys: closeSessionTxn.enabled (the list of ephemerals is always written), \
              initLimit, ssl.keyStore.password"
         ]
     );
-    assert_eq!(config.settings, Settings::default());
+    assert_eq!(shown(config.settings.builder()), shown(Settings::default().builder()));
 }
 
 #[test]
 fn misspelt_keys_come_before_those_that_are_ignored_on_purpose() {
     let config =
         read("initLimit=10\nticktime=1\nmaxSesionTimeout=1\nzookeeper.skipACl=yes\nsecureClientPrt=1");
-    let [misspelt, _] = &config.warnings()[..] else { panic!("{:?}", config.warnings()) };
+    let [misspelt, _] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
     assert_eq!(
         misspelt,
         "zoo.cfg: ignored unknown keys: maxSesionTimeout (did you mean maxSessionTimeout?), \
@@ -415,18 +414,21 @@ fn misspelt_keys_come_before_those_that_are_ignored_on_purpose() {
 #[test]
 fn unknown_words_in_the_whitelist_are_a_warning_as_a_real_server_starts_too() {
     let config = read("4lw.commands.whitelist=ruok,stats,mntr");
-    assert_eq!(config.warnings(), ["zoo.cfg: ignored unknown four-letter words: stats"]);
-    let words = vec![FourLetterWord::Ruok, FourLetterWord::Mntr];
-    assert_eq!(config.settings.four_letter_words, Some(Words(words)));
+    assert_eq!(config.warnings, ["zoo.cfg: ignored unknown four-letter words: stats"]);
+    let words = [FourLetterWord::Ruok, FourLetterWord::Mntr];
+    let expected = default().bind("127.0.0.1:2181").four_letter_words(words);
+    assert_eq!(shown(config.settings.builder()), shown(expected));
 }
 
 #[test]
 fn the_read_only_mode_adds_isro_to_the_words() {
-    let words = |text| settings(text).four_letter_words.map(|Words(words)| words);
-    assert_eq!(words("readonlymode.enabled=true"), Some(vec![FourLetterWord::Isro]));
-    let both = words("4lw.commands.whitelist=ruok\nreadonlymode.enabled=true");
-    assert_eq!(both, Some(vec![FourLetterWord::Ruok, FourLetterWord::Isro]));
-    assert_eq!(words("readonlymode.enabled=false"), None);
+    let words = |words: &[FourLetterWord]| {
+        shown(default().bind("127.0.0.1:2181").four_letter_words(words.iter().copied()))
+    };
+    assert_eq!(built("readonlymode.enabled=true"), words(&[FourLetterWord::Isro]));
+    let both = built("4lw.commands.whitelist=ruok\nreadonlymode.enabled=true");
+    assert_eq!(both, words(&[FourLetterWord::Ruok, FourLetterWord::Isro]));
+    assert_eq!(built("readonlymode.enabled=false"), words(&[]));
 }
 
 #[test]
@@ -502,7 +504,7 @@ fn what_monitoring_would_miss_has_a_warning_of_its_own() {
     let text = "admin.serverPort=8080\ninitLimit=10\n\
                 metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
                 metricsProvider.httpPort=7000";
-    let warnings = read(text).warnings();
+    let warnings = read(text).warnings;
     let [admin, metrics, rest] = &warnings[..] else { panic!("{warnings:?}") };
     assert!(
         admin.starts_with("zoo.cfg: there is no HTTP admin server, ")
@@ -515,7 +517,7 @@ fn what_monitoring_would_miss_has_a_warning_of_its_own() {
     let none = "admin.enableServer=false\nadmin.serverPort=8080\n\
                 metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider";
     assert_eq!(
-        read(none).warnings(),
+        read(none).warnings,
         [
             "zoo.cfg: ignored unsupported keys: admin.enableServer, admin.serverPort, metricsProvider.className"
         ]

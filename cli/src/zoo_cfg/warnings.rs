@@ -1,60 +1,53 @@
-//! What deserves a warning: misspelt keys, keys without which monitoring misses something, and all others that are ignored.
+//! The keys of a file that have no meaning here: misspelt ones, those without which monitoring misses something, and all others.
 
-use super::keys::{KEYS, STORAGE_KEYS};
-use super::{ZooCfg, protections};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::protections;
+use crate::settings::SETTINGS;
 use crate::text::quoted;
 
-impl ZooCfg {
-    /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.doubtful.clone();
-        let mut warn = |what: &str, names: Vec<String>| {
-            if !names.is_empty() {
-                warnings.push(format!("{}: {what}: {}", self.file.display(), names.join(", ")));
-            }
-        };
-        warn(
-            "ignored unknown four-letter words",
-            self.unknown_words.iter().map(|word| quoted(word)).collect(),
-        );
-        let (mut misspelt, mut admin, mut metrics, mut unsupported) = (vec![], vec![], vec![], vec![]);
-        for key in self.ignored.keys() {
-            match (meant(key), why_ignored(key)) {
-                (Some(meant), _) => misspelt.push(format!("{} (did you mean {meant}?)", quoted(key))),
-                (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
-                (None, None) if self.wants_admin() && key.starts_with("admin.") => admin.push(quoted(key)),
-                (None, None) if self.wants_metrics() && key.starts_with(METRICS) => metrics.push(quoted(key)),
-                (None, None) => unsupported.push(quoted(key)),
-            }
+/// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
+pub(super) fn of_ignored(file: &Path, ignored: &BTreeMap<String, String>) -> Vec<String> {
+    let wants_admin =
+        !ignored.get("admin.enableServer").is_some_and(|value| value.eq_ignore_ascii_case("false"));
+    // Apache's default provider has no endpoint.
+    let wants_metrics = ignored.get("metricsProvider.className").is_some_and(|class| {
+        !["DefaultMetricsProvider", "NullMetricsProvider"].iter().any(|name| class.ends_with(name))
+    });
+    let (mut misspelt, mut admin, mut metrics, mut unsupported) = (vec![], vec![], vec![], vec![]);
+    for key in ignored.keys() {
+        match (meant(key), why_ignored(key)) {
+            (Some(meant), _) => misspelt.push(format!("{} (did you mean {meant}?)", quoted(key))),
+            (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
+            (None, None) if wants_admin && key.starts_with("admin.") => admin.push(quoted(key)),
+            (None, None) if wants_metrics && key.starts_with("metricsProvider.") => metrics.push(quoted(key)),
+            (None, None) => unsupported.push(quoted(key)),
         }
-        warn("ignored unknown keys", misspelt);
-        warn(
+    }
+    let warnings = [
+        listed(file, "ignored unknown keys", &misspelt),
+        listed(
+            file,
             "there is no HTTP admin server, so monitoring that asks it gets no answer; the four-letter words mntr, \
              srvr and ruok have the figures (4lw.commands.whitelist)",
-            admin,
-        );
-        warn(
+            &admin,
+        ),
+        listed(
+            file,
             "there is no metrics endpoint, so monitoring that scrapes it gets no answer; the four-letter word mntr \
              has figures (4lw.commands.whitelist)",
-            metrics,
-        );
-        warn("ignored unsupported keys", unsupported);
-        warnings
-    }
-
-    fn wants_admin(&self) -> bool {
-        !self.ignored.get("admin.enableServer").is_some_and(|value| value.eq_ignore_ascii_case("false"))
-    }
-
-    /// Apache's default provider has no endpoint.
-    fn wants_metrics(&self) -> bool {
-        const WITHOUT_ENDPOINT: [&str; 2] = ["DefaultMetricsProvider", "NullMetricsProvider"];
-        let class = self.ignored.get("metricsProvider.className");
-        class.is_some_and(|class| !WITHOUT_ENDPOINT.iter().any(|name| class.ends_with(name)))
-    }
+            &metrics,
+        ),
+        listed(file, "ignored unsupported keys", &unsupported),
+    ];
+    warnings.into_iter().flatten().collect()
 }
 
-const METRICS: &str = "metricsProvider.";
+/// A warning with a list, unless that is empty.
+pub(super) fn listed(file: &Path, what: &str, names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("{}: {what}: {}", file.display(), names.join(", ")))
+}
 
 /// Why a key is ignored, if that needs an explanation.
 fn why_ignored(spelling: &str) -> Option<&'static str> {
@@ -69,7 +62,7 @@ fn why_ignored(spelling: &str) -> Option<&'static str> {
 fn meant(spelling: &str) -> Option<&'static str> {
     const TYPING_ERRORS: usize = 2;
     let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling).to_lowercase();
-    let keys = KEYS.iter().chain(STORAGE_KEYS).map(|key| key.name).chain(protections::names());
+    let keys = SETTINGS.iter().filter_map(|row| row.key).chain(protections::names());
     let keys = keys.map(|key| (strsim::damerau_levenshtein(&name, &key.to_lowercase()), key));
     keys.filter(|(distance, _)| *distance <= TYPING_ERRORS).min().map(|(_, key)| key)
 }

@@ -1,0 +1,56 @@
+//! `docs/settings.md` has what the table has.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::table::{BOOL, SETTINGS, SettingRow};
+
+const HEAD: &str = "\
+# Settings of `zoolet serve`
+
+<!-- Written by `ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page` from `cli/src/settings/table.rs`. -->
+
+A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`, times are in milliseconds and sizes in KiB, `forceSync`
+and `skipACL` are `yes` or `no`, and each key may also have the name of its Java system property, which begins with `zookeeper.`.
+`--config`, `--in-memory`, `--super-digest-file` and `--log` are flags only; `zoolet serve --help` has them.
+[operating.md](operating.md#settings) explains the settings of a data directory, and the keys that are refused or ignored.
+";
+
+#[test]
+fn the_page_of_settings_has_what_the_table_has() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/settings.md");
+    let page = page();
+    if std::env::var_os("ZOOLET_BLESS").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    // A published crate has no documents beside it.
+    if file.parent().is_some_and(Path::is_dir) {
+        let written = std::fs::read_to_string(&file).unwrap_or_default();
+        let command = "ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page";
+        assert!(written == page, "docs/settings.md differs from the table; `{command}` writes it");
+    }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for (title, needs_data_dir) in
+        [("Any server", false), ("With a data directory: a mistake without one", true)]
+    {
+        let _ = write!(page, "\n## {title}\n\n| flag | `zoo.cfg` | default | |\n| --- | --- | --- | --- |\n");
+        for row in SETTINGS.iter().filter(|row| row.needs_data_dir == needs_data_dir) {
+            let _ = writeln!(page, "{}", line(row));
+        }
+    }
+    page
+}
+
+fn line(row: &SettingRow) -> String {
+    let flag = match (row.flag, row.takes) {
+        (None, _) => String::new(),
+        (Some(flag), BOOL) => format!("`--{flag}`"),
+        (Some(flag), takes) => format!("`--{flag} {}`", takes.replace('|', "\\|")),
+    };
+    let keys = row.key.iter().chain(&row.alias);
+    let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
+    format!("| {flag} | {} | {} | {} |", keys.join(", "), row.default, row.help)
+}
