@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, CoreConfig, Input, Millis, StateMachine};
+use zoolet_proto::Zxid;
+use zoolet_server_core::{ConnId, CoreConfig, Input, Millis, StateMachine, ZnodeRecord};
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
 use crate::bus::Bus;
+use crate::durable::{SnapshotSource, SnapshotStart};
 use crate::net::stream::Transport;
 use crate::net::turns::Batch;
 
@@ -171,5 +173,29 @@ impl Engine {
     pub(crate) fn next_timeout(&self) -> Millis {
         let machine = self.bus.machine().next_timeout();
         self.interceptor.as_ref().map_or(machine, |interceptor| interceptor.next_timeout(machine))
+    }
+}
+
+impl SnapshotSource for Mutex<Engine> {
+    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart> {
+        let mut engine = locked(self);
+        if engine.in_turn {
+            return None;
+        }
+        let start = engine.bus.machine_mut().core_mut().begin_snapshot();
+        begun(start.0.zxid);
+        Some(start)
+    }
+
+    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+        locked(self).bus.machine_mut().core_mut().next_slice(max, bytes, take)
+    }
+
+    fn end(&self) {
+        locked(self).bus.machine_mut().core_mut().end_snapshot();
+    }
+
+    fn last_zxid(&self) -> Zxid {
+        locked(self).bus.core().tree().last_zxid()
     }
 }

@@ -135,7 +135,7 @@ impl ServerHandle {
         yield_now().await;
         let outcome = self.shared.turns.act(reopen);
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
-            log.queue.fail(log.queue.opened(), StorageError::Failed(error.to_string()));
+            log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
             self.shared.halt();
         }
         outcome

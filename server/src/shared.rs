@@ -119,7 +119,7 @@ impl Shared {
         let (turns, slow) =
             Turns::new(Arc::clone(&engine), commits, clock.clone(), stop.clone(), span.clone());
         let driver = Driver::new(Arc::clone(&turns), slow, Arc::clone(&registry));
-        let log = log.map(|log| log.start(&engine, &clock, &stop, &span)).transpose()?;
+        let log = log.map(|log| log.start(Arc::clone(&engine) as _, &clock, &stop, &span)).transpose()?;
         let tasks = TaskTracker::new();
         let runtime = Handle::current();
         tasks.spawn(driver.run());

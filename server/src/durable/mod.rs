@@ -1,16 +1,41 @@
-//! Durability: what turns have decided goes to the log, and messages wait until it is there.
+//! Durability: transactions go to the log, and the messages that show them wait until they are there.
 //!
 //! One rule: a message names a zxid, and leaves when the log has every transaction up to it. The reply to a write names its own
 //! transaction, an event the one that caused it, and a read the newest that it shows (see `server/core/src/undurable.rs`).
 //!
-//! - [`Gate`], in the [`Bus`](crate::bus::Bus), passes the transactions of a turn on and notes which connections wait for what.
-//!   The messages themselves wait in wire form, in the outbox of their connection.
+//! - [`Gate`], in the [`Bus`](crate::bus::Bus), passes the transactions of a turn on and notes which connections wait for which
+//!   transaction. Their messages wait in wire form, in the outbox of the connection.
 //! - [`CommitQueue`] is between turns and the log: transactions in, the durable zxid out.
-//! - [`Log`] takes what is queued, writes it, and syncs once: what arrives meanwhile is the next batch. It runs on a thread of
-//!   its own, so that a sync holds up neither a worker of the runtime nor the engine's lock. On a simulated disk, which returns at
-//!   once, it is a task, so that a run repeats with its seed.
-//! - A [snapshot](snapshot) is copied in slices between turns, and written beside the log, with rests while others write and sync.
+//! - `Log` takes everything that is queued, writes it, and syncs once; what arrives meanwhile is the next batch. Nobody else ever
+//!   has the log. It is a future, which a thread of its own runs, so that a sync holds up neither a worker of the runtime nor the
+//!   engine's lock. On a disk that does not block it is a task, so that a simulated run repeats with its seed.
+//! - A [snapshot](snapshot) is copied in slices between turns and written beside the log, with rests while others write and sync.
+//!
+//! # Who waits for what, and who wakes whom
+//!
+//! ```text
+//! turn --submit--> CommitQueue --take--> Log --commit--> disk
+//!  ^                                      |
+//!  |  release_durable                     |  advance
+//! driver <--------- advanced -------------+
+//! ```
+//!
+//! | who waits | for | in | until |
+//! | --- | --- | --- | --- |
+//! | the log | work | `CommitQueue::take` | `submit`, `roll`, `request_snapshot`, `close`, `reopen` |
+//! | | the end of a snapshot | `log::ended` | its job has reported, or has panicked |
+//! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`. It takes an empty turn: `Turns::release_durable` |
+//! | a connection that writes to its peer | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `Gate::advance` |
+//! | a connection that writes znodes | room for 32 MiB of transactions | `CommitQueue::has_room` | `advance`, `fail`, `reopen`, `end` |
+//! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
+//! | a snapshot | the log's next file | `Roll::done` | `Log::roll`, or an error if the log comes to no roll |
+//! | `Server::snapshot` | a snapshot | `SnapshotRequest` | `Log::answer`, or an error if the log ends |
+//! | `Server::failed` | a failure | `CommitQueue::failed` | `fail` |
+//! | `Server::shutdown` | closed files | `LogHandle::ended` | the future of the log is dropped |
+//!
+//! However the log ends, also by a panic or with its runtime, it is dropped: that wakes everybody and stops the server.
 
+mod disk_thread;
 mod gate;
 mod log;
 mod queue;
@@ -22,4 +47,5 @@ mod tests;
 
 pub(crate) use gate::{Gate, Hold};
 pub(crate) use queue::{Close, CommitQueue};
+pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

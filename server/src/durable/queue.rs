@@ -1,17 +1,14 @@
-//! [`CommitQueue`]: what waits for the log, and how far the log is.
+//! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, SetOnce, oneshot};
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
-
-use crate::durable::log::Log;
-use crate::durable::snapshot::Outcome;
 
 /// How many bytes of transactions may wait for the disk before connections that write have to wait.
 const MAX_BYTES: usize = 32 << 20;
@@ -25,64 +22,43 @@ pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>
 /// Turns submit transactions to it, one turn after the other; the log takes all of them at once.
 pub(crate) struct CommitQueue {
     state: Mutex<State>,
-    /// Notified when there is work: the first if the log is a thread, the second if it is a task.
-    work: Condvar,
-    task_work: Notify,
+    /// Wakes the log: there is work.
+    work: Notify,
     durable: AtomicI64,
     /// The last transaction whose messages have left.
     released: AtomicI64,
-    /// Notified when the durable zxid has advanced: for the driver.
+    /// Wakes the driver: the durable zxid has advanced.
     advanced: Notify,
     /// Whether too much waits.
     is_full: AtomicBool,
-    /// Notified when the log has come further, or has failed or ended.
+    /// Wakes connections that wait until less is queued, and tests that wait until all of it is durable. Also when the log ends,
+    /// or begins anew, as it then frees no room.
     progress: Notify,
-    /// Notified when the log has failed. Apart from `progress`, or each sync would wake who waits for a failure.
-    failed: Notify,
+    /// Why the log has failed.
+    failure: SetOnce<Arc<StorageError>>,
 }
 
 #[derive(Default)]
 struct State {
     work: Work,
-    /// The log, while nobody works with it. Who takes it does what is queued, and puts it back.
-    idle: Option<Box<Log>>,
     bytes: usize,
     /// The last transaction that was submitted.
     last: Zxid,
-    /// Whether the thread of the log waits.
-    sleeps: bool,
     /// Whether the log has ended: it takes nothing more.
     has_ended: bool,
-    /// How often the directory was opened anew. What an earlier log reports is void.
-    opened: u64,
-    failure: Option<Arc<StorageError>>,
-}
-
-impl State {
-    /// Whether the thread of the log has something to do.
-    fn is_log_wanted(&self) -> bool {
-        match &self.idle {
-            Some(log) => !self.work.is_empty() || log.has_ended(),
-            None => self.has_ended,
-        }
-    }
+    /// How often the directory was opened anew, after simulated crashes. Reports about an earlier generation are void.
+    generation: u64,
 }
 
 /// What the log is to do.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
+    /// The directory, opened anew, in the place of the one before, and its generation.
+    pub(crate) reopened: Option<(u64, Box<Storage>)>,
     pub(crate) txns: Vec<Txn>,
     pub(crate) roll: Option<Roll>,
     pub(crate) requests: Vec<SnapshotRequest>,
-    /// What has become of the snapshot that was under way.
-    pub(crate) snapshot: Option<Outcome>,
-    /// The log could not be synced by the thread of a snapshot.
-    pub(crate) failed: Option<StorageError>,
-    /// The directory, opened anew, in the place of the one before.
-    pub(crate) reopened: Option<Box<Storage>>,
     pub(crate) close: Option<Close>,
-    /// How often the directory was opened anew when this was taken.
-    pub(crate) opened: u64,
 }
 
 /// Asks for a new log file after a transaction.
@@ -104,12 +80,10 @@ pub(crate) enum Close {
 
 impl Work {
     fn is_empty(&self) -> bool {
-        self.txns.is_empty()
+        self.reopened.is_none()
+            && self.txns.is_empty()
             && self.roll.is_none()
             && self.requests.is_empty()
-            && self.snapshot.is_none()
-            && self.failed.is_none()
-            && self.reopened.is_none()
             && self.close.is_none()
     }
 }
@@ -119,14 +93,13 @@ impl CommitQueue {
     pub(crate) fn new(last: Zxid) -> Self {
         Self {
             state: Mutex::new(State { last, ..State::default() }),
-            work: Condvar::new(),
-            task_work: Notify::new(),
+            work: Notify::new(),
             durable: AtomicI64::new(last.0),
             released: AtomicI64::new(last.0),
             advanced: Notify::new(),
             is_full: AtomicBool::new(false),
             progress: Notify::new(),
-            failed: Notify::new(),
+            failure: SetOnce::new(),
         }
     }
 
@@ -147,12 +120,12 @@ impl CommitQueue {
         Some(last)
     }
 
-    /// Asks for a new log file after everything that was submitted, of which `after` is the last. The answer comes when all of
-    /// it is durable.
-    pub(crate) fn roll(&self, after: Zxid) -> oneshot::Receiver<()> {
+    /// Asks for a new log file after `after`, the last transaction that was submitted. The answer comes when all up to it is durable,
+    /// and fails if that will not be: the log has ended, or the directory was opened anew.
+    pub(crate) fn roll(&self, generation: u64, after: Zxid) -> oneshot::Receiver<()> {
         let (done, rolled) = oneshot::channel();
         let mut state = self.lock();
-        if !state.has_ended {
+        if !state.has_ended && state.generation == generation {
             state.work.roll = Some(Roll { after, done });
             self.wake(state);
         }
@@ -168,27 +141,9 @@ impl CommitQueue {
         }
     }
 
-    /// Reports what has become of a snapshot of the directory as it was opened then.
-    pub(crate) fn end_snapshot(&self, opened: u64, outcome: Outcome) {
-        let mut state = self.lock();
-        if state.opened == opened {
-            state.work.snapshot = Some(outcome);
-            self.wake(state);
-        }
-    }
-
-    /// Ends the log, of the directory as it was opened then, as it could not be synced: what is on disk is unknown.
-    pub(crate) fn end_failed(&self, opened: u64, error: StorageError) {
-        let mut state = self.lock();
-        if state.opened == opened {
-            state.work.failed = Some(error);
-            self.wake(state);
-        }
-    }
-
-    /// How often the directory was opened anew. Changes under the engine's lock only.
-    pub(crate) fn opened(&self) -> u64 {
-        self.lock().opened
+    /// How often the directory was opened anew.
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
     }
 
     /// Notes that the log has ended. Nobody waits for it any longer.
@@ -196,9 +151,8 @@ impl CommitQueue {
         let mut state = self.lock();
         state.has_ended = true;
         state.work = Work::default();
-        self.wake(state);
-        self.is_full.store(false, Ordering::Release);
-        self.progress.notify_waiters();
+        drop(state);
+        self.wake_waiters();
     }
 
     /// Asks the log to end. A later call can make it a clean end, if the log has not ended by then.
@@ -208,83 +162,47 @@ impl CommitQueue {
         self.wake(state);
     }
 
-    /// Puts the log back, and takes it when there is work for it or it has ended. For the thread of the log. `None` if it is gone.
-    pub(crate) fn wait(&self, log: Box<Log>) -> Option<Box<Log>> {
-        let mut state = self.lock();
-        state.idle = Some(log);
-        state.sleeps = true;
-        while !state.is_log_wanted() {
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.sleeps = false;
-        state.idle.take()
-    }
-
-    /// As [`CommitQueue::wait`], for a task.
-    pub(crate) async fn wait_in_task(&self, log: Box<Log>) -> Option<Box<Log>> {
-        self.put_back(log);
-        loop {
-            {
-                let mut state = self.lock();
-                if state.is_log_wanted() {
-                    return state.idle.take();
-                }
-            }
-            self.task_work.notified().await;
+    /// Waits until there is work, and swaps it for `work`, which is done with: its memory is used again.
+    pub(crate) async fn take(&self, work: &mut Work) {
+        while !self.try_take(work) {
+            self.work.notified().await;
         }
     }
 
-    /// Puts the log back: its thread takes it if there is something left to do. If nobody waits for a log any longer, it is dropped.
-    pub(crate) fn put_back(&self, log: Box<Log>) {
-        // Unlocked before the log is dropped, as a local goes before a parameter: the end of a log locks it as well.
+    /// As [`take`](Self::take), if there is work.
+    pub(crate) fn try_take(&self, work: &mut Work) -> bool {
         let mut state = self.lock();
-        if !state.has_ended {
-            state.idle = Some(log);
-            self.wake(state);
+        let has_work = !state.work.is_empty();
+        if has_work {
+            mem::swap(&mut state.work, work);
+            state.bytes = 0;
         }
-    }
-
-    /// Ends the log, whatever is queued, and drops it once nobody works with it.
-    pub(crate) fn retire(&self) {
-        let idle = self.lock().idle.take();
-        self.end();
-        drop(idle);
-    }
-
-    /// Swaps what is queued for `work`, which is done with: its memory is used again.
-    pub(crate) fn take_work(&self, work: &mut Work) {
-        let mut state = self.lock();
-        mem::swap(&mut state.work, work);
-        work.opened = state.opened;
-        state.bytes = 0;
+        has_work
     }
 
     /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
     pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
         let mut state = self.lock();
-        let close = state.work.close;
-        state.opened += 1;
-        state.work = Work { reopened: Some(Box::new(storage)), close, ..Work::default() };
+        state.generation += 1;
+        let reopened = Some((state.generation, Box::new(storage)));
+        state.work = Work { reopened, close: state.work.close, ..Work::default() };
         (state.last, state.bytes) = (last, 0);
         self.durable.store(last.0, Ordering::Release);
         self.released.store(last.0, Ordering::Release);
         self.wake(state);
-        // Who waits for the log as it was would wait for transactions that nobody submits again.
-        self.is_full.store(false, Ordering::Release);
-        self.progress.notify_waiters();
+        self.wake_waiters();
     }
 
-    /// Notes that everything up to `durable` is in the log, of which `work` was a part.
-    pub(crate) fn advance(&self, work: &Work, durable: Zxid) {
+    /// Notes that everything up to `durable` is in the log of that generation.
+    pub(crate) fn advance(&self, generation: u64, durable: Zxid) {
         let state = self.lock();
-        if state.opened != work.opened {
+        if state.generation != generation {
             return;
         }
         self.durable.store(durable.0, Ordering::Release);
         drop(state);
         self.advanced.notify_one();
-        self.is_full.store(false, Ordering::Release);
-        self.progress.notify_waiters();
+        self.wake_waiters();
     }
 
     /// The last transaction that is in the log.
@@ -328,15 +246,16 @@ impl CommitQueue {
     /// Waits until everything that was submitted so far is durable, and returns whether it is: the log may end or fail before, or
     /// the directory may be opened anew without it.
     pub(crate) async fn all_durable(&self) -> bool {
-        let (last, opened) = {
+        let (last, generation) = {
             let state = self.lock();
-            (state.last, state.opened)
+            (state.last, state.generation)
         };
         loop {
             let progress = self.progress.notified();
             let (is_durable, is_over) = {
                 let state = self.lock();
-                let is_over = state.has_ended || state.failure.is_some() || state.opened != opened;
+                let is_over =
+                    state.has_ended || self.failure.get().is_some() || state.generation != generation;
                 (self.durable() >= last, is_over)
             };
             if is_durable || is_over {
@@ -346,44 +265,34 @@ impl CommitQueue {
         }
     }
 
-    /// Notes that the log has failed, with the directory as it was opened then. Nothing more becomes durable. False if it was
-    /// opened anew meanwhile.
-    pub(crate) fn fail(&self, opened: u64, error: StorageError) -> bool {
-        let mut state = self.lock();
-        if state.opened != opened {
+    /// Notes that the log of that generation has failed. Nothing more becomes durable. False if the directory was opened anew meanwhile.
+    pub(crate) fn fail(&self, generation: u64, error: StorageError) -> bool {
+        let state = self.lock();
+        if state.generation != generation {
             return false;
         }
-        state.failure.get_or_insert_with(|| Arc::new(error));
+        // Only the first failure is the cause.
+        let _ = self.failure.set(Arc::new(error));
         drop(state);
-        self.is_full.store(false, Ordering::Release);
-        self.progress.notify_waiters();
-        self.failed.notify_waiters();
+        self.wake_waiters();
         true
     }
 
     /// Waits until the log has failed.
     pub(crate) async fn failed(&self) -> Arc<StorageError> {
-        loop {
-            let failed = self.failed.notified();
-            if let Some(failure) = &self.lock().failure {
-                return Arc::clone(failure);
-            }
-            failed.await;
-        }
+        Arc::clone(self.failure.wait().await)
     }
 
-    /// Wakes the thread or task of the log. While somebody works with the log this is left to `put_back`.
+    /// Wakes the log. Its lock is free by then: the log takes it at once.
     fn wake(&self, state: MutexGuard<'_, State>) {
-        let (sleeps, is_wanted) = (state.sleeps, state.is_log_wanted());
         drop(state);
-        if !is_wanted {
-            return;
-        }
-        if sleeps {
-            self.work.notify_one();
-        } else {
-            self.task_work.notify_one();
-        }
+        self.work.notify_one();
+    }
+
+    /// Wakes all that wait until the log gets further: what was queued is taken, or never will be.
+    fn wake_waiters(&self) {
+        self.is_full.store(false, Ordering::Release);
+        self.progress.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

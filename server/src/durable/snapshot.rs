@@ -5,10 +5,10 @@
 //! complete. The log comes first: it has everything up to the zxid before the snapshot has its name, or it would have a hole if the
 //! snapshot is damaged later, and has ended its file before the snapshot begins to sync: otherwise each waits for the other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{io, mem, thread};
+use std::{mem, thread};
 
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -17,9 +17,8 @@ use zoolet_server_core::{SnapshotHeader, ZnodeRecord};
 use zoolet_storage::{CompleteSnapshot, SnapshotDir, SnapshotWriter, StorageError};
 
 use crate::durable::queue::CommitQueue;
-use crate::engine::{Engine, locked};
 
-/// How much is copied at once: so many znodes, or so many bytes of paths and data.
+/// How much is copied at once: a number of znodes, or of bytes of paths and data.
 const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
 /// After so much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
@@ -29,146 +28,119 @@ const REST: u32 = 4;
 /// How long it waits at most until the log has begun its next file.
 const LONGEST_BEGIN: Duration = Duration::from_millis(10);
 
+/// The state that snapshots are taken of, one at a time.
+pub(crate) trait SnapshotSource: Send + Sync {
+    /// Begins a snapshot between two turns, and calls `begun` with its zxid before the next one. `None` if a turn has panicked:
+    /// nobody may rely on the state that it has left.
+    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart>;
+
+    /// Passes the next znodes on, up to a number or to so many bytes. Returns whether there are more.
+    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
+
+    /// Ends the snapshot, complete or not.
+    fn end(&self);
+
+    /// The last transaction.
+    fn last_zxid(&self) -> Zxid;
+}
+
+/// What a snapshot begins with: the sessions are not part of the tree.
+pub(crate) type SnapshotStart = (SnapshotHeader, Vec<(SessionId, i32)>);
+
 /// A snapshot to be written.
-pub(crate) struct Job {
-    pub(crate) engine: Arc<Mutex<Engine>>,
+pub(crate) struct SnapshotJob {
+    pub(crate) source: Arc<dyn SnapshotSource>,
     pub(crate) queue: Arc<CommitQueue>,
     pub(crate) dir: SnapshotDir,
     /// How many snapshots are kept.
     pub(crate) retain: Option<usize>,
-    /// How often the directory was opened anew before: after another time this is about nothing.
-    pub(crate) opened: u64,
+    /// Of the directory. If it is opened anew meanwhile, the snapshot is given up.
+    pub(crate) generation: u64,
     /// Set if it is given up.
     pub(crate) is_cancelled: Arc<AtomicBool>,
 }
 
-/// What has become of it: its zxid, or why there is none; `None` if it was given up.
-pub(crate) type Outcome = Option<Result<Zxid, StorageError>>;
-
-/// A job that is under way.
-pub(crate) enum Running {
-    Thread(thread::JoinHandle<()>),
-    Task(tokio::task::JoinHandle<()>),
+/// How a snapshot has ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Written(Zxid),
+    GivenUp,
+    Failed(StorageError),
+    /// The log before it could not be synced. What is on disk of it is unknown.
+    LogFailed(StorageError),
 }
 
-/// Reports the end of a job, also by a panic: the log waits for it.
-struct Report {
-    queue: Arc<CommitQueue>,
-    opened: u64,
-    outcome: Outcome,
+/// How a snapshot lets others have the processor and the disk.
+pub(crate) enum Pace {
+    /// On a thread: it rests.
+    Rest,
+    /// In a task: others run between two slices.
+    Yield,
+    /// After the last turn and the last commit nobody else needs them.
+    AtOnce,
 }
 
-impl Report {
-    fn new(job: &Job) -> Self {
-        Self { queue: Arc::clone(&job.queue), opened: job.opened, outcome: None }
+impl SnapshotJob {
+    /// Writes it.
+    pub(crate) async fn write(&self, pace: Pace) -> Outcome {
+        if let Err(error) = self.dir.sync_log() {
+            return Outcome::LogFailed(error);
+        }
+        match self.copy(pace).await {
+            Ok(Some(zxid)) => Outcome::Written(zxid),
+            Ok(None) => Outcome::GivenUp,
+            Err(error) => Outcome::Failed(error),
+        }
     }
-}
 
-impl Drop for Report {
-    fn drop(&mut self) {
-        self.queue.end_snapshot(self.opened, self.outcome.take());
-    }
-}
-
-/// What a snapshot begins with: the sessions are not part of the tree.
-type Head = (SnapshotHeader, Vec<(SessionId, i32)>);
-
-/// The tree being copied. It keeps what changes meanwhile until this is dropped.
-struct Copy<'j> {
-    job: &'j Job,
-    writer: Option<SnapshotWriter>,
-    slice: Vec<ZnodeRecord>,
-}
-
-/// Lets others have the processor and the disk again and again.
-struct Pace<'j> {
-    engine: &'j Mutex<Engine>,
-    /// When it last rested.
-    begun: Instant,
-    /// The last transaction then.
-    last: Zxid,
-}
-
-impl Job {
-    /// Starts it on a thread of its own.
-    pub(crate) fn spawn(self) -> io::Result<Running> {
-        let span = tracing::Span::current();
-        let run = move || {
-            let mut report = Report::new(&self);
-            report.outcome = span.in_scope(|| self.write()).transpose();
+    /// Copies the tree to a file. `None` if it is given up.
+    async fn copy(&self, pace: Pace) -> Result<Option<Zxid>, StorageError> {
+        let Some((mut copy, start, rolled)) = self.begin() else { return Ok(None) };
+        let mut throttle = None;
+        if !matches!(pace, Pace::AtOnce) {
+            let asked = Instant::now();
+            // Fails if the log ends or the directory is opened anew before everything up to the snapshot is durable.
+            if rolled.await.is_err() {
+                return Ok(None);
+            }
+            if matches!(pace, Pace::Rest) {
+                // The log begins its next file now, which takes it about as long as to end this one.
+                thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
+                throttle =
+                    Some(Throttle { source: &*self.source, begun: Instant::now(), last: start.0.zxid });
+            }
+        }
+        let mut rest = || {
+            if let Some(throttle) = &mut throttle {
+                throttle.pause_if_due();
+            }
         };
-        Ok(Running::Thread(thread::Builder::new().name("zoolet-snapshot".to_owned()).spawn(run)?))
-    }
-
-    /// Starts it as a task, which lets others run between two slices.
-    pub(crate) fn spawn_task(self) -> Running {
-        Running::Task(tokio::spawn(async move {
-            let mut report = Report::new(&self);
-            report.outcome = self.write_in_task().await.transpose();
-        }))
-    }
-
-    pub(super) fn write(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
-        let asked = Instant::now();
-        if rolled.blocking_recv().is_err() {
-            return Ok(None);
-        }
-        // The log begins its next file now, which takes it about as long as to end this one.
-        thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
-        let mut pace = Pace { engine: &self.engine, begun: Instant::now(), last: head.0.zxid };
-        copy.create(head)?;
+        copy.create(start)?;
         while copy.next_slice()? {
-            pace.keep();
+            rest();
+            if matches!(pace, Pace::Yield) {
+                yield_now().await;
+            }
         }
         let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete, &mut |_| pace.keep()).map(Some)
-    }
-
-    pub(super) async fn write_in_task(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, head, rolled)) = self.begin()? else { return Ok(None) };
-        if rolled.await.is_err() {
-            return Ok(None);
-        }
-        copy.create(head)?;
-        while copy.next_slice()? {
-            yield_now().await;
-        }
-        let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete, &mut |_| {}).map(Some)
-    }
-
-    /// Writes it at once, after the last turn and the last commit.
-    pub(crate) fn write_last(&self) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, head, _)) = self.begin()? else { return Ok(None) };
-        copy.create(head)?;
-        while copy.next_slice()? {}
-        let Some(complete) = copy.finish()? else { return Ok(None) };
-        self.publish(complete, &mut |_| {}).map(Some)
+        // Older snapshots may be read before they are removed, which takes as long as to write one.
+        self.publish(complete, &mut |_| rest()).map(Some)
     }
 
     /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
-    fn begin(&self) -> Result<Option<(Copy<'_>, Head, oneshot::Receiver<()>)>, StorageError> {
-        if let Err(error) = self.dir.sync_log() {
-            self.queue.end_failed(self.opened, error);
-            return Ok(None);
+    fn begin(&self) -> Option<(SnapshotCopy<'_>, SnapshotStart, oneshot::Receiver<()>)> {
+        if self.is_given_up() {
+            return None;
         }
-        let (head, rolled) = {
-            let mut engine = locked(&self.engine);
-            // A turn that has panicked leaves a state that nobody may rely on.
-            if engine.in_turn || self.is_given_up() {
-                return Ok(None);
-            }
-            let head = engine.bus.machine_mut().begin_snapshot();
-            let rolled = self.queue.roll(head.0.zxid);
-            (head, rolled)
-        };
-        let copy = Copy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
-        Ok(Some((copy, head, rolled)))
+        let mut rolled = None;
+        // Before the next turn, so that the next file begins with the first transaction after the snapshot.
+        let start = self.source.begin(&mut |zxid| rolled = Some(self.queue.roll(self.generation, zxid)))?;
+        let copy = SnapshotCopy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
+        Some((copy, start, rolled?))
     }
 
     fn is_given_up(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed) || self.queue.opened() != self.opened
+        self.is_cancelled.load(Ordering::Relaxed) || self.queue.generation() != self.generation
     }
 
     /// Gives it its name, and removes old files. `progress` is called again and again while older snapshots are read.
@@ -189,9 +161,16 @@ impl Job {
     }
 }
 
-impl Copy<'_> {
+/// The tree being copied. It keeps what changes meanwhile until this is dropped.
+struct SnapshotCopy<'j> {
+    job: &'j SnapshotJob,
+    writer: Option<SnapshotWriter>,
+    slice: Vec<ZnodeRecord>,
+}
+
+impl SnapshotCopy<'_> {
     /// Creates its file.
-    fn create(&mut self, (header, sessions): Head) -> Result<(), StorageError> {
+    fn create(&mut self, (header, sessions): SnapshotStart) -> Result<(), StorageError> {
         self.writer = Some(self.job.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
         Ok(())
     }
@@ -201,46 +180,49 @@ impl Copy<'_> {
         let Self { job, writer: Some(writer), slice } = self else {
             return Ok(false);
         };
-        let more = {
-            let mut engine = locked(&job.engine);
-            if job.is_given_up() {
-                return Ok(false);
-            }
-            engine.bus.machine_mut().next_slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record))
-        };
+        if job.is_given_up() {
+            return Ok(false);
+        }
+        let more = job.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
+        // Written without the lock of the state.
         for record in slice.drain(..) {
             writer.add(&record)?;
         }
         Ok(more)
     }
 
-    /// Makes what was written durable, under its temporary name. `None` if it was given up.
+    /// Makes what was written durable, under its temporary name. `None` if it was given up: then it may be a part of the tree.
     fn finish(&mut self) -> Result<Option<CompleteSnapshot>, StorageError> {
         let writer = self.writer.take().filter(|_| !self.job.is_given_up());
         writer.map(SnapshotWriter::sync).transpose()
     }
 }
 
-impl Pace<'_> {
-    fn keep(&mut self) {
+impl Drop for SnapshotCopy<'_> {
+    fn drop(&mut self) {
+        self.job.source.end();
+    }
+}
+
+/// Lets others have the processor and the disk again and again.
+struct Throttle<'j> {
+    source: &'j dyn SnapshotSource,
+    /// When it last rested.
+    begun: Instant,
+    /// The last transaction then.
+    last: Zxid,
+}
+
+impl Throttle<'_> {
+    fn pause_if_due(&mut self) {
         let worked = self.begun.elapsed();
         if worked < WORK {
             return;
         }
-        let now = locked(self.engine).bus.core().tree().last_zxid();
+        let now = self.source.last_zxid();
         if mem::replace(&mut self.last, now) != now {
             thread::sleep(worked * REST);
         }
         self.begun = Instant::now();
-    }
-}
-
-impl Drop for Copy<'_> {
-    fn drop(&mut self) {
-        let mut engine = locked(&self.job.engine);
-        // Otherwise it is the state machine of another directory.
-        if self.job.queue.opened() == self.job.opened {
-            engine.bus.machine_mut().end_snapshot();
-        }
     }
 }

@@ -1,12 +1,10 @@
 //! From the settings of a data directory to a running log.
 
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::task::{spawn_blocking, yield_now};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -14,10 +12,11 @@ use zoolet_server_core::{Core, CoreConfig, Millis};
 use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
 
+use crate::durable::disk_thread;
 use crate::durable::gate::Gate;
 use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::CommitQueue;
-use crate::engine::Engine;
+use crate::durable::snapshot::SnapshotSource;
 
 /// How often a directory is tried that is in use, and the pause between two attempts.
 const ATTEMPTS: u32 = 50;
@@ -72,22 +71,14 @@ impl DurableConfig {
     pub(crate) async fn open(self) -> Result<Opened, StorageError> {
         let mut attempts = 0;
         let loaded = loop {
-            let loaded = if !self.disk.blocks() {
-                yield_now().await;
-                self.load()
-            } else {
-                let config = self.clone();
-                let load = move || {
-                    if attempts > 0 {
-                        thread::sleep(BETWEEN_ATTEMPTS);
-                    }
-                    config.load()
-                };
-                match spawn_blocking(load).await {
-                    Ok(loaded) => loaded,
-                    Err(panicked) => resume_unwind(panicked.into_panic()),
+            let config = self.clone();
+            let load = move || {
+                if attempts > 0 && config.disk.blocks() {
+                    thread::sleep(BETWEEN_ATTEMPTS);
                 }
+                config.load()
             };
+            let loaded = disk_thread::run(&*self.disk, load).await;
             attempts += 1;
             if attempts == ATTEMPTS || !matches!(loaded, Err(StorageError::InUse(_))) {
                 break loaded;
@@ -130,7 +121,7 @@ impl ReadyLog {
 
     pub(crate) fn start(
         self,
-        engine: &Arc<Mutex<Engine>>,
+        source: Arc<dyn SnapshotSource>,
         clock: &Clock,
         stop: &CancellationToken,
         span: &Span,
@@ -143,7 +134,7 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
-        let log = Log::new(storage, Arc::clone(&queue), Arc::clone(engine), settings);
+        let log = Log::new(storage, Arc::clone(&queue), source, settings);
         let fail = |source| StorageError::Io {
             action: "start the thread that writes",
             path: config.options.data_dir.clone(),
@@ -179,10 +170,7 @@ impl LogHandle {
                 log: log.display().to_string(),
             }
         };
-        if !self.config.disk.blocks() {
-            return look();
-        }
-        spawn_blocking(look).await.unwrap_or_default()
+        disk_thread::run(&*self.config.disk, look).await
     }
 }
 

@@ -2,22 +2,25 @@
 
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Xid, Zxid};
-use zoolet_server_core::{CoreConfig, Millis, Txn, TxnOp};
+use zoolet_server_core::{CoreConfig, Millis, Txn, TxnOp, ZnodeRecord};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::disk::Disk;
 use zoolet_storage::{Storage, StorageOptions};
 
 use crate::bus::Bus;
 use crate::durable::log::{Log, LogSettings};
-use crate::durable::queue::{CommitQueue, Work};
-use crate::durable::snapshot::Job;
+use crate::durable::queue::{Close, CommitQueue, Work};
+use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource, SnapshotStart};
 use crate::durable::start::restore;
 use crate::engine::Engine;
 use crate::net::registry::Registry;
@@ -40,6 +43,16 @@ fn txn(zxid: i64) -> Txn {
     Txn { session: SessionId(zxid), xid: Xid(0), zxid: Zxid(zxid), time: Millis(0), op, digest: None }
 }
 
+fn settings() -> LogSettings {
+    LogSettings {
+        slow_sync: Duration::from_secs(1),
+        retain: None,
+        clock: Clock::manual(),
+        stop: CancellationToken::new(),
+        span: tracing::Span::none(),
+    }
+}
+
 impl Scene {
     fn new() -> Self {
         let disk = SimulatedDisk::new(1);
@@ -56,13 +69,13 @@ impl Scene {
         Self { disk, storage, queue: Arc::new(CommitQueue::new(last)), engine }
     }
 
-    fn job(&self) -> Job {
-        Job {
-            engine: Arc::clone(&self.engine),
+    fn job(&self) -> SnapshotJob {
+        SnapshotJob {
+            source: Arc::clone(&self.engine) as _,
             queue: Arc::clone(&self.queue),
             dir: self.storage.snapshots(),
             retain: None,
-            opened: 0,
+            generation: 0,
             is_cancelled: Arc::default(),
         }
     }
@@ -81,14 +94,14 @@ impl Scene {
 fn a_snapshot_waits_until_the_log_has_everything_up_to_it() {
     let scene = Scene::new();
     let job = scene.job();
-    let mut writing = pin!(job.write_in_task());
+    let mut writing = pin!(job.write(Pace::Yield));
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..20 {
         assert!(writing.as_mut().poll(&mut cx).is_pending());
         assert_eq!(scene.names("snapshot."), ["snapshot.0"]);
     }
     let mut work = Work::default();
-    scene.queue.take_work(&mut work);
+    assert!(scene.queue.try_take(&mut work));
     let roll = work.roll.expect("a new log file is asked for");
     assert_eq!(roll.after, Zxid(1));
     roll.done.send(()).expect("the snapshot waits");
@@ -97,34 +110,29 @@ fn a_snapshot_waits_until_the_log_has_everything_up_to_it() {
             break outcome;
         }
     };
-    assert_eq!(outcome.expect("a disk that works"), Some(Zxid(1)));
+    assert!(matches!(outcome, Outcome::Written(Zxid(1))), "{outcome:?}");
     assert_eq!(scene.names("snapshot."), ["snapshot.0", "snapshot.1"]);
 }
 
 /// Without the log after it a damaged snapshot could not be replaced.
 #[test]
 fn a_snapshot_is_given_up_if_the_log_ends_before_it_has_everything_up_to_it() {
-    for on_thread in [false, true] {
+    for pace in [Pace::Yield, Pace::Rest] {
+        let on_thread = matches!(pace, Pace::Rest);
         let scene = Scene::new();
         let job = scene.job();
         let queue = Arc::clone(&scene.queue);
         let outcome = std::thread::scope(|scope| {
-            let writing = scope.spawn(|| {
-                if on_thread {
-                    return job.write();
-                }
-                let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-                runtime.block_on(job.write_in_task())
-            });
+            let writing = scope.spawn(|| pollster::block_on(job.write(pace)));
             let mut work = Work::default();
             while work.roll.is_none() {
                 std::thread::yield_now();
-                queue.take_work(&mut work);
+                queue.try_take(&mut work);
             }
             drop(work);
             writing.join().expect("an end")
         });
-        assert_eq!(outcome.expect("a disk that works"), None, "on a thread: {on_thread}");
+        assert!(matches!(outcome, Outcome::GivenUp), "on a thread: {on_thread}, {outcome:?}");
         assert_eq!(scene.names("snapshot."), ["snapshot.0"], "on a thread: {on_thread}");
         assert!(scene.names(".zoolet-snapshot").is_empty(), "nothing is left over");
     }
@@ -133,19 +141,14 @@ fn a_snapshot_is_given_up_if_the_log_ends_before_it_has_everything_up_to_it() {
 #[test]
 fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
     let Scene { disk, storage, queue, engine } = Scene::new();
-    let settings = LogSettings {
-        slow_sync: Duration::from_secs(1),
-        retain: None,
-        clock: Clock::manual(),
-        stop: CancellationToken::new(),
-        span: tracing::Span::none(),
-    };
-    let mut log = Log::new(storage, Arc::clone(&queue), engine, settings);
+    let mut log = Log::new(storage, Arc::clone(&queue), engine, settings());
     queue.submit([txn(2), txn(3), txn(4)].into_iter());
-    let mut rolled = queue.roll(Zxid(3));
+    let mut rolled = queue.roll(0, Zxid(3));
     queue.submit([txn(5)].into_iter());
     assert!(rolled.try_recv().is_err());
-    log.handle();
+    let mut work = Work::default();
+    assert!(queue.try_take(&mut work));
+    log.handle(&mut work);
     rolled.try_recv().expect("everything up to it is in the log");
     assert_eq!(queue.durable(), Zxid(5));
     let first = |name: &str| disk.read(format!("/data/version-2/{name}")).is_ok();
@@ -153,23 +156,83 @@ fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
     assert_eq!(begun, [1, 2, 4], "the last file begins with the first transaction after the snapshot");
 }
 
+/// Counts the snapshots that are begun and not ended, and does something in the middle of the first one.
+struct CountedSource {
+    source: Arc<Mutex<Engine>>,
+    open: AtomicUsize,
+    most: AtomicUsize,
+    in_the_middle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl SnapshotSource for CountedSource {
+    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart> {
+        self.most.fetch_max(self.open.fetch_add(1, Relaxed) + 1, Relaxed);
+        self.source.begin(begun)
+    }
+
+    fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
+        if let Some(act) = self.in_the_middle.lock().expect("no panic").take() {
+            act();
+            return true;
+        }
+        self.source.slice(max, bytes, take)
+    }
+
+    fn end(&self) {
+        self.open.fetch_sub(1, Relaxed);
+        self.source.end();
+    }
+
+    fn last_zxid(&self) -> Zxid {
+        self.source.last_zxid()
+    }
+}
+
+/// Two at a time would take their slices from the same walk over the tree.
+#[tokio::test]
+async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_begins() {
+    let Scene { disk, storage, queue, engine } = Scene::new();
+    let (first, second) = (oneshot::channel(), oneshot::channel());
+    let reopen = {
+        let queue = Arc::clone(&queue);
+        move || {
+            queue.reopen(open(&disk.kill()).0, Zxid(1));
+            queue.request_snapshot(second.0);
+        }
+    };
+    let source = Arc::new(CountedSource {
+        source: engine,
+        open: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+        in_the_middle: Mutex::new(Some(Box::new(reopen))),
+    });
+    let log = Log::new(storage, Arc::clone(&queue), Arc::clone(&source) as _, settings());
+    let ended = log.start().expect("a task");
+    queue.request_snapshot(first.0);
+    assert!(first.1.await.is_err());
+    assert_eq!(second.1.await.expect("an answer").expect("a snapshot"), Zxid(1));
+    assert_eq!((source.open.load(Relaxed), source.most.load(Relaxed)), (0, 1));
+    queue.close(Close::Drop);
+    ended.cancelled().await;
+}
+
 #[test]
 fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     let Scene { disk, storage, queue, .. } = Scene::new();
     drop(storage);
     queue.submit([txn(2), txn(3)].into_iter());
-    let mut work = Work::default();
-    queue.take_work(&mut work);
+    assert!(queue.try_take(&mut Work::default()));
     let (storage, _) = open(&disk);
     queue.reopen(storage, Zxid(1));
-    queue.advance(&work, Zxid(3));
+    queue.advance(0, Zxid(3));
     assert_eq!(queue.durable(), Zxid(1), "the new log does not have it");
-    assert!(!queue.fail(work.opened, zoolet_storage::StorageError::Failed("late".to_owned())));
-    queue.end_snapshot(work.opened, None);
+    assert!(!queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned())));
+    assert!(queue.roll(0, Zxid(1)).blocking_recv().is_err());
     let mut work = Work::default();
-    queue.take_work(&mut work);
-    assert!(work.reopened.is_some() && work.snapshot.is_none());
-    queue.advance(&work, Zxid(2));
+    assert!(queue.try_take(&mut work));
+    let (generation, _) = work.reopened.expect("the directory");
+    assert!(work.roll.is_none());
+    queue.advance(generation, Zxid(2));
     assert_eq!(queue.durable(), Zxid(2));
 }
 

@@ -63,7 +63,7 @@ impl Driver {
                 () = &mut timer => timer_fired = true,
                 () = moved.notified() => {}
                 () = turns.advanced() => {
-                    turns.act(|_, _| {});
+                    turns.release_durable();
                     continue;
                 }
                 Some(batch) = self.slow.recv(), if slow.next.is_none() => {
