@@ -40,6 +40,7 @@ mod pending;
 mod session;
 mod session_password;
 mod state;
+mod stream_queue;
 mod transport;
 mod watch;
 

@@ -1,10 +1,11 @@
 //! The published state of a session: written by its driver, read by handles without a round trip to it.
 
+use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use bytes::Bytes;
 use futures_core::Stream;
 use rand::Rng;
 use rand::rngs::StdRng;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
@@ -22,6 +22,7 @@ use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::pending::PendingRoom;
 use crate::session_password::SessionPassword;
+use crate::stream_queue::StreamQueue;
 
 /// The state of a session.
 ///
@@ -96,7 +97,7 @@ pub(crate) struct SharedState {
 struct Progress {
     state: SessionState,
     end_detail: Option<Detail>,
-    listeners: Vec<mpsc::UnboundedSender<SessionState>>,
+    listeners: Vec<Weak<StreamQueue<SessionState>>>,
 }
 
 /// Bounded by the number of hosts.
@@ -200,12 +201,12 @@ impl SharedState {
     }
 
     pub(crate) fn states(&self) -> States {
-        let (listener, states) = mpsc::unbounded_channel();
+        let states = Arc::<StreamQueue<_>>::default();
         let mut progress = self.progress();
-        let _ = listener.send(progress.state);
+        push_state(&states, progress.state);
         if !progress.state.is_final() {
-            progress.listeners.retain(|listener| !listener.is_closed());
-            progress.listeners.push(listener);
+            progress.listeners.retain(|listener| listener.strong_count() > 0);
+            progress.listeners.push(Arc::downgrade(&states));
         }
         States(states)
     }
@@ -224,12 +225,11 @@ impl SharedState {
         }
         progress.state = state;
         progress.end_detail = detail;
-        // Dropping the listeners ends their streams.
         let listeners =
             if state.is_final() { mem::take(&mut progress.listeners) } else { progress.listeners.clone() };
         drop(progress);
-        for listener in listeners {
-            let _ = listener.send(state);
+        for listener in listeners.iter().filter_map(Weak::upgrade) {
+            push_state(&listener, state);
         }
     }
 
@@ -270,8 +270,26 @@ impl SharedState {
     }
 }
 
-/// The states of a session, from [`Client::states`](crate::Client::states): a [`Stream`] that skips none and ends after the
-/// final one.
+/// Most states that wait in [`States`]: a byte each.
+const MAX_UNREAD: usize = 1024;
+
+fn push_state(states: &StreamQueue<SessionState>, state: SessionState) {
+    if state.is_final() {
+        return states.end(state);
+    }
+    states.update(|unread| {
+        // The oldest goes, so that the last one read is always the present one.
+        if unread.len() == MAX_UNREAD {
+            unread.pop_front();
+        }
+        unread.push_back(state);
+    });
+}
+
+/// The states of a session, from [`Client::states`](crate::Client::states): a [`Stream`] that ends after the final one.
+///
+/// It skips none, unless it is not read while the session changes its state more than 1,024 times: then the oldest are
+/// dropped.
 ///
 /// ```no_run
 /// # async fn example(zk: zoolet_client::Client) {
@@ -282,7 +300,7 @@ impl SharedState {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct States(mpsc::UnboundedReceiver<SessionState>);
+pub struct States(Arc<StreamQueue<SessionState>>);
 
 impl States {
     /// Waits for the next state; the first is the one at the time of the call. `None` after a final one.
@@ -290,14 +308,48 @@ impl States {
     /// # Ordering and cancel safety
     /// A change of state arrives before any call fails because of it. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<SessionState> {
-        self.0.recv().await
+        poll_fn(|cx| self.0.poll_next(cx)).await
     }
 }
 
 impl Stream for States {
     type Item = SessionState;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
-        self.0.poll_recv(cx)
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
+        self.0.poll_next(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn states_that_nobody_reads_are_bounded_and_end_with_the_latest() {
+        let timeout = Duration::from_secs(9);
+        let shared = SharedState::new(None, 1, timeout, Clock::manual(), 1, StdRng::seed_from_u64(7));
+        let (read_late, dropped) = (shared.states(), shared.states());
+        drop(dropped);
+        for _ in 0..MAX_UNREAD {
+            shared.set_state(SessionState::Connected);
+            shared.set_state(SessionState::Disconnected);
+        }
+        drop(shared.states());
+        assert_eq!(shared.progress().listeners.len(), 2, "the one that is read, and the last");
+        shared.set_state(SessionState::Closed);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut unread = std::iter::from_fn(|| match read_late.0.poll_next(&mut cx) {
+            Poll::Ready(state) => state,
+            Poll::Pending => panic!("it ends with the session"),
+        });
+        let states: Vec<_> = unread.by_ref().collect();
+        assert_eq!(states.len(), MAX_UNREAD + 1);
+        let alternating = [SessionState::Connected, SessionState::Disconnected];
+        assert!(states.chunks_exact(2).all(|pair| pair == alternating), "in order, without a gap");
+        assert_eq!(states.last(), Some(&SessionState::Closed));
     }
 }

@@ -157,7 +157,7 @@ impl Client {
         self.shared.last_failure()
     }
 
-    /// The states of the session from now on, without gaps; the first is the present one.
+    /// The states of the session from now on, without gaps if they are [read in time](States); the first is the present one.
     pub fn states(&self) -> States {
         self.shared.states()
     }

@@ -1,15 +1,16 @@
-//! The stream of a persistent watch, and the queue that the driver fills it through.
+//! The stream of a persistent watch, and how the driver fills it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use super::{WatchEvent, WatchRegistration};
 use crate::error::Error;
+use crate::stream_queue::StreamQueue;
 
 /// Most events that wait in a [`WatchStream`]. Further ones are dropped and reported by one [`WatchUpdate::Missed`].
 pub(crate) const STREAM_CAPACITY: usize = 16_384;
@@ -75,71 +76,24 @@ impl Stream for WatchStream {
     }
 }
 
-/// A queue from the driver to one stream. Filling it never waits; it is bounded by merging what it cannot hold.
-#[derive(Debug, Default)]
-pub(crate) struct UpdateQueue(Mutex<QueueState>);
-
-#[derive(Debug, Default)]
-struct QueueState {
-    updates: VecDeque<WatchUpdate>,
-    ended: bool,
-    reader: Option<Waker>,
-}
+/// The updates of one stream. What it cannot hold is merged into one [`WatchUpdate::Missed`].
+pub(crate) type UpdateQueue = StreamQueue<WatchUpdate>;
 
 impl UpdateQueue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        // No foreign code runs under this lock, so its data is consistent even if it is poisoned.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn push_event(&self, event: WatchEvent) {
-        self.update(|state| match state.updates.len() {
-            len if len < STREAM_CAPACITY => state.updates.push_back(WatchUpdate::Event(event)),
-            _ => state.push_missed(),
+        self.update(|updates| match updates.len() {
+            len if len < STREAM_CAPACITY => updates.push_back(WatchUpdate::Event(event)),
+            _ => add_missed(updates),
         });
     }
 
     pub(super) fn push_missed(&self) {
-        self.update(QueueState::push_missed);
-    }
-
-    pub(super) fn end(&self, error: Error) {
-        self.update(|state| {
-            state.updates.push_back(WatchUpdate::Ended(error));
-            state.ended = true;
-        });
-    }
-
-    fn update(&self, change: impl FnOnce(&mut QueueState)) {
-        let mut state = self.state();
-        if state.ended {
-            return;
-        }
-        change(&mut state);
-        let reader = state.reader.take();
-        drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-    }
-
-    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<WatchUpdate>> {
-        let mut state = self.state();
-        match state.updates.pop_front() {
-            Some(update) => Poll::Ready(Some(update)),
-            None if state.ended => Poll::Ready(None),
-            None => {
-                state.reader = Some(cx.waker().clone());
-                Poll::Pending
-            }
-        }
+        self.update(add_missed);
     }
 }
 
-impl QueueState {
-    fn push_missed(&mut self) {
-        if !matches!(self.updates.back(), Some(WatchUpdate::Missed)) {
-            self.updates.push_back(WatchUpdate::Missed);
-        }
+fn add_missed(updates: &mut VecDeque<WatchUpdate>) {
+    if !matches!(updates.back(), Some(WatchUpdate::Missed)) {
+        updates.push_back(WatchUpdate::Missed);
     }
 }

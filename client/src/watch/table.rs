@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use zoolet_proto::{EventType, WatcherType, path};
 
-use super::stream::UpdateQueue;
+use super::stream::{UpdateQueue, WatchUpdate};
 use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
 use crate::call::DriverCommand;
 use crate::chroot::Chroot;
@@ -46,7 +46,7 @@ impl WatchUser {
         let error = error(ErrorContext::local("watch", self.chroot.strip(path)));
         match self.sink {
             Sink::OneShot(user) => drop(user.send(Err(error))),
-            Sink::Stream(user) => user.end(error),
+            Sink::Stream(user) => user.end(WatchUpdate::Ended(error)),
         }
     }
 }

@@ -1,0 +1,68 @@
+//! [`StreamQueue`]: the items of one stream, from the driver to its reader.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A queue with one reader. Filling it never waits, so whoever fills it keeps it bounded: [`StreamQueue::update`] may merge
+/// or drop what it cannot hold.
+#[derive(Debug)]
+pub(crate) struct StreamQueue<T>(Mutex<QueueState<T>>);
+
+#[derive(Debug)]
+struct QueueState<T> {
+    items: VecDeque<T>,
+    ended: bool,
+    reader: Option<Waker>,
+}
+
+impl<T> Default for StreamQueue<T> {
+    fn default() -> Self {
+        Self(Mutex::new(QueueState { items: VecDeque::new(), ended: false, reader: None }))
+    }
+}
+
+impl<T> StreamQueue<T> {
+    fn state(&self) -> MutexGuard<'_, QueueState<T>> {
+        // No foreign code runs under this lock, so its data is consistent even if it is poisoned.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the unread items, unless the last one is among them.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut VecDeque<T>)) {
+        self.change(|state| change(&mut state.items));
+    }
+
+    /// Adds the last item.
+    pub(crate) fn end(&self, last: T) {
+        self.change(|state| {
+            state.items.push_back(last);
+            state.ended = true;
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut QueueState<T>)) {
+        let mut state = self.state();
+        if state.ended {
+            return;
+        }
+        change(&mut state);
+        let reader = state.reader.take();
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut state = self.state();
+        match state.items.pop_front() {
+            Some(item) => Poll::Ready(Some(item)),
+            None if state.ended => Poll::Ready(None),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
