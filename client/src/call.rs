@@ -1,5 +1,4 @@
-//! One request from its caller to the driver and back, and the two types that a caller holds: [`Call`] before it is sent
-//! and [`ReplyFuture`] after.
+//! The two types that a caller holds: [`Call`], a request before it is sent, and [`ReplyFuture`] after.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -8,101 +7,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
-use zoolet_clock::ActivityGuard;
 use zoolet_proto::{OpCode, Request};
 
-use crate::chroot::Chroot;
 use crate::client::Client;
+use crate::command::{CallOutcome, ReplyTo};
 use crate::context::ErrorContext;
 use crate::error::Error;
-use crate::pending::PendingShare;
-use crate::watch::{WatchHandle, WatchKind};
-
-/// A message from a handle to the driver. Their order is the order of everything.
-#[derive(Debug)]
-pub(crate) enum DriverCommand {
-    /// Send a request.
-    Submit(Submission),
-    /// The user of a watch is gone.
-    Unwatch { kind: WatchKind, path: String, id: u64 },
-    /// Close the session.
-    Close(ReplyTo),
-}
-
-/// A request on its way to the driver.
-#[derive(Debug)]
-pub(crate) struct Submission {
-    pub(crate) request: Request,
-    /// The caller sees its paths below this.
-    pub(crate) chroot: Chroot,
-    pub(crate) reply_to: ReplyTo,
-    pub(crate) deadline: Option<Instant>,
-    /// The number of connections that were lost while it was in flight.
-    pub(crate) losses: u8,
-    /// Its share of the room for pending requests.
-    pub(crate) _share: PendingShare,
-    /// Keeps a manual clock from advancing before the driver has it.
-    pub(crate) activity: ActivityGuard,
-}
-
-impl Submission {
-    /// A request of the session itself, whose outcome nobody awaits.
-    pub(crate) fn internal(request: Request) -> Self {
-        Self {
-            request,
-            chroot: Chroot::default(),
-            reply_to: ReplyTo::nobody(),
-            deadline: None,
-            losses: 0,
-            _share: None,
-            activity: ActivityGuard::default(),
-        }
-    }
-}
-
-/// A reply, with what else it brings. Rare things are boxed, because every reply is moved several times.
-#[derive(Debug)]
-pub(crate) struct DecodedReply {
-    pub(crate) reply: zoolet_proto::Reply,
-    pub(crate) extra: Option<Box<ReplyExtra>>,
-}
-
-#[derive(Debug)]
-pub(crate) enum ReplyExtra {
-    /// The watch that is set.
-    Watch(WatchHandle),
-    /// The number of a sequential znode.
-    Sequence(i32),
-}
-
-pub(crate) type CallOutcome = Result<DecodedReply, Error>;
-
-/// The driver's end of a call.
-#[derive(Debug)]
-pub(crate) struct ReplyTo(Option<oneshot::Sender<CallOutcome>>);
-
-impl ReplyTo {
-    pub(crate) fn nobody() -> Self {
-        Self(None)
-    }
-
-    /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
-    pub(crate) fn send(&mut self, outcome: CallOutcome) {
-        if let Some(caller) = self.0.take() {
-            let _ = caller.send(outcome);
-        }
-    }
-
-    /// Whether this is a caller's request. The caller may be gone.
-    pub(crate) fn has_caller(&self) -> bool {
-        self.0.is_some()
-    }
-
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.0.as_ref().is_some_and(|caller| !caller.is_closed())
-    }
-}
 
 pub(crate) type Decode<T> = fn(CallOutcome) -> Result<T, Error>;
 
@@ -209,8 +119,8 @@ pub(crate) enum PendingReply {
 impl PendingReply {
     /// The two ends of a request of this kind.
     pub(crate) fn channel(op: OpCode) -> (ReplyTo, Self) {
-        let (caller, outcome) = oneshot::channel();
-        (ReplyTo(Some(caller)), Self::Sent { outcome, op })
+        let (reply_to, outcome) = ReplyTo::channel();
+        (reply_to, Self::Sent { outcome, op })
     }
 
     pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<CallOutcome> {

@@ -1,11 +1,12 @@
 //! The task that owns a session and its stream, and moves bytes between them.
 
 use std::future::poll_fn;
+use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use bytes::BytesMut;
@@ -13,8 +14,8 @@ use tokio::sync::mpsc::{self, error::TryRecvError};
 use tokio::time::Instant;
 use zoolet_clock::{ActivityGuard, Clock, Sleep, tokio_is_paused};
 
-use crate::call::{DriverCommand, ReplyTo};
-use crate::framed_stream::FramedStream;
+use crate::command::{DriverCommand, ReplyTo};
+use crate::framed_stream::{FramedStream, Received};
 use crate::session::{Session, WantedLink};
 use crate::transport::{Dialing, Transport};
 
@@ -29,6 +30,8 @@ const MAX_BATCHES: usize = 4;
 /// Most rounds of one poll. One round does the work almost always, which is a part of what took a get in process from
 /// 2.7 to 2.2 µs. The limit keeps a stream that never pauses from starving the other tasks of the runtime.
 const MAX_ROUNDS: usize = 8;
+/// Most reads before commands are handled again: 64 KiB if the peer sends as fast as it can.
+const MAX_READS: usize = 4;
 
 /// Drives a session until its end.
 pub(crate) struct SessionDriver {
@@ -194,7 +197,7 @@ impl SessionDriver {
                 Poll::Pending => Ok(false),
             },
             (ConnectionState::Up(stream), WantedLink::Up) => {
-                let again = stream.poll(cx, &mut self.session, now);
+                let again = exchange(stream, &mut self.session, cx, now);
                 self.woken_callers += self.session.take_answered();
                 again
             }
@@ -230,7 +233,7 @@ impl SessionDriver {
                 Poll::Ready(Ok(None)) => {
                     let ConnectionState::Up(stream) = mem::take(&mut self.probe) else { break };
                     let decides = |frame| self.session.handle_probe_answered(now, frame);
-                    if stream.first_frame().is_some_and(decides) {
+                    if stream.first_frame().ok().flatten().is_some_and(decides) {
                         self.switch_to(stream, now);
                         return true;
                     }
@@ -250,7 +253,7 @@ impl SessionDriver {
     fn switch_to(&mut self, mut stream: FramedStream, now: Instant) {
         self.epoch = self.session.epoch();
         self.session.handle_dialing(self.probe_host.take());
-        let handled = stream.handle_frames(&mut self.session, now);
+        let handled = pass_frames(&mut stream, &mut self.session, now);
         self.connection = ConnectionState::Up(stream);
         if let Err(error) = handled {
             self.session.handle_loss(now, error);
@@ -282,8 +285,49 @@ impl SessionDriver {
             self.session.handle_command(now, command);
         }
         self.session.encode_last_close(now);
-        stream.write_at_once(self.session.out());
+        // Nobody is woken when it takes more, and an error changes nothing: the stream is dropped next.
+        stream.poll_write(&mut Context::from_waker(Waker::noop()), self.session.out());
     }
+}
+
+/// Writes what the session has to write and passes on what has arrived. Returns whether there may be more to do.
+fn exchange(
+    stream: &mut FramedStream,
+    session: &mut Session,
+    cx: &mut Context<'_>,
+    now: Instant,
+) -> io::Result<bool> {
+    let written = stream.poll_write(cx, session.out());
+    let mut more = true;
+    for _ in 0..MAX_READS {
+        match stream.poll_read(cx, session.max_reply()) {
+            Poll::Ready(read) => read?,
+            Poll::Pending => {
+                more = false;
+                break;
+            }
+        }
+        session.handle_heard(now);
+        pass_frames(stream, session, now)?;
+        if session.wanted_link() != WantedLink::Up {
+            break;
+        }
+    }
+    // If bytes were left before, the stream wakes this task when it takes more. Frames may have added new ones.
+    Ok(more || (written && !session.out().is_empty()))
+}
+
+/// Passes every whole frame that was read to the session, as long as it wants this connection.
+fn pass_frames(stream: &mut FramedStream, session: &mut Session, now: Instant) -> io::Result<()> {
+    while session.wanted_link() == WantedLink::Up {
+        let handled = match stream.next_frame(session.max_reply())? {
+            Some(Received::Frame(frame)) => session.handle_frame(now, frame),
+            Some(Received::Oversize { header, size }) => session.handle_oversize(now, header, size),
+            None => break,
+        };
+        handled.map_err(|violation| io::Error::new(io::ErrorKind::InvalidData, violation.0))?;
+    }
+    Ok(())
 }
 
 impl Drop for SessionDriver {

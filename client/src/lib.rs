@@ -25,6 +25,7 @@
 mod call;
 mod chroot;
 mod client;
+mod command;
 mod connection_error;
 mod context;
 mod driver;

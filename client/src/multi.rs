@@ -6,8 +6,9 @@ use bytes::Bytes;
 use zoolet_proto::records::{self, Op, OpResult};
 use zoolet_proto::{ErrorCode, Reply, Request, Stat};
 
-use crate::call::{Call, DecodedReply};
+use crate::call::Call;
 use crate::client::Client;
+use crate::command::DecodedReply;
 use crate::error::Error;
 use crate::op::{Create, Delete, SetData, decode, sendable, version_field};
 

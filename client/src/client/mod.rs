@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use zoolet_proto::{OpCode, PathError, Request, SessionId, Zxid, path};
 
-use crate::call::{Call, CallOutcome, Decode, DriverCommand, PendingReply, ReplyFuture, Submission};
+use crate::call::{Call, Decode, PendingReply, ReplyFuture};
 use crate::chroot::Chroot;
+use crate::command::{CallOutcome, DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;

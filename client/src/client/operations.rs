@@ -5,7 +5,8 @@ use zoolet_proto::records::{self, AuthPacket, ClientInfo};
 use zoolet_proto::{Acl, AddWatchMode, ErrorCode, Reply as Body, Request, Stat, WatcherType};
 
 use super::Client;
-use crate::call::{Call, DecodedReply, ReplyExtra};
+use crate::call::Call;
+use crate::command::{DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::multi::{Multi, MultiRead};

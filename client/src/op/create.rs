@@ -9,8 +9,9 @@ use zoolet_proto::{Acl, AclList, CreateMode, Reply, Request, Stat};
 
 use super::parents::CreateWithParents;
 use super::{decode, sendable};
-use crate::call::{Call, DecodedReply, ReplyExtra};
+use crate::call::Call;
 use crate::client::Client;
+use crate::command::{DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 

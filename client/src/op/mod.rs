@@ -47,7 +47,7 @@ pub(crate) use sendable;
 /// Extracts what a call returns from its reply. Any other reply is a protocol error.
 macro_rules! decode {
     ($operation:literal, $($pattern:pat => $value:expr),+ $(,)?) => {
-        |outcome: crate::call::CallOutcome| match outcome? {
+        |outcome: crate::command::CallOutcome| match outcome? {
             $($pattern => Ok($value),)+
             #[allow(unreachable_patterns, reason = "some calls accept any reply")]
             _ => Err(crate::Error::Protocol(crate::context::ErrorContext::local($operation, ""))),

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use zoolet_proto::{NameList, Reply, Request, Stat, records};
 
 use super::{decode, sendable};
-use crate::call::{Call, Decode, DecodedReply, ReplyExtra};
+use crate::call::{Call, Decode};
 use crate::client::Client;
+use crate::command::{DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::watch::{Watch, WatchHandle};

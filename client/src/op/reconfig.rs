@@ -6,8 +6,9 @@ use bytes::Bytes;
 use zoolet_proto::{Reply, Request, Stat, records};
 
 use super::{decode, sendable};
-use crate::call::{Call, DecodedReply};
+use crate::call::Call;
 use crate::client::Client;
+use crate::command::DecodedReply;
 
 /// A reconfig that is not sent yet; from [`Client::reconfig`].
 ///

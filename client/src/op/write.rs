@@ -7,8 +7,9 @@ use zoolet_proto::records::{self, Op};
 use zoolet_proto::{Acl, ErrorCode, Reply, Request, Stat};
 
 use super::{decode, sendable};
-use crate::call::{Call, DecodedReply};
+use crate::call::Call;
 use crate::client::Client;
+use crate::command::DecodedReply;
 use crate::context::ErrorContext;
 use crate::error::Error;
 

@@ -3,8 +3,8 @@
 use zoolet_proto::records::{Op, OpResult};
 use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request};
 
-use crate::call::{CallOutcome, DecodedReply, ReplyExtra};
 use crate::chroot::Chroot;
+use crate::command::{CallOutcome, DecodedReply, ReplyExtra};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::hint;

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use zoolet_proto::{Request, SessionId};
 
 use super::{Phase, Session, answer};
-use crate::call::{ReplyTo, Submission};
+use crate::command::{ReplyTo, Submission};
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::state::SessionState;

@@ -13,7 +13,7 @@ use zoolet_proto::{Request, SessionId, jute};
 use super::pings::Pings;
 use super::probe::ReadWriteProbe;
 use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
-use crate::call::Submission;
+use crate::command::Submission;
 use crate::connection_error::ConnectionError;
 use crate::context::Detail;
 use crate::error::Error;

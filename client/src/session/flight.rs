@@ -6,7 +6,7 @@ use std::mem;
 use tokio::time::Instant;
 use zoolet_proto::{ErrorCode, OpCode, Xid};
 
-use crate::call::Submission;
+use crate::command::Submission;
 use crate::context::ErrorContext;
 use crate::error::Error;
 

@@ -16,7 +16,7 @@ use zoolet_clock::ActivityGuard;
 use zoolet_proto::records::{AuthPacket, PASSWORD_LEN, RemoveWatches};
 use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
-use crate::call::{DriverCommand, Submission};
+use crate::command::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
@@ -198,13 +198,13 @@ impl Session {
     }
 
     /// Whether the server has not yet answered the connect request.
-    pub(crate) fn is_handshaking(&self) -> bool {
+    fn is_handshaking(&self) -> bool {
         matches!(self.phase, Phase::Handshaking { .. })
     }
 
-    /// The longest reply that is read.
-    pub(crate) fn max_reply(&self) -> usize {
-        self.settings.max_reply
+    /// The longest reply that is read; `None` until the server has answered the connect request.
+    pub(crate) fn max_reply(&self) -> Option<usize> {
+        (!self.is_handshaking()).then_some(self.settings.max_reply)
     }
 
     /// When to call [`Session::handle_timeout`] if nothing happens before.

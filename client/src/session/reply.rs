@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer};
-use crate::call::ReplyExtra;
+use crate::command::ReplyExtra;
 use crate::context::{Detail, ErrorContext};
 use crate::error::Error;
 use crate::state::SessionState;

@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use zoolet_proto::WatchKind;
 use zoolet_proto::{EventType, Zxid};
 
-use crate::call::DriverCommand;
 use crate::chroot::Chroot;
+use crate::command::DriverCommand;
 use crate::context::ErrorContext;
 use crate::error::Error;
 

@@ -16,8 +16,8 @@ use zoolet_proto::{EventType, WatcherType, path};
 
 use super::stream::{UpdateQueue, WatchUpdate};
 use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
-use crate::call::DriverCommand;
 use crate::chroot::Chroot;
+use crate::command::DriverCommand;
 use crate::context::ErrorContext;
 use crate::error::Error;
 

@@ -16,8 +16,9 @@ use zoolet_proto::{
 };
 
 use super::{Session, SessionSettings, WantedLink};
-use crate::call::{CallOutcome, DriverCommand, PendingReply, ReplyExtra, ReplyTo, Submission};
+use crate::call::PendingReply;
 use crate::chroot::Chroot;
+use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission};
 use crate::error::Error;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
