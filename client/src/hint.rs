@@ -1,7 +1,7 @@
 //! What a refusal means, as far as the client can know: servers return a code and nothing else.
 
 use zoolet_proto::records::Op;
-use zoolet_proto::{Acl, ErrorCode, OpCode, Request, path};
+use zoolet_proto::{Acl, ErrorCode, OpCode, OpKind, Request, path};
 
 use crate::chroot::Chroot;
 use crate::context::{Detail, MissingParent};
@@ -56,8 +56,7 @@ pub(crate) fn of_multi_op(op: &Op, code: ErrorCode, chroot: &Chroot, has_identit
 }
 
 fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bool) -> Option<Detail> {
-    let creates =
-        matches!(asked.op, OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl);
+    let creates = asked.op.kind() == OpKind::Create;
     let parent = || chroot.strip(path::parent(asked.path));
     let hint = match code {
         ErrorCode::NoNode if creates => match parent() {

@@ -36,7 +36,7 @@ impl MultiOutcome {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Created { path, .. } => Some(path),
-            _ => None,
+            Self::Deleted | Self::DataSet(_) | Self::Checked => None,
         }
     }
 
@@ -45,7 +45,7 @@ impl MultiOutcome {
         match self {
             Self::Created { stat, .. } => stat.as_ref(),
             Self::DataSet(stat) => Some(stat),
-            _ => None,
+            Self::Deleted | Self::Checked => None,
         }
     }
 }

@@ -67,7 +67,13 @@ impl SessionState {
         match self {
             Self::Expired => Error::SessionExpired(context),
             Self::AuthFailed => Error::AuthFailed(context),
-            _ => Error::Closed(context),
+            // In a state that is not final the driver is gone.
+            Self::Closed
+            | Self::Closing
+            | Self::Connecting
+            | Self::Connected
+            | Self::ConnectedReadOnly
+            | Self::Disconnected => Error::Closed(context),
         }
     }
 }

@@ -100,7 +100,23 @@ pub(crate) fn outcome(
                 paths.iter().filter_map(|path| chroot.inside(path)).map(str::to_owned).collect(),
             )
         }
-        (_, reply) => reply,
+        // Without a path that is the server's.
+        (
+            _,
+            reply @ (Reply::Empty
+            | Reply::Stat(_)
+            | Reply::Data(..)
+            | Reply::Acl(..)
+            | Reply::Children(_)
+            | Reply::Children2(..)
+            | Reply::Count(_)
+            | Reply::WhoAmI(_)
+            | Reply::Sasl(_)
+            | Reply::Multi(_)
+            | Reply::WatchAdded),
+        ) => reply,
+        // A path that no caller gets to see: that of a sync, and of an event, which is not a reply to a request.
+        (_, reply @ (Reply::Synced(_) | Reply::Event(_))) => reply,
     };
     Ok(DecodedReply { reply, extra })
 }

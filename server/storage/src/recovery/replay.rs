@@ -198,7 +198,13 @@ impl Replay {
                 *highest = SessionTable::later(*highest, txn.session);
             }
             TxnOp::CloseSession { .. } => drop(self.sessions.remove(&txn.session)),
-            _ => {}
+            TxnOp::Create { .. }
+            | TxnOp::Delete { .. }
+            | TxnOp::SetData { .. }
+            | TxnOp::SetAcl { .. }
+            | TxnOp::Check { .. }
+            | TxnOp::Multi(_)
+            | TxnOp::Error(_) => {}
         }
         let (Some(logged), Some(actual)) = (txn.digest, self.tree.digest()) else { return Ok(()) };
         if logged == actual || txn.zxid < self.consistent_from {
