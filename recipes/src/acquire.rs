@@ -26,7 +26,7 @@ use crate::state::LostReason;
 
 /// How a lock is won.
 #[derive(Debug, Clone)]
-pub(crate) enum Plan {
+pub(crate) enum ClaimPlan {
     /// By the queue of a directory, or of several.
     Queue(QueuePlan),
     /// By creating a znode.
@@ -60,7 +60,7 @@ pub(crate) enum Plan {
 #[must_use = "an acquisition begins when it is awaited"]
 pub struct Acquire<G = Guard> {
     config: Arc<LockConfig>,
-    plan: Plan,
+    plan: ClaimPlan,
     data: Bytes,
     /// How many contenders may be in the way.
     limit: Option<usize>,
@@ -72,7 +72,7 @@ pub struct Acquire<G = Guard> {
 }
 
 impl<G> Acquire<G> {
-    pub(crate) fn new(config: &Arc<LockConfig>, plan: Plan, wrap: fn(Guard) -> G) -> Self {
+    pub(crate) fn new(config: &Arc<LockConfig>, plan: ClaimPlan, wrap: fn(Guard) -> G) -> Self {
         let (config, data, limit) = (Arc::clone(config), Bytes::new(), config.max_queue);
         Self { config, plan, data, limit, timeout: None, confirmed: false, on_queued: None, wrap }
     }
@@ -134,17 +134,17 @@ impl<G> Acquire<G> {
         let runtime = config.client.runtime().clone();
         let (client, in_front) = (config.client.clone(), InFront::default());
         let task = match plan {
-            Plan::Queue(plan) => {
+            ClaimPlan::Queue(plan) => {
                 let mut claim = QueueEntry::new(config, plan, data, limit);
                 claim.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
-            Plan::SingleNode => {
+            ClaimPlan::SingleNode => {
                 let mut claim = SingleNodeClaim::new(config, data, limit);
                 claim.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
             }
-            Plan::Permits(plan) => {
+            ClaimPlan::Permits(plan) => {
                 let mut claim = PermitClaim::new(config, plan, data, limit);
                 claim.entry.in_front = in_front.clone();
                 SharedTask::spawn(&runtime, |task| life::run(claim, confirmed, queued, sender, task))
@@ -203,7 +203,7 @@ impl<G: 'static> IntoFuture for Acquire<G> {
 /// Takes a lock if it is free, without queueing for it; `None` otherwise.
 pub(crate) async fn attempt<G: 'static>(
     config: &Arc<LockConfig>,
-    plan: Plan,
+    plan: ClaimPlan,
     wrap: fn(Guard) -> G,
 ) -> Result<Option<G>, LockError> {
     if config.client.state() == SessionState::ConnectedReadOnly {
@@ -223,11 +223,11 @@ pub(crate) async fn attempt<G: 'static>(
 }
 
 /// Whether the lock is free, by a read. It may be stale, so that a lock that was just released does not look free.
-async fn looks_free(config: &LockConfig, plan: &Plan) -> Result<bool, LockError> {
+async fn looks_free(config: &LockConfig, plan: &ClaimPlan) -> Result<bool, LockError> {
     let plan = match plan {
-        Plan::Queue(plan) => plan,
-        Plan::SingleNode => return Ok(config.stat(config.dir()).await?.is_none()),
-        Plan::Permits(plan) => return plan.looks_free(config).await,
+        ClaimPlan::Queue(plan) => plan,
+        ClaimPlan::SingleNode => return Ok(config.stat(config.dir()).await?.is_none()),
+        ClaimPlan::Permits(plan) => return plan.looks_free(config).await,
     };
     let mut seen = "";
     for (dir, _) in &plan.dirs {

@@ -9,7 +9,7 @@ use zoolet_client::{Acl, Client, Error};
 
 use crate::error::LockError;
 use crate::unique::unique_number;
-use crate::warning::{Warning, Warnings, least_timeout};
+use crate::warning::{LockWarning, Warnings, least_timeout};
 
 /// How a missing lock directory is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -254,13 +254,13 @@ impl<L> LockBuilder<L> {
 
     /// Calls `callback` with conditions that the owner of the lock should know before they cause failures, each once.
     /// They are also logged. `callback` runs on the runtime and should not block.
-    pub fn on_warning(mut self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+    pub fn on_warning(mut self, callback: impl Fn(&LockWarning) + Send + Sync + 'static) -> Self {
         self.config.warnings.callback = Some(Arc::new(callback));
         self
     }
 
     /// The settings of the ensemble's servers, which decide whether the session timeout is too short
-    /// ([`Warning::TimeoutUnsafe`]). Default: `tickTime` 2 s and `syncLimit` 5 if the client knows several servers; no
+    /// ([`LockWarning::TimeoutUnsafe`]). Default: `tickTime` 2 s and `syncLimit` 5 if the client knows several servers; no
     /// warning if it knows one.
     pub fn ensemble(mut self, tick_time: Duration, sync_limit: u32) -> Self {
         self.config.warnings.least_timeout = Some(least_timeout(tick_time, sync_limit));

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, ErrorCode, EventType, SessionId};
 
-use crate::acquire::{Acquire, Plan};
+use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::names::LATCH;
 use crate::claim::queue_entry::QueuePlan;
 use crate::config::{LockBuilder, LockConfig};
@@ -75,7 +75,7 @@ impl Election {
     pub fn campaign(&self, data: impl Into<Bytes>) -> Acquire<Leadership> {
         let dirs = vec![(self.config.dir().to_owned(), LATCH)];
         let plan = QueuePlan::exclusive(dirs);
-        Acquire::new(&self.config, Plan::Queue(plan), Leadership).data(data)
+        Acquire::new(&self.config, ClaimPlan::Queue(plan), Leadership).data(data)
     }
 
     /// Reports the leader, and every change; `None` while there is none. If changes follow each other quickly, only the
@@ -98,7 +98,7 @@ impl Election {
         let (leaders, receiver) = mpsc::channel(1);
         let config = Arc::clone(&self.config);
         config.client.runtime().clone().spawn(async move {
-            let mut observer = Observer { config: &config, leaders: &leaders, last: None };
+            let mut observer = LeaderObserver { config: &config, leaders: &leaders, last: None };
             let error = tokio::select! {
                 biased;
                 () = leaders.closed() => return,
@@ -146,14 +146,14 @@ impl Stream for Leaders {
 }
 
 /// The task of [`Election::observe`].
-struct Observer<'o> {
+struct LeaderObserver<'o> {
     config: &'o LockConfig,
     leaders: &'o mpsc::Sender<Result<Option<Leader>, LockError>>,
     /// The latest report.
     last: Option<Option<Leader>>,
 }
 
-impl Observer<'_> {
+impl LeaderObserver<'_> {
     /// Reports every leader, until there is an error.
     async fn run(&mut self) -> Result<(), LockError> {
         let (config, dir) = (self.config, self.config.dir());

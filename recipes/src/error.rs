@@ -115,7 +115,7 @@ pub enum LockError {
         dir: String,
     },
     /// The counter of the directory is so near its end that a reader could not keep the place of the writer. Release
-    /// the lock and acquire it for reading; see [`Warning::CounterLow`](crate::Warning::CounterLow).
+    /// the lock and acquire it for reading; see [`LockWarning::CounterLow`](crate::LockWarning::CounterLow).
     #[error("lock {dir}: the counter of the directory is near its end")]
     CounterLow {
         /// The directory of the lock.

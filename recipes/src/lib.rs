@@ -75,4 +75,4 @@ pub use tickets::{
     Collected, Decision, InProgress, InvalidTicket, PendingTicket, Started, Ticket, TicketError,
     TicketOutcome, TicketTxn, Tickets, TicketsBuilder, WorkError,
 };
-pub use warning::Warning;
+pub use warning::LockWarning;

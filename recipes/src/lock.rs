@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, Plan, attempt};
+use crate::acquire::{Acquire, ClaimPlan, attempt};
 use crate::claim::names::{KAZOO_LOCK, LOCK};
 use crate::claim::queue_entry::{QueuePlan, WatchTarget};
 use crate::config::{Algorithm, Compat, LockBuilder, LockConfig};
@@ -74,7 +74,7 @@ impl Lock {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ClaimPlan {
         let styles = match self.config.compat {
             Compat::Curator => vec![LOCK],
             Compat::DualKazoo => vec![LOCK, KAZOO_LOCK],
@@ -82,9 +82,9 @@ impl Lock {
         let dirs = styles.into_iter().map(|style| (self.config.dir().to_owned(), style)).collect();
         let plan = QueuePlan::exclusive(dirs);
         match self.config.algorithm {
-            Algorithm::SingleNode => Plan::SingleNode,
-            Algorithm::Predecessor => Plan::Queue(plan),
-            Algorithm::ChildrenWatch => Plan::Queue(QueuePlan { watch: WatchTarget::Children, ..plan }),
+            Algorithm::SingleNode => ClaimPlan::SingleNode,
+            Algorithm::Predecessor => ClaimPlan::Queue(plan),
+            Algorithm::ChildrenWatch => ClaimPlan::Queue(QueuePlan { watch: WatchTarget::Children, ..plan }),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, Plan, attempt};
+use crate::acquire::{Acquire, ClaimPlan, attempt};
 use crate::claim::names::LOCK;
 use crate::claim::queue_entry::QueuePlan;
 use crate::config::{LockBuilder, LockConfig};
@@ -71,8 +71,8 @@ impl MultiLock {
         attempt(&self.config, self.plan(), identity).await
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ClaimPlan {
         let dirs = self.config.dirs.iter().map(|dir| (dir.clone(), LOCK)).collect();
-        Plan::Queue(QueuePlan::exclusive(dirs))
+        ClaimPlan::Queue(QueuePlan::exclusive(dirs))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, Plan, attempt};
-use crate::claim::Change;
+use crate::acquire::{Acquire, ClaimPlan, attempt};
+use crate::claim::HoldChange;
 use crate::claim::names::{KAZOO_LOCK, KAZOO_READ, NameStyle, READ, WRITE};
 use crate::claim::order::LockMode;
 use crate::claim::queue_entry::QueuePlan;
@@ -117,7 +117,7 @@ impl RwLock {
         contenders(&self.config, self.config.dir()).await
     }
 
-    fn plan(&self, mode: LockMode) -> Plan {
+    fn plan(&self, mode: LockMode) -> ClaimPlan {
         let style: NameStyle = match (self.config.markers, mode) {
             (Markers::Curator, LockMode::Shared) => READ,
             (Markers::Curator, LockMode::Exclusive) => WRITE,
@@ -125,7 +125,7 @@ impl RwLock {
             (Markers::Kazoo, LockMode::Exclusive) => KAZOO_LOCK,
         };
         let dirs = vec![(self.config.dir().to_owned(), style)];
-        Plan::Queue(QueuePlan { mode, ..QueuePlan::exclusive(dirs) })
+        ClaimPlan::Queue(QueuePlan { mode, ..QueuePlan::exclusive(dirs) })
     }
 }
 
@@ -149,7 +149,7 @@ impl ReadGuard {
     /// # Cancel safety
     /// Dropping the future releases the lock, because it owns the guard.
     pub async fn try_upgrade(self) -> Result<WriteGuard, (ReadGuard, LockError)> {
-        match self.0.change(Change::Upgrade).await {
+        match self.0.change(HoldChange::Upgrade).await {
             Ok(guard) => Ok(WriteGuard(guard)),
             Err((guard, error)) => Err((Self(guard), error)),
         }
@@ -167,7 +167,7 @@ impl WriteGuard {
     /// # Cancel safety
     /// Dropping the future releases the lock, because it owns the guard.
     pub async fn downgrade(self) -> Result<ReadGuard, (WriteGuard, LockError)> {
-        match self.0.change(Change::Downgrade).await {
+        match self.0.change(HoldChange::Downgrade).await {
             Ok(guard) => Ok(ReadGuard(guard)),
             Err((guard, error)) => Err((Self(guard), error)),
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use zoolet_client::Client;
 
-use crate::acquire::{Acquire, Plan, attempt};
+use crate::acquire::{Acquire, ClaimPlan, attempt};
 use crate::claim::permits::{PermitPlan, leases, locks};
 use crate::config::{LockBuilder, LockConfig};
 use crate::contender::{Contender, contenders};
@@ -83,8 +83,8 @@ impl Semaphore {
         contenders(&self.config, &leases(&self.config)).await
     }
 
-    fn plan(&self, wanted: usize) -> Plan {
-        Plan::Permits(PermitPlan { wanted, agreed: Arc::clone(&self.agreed) })
+    fn plan(&self, wanted: usize) -> ClaimPlan {
+        ClaimPlan::Permits(PermitPlan { wanted, agreed: Arc::clone(&self.agreed) })
     }
 }
 

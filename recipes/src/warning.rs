@@ -20,7 +20,7 @@ const USUAL_SYNC_LIMIT: u32 = 5;
 /// [`on_warning`](crate::LockBuilder::on_warning). Each is reported once per lock, and logged as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum LockWarning {
     /// More than half of the numbers that the directory can give its children are used. After the last one, at 2^31, other
     /// clients let in several holders at once (ZOOKEEPER-3249). This lock begins again with 0 when it is released while
     /// nobody waits. If somebody always waits, move to another directory in time.
@@ -41,7 +41,7 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for LockWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CounterLow { dir, left } => {
@@ -55,7 +55,7 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(crate) type WarningCallback = Arc<dyn Fn(&Warning) + Send + Sync>;
+pub(crate) type WarningCallback = Arc<dyn Fn(&LockWarning) + Send + Sync>;
 
 /// Who receives warnings, and which were given. One for all handles of a lock.
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Warnings {
         let Some(least) = self.least_timeout.or_else(assumed) else { return };
         let timeout = client.session_timeout();
         if timeout < least {
-            self.give(1, || Warning::TimeoutUnsafe { timeout, least });
+            self.give(1, || LockWarning::TimeoutUnsafe { timeout, least });
         }
     }
 
@@ -89,14 +89,14 @@ impl Warnings {
     pub(crate) fn check_number(&self, dir: &str, number: i64) {
         if is_low(number) {
             let left = if number < 0 { 0 } else { i64::from(i32::MAX).saturating_sub(number) };
-            self.give(2, || Warning::CounterLow {
+            self.give(2, || LockWarning::CounterLow {
                 dir: dir.to_owned(),
                 left: u32::try_from(left).unwrap_or(0),
             });
         }
     }
 
-    fn give(&self, bit: u8, warning: impl FnOnce() -> Warning) {
+    fn give(&self, bit: u8, warning: impl FnOnce() -> LockWarning) {
         // A plain load first: this runs at every acquisition.
         if self.given.load(Relaxed) & bit != 0 || self.given.fetch_or(bit, Relaxed) & bit != 0 {
             return;

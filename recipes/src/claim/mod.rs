@@ -62,14 +62,14 @@ pub(crate) trait Claim: Send + Sized + 'static {
     ///
     /// # Cancel safety
     /// As of [`win`](Claim::win).
-    fn change(&mut self, _: Change) -> impl Future<Output = Result<Grant, LockError>> + Send {
+    fn change(&mut self, _: HoldChange) -> impl Future<Output = Result<Grant, LockError>> + Send {
         ready(Err(LockError::NotAlone { dir: self.config().label.clone() }))
     }
 }
 
 /// How a held lock can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum HoldChange {
     /// A writer becomes a reader, with no other writer in between.
     Downgrade,
     /// A reader becomes a writer, if it is the only reader.

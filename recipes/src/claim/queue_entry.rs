@@ -9,7 +9,7 @@ use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
 use super::order::{LockMode, count};
-use super::{Change, Claim, QueuedCallback, counter};
+use super::{Claim, HoldChange, QueuedCallback, counter};
 use crate::config::LockConfig;
 use crate::contender::{Contender, InFront};
 use crate::error::LockError;
@@ -359,10 +359,10 @@ impl Claim for QueueEntry {
         self.leave_queue().await
     }
 
-    async fn change(&mut self, change: Change) -> Result<Grant, LockError> {
+    async fn change(&mut self, change: HoldChange) -> Result<Grant, LockError> {
         match change {
-            Change::Downgrade => self.downgrade().await,
-            Change::Upgrade => self.upgrade().await,
+            HoldChange::Downgrade => self.downgrade().await,
+            HoldChange::Upgrade => self.upgrade().await,
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use zoolet_client::Client;
 use zoolet_client::internal::ClientExt as _;
 
-use crate::claim::Change;
+use crate::claim::HoldChange;
 use crate::error::LockError;
 use crate::state::{Grant, HoldState, LostReason, Released};
 
@@ -20,7 +20,7 @@ pub(crate) enum LockCommand {
     /// Give the lock up: a guard has found out that it is lost.
     Lost(LostReason),
     /// Change the lock.
-    Change(Change, oneshot::Sender<Result<Grant, LockError>>),
+    Change(HoldChange, oneshot::Sender<Result<Grant, LockError>>),
 }
 
 /// The state of a held lock, written by its task and read by its guards, and the commands of the guards.

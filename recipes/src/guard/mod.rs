@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, SessionId};
 
-use crate::claim::Change;
+use crate::claim::HoldChange;
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::shared_task::SharedTask;
@@ -289,7 +289,7 @@ impl Guard {
     }
 
     /// Changes the lock.
-    pub(crate) async fn change(mut self, change: Change) -> Result<Self, (Self, LockError)> {
+    pub(crate) async fn change(mut self, change: HoldChange) -> Result<Self, (Self, LockError)> {
         if let HoldState::Lost(reason) = self.held.state.get() {
             let error = self.not_held(reason);
             return Err((self, error));

@@ -3,7 +3,7 @@
 use zoolet_client::{Error, ErrorCode};
 
 use super::error::TicketError;
-use super::record::{ParamsHash, Partition, Record, RecordState};
+use super::record::{ParamsHash, Partition, RecordState, TicketRecord};
 use super::scope::{Scope, Tickets};
 use super::ticket::Ticket;
 use super::txn::Decision;
@@ -57,8 +57,8 @@ impl<'t> TicketCall<'t> {
         }
     }
 
-    pub(super) fn record(&self, state: RecordState) -> Record {
-        Record { state, hash: self.hash.clone(), token: self.token, attempt: self.attempt }
+    pub(super) fn record(&self, state: RecordState) -> TicketRecord {
+        TicketRecord { state, hash: self.hash.clone(), token: self.token, attempt: self.attempt }
     }
 
     /// The record and its version, if there is one. If there is none, the ticket is not below the watermark.
@@ -66,7 +66,7 @@ impl<'t> TicketCall<'t> {
         &self,
         scope: Scope,
         retries: &mut RetryPolicy<'_>,
-    ) -> Result<Option<(Record, i32)>, TicketError> {
+    ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         let mut found = tickets.read(&ticket, retries).await?;
         let below = Partition::of(&ticket) < scope.watermark;

@@ -5,7 +5,7 @@ use zoolet_client::{Error, ErrorCode, Multi};
 
 use super::call::{CommitFailure, TicketCall, fence};
 use super::error::TicketError;
-use super::record::{Record, RecordState};
+use super::record::{RecordState, TicketRecord};
 use super::scope::Tickets;
 use super::ticket::Ticket;
 use super::txn::{Decision, TicketOutcome};
@@ -41,7 +41,7 @@ pub struct InProgress<'g> {
     tickets: Tickets,
     guard: &'g Guard,
     /// The record as it is now.
-    record: Record,
+    record: TicketRecord,
     version: i32,
     ticket: Ticket,
 }
@@ -172,7 +172,7 @@ impl Tickets {
             // If it does not exist, it was finished meanwhile.
             let Some((params, _)) = self.if_exists(read)? else { continue };
             let record = self.read(&ticket, &mut retries).await?;
-            if let Some((Record { state: RecordState::Pending, token, .. }, _)) = record {
+            if let Some((TicketRecord { state: RecordState::Pending, token, .. }, _)) = record {
                 pending.push(PendingTicket { ticket, params, token });
             }
         }
@@ -200,7 +200,7 @@ impl Tickets {
         &self,
         ticket: &Ticket,
         fence: &[(String, Option<i32>)],
-        record: &Record,
+        record: &TicketRecord,
         version: i32,
     ) -> Multi<'_> {
         let checks = fence.iter();

@@ -86,7 +86,7 @@ pub(crate) enum RecordState {
 
 /// The record of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct TicketRecord {
     pub(crate) state: RecordState,
     pub(crate) hash: ParamsHash,
     /// The fencing token of the lock; 0 without a lock.
@@ -95,7 +95,7 @@ pub(crate) struct Record {
     pub(crate) attempt: u128,
 }
 
-impl Record {
+impl TicketRecord {
     pub(crate) fn encode(&self) -> Bytes {
         let (state, outcome) = match &self.state {
             RecordState::Pending => ("pending", &[][..]),
@@ -108,7 +108,7 @@ impl Record {
         data.into()
     }
 
-    /// `None` if the data was not written by [`encode`](Record::encode).
+    /// `None` if the data was not written by [`encode`](TicketRecord::encode).
     pub(crate) fn decode(data: &Bytes) -> Option<Self> {
         let end = data.iter().position(|byte| *byte == b'\n')?;
         let head = std::str::from_utf8(&data[..end]).ok()?;
@@ -131,8 +131,8 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn record(state: RecordState) -> Record {
-        Record { state, hash: ParamsHash::of(b"abc"), token: 17, attempt: 0xfeed }
+    fn record(state: RecordState) -> TicketRecord {
+        TicketRecord { state, hash: ParamsHash::of(b"abc"), token: 17, attempt: 0xfeed }
     }
 
     #[test]
@@ -156,16 +156,16 @@ mod tests {
         ] {
             let record = record(state);
             let data = record.encode();
-            assert_eq!(Record::decode(&data), Some(record));
+            assert_eq!(TicketRecord::decode(&data), Some(record));
             let head = data.iter().position(|byte| *byte == b'\n').unwrap();
             for cut in 0..=head {
-                assert_eq!(Record::decode(&data.slice(..cut)), None, "cut at {cut}");
+                assert_eq!(TicketRecord::decode(&data.slice(..cut)), None, "cut at {cut}");
             }
         }
         for text in
             ["", "\n", "zoolet-ticket/2 done", "zoolet-ticket/1 lost  0 0\n", "{\"state\": \"done\"}\n"]
         {
-            assert_eq!(Record::decode(&Bytes::from(text)), None, "{text}");
+            assert_eq!(TicketRecord::decode(&Bytes::from(text)), None, "{text}");
         }
         assert_eq!(read_scope(&scope(Partition(600))), Some(Partition(600)));
         for text in

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use zoolet_client::{Acl, Client, Error, ErrorCode, path};
 
 use super::error::TicketError;
-use super::record::{self, Partition, Record};
+use super::record::{self, Partition, TicketRecord};
 use super::ticket::Ticket;
 use super::txn::TicketOutcome;
 use crate::path::child;
@@ -149,11 +149,11 @@ impl Tickets {
         &self,
         ticket: &Ticket,
         retries: &mut RetryPolicy<'_>,
-    ) -> Result<Option<(Record, i32)>, TicketError> {
+    ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let path = self.record_path(ticket);
         let read = retries.ask(|| self.client.get_data(&path)).await;
         let Some((data, stat)) = self.if_exists(read)? else { return Ok(None) };
-        let record = Record::decode(&data).ok_or(TicketError::Foreign { path })?;
+        let record = TicketRecord::decode(&data).ok_or(TicketError::Foreign { path })?;
         Ok(Some((record, stat.version)))
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Stat};
 
 use super::error::TicketError;
-use super::record::{Record, RecordState};
+use super::record::{RecordState, TicketRecord};
 use super::ticket::Ticket;
 
 /// The outcome of a ticket: the same for every caller, at any time.
@@ -19,7 +19,11 @@ pub struct TicketOutcome {
 
 impl TicketOutcome {
     /// The outcome in a record. `attempt` is that of the caller.
-    pub(super) fn of(ticket: Ticket, record: Record, attempt: Option<u128>) -> Result<Self, TicketError> {
+    pub(super) fn of(
+        ticket: Ticket,
+        record: TicketRecord,
+        attempt: Option<u128>,
+    ) -> Result<Self, TicketError> {
         match record.state {
             RecordState::Pending => Err(TicketError::Pending { ticket }),
             RecordState::Settled(value) => Ok(Self { first_time: attempt == Some(record.attempt), value }),

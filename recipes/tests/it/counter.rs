@@ -6,7 +6,7 @@ use zoolet_fixture::FixtureExt as _;
 
 use zoolet_client::{Acl, Client, Perms};
 use zoolet_fixture::fault::request;
-use zoolet_recipes::{Compat, Lock, LockError, ParentMode, RwLock, Warning};
+use zoolet_recipes::{Compat, Lock, LockError, LockWarning, ParentMode, RwLock};
 
 use crate::common::{DIR, World, queue, settle, world};
 
@@ -43,7 +43,7 @@ async fn a_half_used_counter_gives_one_warning_and_is_reset_when_nobody_waits() 
     assert!(guard.node().ends_with("-lock-0000000000"), "{}", guard.node());
     assert_eq!(zk.get_data(DIR).await.unwrap().0, "kept");
     let left = HALF - 2;
-    assert_eq!(*warnings.lock().unwrap(), [Warning::CounterLow { dir: DIR.into(), left }]);
+    assert_eq!(*warnings.lock().unwrap(), [LockWarning::CounterLow { dir: DIR.into(), left }]);
 }
 
 #[tokio::test(start_paused = true)]

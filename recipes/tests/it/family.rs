@@ -6,7 +6,7 @@ use std::time::Duration;
 use zoolet_fixture::FixtureExt as _;
 use zoolet_fixture::fault::request;
 
-use zoolet_recipes::{Compat, Election, Lock, LockError, LostReason, MultiLock, Warning, revoke};
+use zoolet_recipes::{Compat, Election, Lock, LockError, LockWarning, LostReason, MultiLock, revoke};
 
 use crate::common::{DIR, settle, world};
 
@@ -208,7 +208,7 @@ async fn a_session_timeout_that_is_unsafe_on_an_ensemble_gives_one_warning() {
     lock.acquire().await.unwrap().release().await.unwrap();
     lock.clone().acquire().await.unwrap().release().await.unwrap();
     let (timeout, least) = (client.session_timeout(), Duration::from_secs(11));
-    assert_eq!(*warnings.lock().unwrap(), [Warning::TimeoutUnsafe { timeout, least }]);
+    assert_eq!(*warnings.lock().unwrap(), [LockWarning::TimeoutUnsafe { timeout, least }]);
 
     let reported = Arc::clone(&warnings);
     let builder = Lock::builder(&client, DIR).ensemble(Duration::from_millis(200), 5);
