@@ -30,10 +30,10 @@ pub enum ParentMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForeignPolicy {
-    /// Those whose names end in a number are contenders and wait their turn; others are ignored. The safe choice.
+    /// Children whose names end in a number are contenders and wait their turn; others are ignored. The safe choice.
     #[default]
     Exclusive,
-    /// They are ignored.
+    /// Foreign children are ignored.
     Ignore,
     /// Acquiring fails with [`LockError::Foreign`].
     Reject,
@@ -79,7 +79,7 @@ pub enum Algorithm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compat {
-    /// Those of Curator, go-zookeeper/zk, the crate zookeeper-client, the recipes of ZooKeeper in Java and C, and of kazoo
+    /// The names of Curator, go-zookeeper/zk, the crate zookeeper-client, the recipes of ZooKeeper in Java and C, and of kazoo
     /// with `extra_lock_patterns=("-",)`.
     #[default]
     Curator,
@@ -253,7 +253,7 @@ impl<L> LockBuilder<L> {
     }
 
     /// Calls `callback` with conditions that the owner of the lock should know before they cause failures, each once.
-    /// They are also logged. `callback` runs on the runtime and should not block.
+    /// Warnings are also logged. `callback` runs on the runtime and should not block.
     pub fn on_warning(mut self, callback: impl Fn(&LockWarning) + Send + Sync + 'static) -> Self {
         self.config.warnings.callback = Some(Arc::new(callback));
         self

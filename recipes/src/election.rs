@@ -114,7 +114,7 @@ impl Election {
     /// The leader and the candidates after it, in the order in which they come to lead.
     ///
     /// # Errors
-    /// As of [`Lock::contenders`](crate::Lock::contenders).
+    /// The same as for [`Lock::contenders`](crate::Lock::contenders).
     pub async fn contenders(&self) -> Result<Vec<Contender>, LockError> {
         contenders(&self.config, self.config.dir()).await
     }

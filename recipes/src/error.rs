@@ -33,7 +33,7 @@ pub enum LockError {
         /// The directory of the lock.
         dir: String,
         /// The nearest contender in front, as far as it was known: the holder, or one that waits for it as well. Its data is
-        /// what it has told of itself.
+        /// what it has published about itself.
         in_front: Option<Box<Contender>>,
         /// Whether that contender is of the session of this client.
         is_own: bool,
@@ -63,7 +63,7 @@ pub enum LockError {
     NotHeld {
         /// The directory of the lock.
         dir: String,
-        /// Why not.
+        /// Why the guard does not hold the lock.
         reason: LostReason,
     },
     /// An ACL denies a right that the lock needs: READ, CREATE and DELETE on its directory, READ on the znodes in it.

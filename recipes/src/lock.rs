@@ -52,10 +52,10 @@ impl Lock {
     /// a read that may be stale: it may return `None` for a lock that was just released.
     ///
     /// # Errors
-    /// Those of [`Acquire`] except [`LockError::Timeout`] and [`LockError::QueueFull`]; and [`LockError::Client`] with
+    /// The errors of [`Acquire`] except [`LockError::Timeout`] and [`LockError::QueueFull`]; and [`LockError::Client`] with
     /// `NotReadOnly` at a server that is cut off from its ensemble.
     /// # Cancel safety
-    /// As of [`Acquire`].
+    /// The same as for [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
         attempt(&self.config, self.plan(), identity).await
     }

@@ -64,9 +64,9 @@ impl MultiLock {
     /// Takes all of the locks if nobody holds or waits for any of them; `None` otherwise. Does not queue.
     ///
     /// # Errors
-    /// As of [`Lock::try_acquire`](crate::Lock::try_acquire).
+    /// The same as for [`Lock::try_acquire`](crate::Lock::try_acquire).
     /// # Cancel safety
-    /// As of [`Acquire`].
+    /// The same as for [`Acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Guard>, LockError> {
         attempt(&self.config, self.plan(), identity).await
     }

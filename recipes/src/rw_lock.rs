@@ -92,9 +92,9 @@ impl RwLock {
     /// Holds the lock to read if nobody writes or waits to write; `None` otherwise. Does not queue.
     ///
     /// # Errors
-    /// As of [`Lock::try_acquire`](crate::Lock::try_acquire).
+    /// The same as for [`Lock::try_acquire`](crate::Lock::try_acquire).
     /// # Cancel safety
-    /// As of [`Acquire`].
+    /// The same as for [`Acquire`].
     pub async fn try_read(&self) -> Result<Option<ReadGuard>, LockError> {
         attempt(&self.config, self.plan(LockMode::Shared), ReadGuard).await
     }
@@ -102,9 +102,9 @@ impl RwLock {
     /// Holds the lock to write if there is no other contender; `None` otherwise. Does not queue.
     ///
     /// # Errors
-    /// As of [`Lock::try_acquire`](crate::Lock::try_acquire).
+    /// The same as for [`Lock::try_acquire`](crate::Lock::try_acquire).
     /// # Cancel safety
-    /// As of [`Acquire`].
+    /// The same as for [`Acquire`].
     pub async fn try_write(&self) -> Result<Option<WriteGuard>, LockError> {
         attempt(&self.config, self.plan(LockMode::Exclusive), WriteGuard).await
     }
@@ -112,7 +112,7 @@ impl RwLock {
     /// The holders and waiters, in the order in which they came. Their names distinguish readers from writers.
     ///
     /// # Errors
-    /// As of [`Lock::contenders`](crate::Lock::contenders).
+    /// The same as for [`Lock::contenders`](crate::Lock::contenders).
     pub async fn contenders(&self) -> Result<Vec<Contender>, LockError> {
         contenders(&self.config, self.config.dir()).await
     }

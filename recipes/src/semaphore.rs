@@ -60,9 +60,9 @@ impl Semaphore {
     /// Takes `permits` permits if as many are free and nobody waits; `None` otherwise. Does not queue.
     ///
     /// # Errors
-    /// As of [`Lock::try_acquire`](crate::Lock::try_acquire), and [`LockError::PermitLimit`].
+    /// The same as for [`Lock::try_acquire`](crate::Lock::try_acquire), and [`LockError::PermitLimit`].
     /// # Cancel safety
-    /// As of [`Acquire`].
+    /// The same as for [`Acquire`].
     pub async fn try_acquire(&self, permits: usize) -> Result<Option<Permit>, LockError> {
         attempt(&self.config, self.plan(permits), Permit).await
     }
@@ -70,7 +70,7 @@ impl Semaphore {
     /// The waiters, in the order in which they are served.
     ///
     /// # Errors
-    /// As of [`Lock::contenders`](crate::Lock::contenders).
+    /// The same as for [`Lock::contenders`](crate::Lock::contenders).
     pub async fn contenders(&self) -> Result<Vec<Contender>, LockError> {
         contenders(&self.config, &locks(&self.config)).await
     }
@@ -78,7 +78,7 @@ impl Semaphore {
     /// The held permits, one entry for each.
     ///
     /// # Errors
-    /// As of [`Lock::contenders`](crate::Lock::contenders).
+    /// The same as for [`Lock::contenders`](crate::Lock::contenders).
     pub async fn holders(&self) -> Result<Vec<Contender>, LockError> {
         contenders(&self.config, &leases(&self.config)).await
     }

@@ -48,7 +48,7 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// What is known of a held lock without asking the server.
+/// The state of a held lock, as far as it is known without asking the server.
 ///
 /// ```no_run
 /// # use zoolet_recipes::{Guard, HoldState};

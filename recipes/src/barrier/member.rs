@@ -184,11 +184,14 @@ impl Member {
         let mut retries = RetryPolicy::limited(&client);
         loop {
             let view = self.look(&mut retries).await?;
+            // The round is over, or another one has begun: nobody to wait for.
             if view.ready.is_none_or(|ready| Some(ready.czxid) != self.round) {
                 return self.delete_own(&mut retries).await;
             }
             let (first, last) = (view.members.first(), view.members.last());
             let in_front = match (first, last) {
+                // The first member stays until all others have left, and waits for them; they leave at once and wait for it.
+                // So each waiter watches one znode.
                 (Some(first), Some(last)) if *first == self.name => {
                     if first == last {
                         self.end_round(view.version, true, &mut retries).await?;
@@ -203,6 +206,7 @@ impl Member {
                     }
                     first.clone()
                 }
+                // Without members: the first one has died, and left `ready`.
                 _ => {
                     self.end_round(view.version, false, &mut retries).await?;
                     continue;

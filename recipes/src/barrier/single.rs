@@ -59,7 +59,7 @@ impl Barrier {
     /// again meanwhile, that one is left alone.
     ///
     /// # Errors
-    /// As of [`raise`](Barrier::raise). The barrier may be lowered then.
+    /// The same as for [`raise`](Barrier::raise). The barrier may be lowered then.
     /// # Ordering and cancel safety
     /// Dropping the future does not recall the request.
     pub async fn lower(&self) -> Result<(), BarrierError> {

@@ -24,6 +24,7 @@ pub(crate) async fn run<C: Claim>(
     mut guard: oneshot::Sender<Result<Guard, LockError>>,
     shared: SharedTask,
 ) {
+    // A future that is dropped before it has won ends the attempt at whatever request it is; `leave` below undoes it.
     let won = tokio::select! {
         biased;
         () = guard.closed() => None,
@@ -41,6 +42,7 @@ pub(crate) async fn run<C: Claim>(
         Some(Err(error)) => Some(error),
         None => None,
     };
+    // Before the error is reported: when the caller has it, nothing of the attempt is left.
     if let Err(error) = claim.leave().await {
         let lock = &claim.config().label;
         tracing::debug!(lock, %error, "cannot leave the queue; the znode is removed with the session");

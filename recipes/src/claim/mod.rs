@@ -61,7 +61,7 @@ pub(crate) trait Claim: Send + Sized + 'static {
     /// Changes what is held. Most kinds of locks cannot.
     ///
     /// # Cancel safety
-    /// As of [`win`](Claim::win).
+    /// The same as for [`win`](Claim::win).
     fn change(&mut self, _: HoldChange) -> impl Future<Output = Result<Grant, LockError>> + Send {
         ready(Err(LockError::NotAlone { dir: self.config().label.clone() }))
     }

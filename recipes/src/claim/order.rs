@@ -13,7 +13,7 @@ use crate::path::child;
 pub(crate) enum LockMode {
     /// Alone: it waits for all contenders in front.
     Exclusive,
-    /// With others: it waits for the contenders in front that are not shared.
+    /// Shared with others: it waits for the contenders in front that are not shared.
     Shared,
 }
 
@@ -127,12 +127,14 @@ impl LockConfig {
         if let Some(found) = self.find_by_numbers(dir, &names, prefixes, mode, companion)? {
             return Ok(Some(found));
         }
+        // Else the order of creation decides, which has to be read.
         let queue = self.by_number(dir, names).await?;
         let mut found = DirPosition::default();
         let mut first: Option<&QueuedNode> = None;
         for prefix in prefixes {
             let mut own: Vec<_> = queue.iter().filter(|queued| queued.name.starts_with(prefix)).collect();
             own.sort_unstable_by(|one, other| one.creation().cmp(&other.creation()));
+            // Absent means evicted, and never "our turn".
             let Some((kept, more)) = own.split_first() else { return Ok(None) };
             first = first.filter(|first| first.is_before(kept)).or(Some(*kept));
             found.own.push(kept.name.clone());
@@ -151,7 +153,7 @@ impl LockConfig {
         Ok(Some(found))
     }
 
-    /// The same by the numbers alone; `None` if they do not give the order, or a znode is missing.
+    /// As [`find`](Self::find), by the numbers alone; `None` if they do not give the order, or a znode is missing.
     fn find_by_numbers(
         &self,
         dir: &str,
@@ -161,6 +163,7 @@ impl LockConfig {
         companion: Option<&str>,
     ) -> Result<Option<DirPosition>, LockError> {
         let mut found = DirPosition::default();
+        // Our number: the lowest of our znodes, as the first of them has our place.
         let mut number = i64::MAX;
         for prefix in prefixes {
             let mut own: Vec<_> = names
@@ -168,6 +171,7 @@ impl LockConfig {
                 .filter(|name| name.starts_with(prefix))
                 .filter_map(|name| Some((names::parse(name)?.sequence, name)))
                 .collect();
+            // A create that was sent twice has left several; the first is kept, as in `find`.
             own.sort_unstable();
             let Some(((own_number, first), more)) = own.split_first() else { return Ok(None) };
             number = number.min(*own_number);
@@ -178,6 +182,7 @@ impl LockConfig {
         for name in names {
             let Some(parsed) = self.parse_contender(dir, name)? else { continue };
             let other = parsed.sequence;
+            // The order beside such a name is that of creation, which `find` reads.
             let tied = other == number && !prefixes.iter().any(|prefix| name.starts_with(prefix));
             if is_unreliable(other) || tied {
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! [`LockState`]: what is known of a held lock, and the channel between its guards and its task.
+//! [`LockState`]: the state of a held lock, and the channel between its guards and its task.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,11 +12,14 @@ use crate::claim::HoldChange;
 use crate::error::LockError;
 use crate::state::{Grant, HoldState, LostReason, Released};
 
-/// What a guard asks of the lock's task.
+/// Who waits for the outcome of a release; `None` if the guard was dropped.
+pub(crate) type ReleaseWaiter = Option<oneshot::Sender<Result<Released, LockError>>>;
+
+/// A command of a guard to the task of its lock.
 #[derive(Debug)]
 pub(crate) enum LockCommand {
-    /// Release the lock and report the outcome; nobody waits for it if the guard was dropped.
-    Release(Option<oneshot::Sender<Result<Released, LockError>>>),
+    /// Release the lock and report the outcome.
+    Release(ReleaseWaiter),
     /// Give the lock up: a guard has found out that it is lost.
     Lost(LostReason),
     /// Change the lock.
@@ -80,6 +83,7 @@ impl LockState {
 
     pub(super) async fn next_command(&self) -> LockCommand {
         loop {
+            // As above, before the look at the queue.
             let notified = self.commanded.notified();
             let next = self.locked().commands.pop_front();
             match next {

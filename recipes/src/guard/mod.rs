@@ -1,4 +1,4 @@
-//! [`Guard`]: a held lock; [`lock_state`], what is known of it; [`task`], which watches over it.
+//! [`Guard`]: a held lock; [`lock_state`], its state; [`task`], which watches over it.
 
 pub(crate) mod fenced;
 pub(crate) mod lock_state;
@@ -136,7 +136,7 @@ impl Guard {
         &self.held.config.client
     }
 
-    /// What is known without asking the server. [`HoldState::Held`] is not a proof: an ensemble may have given the lock to
+    /// The state of the lock, without asking the server. [`HoldState::Held`] is not a proof: an ensemble may have given the lock to
     /// another contender before the server of this client noticed. [`Guard::verify`] and [`Guard::fenced`] are proofs.
     ///
     /// If the [lease](Guard::lease_left) has ended, the lock is lost from this call on, even if no task of this program has run
@@ -225,7 +225,7 @@ impl Guard {
     /// Replaces the data of the znode that holds the lock, which `contenders` shows to others.
     ///
     /// # Errors
-    /// As of [`FencedTxn::commit`].
+    /// The same as for [`FencedTxn::commit`].
     /// # Cancel safety
     /// Dropping the future does not recall the write.
     pub async fn set_data(&self, data: impl Into<Bytes>) -> Result<(), LockError> {

@@ -5,12 +5,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::sync::oneshot;
 use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
 
 use super::fenced::FencedTxn;
-use super::lock_state::{LockCommand, LockState};
+use super::lock_state::{LockCommand, LockState, ReleaseWaiter};
 use crate::claim::Claim;
 use crate::config::{LockConfig, SuspendPolicy};
 use crate::error::LockError;
@@ -38,78 +37,101 @@ impl<C: Claim> LockTask<C> {
     }
 
     /// Watches over the lock until its guard is released or dropped, then gives it up.
-    pub(crate) async fn run(self) {
-        let Self { mut claim, mut grant, state: TaskState(ref state) } = self;
-        let config = Arc::clone(claim.config());
+    pub(crate) async fn run(mut self) {
+        let config = Arc::clone(self.claim.config());
         let mut releasing = None;
-        let lost = {
-            // Dropped with this block: nobody would poll its timer afterwards.
-            let mut session_over = pin!(follow_session(&config.client, config.on_suspend, state));
-            loop {
-                let command = tokio::select! {
-                    biased;
-                    command = state.next_command() => command,
-                    reason = &mut session_over => break reason,
-                    () = follow_nodes(&config, &grant) => break state.lose(LostReason::NodeDeleted),
-                    () = prove_alive(&config, &grant, state) => break state.lose(LostReason::NodeDeleted),
-                };
-                match command {
-                    LockCommand::Lost(reason) => break reason,
-                    LockCommand::Release(sender) => {
-                        let sender = releasing.insert(sender);
-                        tokio::select! {
-                            biased;
-                            outcome = claim.leave() => return report(sender.take(), outcome),
-                            reason = &mut session_over => break reason,
-                        }
-                    }
-                    LockCommand::Change(change, sender) => {
-                        let changed = tokio::select! {
-                            biased;
-                            changed = claim.change(change) => changed,
-                            reason = &mut session_over => {
-                                let dir = config.label.clone();
-                                let _ = sender.send(Err(LockError::NotHeld { dir, reason }));
-                                break reason;
-                            }
-                        };
-                        if let Ok(changed) = &changed {
-                            grant.clone_from(changed);
-                        }
-                        let _ = sender.send(changed);
-                    }
-                }
-            }
-        };
+        let Some(lost) = self.hold(&config, &mut releasing).await else { return };
         tracing::debug!(lock = config.label, %lost, "lock lost");
-        let answer = async {
-            let mut releasing = releasing;
-            loop {
-                let command = match releasing.take() {
-                    Some(sender) => LockCommand::Release(sender),
-                    None => state.next_command().await,
-                };
-                match command {
-                    LockCommand::Release(sender) => return report(sender, Ok(false)),
-                    LockCommand::Lost(_) => {}
-                    LockCommand::Change(_, sender) => {
-                        let error = LockError::NotHeld { dir: config.label.clone(), reason: lost };
-                        let _ = sender.send(Err(error));
-                    }
-                }
-            }
-        };
         // Nobody relies on the lock any more, so others need not wait until the guard is dropped; nor does a release
         // wait for a server that may never return.
-        let (left, ()) = tokio::join!(claim.leave(), answer);
+        let Self { mut claim, state: TaskState(ref state), .. } = self;
+        let (left, ()) = tokio::join!(claim.leave(), answer(&config, state, lost, releasing));
         if let Err(error) = left {
             tracing::debug!(lock = config.label, %error, "cannot give up a lost lock; it is removed with the session");
+        }
+    }
+
+    /// Holds the lock; returns the reason when it is lost, and `None` when it was released. If it is lost during a release,
+    /// `releasing` has the waiter of that.
+    async fn hold(
+        &mut self,
+        config: &Arc<LockConfig>,
+        releasing: &mut Option<ReleaseWaiter>,
+    ) -> Option<LostReason> {
+        let Self { claim, grant, state: TaskState(state) } = self;
+        // Dropped when this returns: nobody would poll its timer afterwards.
+        let mut session_over = pin!(follow_session(&config.client, config.on_suspend, state));
+        loop {
+            // Commands first: a guard that was released before the loss is released, and not lost. The followers of the
+            // znodes begin anew after each command, as a change gives the lock other znodes.
+            let command = tokio::select! {
+                biased;
+                command = state.next_command() => command,
+                reason = &mut session_over => return Some(reason),
+                () = follow_nodes(config, grant) => return Some(state.lose(LostReason::NodeDeleted)),
+                () = prove_alive(config, grant, state) => return Some(state.lose(LostReason::NodeDeleted)),
+            };
+            match command {
+                // Another task has noticed the loss first: a fenced write that was refused, or a look at the clock.
+                LockCommand::Lost(reason) => return Some(reason),
+                LockCommand::Release(sender) => {
+                    let sender = releasing.insert(sender);
+                    // The session may end meanwhile, and the lock with it.
+                    tokio::select! {
+                        biased;
+                        outcome = claim.leave() => {
+                            report(sender.take(), outcome);
+                            return None;
+                        }
+                        reason = &mut session_over => return Some(reason),
+                    }
+                }
+                LockCommand::Change(change, sender) => {
+                    let changed = tokio::select! {
+                        biased;
+                        changed = claim.change(change) => changed,
+                        // The change may be executed or not: the claim's `leave` looks for both outcomes.
+                        reason = &mut session_over => {
+                            let dir = config.label.clone();
+                            let _ = sender.send(Err(LockError::NotHeld { dir, reason }));
+                            return Some(reason);
+                        }
+                    };
+                    if let Ok(changed) = &changed {
+                        grant.clone_from(changed);
+                    }
+                    let _ = sender.send(changed);
+                }
+            }
+        }
+    }
+}
+
+/// Answers the commands of the guards of a lost lock, until one of them releases it or the last is dropped.
+async fn answer(
+    config: &LockConfig,
+    state: &LockState,
+    lost: LostReason,
+    mut releasing: Option<ReleaseWaiter>,
+) {
+    loop {
+        let command = match releasing.take() {
+            Some(sender) => LockCommand::Release(sender),
+            None => state.next_command().await,
+        };
+        match command {
+            LockCommand::Release(sender) => return report(sender, Ok(false)),
+            LockCommand::Lost(_) => {}
+            LockCommand::Change(_, sender) => {
+                let error = LockError::NotHeld { dir: config.label.clone(), reason: lost };
+                let _ = sender.send(Err(error));
+            }
         }
     }
 }
 
 /// Reports to the waiter of a release whether it deleted a znode.
-fn report(sender: Option<oneshot::Sender<Result<Released, LockError>>>, outcome: Result<bool, LockError>) {
+fn report(sender: ReleaseWaiter, outcome: Result<bool, LockError>) {
     let released = match outcome {
         Ok(true) => Ok(Released::Deleted),
         // A lock ends with its session, so a release after that has nothing left to do.

@@ -258,9 +258,9 @@ impl InProgress<'_> {
     /// Records that the effect was not executed and must not be, or that it is unknown and must not be tried again.
     ///
     /// # Errors
-    /// As of [`finish`](InProgress::finish).
+    /// The same as for [`finish`](InProgress::finish).
     /// # Ordering and cancel safety
-    /// As of `finish`.
+    /// The same as for `finish`.
     pub async fn refuse(self, reason: impl Into<Bytes>) -> Result<TicketOutcome, TicketError> {
         self.settle(Err(reason.into())).await
     }

@@ -17,7 +17,7 @@ use super::ticket::Ticket;
 const SCOPE: &str = "zoolet-tickets/1";
 const TICKET: &str = "zoolet-ticket/1";
 
-/// The seconds of one partition. A listing of a partition is one reply with 40 bytes per ticket, of which our client takes
+/// The seconds of one partition. A listing of a partition is one reply with 40 bytes per ticket. Our client takes replies of
 /// 64 MiB: 2,700 tickets a second.
 const PARTITION: u64 = 600;
 

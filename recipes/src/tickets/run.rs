@@ -18,10 +18,10 @@ impl Tickets {
     /// Executes `work` once for this ticket, and returns its outcome now and on every later call.
     ///
     /// `params` describe what the work does, in any form that is the same each time: with other parameters the ticket is
-    /// refused. `work` reads, decides and says what is to be written. It may be run several times, and not at all if the
+    /// refused. `work` reads, decides and returns what is to be written. It may be run several times, and not at all if the
     /// ticket was executed before, so it must have no other effect. See [`Tickets`] for an example.
     ///
-    /// It costs a read, those of the work, and one multi that holds the record and the effect; two more writes for the
+    /// It costs a read, the reads of the work, and one multi that holds the record and the effect; two more writes for the
     /// first ticket of ten minutes.
     ///
     /// # Errors
@@ -47,9 +47,9 @@ impl Tickets {
     /// same ensemble and chroot.
     ///
     /// # Errors
-    /// Those of `run`, and [`TicketError::NotHeld`] if the lock was lost and the ticket was not executed before.
+    /// The errors of `run`, and [`TicketError::NotHeld`] if the lock was lost and the ticket was not executed before.
     /// # Ordering and cancel safety
-    /// As of `run`.
+    /// The same as for `run`.
     pub async fn run_under<W, F>(
         &self,
         guard: &Guard,

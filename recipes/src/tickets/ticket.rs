@@ -13,7 +13,7 @@ use crate::unique::unique_number;
 /// its generation.
 ///
 /// From [`Tickets::generate`](crate::Tickets::generate). It is displayed as a uuid and parsed from one, so that it can be
-/// stored, sent and kept over retries. Those of other programs are as good.
+/// stored, sent and kept over retries. Uuids that other programs have generated work as well.
 ///
 /// ```
 /// # use zoolet_recipes::Ticket;

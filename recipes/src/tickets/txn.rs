@@ -1,4 +1,4 @@
-//! What the work of a ticket sees: [`TicketTxn`], the [`Decision`] it makes of it, and the [`TicketOutcome`].
+//! The transaction of a ticket: [`TicketTxn`] for its work, the [`Decision`] that the work returns, and the [`TicketOutcome`].
 
 use bytes::Bytes;
 use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Stat};
@@ -51,7 +51,7 @@ pub struct TicketTxn {
 #[must_use = "the work returns it"]
 pub struct Decision {
     pub(super) checks: Vec<(String, Option<i32>)>,
-    /// What was read and absent, which a multi can only check by creating it.
+    /// Paths that were read and absent, which a multi can only check by creating them.
     pub(super) absent: Vec<String>,
     pub(super) writes: Vec<MultiWrite>,
     pub(super) value: Result<Bytes, Bytes>,
@@ -74,7 +74,7 @@ impl TicketTxn {
     /// Several reads may show different moments. A decision that rests on such a mixture is not executed.
     ///
     /// # Errors
-    /// As of [`Client::get_data`], except `NoNode`. Return them: after a retryable error the work is run again.
+    /// The same as for [`Client::get_data`], except `NoNode`. Return them: after a retryable error the work is run again.
     pub async fn get_data(&mut self, path: impl Into<String>) -> Result<Option<(Bytes, Stat)>, Error> {
         let path = path.into();
         match self.client.get_data(&path).await {
