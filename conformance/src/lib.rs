@@ -8,11 +8,11 @@
 //!
 //! The format of the cases is described in `docs/case-format.md`.
 //!
-//! [`Fuzz`] compares two servers by random requests, and [`HistoryCheck`] checks what concurrent clients see. [`Capture`] records what
+//! [`Fuzz`] compares two servers by random requests, and [`HistoryCheck`] checks what concurrent clients see. [`Checker`] judges a whole recorded [`History`] by a naive [`Model`]. [`Capture`] records what
 //! clients and a server say to each other, [`Messages`] reads that, and [`Replay`] sends it again.
 //!
 //! [`ClientCheck`] judges clients: it runs a command in each [`ClientScenario`], disturbs the connections of its ZooKeeper client, and
-//! returns each [`Mistake`] with the frame that shows it. The [rules](Rule) and what known clients do are in `docs/clients.md`.
+//! returns each [`Mistake`] with the frame that shows it. The [rules](ClientRule) and what known clients do are in `docs/clients.md`.
 
 mod capture;
 mod catalogue;
@@ -23,9 +23,13 @@ mod history;
 mod wire;
 
 pub use capture::{Capture, Captured, Message, Messages, Replay, ReplayDifference, Replayed};
-pub use catalogue::{Case, Catalogue, Failure, Matrix, Outcome, Profile, Runner, Setting};
-pub use client::{ClientCheck, ClientScenario, ClientVerdict, Evidence, Mistake, Rule};
+pub use catalogue::{Case, CaseOutcome, Catalogue, Failure, Matrix, Profile, Runner, Setting};
+pub use client::{ClientCheck, ClientRule, ClientScenario, ClientVerdict, Evidence, Mistake};
 pub use compare::{Difference, Fuzz};
 pub use error::{CaptureError, ClientError, RunError, SyntaxError};
-pub use history::{HistoryCheck, Verdict, Violation};
+pub use history::{
+    CheckError, Checker, Conn, Decided, Decision, History, HistoryCheck, HistoryEntry, HistoryEvent,
+    HistoryReport, Model, Operation, Outcome, Rule, Side, Tap, TapCounts, Tapping, Undecided, Unmodelled,
+    Verdict, Violation,
+};
 pub use wire::{ANSWER_LIMIT, until_it_serves};

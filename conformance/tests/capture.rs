@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zoolet_conformance::{ANSWER_LIMIT, Capture, Catalogue, Messages, Outcome, Runner};
+use zoolet_conformance::{ANSWER_LIMIT, Capture, CaseOutcome, Catalogue, Messages, Runner};
 use zoolet_server::Server;
 
 /// Longer, in seconds, than the session of the capture lasts if it is not kept alive.
@@ -26,7 +26,7 @@ async fn deletions_are_seen_for_longer_than_a_session_lasts_on_a_server_that_is_
     let catalogue = Catalogue::parse("own.case", case).expect("a case");
     for _ in 0..SECONDS {
         let outcome = runner.run(&catalogue.cases()[0]).await.expect("a server that answers");
-        assert_eq!(outcome, Outcome::Passed);
+        assert_eq!(outcome, CaseOutcome::Passed);
         sleep(Duration::from_secs(1)).await;
     }
     drop(stop);

@@ -1,6 +1,6 @@
 //! Two servers of ours, compared by random requests.
 
-use zoolet_conformance::{ANSWER_LIMIT, Catalogue, Fuzz, Outcome, Runner, Setting};
+use zoolet_conformance::{ANSWER_LIMIT, CaseOutcome, Catalogue, Fuzz, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 async fn start(builder: ServerBuilder) -> Server {
@@ -73,8 +73,8 @@ async fn a_setting_that_only_one_server_has_becomes_a_short_case() {
             runner.finish().await.expect("nothing is left");
             outcome
         };
-        assert_eq!(outcome(&one).await, Outcome::Passed, "{}", difference.case);
-        assert!(matches!(outcome(&other).await, Outcome::Failed(_)), "{}", difference.case);
+        assert_eq!(outcome(&one).await, CaseOutcome::Passed, "{}", difference.case);
+        assert!(matches!(outcome(&other).await, CaseOutcome::Failed(_)), "{}", difference.case);
     }
 }
 
@@ -92,6 +92,6 @@ async fn a_difference_becomes_a_short_case_that_only_the_reference_passes() {
         let runner = Runner::new(server, 2, ANSWER_LIMIT).await.expect("a server");
         runner.run(&catalogue.cases()[0]).await.expect("a server that answers")
     };
-    assert_eq!(outcome(&one).await, Outcome::Passed);
-    assert!(matches!(outcome(&other).await, Outcome::Failed(_)));
+    assert_eq!(outcome(&one).await, CaseOutcome::Passed);
+    assert!(matches!(outcome(&other).await, CaseOutcome::Failed(_)));
 }

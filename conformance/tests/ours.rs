@@ -1,6 +1,6 @@
 //! The built-in catalogue on our own server.
 
-use zoolet_conformance::{ANSWER_LIMIT, Case, Catalogue, Matrix, Outcome, Profile, Runner, Setting};
+use zoolet_conformance::{ANSWER_LIMIT, Case, CaseOutcome, Catalogue, Matrix, Profile, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
 /// Of `super:secret`.
@@ -38,9 +38,11 @@ async fn judge(server: ServerBuilder, settings: &[Setting]) {
     let is_chosen = |case: &&Case| case.is_for(Profile::V3_9) && case.is_with(settings);
     for case in catalogue.cases().iter().filter(is_chosen) {
         match (runner.run(case).await.expect("a server that answers"), case.deviates()) {
-            (Outcome::Passed, None) | (Outcome::Failed(_), Some(_)) => {}
-            (Outcome::Passed, Some(_)) => wrong.push(format!("{} is no deviation: it passes", case.name())),
-            (Outcome::Failed(failure), None) => {
+            (CaseOutcome::Passed, None) | (CaseOutcome::Failed(_), Some(_)) => {}
+            (CaseOutcome::Passed, Some(_)) => {
+                wrong.push(format!("{} is no deviation: it passes", case.name()))
+            }
+            (CaseOutcome::Failed(failure), None) => {
                 wrong.push(format!("{} failed: {}\n{failure}", case.name(), failure.reason));
             }
         }

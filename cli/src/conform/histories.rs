@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use zoolet_conformance::{HistoryCheck, Runner, Verdict};
+use zoolet_conformance::{CheckError, HistoryCheck, HistoryReport, Runner};
 
 use super::{Conform, JUDGING, finish, run_number};
 use crate::failure::Failure;
@@ -44,46 +44,48 @@ impl Histories {
         };
         let runner = interrupt.during(preparing).await?;
         let checking = async {
-            let verdict = check.run(&runner).await?;
-            self.report(&verdict, seed, conform.json)
+            let report = check.run(&runner).await?;
+            self.report(&report, seed, conform.json)
         };
         interrupt.then_clean_up(checking, finish(&runner)).await
     }
 
-    fn report(&self, verdict: &Verdict, seed: u64, json: bool) -> Result<ExitCode, Failure> {
+    fn report(&self, report: &HistoryReport, seed: u64, json: bool) -> Result<ExitCode, Failure> {
         let servers = self.check_history.join(",");
         let mut lines = Lines::new();
         if json {
             let object = JsonObject::new().text("servers", &servers).number("seed", seed);
-            let object = object.number("answered", verdict.answered as u64);
-            let object = object.number("unanswered", verdict.unanswered as u64).number("cuts", verdict.cuts);
-            lines.line(&match (&verdict.violation, &verdict.undecided) {
-                (Some(broken), _) => {
+            let object = object.number("answered", report.answered as u64);
+            let object = object.number("unanswered", report.unanswered as u64).number("cuts", report.cuts);
+            lines.line(&match &report.checked {
+                Err(CheckError::Violation(broken)) => {
                     object.text("outcome", "failed").text("violation", &broken.to_string()).finish()
                 }
-                (None, Some(why)) => object.text("outcome", "undecided").text("reason", why).finish(),
-                (None, None) => object.text("outcome", "passed").finish(),
+                Err(CheckError::Undecided(why)) => {
+                    object.text("outcome", "undecided").text("reason", &why.to_string()).finish()
+                }
+                Ok(()) => object.text("outcome", "passed").finish(),
             })?;
         } else {
             lines.line(&format!(
                 "{servers}: {} operations of {} clients in {} s, {} without an answer, {} connections cut, seed {seed}",
-                verdict.answered + verdict.unanswered,
+                report.answered + report.unanswered,
                 self.clients,
                 self.seconds,
-                verdict.unanswered,
-                verdict.cuts
+                report.unanswered,
+                report.cuts
             ))?;
-            lines.line(&match (&verdict.violation, &verdict.undecided) {
-                (Some(broken), _) => format!("BROKEN: {broken}"),
-                (None, Some(_)) => "undecided".to_owned(),
-                (None, None) => "no rule is broken".to_owned(),
+            lines.line(&match &report.checked {
+                Err(CheckError::Violation(broken)) => format!("BROKEN: {broken}"),
+                Err(CheckError::Undecided(_)) => "undecided".to_owned(),
+                Ok(()) => "no rule is broken".to_owned(),
             })?;
         }
         lines.flush()?;
-        match (&verdict.violation, &verdict.undecided) {
-            (Some(_), _) => Ok(ExitCode::FAILURE),
-            (None, Some(why)) => Err(Failure::Undecided(why.clone())),
-            (None, None) => Ok(ExitCode::SUCCESS),
+        match &report.checked {
+            Err(CheckError::Violation(_)) => Ok(ExitCode::FAILURE),
+            Err(CheckError::Undecided(why)) => Err(Failure::Undecided(why.to_string())),
+            Ok(()) => Ok(ExitCode::SUCCESS),
         }
     }
 }

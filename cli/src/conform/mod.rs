@@ -17,7 +17,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zoolet_conformance::{
-    Case, Catalogue, Failure as CaseFailure, Outcome, Profile, RunError, Runner, Setting,
+    Case, CaseOutcome, Catalogue, Failure as CaseFailure, Profile, RunError, Runner, Setting,
 };
 
 use crate::duration;
@@ -91,7 +91,7 @@ const JUDGING: &str = "cannot judge ";
 /// A case, what has become of it, and how long that took.
 struct Judged {
     case: Case,
-    outcome: Outcome,
+    outcome: CaseOutcome,
     took: Duration,
 }
 
@@ -242,7 +242,7 @@ impl Conform {
                 self.junit(server, &judged).to_string().map_err(|error| write(io::Error::other(error)))?;
             fs::write(file, report).map_err(write)?;
         }
-        let has_failed = judged.iter().any(|judged| judged.outcome != Outcome::Passed);
+        let has_failed = judged.iter().any(|judged| judged.outcome != CaseOutcome::Passed);
         Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -260,7 +260,7 @@ impl Conform {
             let (at, one) = done
                 .map_err(|error| Failure::System { action: "run a case", source: io::Error::other(error) })?;
             let one = one?;
-            failures += u32::from(one.outcome != Outcome::Passed);
+            failures += u32::from(one.outcome != CaseOutcome::Passed);
             // What comes later may take long.
             self.show(server, &one, &mut lines)?;
             judged.insert(at, one);
@@ -276,8 +276,8 @@ impl Conform {
     fn show(&self, server: &str, judged: &Judged, lines: &mut Lines) -> Result<(), Failure> {
         match &judged.outcome {
             _ if self.json => lines.line(&json(judged))?,
-            Outcome::Passed => return Ok(()),
-            Outcome::Failed(failure) => {
+            CaseOutcome::Passed => return Ok(()),
+            CaseOutcome::Failed(failure) => {
                 lines.line(&format!("{} failed: {}", judged.case.name(), failure.reason))?;
                 lines.line(&self.details(server, &judged.case, failure))?;
             }
@@ -315,8 +315,8 @@ impl Conform {
         let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
         for Judged { case, outcome, took } in judged {
             let status = match outcome {
-                Outcome::Passed => TestCaseStatus::success(),
-                Outcome::Failed(failure) => {
+                CaseOutcome::Passed => TestCaseStatus::success(),
+                CaseOutcome::Failed(failure) => {
                     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                     status.set_message(&failure.reason).set_description(self.details(server, case, failure));
                     status
@@ -346,7 +346,7 @@ fn summary(
             groups.push((case.group(), 0, 0));
         }
         if let Some((_, passed, failed)) = groups.last_mut() {
-            let counted = if *outcome == Outcome::Passed { passed } else { failed };
+            let counted = if *outcome == CaseOutcome::Passed { passed } else { failed };
             *counted += 1;
         }
     }
@@ -354,7 +354,7 @@ fn summary(
         let failed = if *failed > 0 { format!(", {failed} FAILED") } else { String::new() };
         lines.line(&format!("{group:10} {passed:4} passed{failed}"))?;
     }
-    let failed = judged.iter().filter(|judged| judged.outcome != Outcome::Passed).count();
+    let failed = judged.iter().filter(|judged| judged.outcome != CaseOutcome::Passed).count();
     let left_out = if left_out > 0 { format!(", {left_out} not run") } else { String::new() };
     lines.line(&format!(
         "{server}: {} cases, {} passed, {failed} failed{left_out}, in {:.1} s",
@@ -420,8 +420,8 @@ fn json(Judged { case, outcome, took }: &Judged) -> String {
     let object = object.array("recorded_on", case.recorded_on().map(quoted));
     let object = object.number("milliseconds", millis);
     match outcome {
-        Outcome::Passed => object.text("outcome", "passed").finish(),
-        Outcome::Failed(failure) => {
+        CaseOutcome::Passed => object.text("outcome", "passed").finish(),
+        CaseOutcome::Failed(failure) => {
             let steps = failure.steps.iter().map(|step| quoted(step));
             let object =
                 object.text("outcome", "failed").text("reason", &failure.reason).array("steps", steps);

@@ -18,7 +18,7 @@ use parse::cases;
 
 pub use case::{Case, Profile, Setting};
 pub use matrix::Matrix;
-pub use run::{Failure, Outcome, Runner};
+pub use run::{CaseOutcome, Failure, Runner};
 
 /// A list of cases.
 #[derive(Debug, Clone)]

@@ -18,14 +18,14 @@ use crate::wire::fields::Value;
 
 /// What has become of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// Everything came as it must.
     Passed,
     /// Something else came.
     Failed(Failure),
 }
 
-impl From<Result<(), Failure>> for Outcome {
+impl From<Result<(), Failure>> for CaseOutcome {
     fn from(played: Result<(), Failure>) -> Self {
         played.map_or_else(Self::Failed, |()| Self::Passed)
     }
@@ -116,13 +116,13 @@ impl Runner {
     ///
     /// # Errors
     /// If the server cannot be reached, also in the middle of the case, or the znode of the case cannot be created.
-    pub async fn run(&self, case: &Case) -> Result<Outcome, RunError> {
+    pub async fn run(&self, case: &Case) -> Result<CaseOutcome, RunError> {
         let root = self.subtree(&case.name.replace('/', "-"));
         let mut owner = self.owner().await?;
         self.create(&mut owner, &root).await?;
         let needs_quota = case.group() == QUOTA_GROUP;
         let refused = if needs_quota { self.create_quota(&mut owner, &root).await? } else { None };
-        let failed = |reason| Outcome::Failed(Failure { steps: Vec::new(), reason, came: None });
+        let failed = |reason| CaseOutcome::Failed(Failure { steps: Vec::new(), reason, came: None });
         let mut outcome = match refused {
             Some(reason) => failed(reason),
             None => {
@@ -132,7 +132,7 @@ impl Runner {
         };
         let removed = self.remove(&mut owner, &root, needs_quota).await;
         // If it has said nothing, whether something is left is found out at the end.
-        if let (Outcome::Passed, Err(Unremoved::Unruly(what))) = (&outcome, removed) {
+        if let (CaseOutcome::Passed, Err(Unremoved::Unruly(what))) = (&outcome, removed) {
             outcome = failed(format!("its znode cannot be removed: {what}"));
         }
         self.end(&mut owner).await;

@@ -7,7 +7,7 @@ use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{OpCode, OpKind, Reply, Zxid};
 
 use crate::client::judge::Judge;
-use crate::client::rule::Rule;
+use crate::client::rule::ClientRule;
 use crate::client::scenario::Disturbance;
 use crate::client::watches::Watches;
 use crate::wire::conversation::FromServer;
@@ -214,7 +214,7 @@ impl Director {
         match self.disturbance {
             Disturbance::Nothing => Ok(()),
             // A client that sends no ping may lose the connection before a session timeout is over.
-            Disturbance::Idle if judge.has_shown(Rule::PingTooLate) => Ok(()),
+            Disturbance::Idle if judge.has_shown(ClientRule::PingTooLate) => Ok(()),
             Disturbance::Idle => {
                 unless(self.longest_idle > Duration::ZERO, "the program was not idle for a session timeout")
             }
@@ -223,7 +223,7 @@ impl Director {
             }
             Disturbance::Watches => watched(2),
             // A server closes such a connection, so that nothing else can be judged.
-            Disturbance::ManyWatches if judge.has_shown(Rule::Oversized) => Ok(()),
+            Disturbance::ManyWatches if judge.has_shown(ClientRule::Oversized) => Ok(()),
             Disturbance::ManyWatches => watched(1),
             Disturbance::Reconnect => is_cut().and_then(|()| returned()),
             Disturbance::Auth => {

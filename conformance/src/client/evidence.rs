@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use zoolet_proto::{OpCode, Request, frame};
 
-use crate::client::rule::Rule;
+use crate::client::rule::ClientRule;
 use crate::wire::conversation::FromClient;
 
 /// How many bytes of a frame are shown.
@@ -16,7 +16,7 @@ const SHOWN: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The rule.
-    pub rule: Rule,
+    pub rule: ClientRule,
     /// What is wrong, in a sentence.
     pub reason: String,
     /// The first frame that shows it.

@@ -11,7 +11,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{Incoming, OpCode, ReplyHeader, Request, SessionId, Xid, Zxid};
 
 use crate::client::evidence::{Evidence, Mistake, short};
-use crate::client::rule::Rule;
+use crate::client::rule::ClientRule;
 use crate::client::session::Session;
 use crate::client::watches::Watches;
 use crate::client::xids::Xids;
@@ -92,10 +92,10 @@ impl Judge {
         let evidence = Evidence::new(number, at, payload, message);
         if payload.len() > DEFAULT_MAX_FRAME {
             let reason = format!("{} bytes, where servers accept {DEFAULT_MAX_FRAME}", payload.len());
-            self.report(Rule::Oversized, reason, &evidence);
+            self.report(ClientRule::Oversized, reason, &evidence);
         }
         match message {
-            Err(error) => self.report(Rule::Undecodable, format!("it is no {error}"), &evidence),
+            Err(error) => self.report(ClientRule::Undecodable, format!("it is no {error}"), &evidence),
             Ok(FromClient::Connect(connect)) => self.connects(number, at, connect, &evidence),
             Ok(FromClient::Request(incoming)) => self.requests(number, at, incoming, &evidence),
         }
@@ -105,7 +105,7 @@ impl Judge {
     /// Bytes of the client that begin no frame.
     pub(crate) fn no_frame(&mut self, number: usize, at: Duration, bytes: &Bytes, error: String) {
         let evidence = Evidence::new(number, at, bytes, &Err(error.clone()));
-        self.report(Rule::Undecodable, error, &evidence);
+        self.report(ClientRule::Undecodable, error, &evidence);
     }
 
     /// The client has been sent a frame.
@@ -136,7 +136,7 @@ impl Judge {
         self.detach(number, at, end);
         if let Some(frame) = last_frame.filter(|_| end == End::Peer && silence > limit) {
             let reason = format!("after it nothing came for {}", seconds(silence));
-            self.report(Rule::PingTooLate, reason, &frame);
+            self.report(ClientRule::PingTooLate, reason, &frame);
         }
     }
 
@@ -149,7 +149,7 @@ impl Judge {
         }
         for (id, frame) in abandoned {
             let reason = format!("it asks for a new session, while {id} was alive and is never resumed");
-            self.report(Rule::SessionAbandoned, reason, &frame);
+            self.report(ClientRule::SessionAbandoned, reason, &frame);
         }
         self.mistakes.sort_by_key(|mistake| (mistake.frame.at, mistake.frame.connection));
         self.mistakes
@@ -186,7 +186,7 @@ impl Judge {
     }
 
     /// Whether a rule was broken.
-    pub(crate) fn has_shown(&self, rule: Rule) -> bool {
+    pub(crate) fn has_shown(&self, rule: ClientRule) -> bool {
         self.mistakes.iter().any(|mistake| mistake.rule == rule)
     }
 
@@ -206,23 +206,23 @@ impl Judge {
         }
         let Some(session) = self.sessions.get_mut(&connect.session) else {
             let reason = format!("no server has given the session {}", connect.session);
-            return self.report(Rule::WrongSession, reason, evidence);
+            return self.report(ClientRule::WrongSession, reason, evidence);
         };
         let (known, has_ended, gave_up) = (session.known, session.has_ended, session.gave_up.take());
         let is_password = connect.password.as_ref() == Some(&session.password);
         if has_ended {
             let reason = format!("the session {} has ended, and the client was told so", connect.session);
-            return self.report(Rule::AfterExpiry, reason, evidence);
+            return self.report(ClientRule::AfterExpiry, reason, evidence);
         }
         if let Some((silence, frame)) = gave_up {
             let silence = seconds(silence);
             let reason =
                 format!("after it nothing came for {silence}, until the client gave up the connection");
-            self.report(Rule::PingTooLate, reason, &frame);
+            self.report(ClientRule::PingTooLate, reason, &frame);
         }
         if !is_password {
             let reason = format!("it is not the password of the session {}", connect.session);
-            self.report(Rule::WrongSession, reason, evidence);
+            self.report(ClientRule::WrongSession, reason, evidence);
         }
         self.judge_zxid("lastZxidSeen", connect.last_zxid_seen, (known, seen), evidence);
     }
@@ -232,9 +232,9 @@ impl Judge {
         match &incoming.body {
             Err(_) if op.is_none() => {
                 let reason = format!("{} is the opcode of no operation", incoming.op);
-                self.report(Rule::Undecodable, reason, evidence);
+                self.report(ClientRule::Undecodable, reason, evidence);
             }
-            Err(error) => self.report(Rule::Undecodable, error.to_string(), evidence),
+            Err(error) => self.report(ClientRule::Undecodable, error.to_string(), evidence),
             Ok(_) => {}
         }
         if let Some((rule, reason)) = self.connection(number).xids.note(incoming.xid, op) {
@@ -248,7 +248,7 @@ impl Judge {
             // A server executes it after the handshake, if it grants the session.
             connection.early.extend(incoming.body.clone());
             let reason = "the connect request has no answer yet".to_owned();
-            return self.report(Rule::HandshakeFirst, reason, evidence);
+            return self.report(ClientRule::HandshakeFirst, reason, evidence);
         };
         let silence = at.saturating_sub(connection.last_sent);
         // A server does not count these as a sign of life.
@@ -266,7 +266,7 @@ impl Judge {
                 seconds(silence),
                 seconds(timeout)
             );
-            self.report(Rule::PingTooLate, reason, evidence);
+            self.report(ClientRule::PingTooLate, reason, evidence);
         }
         let Ok(request) = &incoming.body else { return };
         let relative = match request {
@@ -295,7 +295,7 @@ impl Judge {
         } else {
             return;
         };
-        self.report(Rule::WrongLastZxid, reason, evidence);
+        self.report(ClientRule::WrongLastZxid, reason, evidence);
     }
 
     fn judge_auth(&mut self, number: usize, request: &Request, evidence: &Evidence) {
@@ -312,7 +312,7 @@ impl Judge {
         if let Some(scheme) = session.owed_auth().filter(|_| !needs_no_auth) {
             let reason =
                 format!("the {scheme} credentials of an earlier connection have not been sent on this one");
-            self.report(Rule::AuthNotRestored, reason, evidence);
+            self.report(ClientRule::AuthNotRestored, reason, evidence);
         }
     }
 
@@ -333,7 +333,7 @@ impl Judge {
             let more = if owed.len() > 1 { format!(" and {} more", owed.len() - 1) } else { String::new() };
             let reason =
                 format!("{} after the handshake, a watch is not set again: {first}{more}", seconds(GRACE));
-            self.report(Rule::WatchesNotRestored, reason, evidence);
+            self.report(ClientRule::WatchesNotRestored, reason, evidence);
         }
     }
 
@@ -398,7 +398,7 @@ impl Judge {
     }
 
     /// Reports the first frame that shows a mistake, and counts the others.
-    fn report(&mut self, rule: Rule, reason: String, frame: &Evidence) {
+    fn report(&mut self, rule: ClientRule, reason: String, frame: &Evidence) {
         match self.mistakes.iter_mut().find(|mistake| mistake.rule == rule) {
             Some(mistake) => mistake.again += 1,
             None => self.mistakes.push(Mistake { rule, reason, frame: frame.clone(), again: 0 }),

@@ -14,5 +14,5 @@ mod xids;
 
 pub use check::{ClientCheck, ClientVerdict};
 pub use evidence::{Evidence, Mistake};
-pub use rule::Rule;
+pub use rule::ClientRule;
 pub use scenario::ClientScenario;

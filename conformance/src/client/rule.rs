@@ -1,13 +1,13 @@
-//! [`Rule`]: what a client must do, and where that is known from.
+//! [`ClientRule`]: what a client must do, and where that is known from.
 
 macro_rules! rules {
     ($($(#[$meta:meta])* $row:ident = $name:literal, $meaning:literal, $source:literal;)*) => {
         /// A rule that clients must obey.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum Rule { $($(#[$meta])* $row,)* }
+        pub enum ClientRule { $($(#[$meta])* $row,)* }
 
-        impl Rule {
+        impl ClientRule {
             /// Every rule.
             pub const ALL: &'static [Self] = &[$(Self::$row,)*];
 
@@ -84,7 +84,7 @@ rules! {
         "ZooKeeperServer.processPacket";
 }
 
-impl std::fmt::Display for Rule {
+impl std::fmt::Display for ClientRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use zoolet_proto::{OpCode, Xid};
 
-use crate::client::rule::Rule;
+use crate::client::rule::ClientRule;
 
 /// The xids of the requests of a connection.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(super) struct Xids(BTreeSet<i32>);
 
 impl Xids {
     /// Notes the xid of a request. Returns the rule that it breaks, if any, and how.
-    pub(super) fn note(&mut self, Xid(xid): Xid, op: Option<OpCode>) -> Option<(Rule, String)> {
+    pub(super) fn note(&mut self, Xid(xid): Xid, op: Option<OpCode>) -> Option<(ClientRule, String)> {
         if xid < 0 {
             let reserved = match op {
                 Some(OpCode::Ping) => Some(Xid::PING),
@@ -21,7 +21,7 @@ impl Xids {
                 _ => None,
             };
             let is_wrong = reserved != Some(Xid(xid));
-            return is_wrong.then(|| (Rule::XidReserved, format!("{xid} is no xid of such a request")));
+            return is_wrong.then(|| (ClientRule::XidReserved, format!("{xid} is no xid of such a request")));
         }
         // The reply to a ping has the xid of pings in any case.
         if op == Some(OpCode::Ping) {
@@ -30,11 +30,11 @@ impl Xids {
         let largest = self.0.last().copied();
         if !self.0.insert(xid) {
             let reason = format!("an earlier request of the connection has the xid {xid}");
-            return Some((Rule::XidReused, reason));
+            return Some((ClientRule::XidReused, reason));
         }
         // The largest number is followed by the smallest.
         let largest = largest.filter(|largest| xid < *largest && largest - xid < i32::MAX / 2)?;
         let reason = format!("an earlier request of the connection has the xid {largest}");
-        Some((Rule::XidBackwards, reason))
+        Some((ClientRule::XidBackwards, reason))
     }
 }

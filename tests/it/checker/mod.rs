@@ -12,7 +12,7 @@ use zoolet::testing::FixtureExt as _;
 use tokio::runtime::Builder;
 use zoolet::client::Clock;
 use zoolet::testing::{
-    CheckError, Checker, Conn, History, HistoryEntry, HistoryEvent, Rule, Undecided, Verdict,
+    CheckError, Checker, Conn, History, HistoryEntry, HistoryEvent, Rule, Undecided, Verdict, decided,
 };
 use zoolet::{AddWatchMode, Client, Server};
 use zoolet_proto::records::{OpResult, WatchedEvent};
@@ -111,7 +111,7 @@ impl Case {
     }
 
     fn check_with_txns(&self) -> Result<Verdict, CheckError> {
-        Checker::new().transactions(&self.txns).check(&self.entries)
+        Checker::new().transactions(decided(&self.txns)).check(&self.entries)
     }
 
     /// The broken rule, for the history alone and with the transactions.

@@ -216,7 +216,7 @@ fn the_server_may_delete_containers_and_ttl_znodes() {
         zk.close().await.expect("an end");
         Case { entries: history.entries(), txns: server.fixture().transactions() }
     });
-    let checker = Checker::new().transactions(&case.txns).extended_types(true);
+    let checker = Checker::new().transactions(decided(&case.txns)).extended_types(true);
     checker.check(&case.entries).unwrap_or_else(|error| panic!("{error}"));
     // A server without extended types creates none.
     assert_eq!(case.rules()[1], Some(Rule::WriteResult));
@@ -239,7 +239,7 @@ fn withheld_replies_must_be_declared() {
     let notified =
         case.entries.iter().any(|entry| entry.conn == A && matches!(entry.event, HistoryEvent::Event(..)));
     assert!(notified, "the watch is set although its reply is missing");
-    let checker = Checker::new().transactions(&case.txns);
+    let checker = Checker::new().transactions(decided(&case.txns));
     let rule = |outcome: Result<Verdict, CheckError>| outcome.err().and_then(|error| error.rule());
     assert_eq!(rule(checker.check(&case.entries)), Some(Rule::RequestOrder));
     assert_eq!(rule(checker.replies_may_be_withheld().check(&case.entries)), None);

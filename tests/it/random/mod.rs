@@ -25,7 +25,7 @@ use zoolet::testing::FixtureExt as _;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use zoolet::server::{Clock, Server, ServerBuilder, Txn};
-use zoolet::testing::{CheckError, Checker, History, HistoryEntry};
+use zoolet::testing::{CheckError, Checker, History, HistoryEntry, decided};
 use zoolet::{Acl, Client, ErrorCode};
 use zoolet_test_support::{Dice, limit};
 
@@ -164,8 +164,10 @@ fn clients(history: &History, dice: &mut Dice, manner: Manner, way: impl Fn(Dice
 }
 
 fn judge(txns: Option<&[Txn]>, entries: &[HistoryEntry], seen: &BTreeSet<String>) -> Result<(), String> {
-    let checker = Checker::new().extended_types(true);
-    let checker = txns.map_or(checker, |txns| checker.transactions(txns));
+    let mut checker = Checker::new().extended_types(true);
+    if let Some(txns) = txns {
+        checker = checker.transactions(decided(txns));
+    }
     let verdict = checker.check(entries).map_err(|error| explain(&error, entries))?;
     // The last client of the history owns nothing, so the tree is as it read it.
     let model: BTreeSet<String> = verdict.model.paths().map(str::to_owned).collect();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use zoolet::server::Txn;
-use zoolet::testing::{CheckError, Checker, Conn, HistoryEntry, HistoryEvent, Verdict};
+use zoolet::testing::{CheckError, Checker, Conn, HistoryEntry, HistoryEvent, Verdict, decided};
 use zoolet_proto::{OpCode, SessionId};
 
 /// How much of a history that breaks a rule is shown: the last entries of the connections concerned.
@@ -26,7 +26,7 @@ pub struct Tally {
 /// The broken rule, with the end of the history.
 pub fn judge(entries: &[HistoryEntry], txns: &[Txn]) -> Result<Tally, String> {
     let resumed = sessions_survive(entries)?;
-    let checker = Checker::new().extended_types(true).transactions(txns);
+    let checker = Checker::new().extended_types(true).transactions(decided(txns));
     let verdict = checker.check(entries).map_err(|error| explain(&error, entries))?;
     let Verdict { writes, reads, events, unanswered, .. } = verdict;
     Ok(Tally { writes, reads, events, unanswered, resumed })

@@ -8,7 +8,7 @@ fn a_request_must_wait_for_the_answer_to_the_handshake() {
     play.open();
     play.connects(1, 0, 0);
     play.asks(1, 1, get("/a"));
-    let mistakes = play.shows(&[Rule::HandshakeFirst]);
+    let mistakes = play.shows(&[ClientRule::HandshakeFirst]);
     assert_eq!(mistakes[0].frame.line, "xid=1 getData /a");
     assert_eq!(mistakes[0].frame.hex, "0000000f0000000100000004000000022f6100");
 
@@ -32,7 +32,7 @@ fn what_is_sent_too_early_restores_watches_and_credentials_nevertheless() {
     play.grants(2);
     play.wait(1_500);
     play.asks(2, 2, get("/a"));
-    play.shows(&[Rule::HandshakeFirst]);
+    play.shows(&[ClientRule::HandshakeFirst]);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn an_xid_is_used_once_on_a_connection() {
     play.asks(1, 1, get("/a"));
     play.replies(1, 1, 1);
     play.asks(1, 1, get("/b"));
-    let mistakes = play.shows(&[Rule::XidReused]);
+    let mistakes = play.shows(&[ClientRule::XidReused]);
     assert_eq!(mistakes[0].frame.line, "xid=1 getData /b");
 
     // Another connection has numbers of its own.
@@ -58,7 +58,7 @@ fn xids_rise_and_start_again_after_the_largest_number() {
     for xid in [5, 9, 7] {
         play.asks(1, xid, get("/a"));
     }
-    play.shows(&[Rule::XidBackwards]);
+    play.shows(&[ClientRule::XidBackwards]);
 
     let mut play = Play::connected();
     for xid in [i32::MAX - 1, i32::MAX, 1, 2] {
@@ -78,7 +78,7 @@ fn a_negative_xid_is_one_that_is_reserved_for_the_request() {
     for (xid, request) in [(-1, get("/a")), (-2, get("/a")), (-4, Request::Ping), (-8, auth("u:p"))] {
         let mut play = Play::connected();
         play.asks(1, xid, request);
-        play.shows(&[Rule::XidReserved]);
+        play.shows(&[ClientRule::XidReserved]);
     }
 }
 
@@ -104,7 +104,7 @@ fn watches_are_set_again_within_a_second() {
     play.asks(2, 3, get("/c"));
     play.wait(600);
     play.asks(2, 4, get("/c"));
-    let mistakes = play.shows(&[Rule::WatchesNotRestored]);
+    let mistakes = play.shows(&[ClientRule::WatchesNotRestored]);
     assert!(mistakes[0].reason.ends_with("not set again: children /b"), "{}", mistakes[0].reason);
     assert_eq!(mistakes[0].frame.line, "xid=4 getData /c");
 }
@@ -148,13 +148,13 @@ fn an_exists_watch_on_an_absent_znode_is_one_and_a_failed_read_sets_none() {
         play.resumes(3);
         play.wait(1_500);
         play.asks(2, 2, get("/c"));
-        play.shows(if owes { &[Rule::WatchesNotRestored] } else { &[] });
+        play.shows(if owes { &[ClientRule::WatchesNotRestored] } else { &[] });
     }
 }
 
 #[test]
 fn a_persistent_watch_stays_when_it_fires_and_is_in_a_list_of_its_own() {
-    for (set_again, expected) in [(true, &[][..]), (false, &[Rule::WatchesNotRestored])] {
+    for (set_again, expected) in [(true, &[][..]), (false, &[ClientRule::WatchesNotRestored])] {
         let mut play = Play::connected();
         let add = zoolet_proto::records::AddWatch { path: Some("/a".to_owned()), mode: 1 };
         play.asks(1, 1, Request::AddWatch(add));
@@ -204,7 +204,7 @@ fn credentials_are_sent_again_before_other_requests() {
     let mut play = reconnected();
     play.asks(2, -4, auth("other:p"));
     play.asks(2, 1, get("/a"));
-    let mistakes = play.shows(&[Rule::AuthNotRestored]);
+    let mistakes = play.shows(&[ClientRule::AuthNotRestored]);
     assert_eq!(mistakes[0].frame.line, "xid=1 getData /a");
 }
 
@@ -212,7 +212,7 @@ fn credentials_are_sent_again_before_other_requests() {
 fn the_bytes_that_are_shown_have_no_credentials() {
     let mut play = Play::connected();
     play.asks(1, -1, auth("u:secret"));
-    let mistakes = play.shows(&[Rule::XidReserved]);
+    let mistakes = play.shows(&[ClientRule::XidReserved]);
     assert_eq!(mistakes[0].frame.line, "xid=-1 auth digest");
     assert_eq!(mistakes[0].frame.hex, "00000022ffffffff00000064..");
 }
@@ -222,7 +222,7 @@ fn bytes_that_begin_no_frame_are_a_mistake() {
     let mut play = Play::connected();
     let bytes = Bytes::from_static(b"\xff\xff\xff\xffxyz");
     play.judge.no_frame(1, play.at, &bytes, "a length of -1".to_owned());
-    let mistakes = play.shows(&[Rule::Undecodable]);
+    let mistakes = play.shows(&[ClientRule::Undecodable]);
     assert_eq!((mistakes[0].reason.as_str(), mistakes[0].frame.connection), ("a length of -1", 1));
     assert!(mistakes[0].frame.hex.ends_with("ffffffff78797a"), "{}", mistakes[0].frame.hex);
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_client_is_never_silent_for_more_than_two_thirds_of_the_timeout() {
-    for (millis, expected) in [(3_900, &[][..]), (4_200, &[Rule::PingTooLate])] {
+    for (millis, expected) in [(3_900, &[][..]), (4_200, &[ClientRule::PingTooLate])] {
         let mut play = Play::connected();
         play.wait(1_000);
         play.asks(1, -2, Request::Ping);
@@ -21,12 +21,12 @@ fn auth_packets_are_no_sign_of_life() {
         play.wait(2_000);
         play.asks(1, -4, auth("u:p"));
     }
-    play.shows(&[Rule::PingTooLate]);
+    play.shows(&[ClientRule::PingTooLate]);
 }
 
 #[test]
 fn silence_until_the_server_ends_the_connection_counts_and_that_before_the_client_does_not() {
-    for (end, expected) in [(End::Peer, &[Rule::PingTooLate][..]), (End::Client, &[])] {
+    for (end, expected) in [(End::Peer, &[ClientRule::PingTooLate][..]), (End::Client, &[])] {
         let mut play = Play::connected();
         play.asks(1, 1, get("/a"));
         play.wait(6_500);
@@ -37,7 +37,7 @@ fn silence_until_the_server_ends_the_connection_counts_and_that_before_the_clien
 
 #[test]
 fn a_client_that_gives_up_a_connection_for_want_of_its_own_pings_pings_too_late() {
-    for (is_answered, expected) in [(true, &[Rule::PingTooLate][..]), (false, &[])] {
+    for (is_answered, expected) in [(true, &[ClientRule::PingTooLate][..]), (false, &[])] {
         let mut play = Play::connected();
         play.asks(1, -2, Request::Ping);
         if is_answered {
@@ -52,9 +52,12 @@ fn a_client_that_gives_up_a_connection_for_want_of_its_own_pings_pings_too_late(
 
 #[test]
 fn a_session_is_resumed_with_the_largest_zxid_of_the_replies() {
-    for (zxid, expected) in
-        [(9, &[][..]), (0, &[Rule::WrongLastZxid]), (8, &[Rule::WrongLastZxid]), (10, &[Rule::WrongLastZxid])]
-    {
+    for (zxid, expected) in [
+        (9, &[][..]),
+        (0, &[ClientRule::WrongLastZxid]),
+        (8, &[ClientRule::WrongLastZxid]),
+        (10, &[ClientRule::WrongLastZxid]),
+    ] {
         let mut play = Play::cut_after_reading(9);
         play.connects(2, SESSION, zxid);
         play.shows(expected);
@@ -83,7 +86,7 @@ fn the_zxid_of_a_refused_write_counts() {
     play.replies_with(1, 1, 9, ErrorCode::NoNode.code());
     play.ends(1, End::Peer);
     play.resumes(8);
-    play.shows(&[Rule::WrongLastZxid]);
+    play.shows(&[ClientRule::WrongLastZxid]);
 }
 
 #[test]
@@ -101,7 +104,9 @@ fn a_reply_that_comes_just_before_the_client_gives_up_may_count_or_not() {
 
 #[test]
 fn set_watches_counts_from_what_was_seen_before_the_connection() {
-    for (relative, expected) in [(9, &[][..]), (0, &[Rule::WrongLastZxid]), (12, &[Rule::WrongLastZxid])] {
+    for (relative, expected) in
+        [(9, &[][..]), (0, &[ClientRule::WrongLastZxid]), (12, &[ClientRule::WrongLastZxid])]
+    {
         let mut play = Play::cut_after_reading(9);
         play.connects(2, SESSION, 9);
         play.grants(2);
@@ -116,11 +121,11 @@ fn set_watches_counts_from_what_was_seen_before_the_connection() {
 fn a_session_is_resumed_with_its_own_id_and_password() {
     let mut play = Play::cut_after_reading(1);
     play.connects(2, SESSION + 1, 1);
-    play.shows(&[Rule::WrongSession]);
+    play.shows(&[ClientRule::WrongSession]);
 
     let mut play = Play::cut_after_reading(1);
     play.connects_with(2, SESSION, 1, Bytes::from_static(&[8; 16]));
-    play.shows(&[Rule::WrongSession]);
+    play.shows(&[ClientRule::WrongSession]);
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn a_session_that_is_alive_is_not_left_for_a_new_one() {
     let mut play = Play::cut_after_reading(1);
     play.connects(2, 0, 0);
     play.answers(2, SESSION + 1, TIMEOUT);
-    let mistakes = play.shows(&[Rule::SessionAbandoned]);
+    let mistakes = play.shows(&[ClientRule::SessionAbandoned]);
     assert_eq!(mistakes[0].frame.line, "connect session=0x0 lastZxidSeen=0x0 timeOut=6000");
 
     // It has had its time.
@@ -161,7 +166,7 @@ fn a_session_that_its_client_has_closed_is_over() {
 
 #[test]
 fn a_frame_is_no_longer_than_servers_accept() {
-    for (len, expected) in [(DEFAULT_MAX_FRAME, &[][..]), (DEFAULT_MAX_FRAME + 1, &[Rule::Oversized])] {
+    for (len, expected) in [(DEFAULT_MAX_FRAME, &[][..]), (DEFAULT_MAX_FRAME + 1, &[ClientRule::Oversized])] {
         let mut play = Play::connected();
         let incoming = Incoming { xid: Xid(1), op: OpCode::SetData.code(), body: Ok(set("/a")) };
         let payload = Bytes::from(vec![0; len]);
@@ -182,7 +187,7 @@ fn an_expired_session_is_never_asked_for_again() {
     };
     let mut play = refused();
     play.connects(3, SESSION, 1);
-    play.shows(&[Rule::AfterExpiry]);
+    play.shows(&[ClientRule::AfterExpiry]);
 
     let mut play = refused();
     play.connects(3, 0, 0);
@@ -196,7 +201,7 @@ fn a_closed_session_is_never_asked_for_again() {
     play.replies(1, 1, 2);
     play.ends(1, End::Peer);
     play.resumes(2);
-    play.shows(&[Rule::AfterExpiry]);
+    play.shows(&[ClientRule::AfterExpiry]);
 }
 
 #[test]
@@ -206,7 +211,7 @@ fn a_frame_is_a_request_that_zookeeper_knows() {
         let incoming = Incoming::parse(payload).unwrap();
         let payload = Bytes::from_static(payload);
         play.judge.client_sent(1, play.at, &payload, &Ok(FromClient::Request(incoming)));
-        play.shows(&[Rule::Undecodable]);
+        play.shows(&[ClientRule::Undecodable]);
     }
     let mut play = Play::connected();
     play.judge.client_sent(
@@ -215,7 +220,7 @@ fn a_frame_is_a_request_that_zookeeper_knows() {
         &Bytes::from_static(b"xyz"),
         &Err("a request without a whole header".into()),
     );
-    play.shows(&[Rule::Undecodable]);
+    play.shows(&[ClientRule::Undecodable]);
 }
 
 #[test]
@@ -225,7 +230,7 @@ fn what_comes_on_a_connection_that_is_over_changes_nothing_of_the_session() {
     play.asks(1, -8, set_watches(0, &["/a"], &["/b"]));
     play.wait(1_500);
     play.asks(2, 3, get("/c"));
-    play.shows(&[Rule::WatchesNotRestored]);
+    play.shows(&[ClientRule::WatchesNotRestored]);
 }
 
 #[test]
@@ -234,6 +239,6 @@ fn a_rule_that_is_broken_again_and_again_is_reported_once_and_counted() {
     for _ in 0..5 {
         play.asks(1, 1, get("/a"));
     }
-    let mistakes = play.shows(&[Rule::XidReused]);
+    let mistakes = play.shows(&[ClientRule::XidReused]);
     assert_eq!(mistakes[0].again, 3);
 }

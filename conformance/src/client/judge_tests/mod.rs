@@ -125,7 +125,7 @@ impl Play {
     }
 
     #[track_caller]
-    fn shows(self, expected: &[Rule]) -> Vec<Mistake> {
+    fn shows(self, expected: &[ClientRule]) -> Vec<Mistake> {
         let mistakes = self.judge.finish(self.at + Duration::from_secs(60));
         let rules: Vec<_> = mistakes.iter().map(|mistake| mistake.rule).collect();
         assert_eq!(rules, expected, "{mistakes:?}");

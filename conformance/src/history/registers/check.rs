@@ -3,76 +3,66 @@
 //! Nothing is searched for: the zxids in the replies tell the order of the writes, and what is left is to see that this is the order
 //! that clients saw.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use thiserror::Error;
+use super::{Call, CallOutcome, Register, RegisterOp};
+use crate::history::verdict::{CheckError, Operation, Rule, broken};
 
-use super::{Asked, Got, Operation, State};
-
-/// A rule that is broken, and the operations that show it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{rule}\n  {}", .operations.join("\n  "))]
-pub struct Violation {
-    /// The rule, in a sentence.
-    pub rule: &'static str,
-    /// The operations, oldest first.
-    pub operations: Vec<String>,
+/// Checks a history against the rules. In an ensemble, reads are up to date only after a sync, or for what the same session has seen.
+///
+/// # Errors
+/// The first broken rule.
+pub(super) fn check(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError> {
+    registers(operations)?;
+    order(operations, is_ensemble)?;
+    lists(operations, is_ensemble)
 }
 
-const STALE: &str =
-    "A stale read: it shows a register as it was before an operation that had ended when it began";
-const LATE_WRITE: &str = "A write came before one that had ended when it began";
-const TWO_VALUES: &str = "A register had two values at the same zxid";
-const LOST: &str = "A lost write: a later state of the register has no higher version";
-const INVENTED: &str = "A value that nobody has written";
-const GAP: &str = "More versions than writes: a register was written by nobody";
-const WRONG_VERSION: &str = "A write for one version was done at another";
-const MISSING: &str = "A lost create: it had ended, nobody has deleted it, and it is not there";
-const LEFT: &str = "A lost delete: a list has what was deleted before it began";
-const UNKNOWN_NAME: &str = "A list has what nobody has created";
-
-fn broken(rule: &'static str, operations: &[&Operation]) -> Violation {
-    let mut operations = operations.to_vec();
-    operations.sort_by_key(|operation| operation.began);
-    Violation { rule, operations: operations.iter().map(|operation| operation.to_string()).collect() }
+/// A violation by `operation`, which contradicts `other`.
+fn violation(
+    rule: Rule,
+    operation: &RegisterOp,
+    other: Option<&RegisterOp>,
+    expected: String,
+    seen: String,
+) -> CheckError {
+    let named = |operation: &RegisterOp| Operation::unidentified(&operation.to_string());
+    broken(rule, named(operation), other.map(named), &expected, &seen)
 }
-
-/// The first rule that the history breaks. In an ensemble, reads are up to date only after a sync, or for what the same session has
-/// seen.
-pub(super) fn check(operations: &[Operation], is_ensemble: bool) -> Option<Violation> {
-    registers(operations)
-        .and_then(|()| order(operations, is_ensemble))
-        .and_then(|()| lists(operations, is_ensemble))
-        .err()
-}
-
-type Checked = Result<(), Violation>;
 
 /// Each register has one value at a zxid, its versions count its writes, and none is written by nobody.
-fn registers(operations: &[Operation]) -> Checked {
-    let mut writes: HashMap<(usize, &str), &Operation> = HashMap::new();
-    let mut states: BTreeMap<(usize, i64), (&State, &Operation)> = BTreeMap::new();
+fn registers(operations: &[RegisterOp]) -> Result<(), CheckError> {
+    let mut writes: HashMap<(usize, &str), &RegisterOp> = HashMap::new();
+    let mut states: BTreeMap<(usize, i64), (&Register, &RegisterOp)> = BTreeMap::new();
     for operation in operations {
-        if let Asked::Set { register, value, .. } = &operation.asked {
+        if let Call::Set { register, value, .. } = &operation.call {
             writes.insert((*register, value), operation);
         }
     }
     for operation in operations {
-        let (Some(register), Some(Got::State(state))) = (register(operation), &operation.got) else {
-            continue;
-        };
-        let is_write = writes.get(&(register, &state.value));
-        if !state.value.is_empty() && is_write.is_none() {
-            return Err(broken(INVENTED, &[operation]));
+        let (Some(register), Some(state)) = (register(operation), state(operation)) else { continue };
+        if !state.value.is_empty() && !writes.contains_key(&(register, &state.value)) {
+            let seen = format!("{:?}", state.value);
+            return Err(violation(
+                Rule::KnownValue,
+                operation,
+                None,
+                "a value that was written".into(),
+                seen,
+            ));
         }
-        if let Asked::Set { version, .. } = operation.asked {
+        if let Call::Set { version, .. } = operation.call {
             if version >= 0 && state.version != version + 1 {
-                return Err(broken(WRONG_VERSION, &[operation]));
+                let (expected, seen) =
+                    (format!("version {}", version + 1), format!("version {}", state.version));
+                return Err(violation(Rule::ExpectedVersion, operation, None, expected, seen));
             }
         }
         let (known, by) = states.entry((register, state.mzxid)).or_insert((state, operation));
         if *known != state {
-            return Err(broken(TWO_VALUES, &[by, operation]));
+            let (expected, seen) = (format!("{known:?}"), format!("{state:?}"));
+            return Err(violation(Rule::OneValue, operation, Some(by), expected, seen));
         }
     }
     // Writes without an answer, which may explain versions that nobody saw.
@@ -80,43 +70,48 @@ fn registers(operations: &[Operation]) -> Checked {
     let seen: HashSet<_> =
         states.iter().map(|((register, _), (state, _))| (*register, state.value.as_str())).collect();
     for (write, operation) in &writes {
-        if operation.got.is_none() && !seen.contains(write) {
+        if operation.outcome.is_none() && !seen.contains(write) {
             *unseen.entry(write.0).or_default() += 1;
         }
     }
-    for (((register, _), (state, by)), ((next, _), (later, after))) in
-        states.iter().zip(states.iter().skip(1))
-    {
+    let pairs = states.iter().zip(states.iter().skip(1));
+    for (((register, _), (state, by)), ((next, _), (later, after))) in pairs {
         if register != next {
             continue;
         }
+        let seen = format!("version {}", later.version);
         if later.version <= state.version {
-            return Err(broken(LOST, &[by, after]));
+            let expected = format!("a version above {}", state.version);
+            return Err(violation(Rule::NoLostWrite, after, Some(by), expected, seen));
         }
         let left = unseen.entry(*register).or_default();
+        let most = state.version + 1 + *left;
         *left -= later.version - state.version - 1;
         if *left < 0 {
-            return Err(broken(GAP, &[by, after]));
+            let expected = format!("version {most} at most, by as many writes");
+            return Err(violation(Rule::CountedVersions, after, Some(by), expected, seen));
         }
     }
     Ok(())
 }
 
-/// What has ended before an operation began is not later than what it shows.
-fn order(operations: &[Operation], is_ensemble: bool) -> Checked {
+/// An operation shows nothing older than the operations that had ended when it began.
+fn order(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError> {
     // The newest state of each register that an ended operation has shown: to anybody, by a write, and to a session.
-    let mut shown: HashMap<usize, &Operation> = HashMap::new();
-    let mut written: HashMap<usize, &Operation> = HashMap::new();
-    let mut own: HashMap<(usize, usize, usize), &Operation> = HashMap::new();
-    let mut floors: HashMap<u64, &Operation> = HashMap::new();
+    let mut shown: HashMap<usize, &RegisterOp> = HashMap::new();
+    let mut written: HashMap<usize, &RegisterOp> = HashMap::new();
+    let mut own: HashMap<(usize, usize, usize), &RegisterOp> = HashMap::new();
+    // By its begin, the newest of these that an operation which has not ended must not fall behind.
+    let mut floors: HashMap<u64, &RegisterOp> = HashMap::new();
     for (is_end, operation) in by_time(operations) {
         let Some(register) = register(operation) else { continue };
         let owned = (operation.client, operation.session, register);
-        let is_write = matches!(operation.asked, Asked::Set { .. });
+        let is_write = matches!(operation.call, Call::Set { .. });
         if !is_end {
-            let global = match &operation.asked {
+            // In an ensemble another client's read may come from a server that is ahead, so only writes bind those who sync.
+            let global = match &operation.call {
                 _ if !is_ensemble => shown.get(&register),
-                Asked::Set { .. } | Asked::Get { synced: true, .. } => written.get(&register),
+                Call::Set { .. } | Call::Get { synced: true, .. } => written.get(&register),
                 _ => None,
             };
             let floor =
@@ -129,14 +124,19 @@ fn order(operations: &[Operation], is_ensemble: bool) -> Checked {
         let Some(at) = mzxid(operation) else { continue };
         if let Some(floor) = floors.remove(&operation.began) {
             let least = mzxid(floor).unwrap_or_default();
-            if at < least {
-                return Err(broken(if is_write { LATE_WRITE } else { STALE }, &[floor, operation]));
-            }
-            if is_write && at == least {
-                return Err(broken(TWO_VALUES, &[floor, operation]));
+            let rule = match (at.cmp(&least), is_write) {
+                (Ordering::Less, true) => Some(Rule::WriteOrder),
+                (Ordering::Less, false) => Some(Rule::FreshRead),
+                (Ordering::Equal, true) => Some(Rule::OneValue),
+                _ => None,
+            };
+            if let Some(rule) = rule {
+                let more = if is_write { "above" } else { "of at least" };
+                let (expected, seen) = (format!("an mzxid {more} {least:#x}"), format!("mzxid {at:#x}"));
+                return Err(violation(rule, operation, Some(floor), expected, seen));
             }
         }
-        let newer = |known: Option<&&Operation>| known.and_then(|known| mzxid(known)) < Some(at);
+        let newer = |known: Option<&&RegisterOp>| known.and_then(|known| mzxid(known)) < Some(at);
         if newer(shown.get(&register)) {
             shown.insert(register, operation);
         }
@@ -150,18 +150,20 @@ fn order(operations: &[Operation], is_ensemble: bool) -> Checked {
     Ok(())
 }
 
+/// The calls that create and delete a name. Each name is created once.
+#[derive(Default)]
+struct Life<'o> {
+    create: Option<&'o RegisterOp>,
+    delete: Option<&'o RegisterOp>,
+}
+
 /// Lists have what was created and not deleted.
-fn lists(operations: &[Operation], is_ensemble: bool) -> Checked {
-    #[derive(Default)]
-    struct Life<'o> {
-        create: Option<&'o Operation>,
-        delete: Option<&'o Operation>,
-    }
+fn lists(operations: &[RegisterOp], is_ensemble: bool) -> Result<(), CheckError> {
     let mut lives: HashMap<&str, Life<'_>> = HashMap::new();
     for operation in operations {
-        match &operation.asked {
-            Asked::Create { name } => lives.entry(name).or_default().create = Some(operation),
-            Asked::Delete { name } => lives.entry(name).or_default().delete = Some(operation),
+        match &operation.call {
+            Call::Create { name } => lives.entry(name).or_default().create = Some(operation),
+            Call::Delete { name } => lives.entry(name).or_default().delete = Some(operation),
             _ => {}
         }
     }
@@ -169,84 +171,102 @@ fn lists(operations: &[Operation], is_ensemble: bool) -> Checked {
     let mut there: HashSet<&str> = HashSet::new();
     let mut musts: HashMap<u64, HashSet<&str>> = HashMap::new();
     for (is_end, operation) in by_time(operations) {
-        let is_done = operation.got == Some(Got::Done);
-        match (&operation.asked, &operation.got) {
-            (Asked::Create { name }, _) if is_end && is_done => _ = there.insert(name),
-            (Asked::Delete { name }, _) if !is_end => {
+        match (&operation.call, &operation.outcome) {
+            (Call::Create { name }, Some(CallOutcome::Done)) if is_end => _ = there.insert(name),
+            (Call::Delete { name }, _) if !is_end => {
+                // From here on, a list that has begun may have it or not.
                 there.remove(name.as_str());
                 musts.values_mut().for_each(|must| _ = must.remove(name.as_str()));
             }
-            (Asked::Delete { name }, Some(Got::Refused)) => {
-                let create = lives[name.as_str()].create.unwrap_or(operation);
-                return Err(broken(MISSING, &[create, operation]));
+            (Call::Delete { name }, Some(CallOutcome::Refused)) => {
+                return Err(missing(name, operation, lives[name.as_str()].create));
             }
-            (Asked::List { .. }, _) if !is_end => _ = musts.insert(operation.began, there.clone()),
-            (Asked::List { synced }, Some(Got::Names(names))) => {
-                let sees = |other: &Operation| {
+            (Call::List { .. }, _) if !is_end => _ = musts.insert(operation.began, there.clone()),
+            (Call::List { synced }, Some(CallOutcome::Names(names))) => {
+                let sees = |other: &RegisterOp| {
                     !is_ensemble
                         || *synced
                         || (other.client, other.session) == (operation.client, operation.session)
                 };
-                let listed: HashSet<_> = names.iter().map(String::as_str).collect();
-                for name in musts.remove(&operation.began).unwrap_or_default() {
-                    match lives[name].create.filter(|create| sees(create)) {
-                        Some(create) if !listed.contains(name) => {
-                            return Err(broken(MISSING, &[create, operation]));
-                        }
-                        _ => {}
-                    }
-                }
-                for name in listed {
-                    let Some(Life { create: Some(create), delete }) = lives.get(name) else {
-                        return Err(broken(UNKNOWN_NAME, &[operation]));
-                    };
-                    if create.began > operation.ended {
-                        return Err(broken(UNKNOWN_NAME, &[operation, create]));
-                    }
-                    let is_deleted = |delete: &&&Operation| {
-                        delete.got == Some(Got::Done) && delete.ended < operation.began && sees(delete)
-                    };
-                    if let Some(delete) = delete.as_ref().filter(is_deleted) {
-                        return Err(broken(LEFT, &[delete, operation]));
-                    }
-                }
+                let must = musts.remove(&operation.began).unwrap_or_default();
+                check_list(operation, names, &must, &lives, sees)?;
             }
-            (Asked::List { .. }, _) => _ = musts.remove(&operation.began),
+            (Call::List { .. }, _) => _ = musts.remove(&operation.began),
             _ => {}
         }
     }
     Ok(())
 }
 
+/// Checks a list. `must` are the names that it must have if its session `sees` who has created them.
+fn check_list(
+    list: &RegisterOp,
+    names: &[String],
+    must: &HashSet<&str>,
+    lives: &HashMap<&str, Life<'_>>,
+    sees: impl Fn(&RegisterOp) -> bool,
+) -> Result<(), CheckError> {
+    let listed: HashSet<_> = names.iter().map(String::as_str).collect();
+    for name in must.difference(&listed) {
+        if let Some(create) = lives[name].create.filter(|create| sees(create)) {
+            return Err(missing(name, list, Some(create)));
+        }
+    }
+    for name in listed {
+        let Life { create, delete } = lives.get(name).unwrap_or(&Life { create: None, delete: None });
+        if create.is_none_or(|create| create.began > list.ended) {
+            let expected = "only names that were created".to_owned();
+            return Err(violation(Rule::KnownName, list, *create, expected, name.to_owned()));
+        }
+        let is_deleted = |delete: &&RegisterOp| {
+            delete.outcome == Some(CallOutcome::Done) && delete.ended < list.began && sees(delete)
+        };
+        if let Some(delete) = delete.filter(is_deleted) {
+            let expected = format!("a list without {name}");
+            return Err(violation(Rule::NoLostDelete, list, Some(delete), expected, format!("{name} in it")));
+        }
+    }
+    Ok(())
+}
+
+/// A name that was created and not deleted is not there.
+fn missing(name: &str, operation: &RegisterOp, create: Option<&RegisterOp>) -> CheckError {
+    violation(Rule::NoLostCreate, operation, create, format!("{name} is there"), "it is not".to_owned())
+}
+
 /// The begins and ends of all operations, in their order; true is an end.
-fn by_time(operations: &[Operation]) -> Vec<(bool, &Operation)> {
+fn by_time(operations: &[RegisterOp]) -> Vec<(bool, &RegisterOp)> {
     let mut events: Vec<_> =
         operations.iter().flat_map(|operation| [(false, operation), (true, operation)]).collect();
     events.sort_by_key(|(is_end, operation)| if *is_end { operation.ended } else { operation.began });
     events
 }
 
-fn register(operation: &Operation) -> Option<usize> {
-    match operation.asked {
-        Asked::Set { register, .. } | Asked::Get { register, .. } => Some(register),
+fn register(operation: &RegisterOp) -> Option<usize> {
+    match operation.call {
+        Call::Set { register, .. } | Call::Get { register, .. } => Some(register),
         _ => None,
     }
 }
 
-fn mzxid(operation: &Operation) -> Option<i64> {
-    match &operation.got {
-        Some(Got::State(state)) => Some(state.mzxid),
+fn state(operation: &RegisterOp) -> Option<&Register> {
+    match &operation.outcome {
+        Some(CallOutcome::State(state)) => Some(state),
         _ => None,
     }
 }
 
-impl std::fmt::Display for Operation {
+fn mzxid(operation: &RegisterOp) -> Option<i64> {
+    state(operation).map(|state| state.mzxid)
+}
+
+impl std::fmt::Display for RegisterOp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { client, session, began, ended, asked, got } = self;
-        write!(f, "client {client}, session {session}, from {began} to {ended}: {asked:?} -> ")?;
-        match got {
+        let Self { client, session, began, ended, call, outcome } = self;
+        write!(f, "client {client}, session {session}, from {began} to {ended}: {call:?} -> ")?;
+        match outcome {
             None => write!(f, "no answer"),
-            Some(got) => write!(f, "{got:?}"),
+            Some(outcome) => write!(f, "{outcome:?}"),
         }
     }
 }

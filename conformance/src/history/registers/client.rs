@@ -1,4 +1,4 @@
-//! [`Client`]: asks, and records what it got.
+//! [`Client`]: asks, and records the outcome.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 use zoolet_proto::records::{Create, Delete, GetChildren, GetData, SetData, Sync};
 use zoolet_proto::{AclList, ErrorCode, Reply, Request, Stat};
 
-use super::{Asked, Got, Log, Operation, State};
+use super::{Call, CallOutcome, Log, Register, RegisterOp};
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, is_local};
 
 const REGISTERS: usize = 8;
@@ -77,8 +77,8 @@ impl Client {
         while Instant::now() < until {
             // A server that is away may come back in time.
             if timeout_at(until, self.connect()).await.is_ok() {
-                let asked = self.next();
-                self.act(&asked).await;
+                let call = self.next();
+                self.act(&call).await;
             }
         }
         self.close().await;
@@ -87,13 +87,13 @@ impl Client {
     /// Reads all that there is, once. False if the server has not answered all of it in time.
     pub(super) async fn read_all(mut self) -> bool {
         let until = Instant::now() + 2 * self.limit;
-        let gets = (0..REGISTERS).map(|register| Asked::Get { register, synced: true });
-        for asked in gets.chain([Asked::List { synced: true }]) {
+        let gets = (0..REGISTERS).map(|register| Call::Get { register, synced: true });
+        for call in gets.chain([Call::List { synced: true }]) {
             loop {
                 if timeout_at(until, self.connect()).await.is_err() {
                     return false;
                 }
-                if self.act(&asked).await {
+                if self.act(&call).await {
                     break;
                 }
                 sleep(AGAIN).await;
@@ -138,7 +138,7 @@ impl Client {
         }
     }
 
-    fn next(&mut self) -> Asked {
+    fn next(&mut self) -> Call {
         let register = self.random.random_range(0..REGISTERS);
         let synced = self.is_ensemble && self.random.random_ratio(1, 3);
         self.counter += 1;
@@ -147,47 +147,47 @@ impl Client {
                 let value = format!("{}:{}", self.number, self.counter);
                 let version =
                     if self.random.random_ratio(1, 5) { self.random.random_range(0..50) } else { -1 };
-                Asked::Set { register, value, version }
+                Call::Set { register, value, version }
             }
-            8..=15 => Asked::Get { register, synced },
+            8..=15 => Call::Get { register, synced },
             16 | 17 if self.names.len() < NAMES => {
-                Asked::Create { name: format!("{}-{}", self.number, self.counter) }
+                Call::Create { name: format!("{}-{}", self.number, self.counter) }
             }
             16..=18 if !self.names.is_empty() => {
-                Asked::Delete { name: self.names.swap_remove(self.random.random_range(0..self.names.len())) }
+                Call::Delete { name: self.names.swap_remove(self.random.random_range(0..self.names.len())) }
             }
-            _ => Asked::List { synced },
+            _ => Call::List { synced },
         }
     }
 
     /// Asks, and records what came. False if nothing did.
-    async fn act(&mut self, asked: &Asked) -> bool {
+    async fn act(&mut self, call: &Call) -> bool {
         let began = self.log.tick();
-        let got = self.ask(asked).await;
-        let is_answered = got.is_some();
+        let outcome = self.ask(call).await;
+        let is_answered = outcome.is_some();
         if !is_answered {
             self.connection = None;
         }
-        if let (Asked::Create { name }, Some(Got::Done)) = (asked, &got) {
+        if let (Call::Create { name }, Some(CallOutcome::Done)) = (call, &outcome) {
             self.names.push(name.clone());
         }
         let (client, session, ended) = (self.number, self.sessions, self.log.tick());
-        self.log.record(Operation { client, session, began, ended, asked: asked.clone(), got });
+        self.log.record(RegisterOp { client, session, began, ended, call: call.clone(), outcome });
         is_answered
     }
 
-    async fn ask(&mut self, asked: &Asked) -> Option<Got> {
+    async fn ask(&mut self, call: &Call) -> Option<CallOutcome> {
         let register = |register: &usize| format!("{}/register-{register}", self.root);
         let named = |name: &String| format!("{}/{name}", list(&self.root));
-        let (path, request) = match asked {
-            Asked::Set { register: at, value, version } => {
+        let (path, request) = match call {
+            Call::Set { register: at, value, version } => {
                 let (path, data) = (register(at), Some(Bytes::from(value.clone())));
                 (path.clone(), Request::SetData(SetData { path, data, version: *version }))
             }
-            Asked::Get { register: at, .. } => {
+            Call::Get { register: at, .. } => {
                 (register(at), Request::GetData(GetData { path: register(at), watch: false }))
             }
-            Asked::Create { name } => {
+            Call::Create { name } => {
                 let path = named(name);
                 let create = Create {
                     path: path.clone(),
@@ -197,28 +197,31 @@ impl Client {
                 };
                 (path, Request::Create(create))
             }
-            Asked::Delete { name } => {
+            Call::Delete { name } => {
                 (named(name), Request::Delete(Delete { path: named(name), version: -1 }))
             }
-            Asked::List { .. } => {
+            Call::List { .. } => {
                 let path = list(&self.root);
                 (path.clone(), Request::GetChildren(GetChildren { path, watch: false }))
             }
         };
-        if let Asked::Get { synced: true, .. } | Asked::List { synced: true } = asked {
+        if let Call::Get { synced: true, .. } | Call::List { synced: true } = call {
             self.reply(&Request::Sync(Sync { path: Some(path) })).await?;
         }
-        let state = |value: String, stat: Stat| State { value, mzxid: stat.mzxid.0, version: stat.version };
-        Some(match (asked, self.reply(&request).await?) {
-            (Asked::Set { value, .. }, (None, Reply::Stat(stat))) => Got::State(state(value.clone(), stat)),
-            (Asked::Get { .. }, (None, Reply::Data(data, stat))) => {
-                let value = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
-                Got::State(state(value, stat))
+        let state =
+            |value: String, stat: Stat| Register { value, mzxid: stat.mzxid.0, version: stat.version };
+        Some(match (call, self.reply(&request).await?) {
+            (Call::Set { value, .. }, (None, Reply::Stat(stat))) => {
+                CallOutcome::State(state(value.clone(), stat))
             }
-            (Asked::List { .. }, (None, Reply::Children(names))) => Got::Names(names.iter().collect()),
-            (_, (None, _)) => Got::Done,
-            (Asked::Set { .. }, (Some(ErrorCode::BadVersion), _)) => Got::Refused,
-            (Asked::Delete { .. }, (Some(ErrorCode::NoNode), _)) => Got::Refused,
+            (Call::Get { .. }, (None, Reply::Data(data, stat))) => {
+                let value = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+                CallOutcome::State(state(value, stat))
+            }
+            (Call::List { .. }, (None, Reply::Children(names))) => CallOutcome::Names(names.iter().collect()),
+            (_, (None, _)) => CallOutcome::Done,
+            (Call::Set { .. }, (Some(ErrorCode::BadVersion), _)) => CallOutcome::Refused,
+            (Call::Delete { .. }, (Some(ErrorCode::NoNode), _)) => CallOutcome::Refused,
             // Such as a connection that another server has taken over: nothing is known.
             _ => return None,
         })

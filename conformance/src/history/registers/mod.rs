@@ -1,7 +1,7 @@
 //! [`HistoryCheck`]: concurrent clients whose connections are cut, and a check of what they saw.
 //!
-//! Clients write values that nobody else writes, read, and list, through a proxy that cuts their connections. What they
-//! asked and got, in the order of one clock, is the history, which is compared with the rules of ZooKeeper.
+//! Clients write values that nobody else writes, read, and list, through a proxy that cuts their connections. Their calls
+//! and outcomes, in the order of one clock, are the history, which is compared with the rules of ZooKeeper.
 
 mod check;
 mod client;
@@ -16,10 +16,9 @@ use tokio::time::Instant;
 
 use crate::catalogue::run::Runner;
 use crate::error::RunError;
+use crate::history::verdict::{CheckError, Undecided};
 use client::Client;
 use proxy::Proxy;
-
-pub use check::Violation;
 
 /// Concurrent clients of a server, or of an ensemble.
 #[derive(Debug, Clone)]
@@ -34,26 +33,24 @@ pub struct HistoryCheck {
     pub seed: u64,
 }
 
-/// What has come of a check.
+/// The figures of a check, and what it says.
 #[derive(Debug, Clone)]
-pub struct Verdict {
+pub struct HistoryReport {
     /// How many operations were answered.
     pub answered: usize,
     /// How many were not, because their connection was cut.
     pub unanswered: usize,
     /// How many connections were cut.
     pub cuts: u64,
-    /// The first rule that is broken.
-    pub violation: Option<Violation>,
-    /// Why too little was done for a verdict, if so. A rule that is broken is broken all the same.
-    pub undecided: Option<String>,
+    /// The first broken rule, or why too little was done to tell. A rule that is broken is broken all the same.
+    pub checked: Result<(), CheckError>,
 }
 
 /// The operations of all clients.
 #[derive(Default)]
 struct Log {
     now: AtomicU64,
-    operations: Mutex<Vec<Operation>>,
+    operations: Mutex<Vec<RegisterOp>>,
     /// What has first kept clients from working that no server is to blame for.
     hindrance: Mutex<Option<String>>,
 }
@@ -64,7 +61,7 @@ impl Log {
         self.now.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn record(&self, operation: Operation) {
+    fn record(&self, operation: RegisterOp) {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner).push(operation);
     }
 
@@ -72,27 +69,27 @@ impl Log {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
     }
 
-    fn take(&self) -> Vec<Operation> {
+    fn take(&self) -> Vec<RegisterOp> {
         std::mem::take(&mut self.operations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What a client has asked, and what it got.
+/// A call of a client, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Operation {
+struct RegisterOp {
     client: usize,
     /// Its session, counted per client.
     session: usize,
     began: u64,
     /// When the reply was there.
     ended: u64,
-    asked: Asked,
+    call: Call,
     /// None if there was no reply.
-    got: Option<Got>,
+    outcome: Option<CallOutcome>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Asked {
+enum Call {
     /// Writes a value to a register, if it has the version.
     Set {
         register: usize,
@@ -117,9 +114,9 @@ enum Asked {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Got {
+enum CallOutcome {
     /// The register after the write or at the read.
-    State(State),
+    State(Register),
     Names(Vec<String>),
     /// Created or deleted.
     Done,
@@ -129,7 +126,7 @@ enum Got {
 
 /// A register.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct State {
+struct Register {
     value: String,
     /// The zxid of its last write.
     mzxid: i64,
@@ -142,7 +139,7 @@ impl HistoryCheck {
     ///
     /// # Errors
     /// If a server cannot be reached at the begin or the end, answers as no ZooKeeper does, or refuses a znode.
-    pub async fn run(&self, runner: &Runner) -> Result<Verdict, RunError> {
+    pub async fn run(&self, runner: &Runner) -> Result<HistoryReport, RunError> {
         let mut owner = runner.owner().await?;
         let root = runner.subtree("history");
         runner.create(&mut owner, &root).await?;
@@ -172,34 +169,33 @@ impl HistoryCheck {
         Ok(self.judge(&log.take(), cuts, hindrance))
     }
 
-    fn judge(&self, operations: &[Operation], cuts: u64, hindrance: Option<String>) -> Verdict {
-        let answered = operations.iter().filter(|operation| operation.got.is_some()).count();
-        Verdict {
-            answered,
-            unanswered: operations.len() - answered,
-            cuts,
-            violation: check::check(operations, self.is_ensemble()),
-            undecided: hindrance.or_else(|| self.missing(operations)),
-        }
+    fn judge(&self, operations: &[RegisterOp], cuts: u64, hindrance: Option<String>) -> HistoryReport {
+        let answered = operations.iter().filter(|operation| operation.outcome.is_some()).count();
+        let checked = check::check(operations, self.is_ensemble());
+        let checked = checked.and_then(|()| match hindrance.or_else(|| self.missing(operations)) {
+            Some(why) => Err(Undecided::TooLittle(why).into()),
+            None => Ok(()),
+        });
+        HistoryReport { answered, unanswered: operations.len() - answered, cuts, checked }
     }
 
     /// What was not done that a verdict needs.
-    fn missing(&self, operations: &[Operation]) -> Option<String> {
+    fn missing(&self, operations: &[RegisterOp]) -> Option<String> {
         let by_clients = || operations.iter().filter(|operation| operation.client < self.clients);
         let idle = (0..self.clients).find(|client| {
-            !by_clients().any(|operation| operation.client == *client && operation.got.is_some())
+            !by_clients().any(|operation| operation.client == *client && operation.outcome.is_some())
         });
         if let Some(client) = idle {
             return Some(format!("client {client} got no answer"));
         }
-        let has = |done: fn(&Operation) -> bool| by_clients().any(done);
+        let has = |done: fn(&RegisterOp) -> bool| by_clients().any(done);
         if !has(|operation| {
-            matches!((&operation.asked, &operation.got), (Asked::Set { .. }, Some(Got::State(_))))
+            matches!((&operation.call, &operation.outcome), (Call::Set { .. }, Some(CallOutcome::State(_))))
         }) {
             return Some("no write was acknowledged".to_owned());
         }
         if !has(|operation| {
-            matches!((&operation.asked, &operation.got), (Asked::Get { .. }, Some(Got::State(_))))
+            matches!((&operation.call, &operation.outcome), (Call::Get { .. }, Some(CallOutcome::State(_))))
         }) {
             return Some("no read was answered".to_owned());
         }
@@ -236,42 +232,50 @@ mod tests {
     use super::*;
 
     /// What a client has seen of register 0, one operation after the other.
-    fn operation(at: u64, client: usize, asked: Asked, got: Option<Got>) -> Operation {
-        Operation { client, session: 1, began: 2 * at, ended: 2 * at + 1, asked, got }
+    fn operation(at: u64, client: usize, call: Call, outcome: Option<CallOutcome>) -> RegisterOp {
+        RegisterOp { client, session: 1, began: 2 * at, ended: 2 * at + 1, call, outcome }
     }
 
-    fn set(at: u64, client: usize, value: &str) -> Operation {
-        let asked = Asked::Set { register: 0, value: value.to_owned(), version: -1 };
+    fn set(at: u64, client: usize, value: &str) -> RegisterOp {
+        let call = Call::Set { register: 0, value: value.to_owned(), version: -1 };
         let (value, mzxid) = (value.to_owned(), at as i64 + 1);
-        operation(at, client, asked, Some(Got::State(State { value, mzxid, version: at as i32 + 1 })))
+        operation(
+            at,
+            client,
+            call,
+            Some(CallOutcome::State(Register { value, mzxid, version: at as i32 + 1 })),
+        )
     }
 
-    fn get(at: u64, client: usize, got: Option<Got>) -> Operation {
-        operation(at, client, Asked::Get { register: 0, synced: false }, got)
+    fn get(at: u64, client: usize, outcome: Option<CallOutcome>) -> RegisterOp {
+        operation(at, client, Call::Get { register: 0, synced: false }, outcome)
     }
 
-    fn judged(servers: usize, operations: &[Operation], hindrance: Option<&str>) -> Verdict {
+    fn judged(servers: usize, operations: &[RegisterOp], hindrance: Option<&str>) -> HistoryReport {
         let servers = vec!["127.0.0.1:1".to_owned(); servers];
         let check = HistoryCheck { servers, clients: 2, duration: Duration::ZERO, seed: 1 };
         check.judge(operations, 0, hindrance.map(str::to_owned))
     }
 
-    fn old() -> Option<Got> {
-        Some(Got::State(State { value: String::new(), mzxid: 0, version: 0 }))
+    fn old() -> Option<CallOutcome> {
+        Some(CallOutcome::State(Register { value: String::new(), mzxid: 0, version: 0 }))
     }
 
     #[test]
     fn a_read_of_another_client_may_be_old_in_an_ensemble_and_not_of_a_single_server() {
         let operations = [set(0, 0, "a"), get(1, 1, old())];
-        assert!(judged(1, &operations, None).violation.is_some());
-        let verdict = judged(2, &operations, None);
-        assert_eq!((verdict.violation, verdict.undecided), (None, None));
+        assert!(matches!(judged(1, &operations, None).checked, Err(CheckError::Violation(_))));
+        assert_eq!(judged(2, &operations, None).checked, Ok(()));
     }
 
     #[test]
     fn each_client_a_write_and_a_read_are_needed_for_a_verdict() {
         let (write, read) = (set(0, 0, "a"), get(1, 0, None));
-        let undecided = |operations: &[Operation]| judged(1, operations, None).undecided;
+        let why = |report: HistoryReport| match report.checked {
+            Err(CheckError::Undecided(Undecided::TooLittle(why))) => Some(why),
+            checked => checked.map(|()| None).expect("no violation"),
+        };
+        let undecided = |operations: &[RegisterOp]| why(judged(1, operations, None));
         assert_eq!(undecided(&[]), Some("client 0 got no answer".to_owned()));
         assert_eq!(undecided(&[write.clone(), read.clone()]), Some("client 1 got no answer".to_owned()));
         assert_eq!(undecided(&[write.clone(), set(1, 1, "b")]), Some("no read was answered".to_owned()));
@@ -280,12 +284,12 @@ mod tests {
             Some("no write was acknowledged".to_owned())
         );
         // What is read in the end, past the clients, is no work of theirs.
-        let state = Some(Got::State(State { value: "a".to_owned(), mzxid: 1, version: 1 }));
+        let state = Some(CallOutcome::State(Register { value: "a".to_owned(), mzxid: 1, version: 1 }));
         assert!(undecided(&[write.clone(), get(1, 2, state.clone())]).is_some());
         let enough = [write, get(1, 1, state)];
         assert_eq!(undecided(&enough), None);
         let hindered = judged(1, &enough, Some("too many open files"));
-        assert_eq!(hindered.undecided, Some("too many open files".to_owned()));
         assert_eq!((hindered.answered, hindered.unanswered), (2, 0));
+        assert_eq!(why(hindered), Some("too many open files".to_owned()));
     }
 }

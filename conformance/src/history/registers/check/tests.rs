@@ -2,39 +2,39 @@ use super::*;
 
 /// A history, operation by operation: each begins after the one before has ended, unless it is moved.
 #[derive(Default)]
-struct History(Vec<Operation>);
+struct History(Vec<RegisterOp>);
 
 impl History {
-    fn add(&mut self, client: usize, asked: Asked, got: Option<Got>) -> &mut Self {
+    fn add(&mut self, client: usize, call: Call, outcome: Option<CallOutcome>) -> &mut Self {
         let at = self.0.len() as u64 * 2;
-        self.0.push(Operation { client, session: 1, began: at, ended: at + 1, asked, got });
+        self.0.push(RegisterOp { client, session: 1, began: at, ended: at + 1, call, outcome });
         self
     }
 
     fn set(&mut self, client: usize, value: &str, mzxid: i64, version: i32) -> &mut Self {
-        let asked = Asked::Set { register: 0, value: value.to_owned(), version: -1 };
-        self.add(client, asked, Some(state(value, mzxid, version)))
+        let call = Call::Set { register: 0, value: value.to_owned(), version: -1 };
+        self.add(client, call, Some(state(value, mzxid, version)))
     }
 
     fn lost_set(&mut self, client: usize, value: &str) -> &mut Self {
-        self.add(client, Asked::Set { register: 0, value: value.to_owned(), version: -1 }, None)
+        self.add(client, Call::Set { register: 0, value: value.to_owned(), version: -1 }, None)
     }
 
     fn get(&mut self, client: usize, synced: bool, value: &str, mzxid: i64, version: i32) -> &mut Self {
-        self.add(client, Asked::Get { register: 0, synced }, Some(state(value, mzxid, version)))
+        self.add(client, Call::Get { register: 0, synced }, Some(state(value, mzxid, version)))
     }
 
     fn create(&mut self, client: usize, name: &str) -> &mut Self {
-        self.add(client, Asked::Create { name: name.to_owned() }, Some(Got::Done))
+        self.add(client, Call::Create { name: name.to_owned() }, Some(CallOutcome::Done))
     }
 
     fn delete(&mut self, client: usize, name: &str) -> &mut Self {
-        self.add(client, Asked::Delete { name: name.to_owned() }, Some(Got::Done))
+        self.add(client, Call::Delete { name: name.to_owned() }, Some(CallOutcome::Done))
     }
 
     fn list(&mut self, client: usize, names: &[&str]) -> &mut Self {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        self.add(client, Asked::List { synced: false }, Some(Got::Names(names)))
+        self.add(client, Call::List { synced: false }, Some(CallOutcome::Names(names)))
     }
 
     /// The last operation began when the one before it did.
@@ -45,13 +45,13 @@ impl History {
         self
     }
 
-    fn rule(&self, is_ensemble: bool) -> Option<&'static str> {
-        check(&self.0, is_ensemble).map(|violation| violation.rule)
+    fn rule(&self, is_ensemble: bool) -> Option<Rule> {
+        check(&self.0, is_ensemble).err().and_then(|error| error.rule())
     }
 }
 
-fn state(value: &str, mzxid: i64, version: i32) -> Got {
-    Got::State(State { value: value.to_owned(), mzxid, version })
+fn state(value: &str, mzxid: i64, version: i32) -> CallOutcome {
+    CallOutcome::State(Register { value: value.to_owned(), mzxid, version })
 }
 
 fn history() -> History {
@@ -62,11 +62,11 @@ fn history() -> History {
 fn a_read_that_shows_what_was_before_an_ended_write_is_stale() {
     let mut history = history();
     history.set(0, "a", 5, 1).set(0, "b", 6, 2).get(1, false, "a", 5, 1);
-    assert_eq!(history.rule(false), Some(STALE));
+    assert_eq!(history.rule(false), Some(Rule::FreshRead));
     // Of an ensemble, another session may see the past, unless it syncs.
     assert_eq!(history.rule(true), None);
     history.get(1, true, "a", 5, 1);
-    assert_eq!(history.rule(true), Some(STALE));
+    assert_eq!(history.rule(true), Some(Rule::FreshRead));
 }
 
 #[test]
@@ -80,54 +80,60 @@ fn a_read_beside_a_write_may_show_either() {
 fn a_session_never_goes_back_in_time() {
     let mut history = history();
     history.set(0, "a", 5, 1).set(0, "b", 6, 2).get(1, false, "b", 6, 2).get(1, false, "a", 5, 1);
-    assert_eq!(history.rule(true), Some(STALE));
+    assert_eq!(history.rule(true), Some(Rule::FreshRead));
 }
 
 #[test]
 fn a_write_that_a_later_one_does_not_count_is_lost() {
-    assert_eq!(history().set(0, "a", 5, 1).set(1, "b", 6, 1).rule(false), Some(LOST));
+    assert_eq!(history().set(0, "a", 5, 1).set(1, "b", 6, 1).rule(false), Some(Rule::NoLostWrite));
     assert_eq!(history().set(0, "a", 5, 1).set(1, "b", 6, 2).rule(false), None);
 }
 
 #[test]
 fn a_version_that_nobody_wrote_needs_a_write_without_an_answer() {
-    assert_eq!(history().set(0, "a", 5, 1).set(1, "c", 7, 3).rule(false), Some(GAP));
+    assert_eq!(history().set(0, "a", 5, 1).set(1, "c", 7, 3).rule(false), Some(Rule::CountedVersions));
     assert_eq!(history().set(0, "a", 5, 1).lost_set(1, "b").set(1, "c", 7, 3).rule(false), None);
 }
 
 #[test]
 fn what_was_read_was_written() {
-    assert_eq!(history().get(0, false, "x", 5, 1).rule(false), Some(INVENTED));
+    assert_eq!(history().get(0, false, "x", 5, 1).rule(false), Some(Rule::KnownValue));
     assert_eq!(history().lost_set(1, "x").get(0, false, "x", 5, 1).rule(false), None);
     assert_eq!(
         history().set(0, "a", 5, 1).lost_set(1, "b").get(1, false, "b", 5, 1).rule(false),
-        Some(TWO_VALUES)
+        Some(Rule::OneValue)
     );
 }
 
 #[test]
 fn a_write_comes_after_those_that_had_ended() {
-    assert_eq!(history().set(0, "a", 6, 2).set(1, "b", 5, 1).rule(true), Some(LATE_WRITE));
+    assert_eq!(history().set(0, "a", 6, 2).set(1, "b", 5, 1).rule(true), Some(Rule::WriteOrder));
 }
 
 #[test]
 fn a_write_for_a_version_is_done_at_that_version() {
-    let asked = Asked::Set { register: 0, value: "a".to_owned(), version: 3 };
-    assert_eq!(history().add(0, asked.clone(), Some(state("a", 5, 9))).rule(false), Some(WRONG_VERSION));
-    assert_eq!(history().add(0, asked, Some(state("a", 5, 4))).rule(false), None);
+    let call = Call::Set { register: 0, value: "a".to_owned(), version: 3 };
+    assert_eq!(
+        history().add(0, call.clone(), Some(state("a", 5, 9))).rule(false),
+        Some(Rule::ExpectedVersion)
+    );
+    assert_eq!(history().add(0, call, Some(state("a", 5, 4))).rule(false), None);
 }
 
 #[test]
 fn a_list_has_what_was_created_and_not_deleted() {
     assert_eq!(history().create(0, "x").list(1, &["x"]).delete(0, "x").list(1, &[]).rule(false), None);
-    assert_eq!(history().create(0, "x").list(1, &[]).rule(false), Some(MISSING));
-    assert_eq!(history().create(0, "x").delete(0, "x").list(1, &["x"]).rule(false), Some(LEFT));
-    assert_eq!(history().list(1, &["x"]).rule(false), Some(UNKNOWN_NAME));
-    let asked = Asked::Delete { name: "x".to_owned() };
-    assert_eq!(history().create(0, "x").add(0, asked, Some(Got::Refused)).rule(true), Some(MISSING));
+    assert_eq!(history().create(0, "x").list(1, &[]).rule(false), Some(Rule::NoLostCreate));
+    assert_eq!(history().create(0, "x").delete(0, "x").list(1, &["x"]).rule(false), Some(Rule::NoLostDelete));
+    assert_eq!(history().list(1, &["x"]).rule(false), Some(Rule::KnownName));
+    let call = Call::Delete { name: "x".to_owned() };
+    assert_eq!(
+        history().create(0, "x").add(0, call, Some(CallOutcome::Refused)).rule(true),
+        Some(Rule::NoLostCreate)
+    );
     // Only its own session sees it at once in an ensemble.
     assert_eq!(history().create(0, "x").list(1, &[]).rule(true), None);
-    assert_eq!(history().create(0, "x").list(0, &[]).rule(true), Some(MISSING));
+    assert_eq!(history().create(0, "x").list(0, &[]).rule(true), Some(Rule::NoLostCreate));
     // Its deletion is under way.
     let racing = history().create(0, "x").delete(0, "x").list(1, &[]).at_the_same_time().rule(false);
     assert_eq!(racing, None);
@@ -135,22 +141,22 @@ fn a_list_has_what_was_created_and_not_deleted() {
 
 #[test]
 fn a_delete_without_an_answer_may_have_been_done() {
-    let lost = |name: &str| (Asked::Delete { name: name.to_owned() }, None);
+    let lost = |name: &str| (Call::Delete { name: name.to_owned() }, None);
     // The list may have the name, and need not.
     for names in [&["a"][..], &[]] {
         let mut history = history();
-        let (asked, got) = lost("a");
-        history.create(1, "a").add(1, asked, got).list(2, names);
+        let (call, outcome) = lost("a");
+        history.create(1, "a").add(1, call, outcome).list(2, names);
         assert_eq!(history.rule(false), None, "{names:?}");
     }
     // A create likewise.
     for names in [&["a"][..], &[]] {
         let mut history = history();
-        history.add(1, Asked::Create { name: "a".to_owned() }, None).list(2, names);
+        history.add(1, Call::Create { name: "a".to_owned() }, None).list(2, names);
         assert_eq!(history.rule(false), None, "{names:?}");
     }
     // One that found nothing to delete has lost the create.
     let mut history = history();
-    history.create(1, "a").add(1, Asked::Delete { name: "a".to_owned() }, Some(Got::Refused));
-    assert_eq!(history.rule(false), Some(MISSING));
+    history.create(1, "a").add(1, Call::Delete { name: "a".to_owned() }, Some(CallOutcome::Refused));
+    assert_eq!(history.rule(false), Some(Rule::NoLostCreate));
 }

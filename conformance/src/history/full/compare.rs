@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{ErrorCode, NameList, Reply, Stat, Zxid};
 
-use crate::testing::model::Outcome;
+use crate::history::model::Outcome;
 
 /// The time of each transaction: from the server's transactions, or from the first [`Stat`] that shows it.
 pub(super) struct TxnTimes(BTreeMap<Zxid, i64>);

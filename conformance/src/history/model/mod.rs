@@ -91,14 +91,8 @@ impl Model {
         request: &Request,
     ) -> Result<Outcome, Unmodelled> {
         self.begin(zxid, time);
-        let op = match request.clone() {
-            Request::Create(record) => Op::Create(record),
-            Request::Create2(record) => Op::Create2(record),
-            Request::CreateContainer(record) => Op::CreateContainer(record),
-            Request::CreateTtl(record) => Op::CreateTtl(record),
-            Request::Delete(record) => Op::Delete(record),
-            Request::SetData(record) => Op::SetData(record),
-            Request::Multi(ops) => return self.multi(session, &ops),
+        match request {
+            Request::Multi(ops) => return self.multi(session, ops),
             Request::SetAcl(record) => {
                 let set =
                     self.set_acl(&record.path, record.acl.as_deref().unwrap_or_default(), record.version);
@@ -112,8 +106,9 @@ impl Model {
                 paths.iter().for_each(|path| self.remove(path));
                 return Ok(Ok(Reply::Empty));
             }
-            _ => return Err(Unmodelled("a write that the model does not know")),
-        };
+            _ => {}
+        }
+        let op = as_part(request).ok_or(Unmodelled("a write that the model does not know"))?;
         outcome(self.step(session, &op, false).map(|result| match result {
             OpResult::Create(path) => Reply::Created(path),
             OpResult::Create2(path, stat) => Reply::Created2(path, stat),
@@ -368,6 +363,19 @@ fn outcome(decided: Decided<Reply>) -> Result<Outcome, Unmodelled> {
         Err(Refusal::Code(code)) => Ok(Err(code)),
         Err(Refusal::Unmodelled(what)) => Err(what),
     }
+}
+
+/// A write as the part of a multi that does the same.
+pub(super) fn as_part(request: &Request) -> Option<Op> {
+    Some(match request.clone() {
+        Request::Create(record) => Op::Create(record),
+        Request::Create2(record) => Op::Create2(record),
+        Request::CreateContainer(record) => Op::CreateContainer(record),
+        Request::CreateTtl(record) => Op::CreateTtl(record),
+        Request::Delete(record) => Op::Delete(record),
+        Request::SetData(record) => Op::SetData(record),
+        _ => return None,
+    })
 }
 
 /// If this part makes a server refuse the whole multi: whether that takes a zxid.

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::history::History;
 use super::recorder::Recorder;
+use super::recording::History;
 
 /// Wraps a client's end of a connection. Bytes pass unchanged and at once.
 pub struct Tap<S> {

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use zoolet_proto::records::Op;
 use zoolet_proto::{Request, SessionId, Xid, Zxid};
-use zoolet_server_core::{Txn, TxnOp};
 
 use super::operations::{CheckedOp, Operations};
+use crate::history::decided::{Decided, Decision};
+use crate::history::model::as_part;
 
 /// The writes without a reply, in the order of arrival.
 ///
@@ -47,7 +48,7 @@ impl Unanswered {
     }
 
     /// Removes and returns the request that has caused the transaction.
-    pub(super) fn take(&mut self, all: &Operations<'_>, txn: &Txn) -> Suspect {
+    pub(super) fn take(&mut self, all: &Operations<'_>, txn: &Decided) -> Suspect {
         let Some(candidates) = self.by_xid.get_mut(&(txn.session, txn.xid)) else { return Suspect::None };
         let replied = self.replied.get(&txn.session).map_or(&[][..], Vec::as_slice);
         let mut fitting = (0..candidates.len()).filter(|at| {
@@ -55,57 +56,55 @@ impl Unanswered {
             candidates.len() == 1 || may_cause(&all.ops[candidates[*at]], txn, replied)
         });
         let (first, second) = (fitting.next(), fitting.next());
-        if second.is_some() && matches!(txn.op, TxnOp::Error(_)) {
+        if second.is_some() && matches!(txn.decision, Decision::Refused(_)) {
             return Suspect::Several;
         }
         first.and_then(|at| candidates.remove(at)).map_or(Suspect::None, Suspect::Op)
     }
 }
 
-fn may_cause(op: &CheckedOp<'_>, txn: &Txn, replied: &[(usize, Zxid)]) -> bool {
+fn may_cause(op: &CheckedOp<'_>, txn: &Decided, replied: &[(usize, Zxid)]) -> bool {
     // It began when a client had seen this or a later transaction.
     let too_late = op.floor.is_some_and(|observed| observed.zxid >= txn.zxid);
     // A later connection of the session had a reply before this transaction.
     let too_early = replied.iter().any(|(conn, first)| *conn > op.conn && *first < txn.zxid);
-    !too_late && !too_early && op.request.is_none_or(|request| may_become(request, &txn.op))
+    !too_late && !too_early && op.request.is_none_or(|request| may_become(request, &txn.decision))
 }
 
-/// Whether the request can be executed as `op`, in some state of the tree.
-fn may_become(request: &Request, op: &TxnOp) -> bool {
-    match (request, op) {
-        (_, TxnOp::Error(_)) => true,
-        (Request::Multi(parts), TxnOp::Multi(ops)) => {
-            parts.len() == ops.len() && parts.iter().zip(ops).all(|(part, op)| part_may_become(part, op))
+/// Whether the request can have this effect, in some state of the tree.
+fn may_become(request: &Request, decision: &Decision) -> bool {
+    let done = match decision {
+        Decision::Refused(_) => return true,
+        Decision::Opened => return false,
+        Decision::Applied(done) => done,
+    };
+    match (request, done) {
+        (Request::Multi(parts), Request::Multi(done)) => {
+            parts.len() == done.len()
+                && parts.iter().zip(done).all(|(part, done)| part_may_become(part, done))
         }
-        (Request::Create(new) | Request::Create2(new) | Request::CreateContainer(new), _) => {
-            creates(&new.path, &new.data, op)
-        }
-        (Request::CreateTtl(new), _) => creates(&new.path, &new.data, op),
-        (Request::Delete(delete), TxnOp::Delete { path }) => *delete.path == **path,
-        (Request::DeleteContainer(delete), TxnOp::Delete { path }) => *delete.path == **path,
-        (Request::SetData(set), TxnOp::SetData { path, data, .. }) => {
-            *set.path == **path && set.data == *data
-        }
-        (Request::SetAcl(set), TxnOp::SetAcl { path, .. }) => *set.path == **path,
-        (Request::CloseSession, TxnOp::CloseSession { .. }) => true,
-        _ => false,
+        (Request::DeleteContainer(delete), Request::Delete(done)) => delete.path == done.path,
+        (Request::SetAcl(set), Request::SetAcl(done)) => set.path == done.path,
+        (Request::CloseSession, Request::CloseSession) => true,
+        _ => as_part(request).zip(as_part(done)).is_some_and(|(part, done)| part_may_become(&part, &done)),
     }
 }
 
-fn part_may_become(part: &Op, op: &TxnOp) -> bool {
-    match (part, op) {
-        (Op::Create(new) | Op::Create2(new) | Op::CreateContainer(new), _) => {
-            creates(&new.path, &new.data, op)
-        }
-        (Op::CreateTtl(new), _) => creates(&new.path, &new.data, op),
-        (Op::Delete(delete), TxnOp::Delete { path }) => *delete.path == **path,
-        (Op::SetData(set), TxnOp::SetData { path, data, .. }) => *set.path == **path && set.data == *data,
-        (Op::Check(check), TxnOp::Check { path }) => *check.path == **path,
-        _ => false,
+fn part_may_become(part: &Op, done: &Op) -> bool {
+    match (part, done) {
+        (Op::Delete(_), Op::Delete(_)) | (Op::Check(_), Op::Check(_)) => part.path() == done.path(),
+        (Op::SetData(set), Op::SetData(done)) => set.path == done.path && set.data == done.data,
+        // A sequential znode has a number after its path.
+        _ => created_data(part)
+            .zip(created_data(done))
+            .is_some_and(|(new, made)| new == made && done.path().starts_with(part.path())),
     }
 }
 
-fn creates(prefix: &str, wanted: &Option<bytes::Bytes>, op: &TxnOp) -> bool {
-    // A sequential znode has a number after its path.
-    matches!(op, TxnOp::Create { path, data, .. } if path.starts_with(prefix) && data == wanted)
+fn created_data(part: &Op) -> Option<&Option<bytes::Bytes>> {
+    match part {
+        Op::Create(new) | Op::Create2(new) | Op::CreateContainer(new) => Some(&new.data),
+        Op::CreateTtl(new) => Some(&new.data),
+        _ => None,
+    }
 }

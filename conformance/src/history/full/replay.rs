@@ -4,16 +4,14 @@ use std::collections::HashMap;
 
 use zoolet_proto::records::OpResult;
 use zoolet_proto::{ErrorCode, Reply, Request, SessionId, Zxid};
-use zoolet_server_core::{Txn, TxnOp};
 
-use super::Verdict;
 use super::compare::TxnTimes;
-use super::foreign;
-use super::operations::{CheckedOp, Operations, broken, shown};
+use super::operations::{CheckedOp, Operations, shown};
 use super::order::{self, Cause, Step};
-use super::violation::{CheckError, Operation, Rule, Undecided};
 use super::watches::Watches;
-use crate::testing::model::{Model, Outcome};
+use crate::history::decided::{Decided, Decision};
+use crate::history::model::{Model, Outcome};
+use crate::history::verdict::{CheckError, Operation, Rule, Undecided, Verdict, broken};
 
 pub(super) struct Replay<'a, 'h> {
     pub(super) all: &'a Operations<'h>,
@@ -89,9 +87,9 @@ impl<'a, 'h> Replay<'a, 'h> {
 
     fn step(&mut self, Step { zxid, txn, cause }: Step<'_>) -> Result<(), CheckError> {
         if let Some(txn) = txn {
-            self.times.set(zxid, txn.time.0);
+            self.times.set(zxid, txn.time);
         }
-        let time = txn.map_or(0, |txn| txn.time.0);
+        let time = txn.map_or(0, |txn| txn.time);
         let ends_session = match cause {
             Cause::NoChange => return Ok(()),
             Cause::Request(op) => {
@@ -122,26 +120,26 @@ impl<'a, 'h> Replay<'a, 'h> {
                 false
             }
             Cause::Foreign(txn) => {
-                let Some(request) = foreign::request(&txn.op) else { return Ok(()) };
+                let Decision::Applied(request) = &txn.decision else { return Ok(()) };
                 let name = order::name(txn);
-                let outcome = self.execute(txn.session, zxid, time, &request, &name)?;
+                let outcome = self.execute(txn.session, zxid, time, request, &name)?;
                 if refusal(&outcome).is_some() {
                     return Err(broken(Rule::WriteResult, name, None, &shown(&outcome), "success"));
                 }
-                request == Request::CloseSession
+                *request == Request::CloseSession
             }
         };
         self.check_events_of(zxid, ends_session)
     }
 
     /// Applies a write of the history; returns false if it was refused for a reason unrelated to the tree.
-    fn write(&mut self, op: usize, zxid: Zxid, time: i64, txn: Option<&Txn>) -> Result<bool, CheckError> {
+    fn write(&mut self, op: usize, zxid: Zxid, time: i64, txn: Option<&Decided>) -> Result<bool, CheckError> {
         let CheckedOp { request, answer, .. } = &self.all.ops[op];
         let Some(request) = request else { return Ok(false) };
         let (session, name) = (self.all.session_of(op), self.all.name(op));
         self.check_not_ended(session, op, zxid)?;
         let seen = answer.as_ref().map(|answer| answer.outcome);
-        let logged = txn.map(|txn| refusal_of(&txn.op));
+        let logged = txn.map(|txn| txn.decision.refusal());
         let refusals = [seen.and_then(Result::err), logged.flatten()];
         if refusals.into_iter().flatten().any(is_unrelated_to_tree) || matches!(request, Request::Reconfig(_))
         {
@@ -252,13 +250,6 @@ fn refusal(outcome: &Outcome) -> Option<ErrorCode> {
             _ => None,
         }),
         Ok(_) => None,
-    }
-}
-
-fn refusal_of(op: &TxnOp) -> Option<ErrorCode> {
-    match op {
-        TxnOp::Error(code) => Some(*code),
-        _ => None,
     }
 }
 

@@ -7,23 +7,20 @@
 
 mod compare;
 mod events;
-mod foreign;
 mod operations;
 mod order;
 mod replay;
 mod unanswered;
-mod violation;
 mod watches;
 
 use zoolet_proto::Zxid;
-use zoolet_server_core::Txn;
 
-use super::history::HistoryEntry;
+use super::decided::Decided;
+use super::entry::HistoryEntry;
 use super::model::Model;
+use super::verdict::{CheckError, Verdict};
 use operations::Operations;
 use replay::Replay;
-
-pub use violation::{CheckError, Operation, Rule, Undecided, Violation};
 
 /// Checks whether a history is one that a ZooKeeper server may produce.
 ///
@@ -34,49 +31,16 @@ pub use violation::{CheckError, Operation, Rule, Undecided, Violation};
 ///
 /// Time and memory grow with the length of the history and the size of the replies: a listing costs one step per name, a
 /// getAllChildrenNumber one per znode that it counts.
-///
-/// ```
-/// use zoolet::testing::{Checker, TestServer};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let zk = TestServer::builder().record_history().start().await?;
-/// let client = zk.client().await;
-/// client.create("/a", "1").await?;
-/// zk.expire_session(client.session_id()).await?;     // a write of the server, not of a client
-///
-/// let history = zk.history().expect("it is recorded").entries();
-/// let verdict = Checker::new().transactions(&zk.transactions()).check(&history)?;
-/// assert_eq!(verdict.writes, 1);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 #[must_use = "settings check nothing before `check`"]
-pub struct Checker<'t> {
-    txns: Option<&'t [Txn]>,
+pub struct Checker {
+    txns: Option<Vec<Decided>>,
     initial_zxid: Zxid,
     extended_types: bool,
     lossy: bool,
 }
 
-/// A history that passed the check.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Verdict {
-    /// Requests that took a zxid, successful or refused.
-    pub writes: usize,
-    /// Other requests that got a reply.
-    pub reads: usize,
-    /// Requests without a reply, unless a transaction shows that they were executed.
-    pub unanswered: usize,
-    /// Watch events.
-    pub events: usize,
-    /// The tree after the last transaction.
-    pub model: Model,
-}
-
-impl<'t> Checker<'t> {
+impl Checker {
     /// A check of the history alone.
     pub fn new() -> Self {
         Self::default()
@@ -84,13 +48,12 @@ impl<'t> Checker<'t> {
 
     /// All transactions of the server, from the first one. They show the outcome of requests without a reply, and what the
     /// server did by itself; each of them must have a cause.
-    pub fn transactions(mut self, txns: &'t [Txn]) -> Self {
+    pub fn transactions(mut self, txns: Vec<Decided>) -> Self {
         self.txns = Some(txns);
         self
     }
 
-    /// The zxid of the empty server: [`Server::initial_zxid`](crate::Server::initial_zxid). Default: 0, as of an Apache
-    /// ZooKeeper and of a server on a manual clock that has not moved.
+    /// The zxid of the empty server. Default: 0, as of an Apache ZooKeeper.
     pub fn initial_zxid(mut self, zxid: Zxid) -> Self {
         self.initial_zxid = zxid;
         self
@@ -113,9 +76,9 @@ impl<'t> Checker<'t> {
     ///
     /// # Errors
     /// The first broken rule, or why the check is undecided.
-    pub fn check(self, entries: &[HistoryEntry]) -> Result<Verdict, CheckError> {
+    pub fn check(&self, entries: &[HistoryEntry]) -> Result<Verdict, CheckError> {
         let mut all = Operations::of(entries, self.lossy)?;
-        let steps = match self.txns {
+        let steps = match &self.txns {
             Some(txns) => order::by_transactions(&mut all, self.initial_zxid, txns)?,
             None => order::by_replies(&all, self.initial_zxid)?,
         };

@@ -8,9 +8,9 @@ use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
 
-use super::violation::{CheckError, Operation, Rule, Violation};
-use crate::testing::history::{Conn, HistoryEntry, HistoryEvent, Side};
-use crate::testing::model::{Model, Outcome};
+use crate::history::entry::{Conn, HistoryEntry, HistoryEvent, Side};
+use crate::history::model::{Model, Outcome};
+use crate::history::verdict::{CheckError, Operation, Rule, broken};
 
 /// All operations of a history.
 #[derive(Default)]
@@ -420,14 +420,4 @@ pub(super) fn shown(outcome: &Outcome) -> String {
         Ok(reply) => format!("{reply:?}"),
         Err(code) => format!("{code:?}"),
     }
-}
-
-pub(super) fn broken(
-    rule: Rule,
-    operation: Operation,
-    other: Option<Operation>,
-    expected: &str,
-    seen: &str,
-) -> CheckError {
-    Violation { rule, operation, other, expected: expected.to_owned(), seen: seen.to_owned() }.into()
 }

@@ -7,7 +7,8 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{FourLetterWord, frame};
 use zoolet_proto::{Incoming, OpCode, Reply, ReplyHeader, Xid, jute};
 
-use super::history::{Conn, History, HistoryEvent, Side};
+use super::entry::{Conn, HistoryEvent, Side};
+use super::recording::History;
 
 /// Longer frames are not recorded: no client reads them, and a false length must not exhaust the memory.
 const MAX_FRAME: usize = 256 << 20;

@@ -1,17 +1,33 @@
-//! The errors of a check: a broken rule, or an undecided question.
+//! What a check of a history says: a [`Verdict`], a [`Violation`] of a rule, or that it is [`Undecided`].
 
 use std::fmt;
 
 use zoolet_proto::{SessionId, Xid, Zxid};
 
-use crate::testing::history::Conn;
-use crate::testing::model::Unmodelled;
+use super::entry::Conn;
+use super::model::{Model, Unmodelled};
+
+/// A history that passed the check.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// Requests that took a zxid, successful or refused.
+    pub writes: usize,
+    /// Other requests that got a reply.
+    pub reads: usize,
+    /// Requests without a reply, unless a transaction shows that they were executed.
+    pub unanswered: usize,
+    /// Watch events.
+    pub events: usize,
+    /// The tree after the last transaction.
+    pub model: Model,
+}
 
 /// Why a check did not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// A rule is broken.
-    #[error("{0}")]
+    #[error("broken: {0}")]
     Violation(Box<Violation>),
     /// The history does not show whether every rule holds.
     #[error("undecided: {0}")]
@@ -54,7 +70,7 @@ impl std::error::Error for Violation {}
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "broken: {}", self.rule)?;
+        writeln!(f, "{}", self.rule)?;
         writeln!(f, "  {}", self.operation)?;
         if let Some(other) = &self.other {
             writeln!(f, "  contradicts {other}")?;
@@ -62,6 +78,17 @@ impl fmt::Display for Violation {
         writeln!(f, "  expected: {}", self.expected)?;
         write!(f, "  seen:     {}", self.seen)
     }
+}
+
+/// The violation of a rule.
+pub(crate) fn broken(
+    rule: Rule,
+    operation: Operation,
+    other: Option<Operation>,
+    expected: &str,
+    seen: &str,
+) -> CheckError {
+    Violation { rule, operation, other, expected: expected.to_owned(), seen: seen.to_owned() }.into()
 }
 
 macro_rules! rules {
@@ -97,6 +124,16 @@ rules! {
     CatchUp = "restored watches report missed changes before their reply";
     WatchResult = "the reply to a request about watches shows the watches of its connection";
     Transactions = "every write is one transaction, every other transaction is the server's own";
+    FreshRead = "a read shows nothing older than an operation that ended before it began";
+    WriteOrder = "a write comes after every write that ended before it began";
+    OneValue = "a register has one value at a zxid";
+    NoLostWrite = "a later state of a register has a higher version, as no write is lost";
+    KnownValue = "a register holds only what a client has written";
+    CountedVersions = "the version of a register counts its writes";
+    ExpectedVersion = "a write for one version is not done at another";
+    NoLostCreate = "a znode is there from the end of its create to its delete";
+    NoLostDelete = "a list has nothing that was deleted before it began";
+    KnownName = "a list has only what a client has created";
 }
 
 /// A request, an event or another step of a history, as a violation names it.
@@ -115,7 +152,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    pub(super) fn unidentified(description: &str) -> Self {
+    pub(crate) fn unidentified(description: &str) -> Self {
         Self { conn: None, session: None, xid: None, zxid: None, description: description.to_owned() }
     }
 }
@@ -156,6 +193,9 @@ pub enum Undecided {
         /// The first.
         first: Zxid,
     },
+    /// The clients did too little, or could not do more.
+    #[error("{0}")]
+    TooLittle(String),
     /// The given transactions do not begin at an empty database.
     #[error("the transactions begin at {0}, not at the first one")]
     LateStart(Zxid),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use zoolet_proto::{EventType, WatchKind, WatcherType};
 
-use crate::testing::model::TreeChange;
+use crate::history::model::TreeChange;
 
 /// The watches of all connections.
 #[derive(Default)]

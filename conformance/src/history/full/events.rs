@@ -7,10 +7,10 @@ use zoolet_proto::{
     AddWatchMode, ErrorCode, EventType, KeeperState, Reply, Request, WatchKind, WatcherType, Zxid,
 };
 
-use super::operations::{CheckedOp, Connection, ReceivedEvent, broken};
+use super::operations::{CheckedOp, Connection, ReceivedEvent};
 use super::replay::Replay;
-use super::violation::{CheckError, Rule};
 use super::watches::{ExpectedEvent, Presence};
+use crate::history::verdict::{CheckError, Rule, broken};
 
 impl Replay<'_, '_> {
     /// Compares the received events with those of the latest transaction.

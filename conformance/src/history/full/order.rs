@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use zoolet_proto::{OpCode, SessionId, Zxid};
-use zoolet_server_core::{Txn, TxnOp};
+use zoolet_proto::{OpCode, Request, SessionId, Zxid};
 
-use super::operations::{Operations, broken};
+use super::operations::Operations;
 use super::unanswered::{Suspect, Unanswered};
-use super::violation::{CheckError, Operation, Rule, Undecided};
+use crate::history::decided::{Decided, Decision};
+use crate::history::verdict::{CheckError, Operation, Rule, Undecided, broken};
 
 /// A transaction.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'t> {
     pub(super) zxid: Zxid,
     /// As the server reports it, if its transactions are given.
-    pub(super) txn: Option<&'t Txn>,
+    pub(super) txn: Option<&'t Decided>,
     pub(super) cause: Cause<'t>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Cause<'t> {
     /// The server deleted an empty container or an expired TTL znode.
     Cleanup(&'t str),
     /// A client outside of the history.
-    Foreign(&'t Txn),
+    Foreign(&'t Decided),
     /// It changes no znode: a session was opened, or a request refused.
     NoChange,
 }
@@ -123,7 +123,7 @@ fn may_have_expired(all: &Operations<'_>) -> bool {
 pub(super) fn by_transactions<'t>(
     all: &mut Operations<'_>,
     initial: Zxid,
-    txns: &'t [Txn],
+    txns: &'t [Decided],
 ) -> Result<Vec<Step<'t>>, CheckError> {
     let TakenZxids { writes, possible } = TakenZxids::of(all)?;
     let mut unknown = Unanswered::of(all);
@@ -150,15 +150,17 @@ pub(super) fn by_transactions<'t>(
                 "that of another request",
             ));
         }
-        let cause = match (&txn.op, asked) {
+        let cause = match (&txn.decision, asked) {
             (_, Some(op)) => Cause::Request(op),
-            (TxnOp::CreateSession { .. }, _) => Cause::NoChange,
-            (TxnOp::CloseSession { .. }, _) => match unknown.take(all, txn) {
+            (Decision::Opened, _) => Cause::NoChange,
+            (Decision::Applied(Request::CloseSession), _) => match unknown.take(all, txn) {
                 Suspect::Op(op) => Cause::Request(op),
                 Suspect::None | Suspect::Several => Cause::Expiry(txn.session),
             },
-            (TxnOp::Delete { path }, _) if txn.session == SessionId(0) => Cause::Cleanup(path),
-            (TxnOp::Error(_), _) if txn.session == SessionId(0) || possible.contains(&txn.zxid) => {
+            (Decision::Applied(Request::Delete(delete)), _) if txn.session == SessionId(0) => {
+                Cause::Cleanup(&delete.path)
+            }
+            (Decision::Refused(_), _) if txn.session == SessionId(0) || possible.contains(&txn.zxid) => {
                 Cause::NoChange
             }
             _ => match unknown.take(all, txn) {
@@ -186,10 +188,11 @@ pub(super) fn by_transactions<'t>(
 }
 
 /// A transaction as a violation names it.
-pub(super) fn name(txn: &Txn) -> Operation {
-    let description = match &txn.op {
-        TxnOp::Error(code) => format!("transaction: {code:?}"),
-        op => format!("transaction {op:?}"),
+pub(super) fn name(txn: &Decided) -> Operation {
+    let description = match &txn.decision {
+        Decision::Opened => "transaction: a new session".to_owned(),
+        Decision::Refused(code) => format!("transaction: {code:?}"),
+        Decision::Applied(request) => format!("transaction {request:?}"),
     };
     let (session, xid, zxid) = (Some(txn.session), Some(txn.xid), Some(txn.zxid));
     Operation { session, xid, zxid, ..Operation::unidentified(&description) }
