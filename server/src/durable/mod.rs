@@ -9,7 +9,7 @@
 //! - `Log` takes everything that is queued, writes it, and syncs once; what arrives meanwhile is the next batch. Nobody else ever
 //!   has the log. It is a future, which a thread of its own runs, so that a sync holds up neither a worker of the runtime nor the
 //!   engine's lock. On a disk that does not block it is a task, so that a simulated run repeats with its seed.
-//! - A [snapshot](snapshot) is copied in slices between turns and written beside the log, with rests while others write and sync.
+//! - A [snapshot] is copied in slices between turns and written beside the log, with rests while others write and sync.
 //!
 //! # Who waits for what, and who wakes whom
 //!
