@@ -177,13 +177,13 @@ impl Engine {
 }
 
 impl SnapshotSource for Mutex<Engine> {
-    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart> {
+    fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart> {
         let mut engine = locked(self);
         if engine.in_turn {
             return None;
         }
         let start = engine.bus.machine_mut().core_mut().begin_snapshot();
-        begun(start.0.zxid);
+        begun();
         Some(start)
     }
 

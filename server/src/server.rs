@@ -11,7 +11,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{RecoveryReport, StorageError};
 
 use crate::config::ServerBuilder;
-use crate::durable::Close;
+use crate::durable::{Close, Work};
 use crate::engine::locked;
 use crate::error::SnapshotError;
 use crate::net::in_process::{self, InProcess};
@@ -89,7 +89,7 @@ impl Server {
     pub async fn snapshot(&self) -> Result<Zxid, SnapshotError> {
         let log = self.shared.log.as_ref().ok_or(SnapshotError::InMemory)?;
         let (request, outcome) = oneshot::channel();
-        log.queue.request_snapshot(request);
+        log.queue.send(Work::Snapshot(request));
         let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
         outcome.map_err(SnapshotError::Storage)
     }
@@ -139,7 +139,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.halt();
         if let Some(log) = &self.shared.log {
-            log.queue.close(Close::Drop);
+            log.queue.send(Work::Close(Close::Drop));
         }
     }
 }

@@ -19,7 +19,7 @@ use zoolet_server_core::{ConnId, Millis, SessionSecret, StateMachine};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
-use crate::durable::{Close, LogHandle, ReadyLog};
+use crate::durable::{Close, LogHandle, ReadyLog, Work};
 use crate::engine::{Attached, Engine, locked};
 use crate::epoch;
 use crate::error::StartError;
@@ -225,7 +225,7 @@ impl Shared {
     /// Ends the log, after all turns, and waits until its files are closed.
     pub(crate) async fn close_log(&self) {
         if let Some(log) = &self.log {
-            log.queue.close(Close::Clean);
+            log.queue.send(Work::Close(Close::Clean));
         }
         self.log_ended().await;
     }

@@ -163,7 +163,7 @@ mod tests {
     fn what_a_crash_has_taken_is_no_longer_outstanding() {
         let disk = SimulatedDisk::new(1);
         let config = DurableConfig { disk: Arc::new(disk.clone()), options: StorageOptions::new("/data") };
-        let mut gate = Gate::new(Arc::new(CommitQueue::new(Zxid(0))), config);
+        let mut gate = Gate::new(CommitQueue::new(Zxid(0)).0, config);
         for (until, requests) in [(1, 2), (3, 5)] {
             let executed =
                 Executed { conn: ConnId(1), read: Instant::now(), requests, last: None, zxid: Zxid(until) };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -17,7 +17,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::disk_thread::spawn;
-use crate::durable::queue::{Close, CommitQueue, Roll, SnapshotRequest, Work};
+use crate::durable::queue::{Close, CommitQueue, SnapshotRequest, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource};
 use crate::durable::spare::SpareThread;
 
@@ -29,8 +29,12 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Log {
     storage: Storage,
     queue: Arc<CommitQueue>,
+    work: mpsc::UnboundedReceiver<Work>,
     source: Arc<dyn SnapshotSource>,
     settings: LogSettings,
+    /// The last transaction that was appended and not synced, and the bytes of all of them.
+    unsynced: Option<Zxid>,
+    unsynced_bytes: usize,
     /// How often the directory was opened anew.
     generation: u64,
     /// The newest snapshot.
@@ -67,7 +71,7 @@ pub(crate) struct LogSettings {
 impl Log {
     pub(crate) fn new(
         storage: Storage,
-        queue: Arc<CommitQueue>,
+        (queue, work): (Arc<CommitQueue>, mpsc::UnboundedReceiver<Work>),
         source: Arc<dyn SnapshotSource>,
         settings: LogSettings,
     ) -> Self {
@@ -75,8 +79,11 @@ impl Log {
         Self {
             storage,
             queue,
+            work,
             source,
             settings,
+            unsynced: None,
+            unsynced_bytes: 0,
             generation: 0,
             snapshot,
             running: None,
@@ -104,18 +111,18 @@ impl Log {
     }
 
     async fn run(mut self) {
-        let queue = Arc::clone(&self.queue);
-        let mut work = Work::default();
+        let mut batch = Vec::new();
         while !self.has_ended() {
             tokio::select! {
                 biased;
                 outcome = ended(&mut self.running) => self.end_snapshot(outcome),
-                () = queue.take(&mut work) => {}
+                // All that there is: it is synced together.
+                _ = self.work.recv_many(&mut batch, usize::MAX) => {}
             }
-            self.handle(&mut work);
+            self.handle(&mut batch);
         }
         // A snapshot that is given up may still wait for its new log file, which fails now.
-        queue.end();
+        self.close_queue();
         if self.running.is_some() {
             ended(&mut self.running).await;
         }
@@ -128,55 +135,58 @@ impl Log {
     }
 
     /// Does what was queued.
-    pub(crate) fn handle(&mut self, work: &mut Work) {
-        if let Some((generation, storage)) = work.reopened.take() {
-            self.reopen(generation, *storage);
+    pub(crate) fn handle(&mut self, batch: &mut Vec<Work>) {
+        for work in batch.drain(..) {
+            self.work(work).unwrap_or_else(|error| self.fail(error));
         }
-        if let Err(error) = self.commit(work) {
-            // The rest is not tried: it would follow a hole.
-            work.txns.clear();
-            self.fail(error);
-        }
+        self.commit().unwrap_or_else(|error| self.fail(error));
         if self.has_failed {
             return;
         }
-        self.requests.append(&mut work.requests);
         let is_wanted = !self.requests.is_empty() || self.snapshot_is_due();
         if is_wanted && self.running.is_none() && self.close.is_none() {
             self.begin_snapshot();
         }
         self.spare.work(&mut self.storage);
-        self.close = self.close.max(work.close.take());
-        if self.close == Some(Close::Drop) {
-            self.is_cancelled.store(true, Ordering::Relaxed);
-        }
     }
 
-    fn commit(&mut self, work: &mut Work) -> Result<(), StorageError> {
-        let mut roll = work.roll.take();
-        if let Some(last) = work.txns.last().map(|txn| txn.zxid) {
-            let begun = self.settings.clock.now();
-            for txn in work.txns.drain(..) {
-                if let Some(roll) = roll.take_if(|roll| roll.after < txn.zxid) {
-                    self.storage.commit()?;
-                    self.roll(roll)?;
+    fn work(&mut self, work: Work) -> Result<(), StorageError> {
+        match work {
+            // After a failure nothing is tried: it would follow a hole.
+            _ if self.has_failed => {}
+            Work::Txns(txns, bytes) => {
+                for txn in &txns {
+                    self.storage.append(txn)?;
                 }
-                self.storage.append(&txn)?;
+                self.unsynced = txns.last().map(|txn| txn.zxid);
+                self.unsynced_bytes += bytes;
             }
-            self.storage.commit()?;
-            let took = self.settings.clock.now() - begun;
-            if took > self.settings.slow_sync {
-                tracing::warn!(?took, zxid = %last, "slow sync of the transaction log");
+            Work::Roll(done) => {
+                self.commit()?;
+                self.storage.roll()?;
+                // Nobody waits for this if the snapshot was given up.
+                let _ = done.send(());
             }
-            self.queue.advance(self.generation, last);
+            Work::Snapshot(request) => self.requests.push(request),
+            Work::Reopen(generation, storage) => self.reopen(generation, *storage),
+            Work::Close(how) => {
+                self.close = self.close.max(Some(how));
+                self.is_cancelled.store(self.close == Some(Close::Drop), Ordering::Relaxed);
+            }
         }
-        roll.map_or(Ok(()), |roll| self.roll(roll))
+        Ok(())
     }
 
-    fn roll(&mut self, roll: Roll) -> Result<(), StorageError> {
-        self.storage.roll()?;
-        // Nobody waits for this if the snapshot was given up.
-        let _ = roll.done.send(());
+    /// Syncs what was written.
+    fn commit(&mut self) -> Result<(), StorageError> {
+        let Some(last) = self.unsynced.take().filter(|_| !self.has_failed) else { return Ok(()) };
+        let begun = self.settings.clock.now();
+        self.storage.commit()?;
+        let took = self.settings.clock.now() - begun;
+        if took > self.settings.slow_sync {
+            tracing::warn!(?took, zxid = %last, "slow sync of the transaction log");
+        }
+        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes));
         Ok(())
     }
 
@@ -265,10 +275,18 @@ impl Log {
     /// other one begins.
     fn reopen(&mut self, generation: u64, storage: Storage) {
         self.generation = generation;
+        (self.unsynced, self.unsynced_bytes) = (None, 0);
         self.waiting.clear();
         self.requests.clear();
         self.snapshot = storage.loaded_snapshot();
         self.storage = storage;
+    }
+
+    /// Takes nothing more, and wakes those that wait for it.
+    fn close_queue(&mut self) {
+        self.work.close();
+        while self.work.try_recv().is_ok() {}
+        self.queue.wake_all();
     }
 
     fn fail(&mut self, error: StorageError) {
@@ -298,7 +316,7 @@ impl Drop for Log {
         if thread::panicking() {
             self.queue.fail(self.generation, StorageError::Failed("the log has panicked".to_owned()));
         }
-        self.queue.end();
+        self.close_queue();
         self.spare.end();
         self.settings.stop.cancel();
     }

@@ -14,24 +14,24 @@
 //! # Who waits for what, and who wakes whom
 //!
 //! ```text
-//! turn --submit--> CommitQueue --take--> Log --commit--> disk
-//!  ^                                      |
-//!  |  release_durable                     |  advance
-//! driver <--------- advanced -------------+
+//! turns --send--> CommitQueue --recv_many--> Log --commit--> disk
+//!  ^                                          |
+//!  |  release_durable                         |  advance
+//! driver <------------ advanced --------------+
 //! ```
 //!
-//! | who waits | for | in | until |
+//! | who waits | for | in | woken by |
 //! | --- | --- | --- | --- |
-//! | the log | work | `CommitQueue::take` | `submit`, `roll`, `request_snapshot`, `close`, `reopen` |
-//! | | the end of a snapshot | `log::ended` | its job has reported, or has panicked |
-//! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`. It takes an empty turn: `Turns::release_durable` |
-//! | a connection that writes to its peer | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `Gate::advance` |
-//! | a connection that writes znodes | room for 32 MiB of transactions | `CommitQueue::has_room` | `advance`, `fail`, `reopen`, `end` |
+//! | the log | work | `Log::run`, the channel of the queue | `CommitQueue::send` |
+//! | the log | the end of a snapshot | `log::ended`, a channel | its job, which reports or panics |
+//! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`; it takes an empty turn, `Turns::release_durable` |
+//! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `Gate::advance` |
+//! | a connection, to submit a write | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
 //! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
-//! | a snapshot | the log's next file | `Roll::done` | `Log::roll`, or an error if the log comes to no roll |
-//! | `Server::snapshot` | a snapshot | `SnapshotRequest` | `Log::answer`, or an error if the log ends |
+//! | a snapshot | the log's next file | `Work::Roll` | `Log::work`, or the drop of it |
+//! | `Server::snapshot` | a snapshot | `Work::Snapshot` | `Log::answer`, or the drop of it |
 //! | `Server::failed` | a failure | `CommitQueue::failed` | `fail` |
-//! | `Server::shutdown` | closed files | `LogHandle::ended` | the future of the log is dropped |
+//! | `Server::shutdown` | closed files | `LogHandle::ended` | the end of `Log::run` |
 //!
 //! However the log ends, also by a panic or with its runtime, it is dropped: that wakes everybody and stops the server.
 
@@ -46,6 +46,6 @@ mod start;
 mod tests;
 
 pub(crate) use gate::{Gate, Hold};
-pub(crate) use queue::{Close, CommitQueue};
+pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

@@ -1,11 +1,10 @@
 //! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
-use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, SetOnce, oneshot};
+use smallvec::SmallVec;
+use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
@@ -19,57 +18,20 @@ const TXN: usize = 128;
 /// Gets the zxid of a snapshot that was asked for.
 pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>>>;
 
-/// Turns submit transactions to it, one turn after the other; the log takes all of them at once.
-pub(crate) struct CommitQueue {
-    state: Mutex<State>,
-    /// Wakes the log: there is work.
-    work: Notify,
-    durable: AtomicI64,
-    /// The last transaction whose messages have left.
-    released: AtomicI64,
-    /// Wakes the driver: the durable zxid has advanced.
-    advanced: Notify,
-    /// Whether too much waits.
-    is_full: AtomicBool,
-    /// Wakes connections that wait until less is queued, and tests that wait until all of it is durable. Also when the log ends,
-    /// or begins anew, as it then frees no room.
-    progress: Notify,
-    /// Why the log has failed.
-    failure: SetOnce<Arc<StorageError>>,
+/// Work for the log, which does it in this order.
+pub(crate) enum Work {
+    /// The transactions of a turn, or of a part of one, and about how many bytes they are. In one piece, or the log would sync the
+    /// first of them while the others arrive.
+    Txns(SmallVec<[Txn; 1]>, usize),
+    /// Begin a new log file. The answer comes when everything before is durable; there is none if that fails.
+    Roll(oneshot::Sender<()>),
+    Snapshot(SnapshotRequest),
+    /// Go on with the directory as it is after a simulated crash. It has this generation.
+    Reopen(u64, Box<Storage>),
+    Close(Close),
 }
 
-#[derive(Default)]
-struct State {
-    work: Work,
-    bytes: usize,
-    /// The last transaction that was submitted.
-    last: Zxid,
-    /// Whether the log has ended: it takes nothing more.
-    has_ended: bool,
-    /// How often the directory was opened anew, after simulated crashes. Reports about an earlier generation are void.
-    generation: u64,
-}
-
-/// What the log is to do.
-#[derive(Debug, Default)]
-pub(crate) struct Work {
-    /// The directory, opened anew, in the place of the one before, and its generation.
-    pub(crate) reopened: Option<(u64, Box<Storage>)>,
-    pub(crate) txns: Vec<Txn>,
-    pub(crate) roll: Option<Roll>,
-    pub(crate) requests: Vec<SnapshotRequest>,
-    pub(crate) close: Option<Close>,
-}
-
-/// Asks for a new log file after a transaction.
-#[derive(Debug)]
-pub(crate) struct Roll {
-    pub(crate) after: Zxid,
-    /// Sent when everything up to that transaction is in the log.
-    pub(crate) done: oneshot::Sender<()>,
-}
-
-/// How the log ends: after everything that was submitted.
+/// How the log ends. A later [`Work::Close`] can make it a clean end, if the log has not ended by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Close {
     /// At once.
@@ -78,67 +40,95 @@ pub(crate) enum Close {
     Clean,
 }
 
-impl Work {
-    fn is_empty(&self) -> bool {
-        self.reopened.is_none()
-            && self.txns.is_empty()
-            && self.roll.is_none()
-            && self.requests.is_empty()
-            && self.close.is_none()
-    }
+/// Turns submit transactions to it, one turn after the other; the log takes all of them at once.
+pub(crate) struct CommitQueue {
+    work: mpsc::UnboundedSender<Work>,
+    state: Mutex<State>,
+    /// Wakes those that wait for a state, when the log gets further, fails, ends or begins anew.
+    changed: Notify,
+    /// Why the log has failed.
+    failure: SetOnce<Arc<StorageError>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last transaction that was submitted.
+    last: Zxid,
+    /// The last one that is in the log.
+    durable: Zxid,
+    /// The last one whose messages have left.
+    released: Zxid,
+    /// Of transactions that were submitted and are not durable.
+    bytes: usize,
+    /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
+    generation: u64,
 }
 
 impl CommitQueue {
-    /// A queue in front of a log that ends at `last`.
-    pub(crate) fn new(last: Zxid) -> Self {
-        Self {
-            state: Mutex::new(State { last, ..State::default() }),
-            work: Notify::new(),
-            durable: AtomicI64::new(last.0),
-            released: AtomicI64::new(last.0),
-            advanced: Notify::new(),
-            is_full: AtomicBool::new(false),
-            progress: Notify::new(),
-            failure: SetOnce::new(),
-        }
+    /// A queue in front of a log that ends at `last`, and the log's end of it.
+    pub(crate) fn new(last: Zxid) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
+        let (work, log) = mpsc::unbounded_channel();
+        let state = State { last, durable: last, released: last, ..State::default() };
+        let (state, changed, failure) = (Mutex::new(state), Notify::new(), SetOnce::new());
+        (Arc::new(Self { work, state, changed, failure }), log)
     }
 
     /// Submits transactions. Returns the zxid of the last one.
     pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>) -> Option<Zxid> {
-        let mut state = self.lock();
-        let before = state.work.txns.len();
-        state.work.txns.extend(txns);
-        let added = &state.work.txns[before..];
-        let last = added.last()?.zxid;
-        let bytes: usize = added.iter().map(|txn| TXN + size(&txn.op)).sum();
-        state.last = last;
-        state.bytes += bytes;
-        if state.bytes > MAX_BYTES {
-            self.is_full.store(true, Ordering::Release);
+        let txns: SmallVec<[Txn; 1]> = txns.collect();
+        let last = txns.last()?.zxid;
+        let bytes = txns.iter().map(|txn| TXN + size(&txn.op)).sum();
+        {
+            let mut state = self.lock();
+            state.last = last;
+            state.bytes += bytes;
         }
-        self.wake(state);
+        self.send(Work::Txns(txns, bytes));
         Some(last)
     }
 
-    /// Asks for a new log file after `after`, the last transaction that was submitted. The answer comes when all up to it is durable,
-    /// and fails if that will not be: the log has ended, or the directory was opened anew.
-    pub(crate) fn roll(&self, generation: u64, after: Zxid) -> oneshot::Receiver<()> {
-        let (done, rolled) = oneshot::channel();
-        let mut state = self.lock();
-        if !state.has_ended && state.generation == generation {
-            state.work.roll = Some(Roll { after, done });
-            self.wake(state);
-        }
-        rolled
+    /// Gives the log something to do. If it has ended, the work is dropped, and so is whom it was to answer.
+    pub(crate) fn send(&self, work: Work) {
+        let _ = self.work.send(work);
     }
 
-    /// Asks for a snapshot.
-    pub(crate) fn request_snapshot(&self, request: SnapshotRequest) {
+    /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
+    pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
+        let generation = {
+            let mut state = self.lock();
+            let generation = state.generation + 1;
+            *state = State { last, durable: last, released: last, bytes: 0, generation };
+            generation
+        };
+        self.send(Work::Reopen(generation, Box::new(storage)));
+        self.wake_all();
+    }
+
+    /// Notes that everything up to `durable` is in the log of that generation, the last `bytes` of it since the last call.
+    pub(crate) fn advance(&self, generation: u64, durable: Zxid, bytes: usize) {
         let mut state = self.lock();
-        if !state.has_ended {
-            state.work.requests.push(request);
-            self.wake(state);
+        if state.generation == generation {
+            state.durable = durable;
+            state.bytes -= bytes;
+            drop(state);
+            self.wake_all();
         }
+    }
+
+    /// Notes that the log of that generation has failed. Nothing more becomes durable. False if the directory was opened anew meanwhile.
+    pub(crate) fn fail(&self, generation: u64, error: StorageError) -> bool {
+        let is_void = self.lock().generation != generation;
+        if !is_void {
+            // A second failure follows from the first.
+            let _ = self.failure.set(Arc::new(error));
+            self.wake_all();
+        }
+        !is_void
+    }
+
+    /// Wakes all that wait for a state. The log calls it at its end, when it takes nothing more.
+    pub(crate) fn wake_all(&self) {
+        self.changed.notify_waiters();
     }
 
     /// How often the directory was opened anew.
@@ -146,101 +136,35 @@ impl CommitQueue {
         self.lock().generation
     }
 
-    /// Notes that the log has ended. Nobody waits for it any longer.
-    pub(crate) fn end(&self) {
-        let mut state = self.lock();
-        state.has_ended = true;
-        state.work = Work::default();
-        drop(state);
-        self.wake_waiters();
-    }
-
-    /// Asks the log to end. A later call can make it a clean end, if the log has not ended by then.
-    pub(crate) fn close(&self, how: Close) {
-        let mut state = self.lock();
-        state.work.close = state.work.close.max(Some(how));
-        self.wake(state);
-    }
-
-    /// Waits until there is work, and swaps it for `work`, which is done with: its memory is used again.
-    pub(crate) async fn take(&self, work: &mut Work) {
-        while !self.try_take(work) {
-            self.work.notified().await;
-        }
-    }
-
-    /// As [`take`](Self::take), if there is work.
-    pub(crate) fn try_take(&self, work: &mut Work) -> bool {
-        let mut state = self.lock();
-        let has_work = !state.work.is_empty();
-        if has_work {
-            mem::swap(&mut state.work, work);
-            state.bytes = 0;
-        }
-        has_work
-    }
-
-    /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
-    pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
-        let mut state = self.lock();
-        state.generation += 1;
-        let reopened = Some((state.generation, Box::new(storage)));
-        state.work = Work { reopened, close: state.work.close, ..Work::default() };
-        (state.last, state.bytes) = (last, 0);
-        self.durable.store(last.0, Ordering::Release);
-        self.released.store(last.0, Ordering::Release);
-        self.wake(state);
-        self.wake_waiters();
-    }
-
-    /// Notes that everything up to `durable` is in the log of that generation.
-    pub(crate) fn advance(&self, generation: u64, durable: Zxid) {
-        let state = self.lock();
-        if state.generation != generation {
-            return;
-        }
-        self.durable.store(durable.0, Ordering::Release);
-        drop(state);
-        self.advanced.notify_one();
-        self.wake_waiters();
-    }
-
     /// The last transaction that is in the log.
     pub(crate) fn durable(&self) -> Zxid {
-        Zxid(self.durable.load(Ordering::Acquire))
+        self.lock().durable
     }
 
     /// Notes that the messages of everything up to `durable` have left.
     pub(crate) fn note_released(&self, durable: Zxid) {
-        self.released.store(durable.0, Ordering::Release);
-    }
-
-    /// Waits until there are transactions in the log whose messages have not left.
-    pub(crate) async fn advanced(&self) {
-        while self.durable.load(Ordering::Acquire) == self.released.load(Ordering::Acquire) {
-            self.advanced.notified().await;
-        }
+        self.lock().released = durable;
     }
 
     /// Whether everything that was submitted is durable, and its messages have left.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.lock();
-        state.last.0 <= self.released.load(Ordering::Acquire) && state.work.is_empty()
+        state.last <= state.released
     }
 
     /// Whether too much waits for the disk.
     pub(crate) fn is_full(&self) -> bool {
-        self.is_full.load(Ordering::Acquire)
+        self.has_too_much(&self.lock())
     }
 
     /// Waits until it is no longer too much.
     pub(crate) async fn has_room(&self) {
-        while self.is_full() {
-            let progress = self.progress.notified();
-            if self.is_full() {
-                progress.await;
-            }
-        }
+        self.until(|state| (!self.has_too_much(state)).then_some(())).await;
+    }
+
+    /// Waits until there are transactions in the log whose messages have not left.
+    pub(crate) async fn advanced(&self) {
+        self.until(|state| (state.durable > state.released).then_some(())).await;
     }
 
     /// Waits until everything that was submitted so far is durable, and returns whether it is: the log may end or fail before, or
@@ -250,32 +174,12 @@ impl CommitQueue {
             let state = self.lock();
             (state.last, state.generation)
         };
-        loop {
-            let progress = self.progress.notified();
-            let (is_durable, is_over) = {
-                let state = self.lock();
-                let is_over =
-                    state.has_ended || self.failure.get().is_some() || state.generation != generation;
-                (self.durable() >= last, is_over)
-            };
-            if is_durable || is_over {
-                return is_durable;
-            }
-            progress.await;
-        }
-    }
-
-    /// Notes that the log of that generation has failed. Nothing more becomes durable. False if the directory was opened anew meanwhile.
-    pub(crate) fn fail(&self, generation: u64, error: StorageError) -> bool {
-        let state = self.lock();
-        if state.generation != generation {
-            return false;
-        }
-        // Only the first failure is the cause.
-        let _ = self.failure.set(Arc::new(error));
-        drop(state);
-        self.wake_waiters();
-        true
+        self.until(|state| {
+            let is_durable = state.durable >= last;
+            let is_over = self.is_over() || state.generation != generation;
+            (is_durable || is_over).then_some(is_durable)
+        })
+        .await
     }
 
     /// Waits until the log has failed.
@@ -283,16 +187,27 @@ impl CommitQueue {
         Arc::clone(self.failure.wait().await)
     }
 
-    /// Wakes the log. Its lock is free by then: the log takes it at once.
-    fn wake(&self, state: MutexGuard<'_, State>) {
-        drop(state);
-        self.work.notify_one();
+    /// Waits until the state yields an outcome.
+    async fn until<T>(&self, outcome: impl Fn(&State) -> Option<T>) -> T {
+        loop {
+            // Before the look at the state, so that no change after it is missed.
+            let changed = self.changed.notified();
+            let outcome = outcome(&self.lock());
+            if let Some(outcome) = outcome {
+                return outcome;
+            }
+            changed.await;
+        }
     }
 
-    /// Wakes all that wait until the log gets further: what was queued is taken, or never will be.
-    fn wake_waiters(&self) {
-        self.is_full.store(false, Ordering::Release);
-        self.progress.notify_waiters();
+    /// A log that is over makes no room; what is submitted to it is dropped.
+    fn has_too_much(&self, state: &State) -> bool {
+        state.bytes > MAX_BYTES && !self.is_over()
+    }
+
+    /// Whether the log has ended or failed.
+    fn is_over(&self) -> bool {
+        self.work.is_closed() || self.failure.get().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SnapshotHeader, ZnodeRecord};
-use zoolet_storage::{CompleteSnapshot, SnapshotDir, SnapshotWriter, StorageError};
+use zoolet_storage::{CompleteSnapshot, SnapshotDir, StorageError};
 
-use crate::durable::queue::CommitQueue;
+use crate::durable::queue::{CommitQueue, Work};
 
 /// How much is copied at once: a number of znodes, or of bytes of paths and data.
 const SLICE: usize = 500;
@@ -30,9 +30,9 @@ const LONGEST_BEGIN: Duration = Duration::from_millis(10);
 
 /// The state that snapshots are taken of, one at a time.
 pub(crate) trait SnapshotSource: Send + Sync {
-    /// Begins a snapshot between two turns, and calls `begun` with its zxid before the next one. `None` if a turn has panicked:
-    /// nobody may rely on the state that it has left.
-    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart>;
+    /// Begins a snapshot between two turns, and calls `begun` before the next one. `None` if a turn has panicked: nobody may rely on
+    /// the state that it has left.
+    fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart>;
 
     /// Passes the next znodes on, up to a number or to so many bytes. Returns whether there are more.
     fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
@@ -95,19 +95,27 @@ impl SnapshotJob {
 
     /// Copies the tree to a file. `None` if it is given up.
     async fn copy(&self, pace: Pace) -> Result<Option<Zxid>, StorageError> {
-        let Some((mut copy, start, rolled)) = self.begin() else { return Ok(None) };
+        if self.is_given_up() {
+            return Ok(None);
+        }
+        let (roll, rolled) = oneshot::channel();
+        // Asked for before the next turn, so that the next file begins with the first transaction after the snapshot.
+        let Some((header, sessions)) = self.source.begin(Box::new(|| self.queue.send(Work::Roll(roll))))
+        else {
+            return Ok(None);
+        };
+        let copy = SnapshotCopy(&*self.source);
         let mut throttle = None;
         if !matches!(pace, Pace::AtOnce) {
             let asked = Instant::now();
-            // Fails if the log ends or the directory is opened anew before everything up to the snapshot is durable.
+            // Fails if the log ends, or the directory is opened anew, before everything up to the snapshot is durable.
             if rolled.await.is_err() {
                 return Ok(None);
             }
             if matches!(pace, Pace::Rest) {
                 // The log begins its next file now, which takes it about as long as to end this one.
                 thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
-                throttle =
-                    Some(Throttle { source: &*self.source, begun: Instant::now(), last: start.0.zxid });
+                throttle = Some(Throttle { source: &*self.source, begun: Instant::now(), last: header.zxid });
             }
         }
         let mut rest = || {
@@ -115,28 +123,29 @@ impl SnapshotJob {
                 throttle.pause_if_due();
             }
         };
-        copy.create(start)?;
-        while copy.next_slice()? {
+        let mut writer = self.dir.create(header.zxid, header.digest, &sessions, header.acls)?;
+        let mut slice = Vec::with_capacity(SLICE);
+        loop {
+            let more = self.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
+            // After the slice: a directory that was opened anew has no more znodes of this snapshot, which is then not whole.
+            if self.is_given_up() {
+                return Ok(None);
+            }
+            for record in slice.drain(..) {
+                writer.add(&record)?;
+            }
+            if !more {
+                break;
+            }
             rest();
             if matches!(pace, Pace::Yield) {
                 yield_now().await;
             }
         }
-        let Some(complete) = copy.finish()? else { return Ok(None) };
+        drop(copy);
+        let complete = writer.sync()?;
         // Older snapshots may be read before they are removed, which takes as long as to write one.
         self.publish(complete, &mut |_| rest()).map(Some)
-    }
-
-    /// Fixes the zxid, and asks for a new log file after it. `None` if it is given up.
-    fn begin(&self) -> Option<(SnapshotCopy<'_>, SnapshotStart, oneshot::Receiver<()>)> {
-        if self.is_given_up() {
-            return None;
-        }
-        let mut rolled = None;
-        // Before the next turn, so that the next file begins with the first transaction after the snapshot.
-        let start = self.source.begin(&mut |zxid| rolled = Some(self.queue.roll(self.generation, zxid)))?;
-        let copy = SnapshotCopy { job: self, writer: None, slice: Vec::with_capacity(SLICE) };
-        Some((copy, start, rolled?))
     }
 
     fn is_given_up(&self) -> bool {
@@ -162,45 +171,11 @@ impl SnapshotJob {
 }
 
 /// The tree being copied. It keeps what changes meanwhile until this is dropped.
-struct SnapshotCopy<'j> {
-    job: &'j SnapshotJob,
-    writer: Option<SnapshotWriter>,
-    slice: Vec<ZnodeRecord>,
-}
-
-impl SnapshotCopy<'_> {
-    /// Creates its file.
-    fn create(&mut self, (header, sessions): SnapshotStart) -> Result<(), StorageError> {
-        self.writer = Some(self.job.dir.create(header.zxid, header.digest, &sessions, header.acls)?);
-        Ok(())
-    }
-
-    /// Copies the next znodes. Returns whether there are more.
-    fn next_slice(&mut self) -> Result<bool, StorageError> {
-        let Self { job, writer: Some(writer), slice } = self else {
-            return Ok(false);
-        };
-        if job.is_given_up() {
-            return Ok(false);
-        }
-        let more = job.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
-        // Written without the lock of the state.
-        for record in slice.drain(..) {
-            writer.add(&record)?;
-        }
-        Ok(more)
-    }
-
-    /// Makes what was written durable, under its temporary name. `None` if it was given up: then it may be a part of the tree.
-    fn finish(&mut self) -> Result<Option<CompleteSnapshot>, StorageError> {
-        let writer = self.writer.take().filter(|_| !self.job.is_given_up());
-        writer.map(SnapshotWriter::sync).transpose()
-    }
-}
+struct SnapshotCopy<'s>(&'s dyn SnapshotSource);
 
 impl Drop for SnapshotCopy<'_> {
     fn drop(&mut self) {
-        self.job.source.end();
+        self.0.end();
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
@@ -15,7 +16,7 @@ use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOp
 use crate::durable::disk_thread;
 use crate::durable::gate::Gate;
 use crate::durable::log::{Log, LogSettings};
-use crate::durable::queue::CommitQueue;
+use crate::durable::queue::{CommitQueue, Work};
 use crate::durable::snapshot::SnapshotSource;
 
 /// How often a directory is tried that is in use, and the pause between two attempts.
@@ -39,6 +40,7 @@ pub(crate) struct Opened {
 /// A log that is ready to start.
 pub(crate) struct ReadyLog {
     storage: Storage,
+    work: mpsc::UnboundedReceiver<Work>,
     pub(crate) queue: Arc<CommitQueue>,
     config: DurableConfig,
     report: RecoveryReport,
@@ -105,12 +107,12 @@ impl Opened {
     /// Makes the state machine that goes on where the directory ends.
     pub(crate) fn restore(self, core: CoreConfig, now: Millis) -> (Core, ReadyLog) {
         let Self { storage, recovered, config } = self;
-        let queue = Arc::new(CommitQueue::new(recovered.tree.last_zxid()));
+        let (queue, work) = CommitQueue::new(recovered.tree.last_zxid());
         let report = recovered.report.clone();
         let mut core = restore(core, recovered, now);
         // Not in `restore`: after a simulated crash the clients of a fixture live on.
         core.end_in_process_sessions(now);
-        (core, ReadyLog { storage, queue, config, report })
+        (core, ReadyLog { storage, work, queue, config, report })
     }
 }
 
@@ -126,7 +128,7 @@ impl ReadyLog {
         stop: &CancellationToken,
         span: &Span,
     ) -> Result<LogHandle, StorageError> {
-        let Self { storage, queue, config, report } = self;
+        let Self { storage, work, queue, config, report } = self;
         let settings = LogSettings {
             slow_sync: config.options.slow_sync,
             retain: config.options.retain,
@@ -134,7 +136,7 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
-        let log = Log::new(storage, Arc::clone(&queue), source, settings);
+        let log = Log::new(storage, (Arc::clone(&queue), work), source, settings);
         let fail = |source| StorageError::Io {
             action: "start the thread that writes",
             path: config.options.data_dir.clone(),

@@ -5,10 +5,11 @@ use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use smallvec::SmallVec;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Xid, Zxid};
@@ -31,6 +32,7 @@ struct Scene {
     disk: SimulatedDisk,
     storage: Storage,
     queue: Arc<CommitQueue>,
+    work: mpsc::UnboundedReceiver<Work>,
     engine: Arc<Mutex<Engine>>,
 }
 
@@ -66,7 +68,8 @@ impl Scene {
         let (registry, stats) = (Arc::new(Registry::default()), Arc::new(ServerStats::new(Millis(0))));
         let bus = Bus::new(Box::new(core), registry, stats, Clock::manual(), None);
         let engine = Arc::new(Mutex::new(Engine::new(bus)));
-        Self { disk, storage, queue: Arc::new(CommitQueue::new(last)), engine }
+        let (queue, work) = CommitQueue::new(last);
+        Self { disk, storage, queue, work, engine }
     }
 
     fn job(&self) -> SnapshotJob {
@@ -92,7 +95,7 @@ impl Scene {
 
 #[test]
 fn a_snapshot_waits_until_the_log_has_everything_up_to_it() {
-    let scene = Scene::new();
+    let mut scene = Scene::new();
     let job = scene.job();
     let mut writing = pin!(job.write(Pace::Yield));
     let mut cx = Context::from_waker(Waker::noop());
@@ -100,11 +103,8 @@ fn a_snapshot_waits_until_the_log_has_everything_up_to_it() {
         assert!(writing.as_mut().poll(&mut cx).is_pending());
         assert_eq!(scene.names("snapshot."), ["snapshot.0"]);
     }
-    let mut work = Work::default();
-    assert!(scene.queue.try_take(&mut work));
-    let roll = work.roll.expect("a new log file is asked for");
-    assert_eq!(roll.after, Zxid(1));
-    roll.done.send(()).expect("the snapshot waits");
+    let Ok(Work::Roll(done)) = scene.work.try_recv() else { panic!("a new log file is asked for") };
+    done.send(()).expect("the snapshot waits");
     let outcome = loop {
         if let Poll::Ready(outcome) = writing.as_mut().poll(&mut cx) {
             break outcome;
@@ -119,17 +119,13 @@ fn a_snapshot_waits_until_the_log_has_everything_up_to_it() {
 fn a_snapshot_is_given_up_if_the_log_ends_before_it_has_everything_up_to_it() {
     for pace in [Pace::Yield, Pace::Rest] {
         let on_thread = matches!(pace, Pace::Rest);
-        let scene = Scene::new();
+        let mut scene = Scene::new();
         let job = scene.job();
-        let queue = Arc::clone(&scene.queue);
         let outcome = std::thread::scope(|scope| {
             let writing = scope.spawn(|| pollster::block_on(job.write(pace)));
-            let mut work = Work::default();
-            while work.roll.is_none() {
-                std::thread::yield_now();
-                queue.try_take(&mut work);
-            }
-            drop(work);
+            let roll = scene.work.blocking_recv();
+            assert!(matches!(roll, Some(Work::Roll(_))));
+            drop(roll);
             writing.join().expect("an end")
         });
         assert!(matches!(outcome, Outcome::GivenUp), "on a thread: {on_thread}, {outcome:?}");
@@ -140,15 +136,14 @@ fn a_snapshot_is_given_up_if_the_log_ends_before_it_has_everything_up_to_it() {
 
 #[test]
 fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
-    let Scene { disk, storage, queue, engine } = Scene::new();
-    let mut log = Log::new(storage, Arc::clone(&queue), engine, settings());
-    queue.submit([txn(2), txn(3), txn(4)].into_iter());
-    let mut rolled = queue.roll(0, Zxid(3));
-    queue.submit([txn(5)].into_iter());
-    assert!(rolled.try_recv().is_err());
-    let mut work = Work::default();
-    assert!(queue.try_take(&mut work));
-    log.handle(&mut work);
+    let Scene { disk, storage, queue, work, engine } = Scene::new();
+    let mut log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
+    let txns = |txns: &[i64]| {
+        let txns: SmallVec<_> = txns.iter().map(|zxid| txn(*zxid)).collect();
+        Work::Txns(txns, 0)
+    };
+    let (roll, mut rolled) = oneshot::channel();
+    log.handle(&mut vec![txns(&[2, 3]), Work::Roll(roll), txns(&[4, 5])]);
     rolled.try_recv().expect("everything up to it is in the log");
     assert_eq!(queue.durable(), Zxid(5));
     let first = |name: &str| disk.read(format!("/data/version-2/{name}")).is_ok();
@@ -165,7 +160,7 @@ struct CountedSource {
 }
 
 impl SnapshotSource for CountedSource {
-    fn begin(&self, begun: &mut dyn FnMut(Zxid)) -> Option<SnapshotStart> {
+    fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart> {
         self.most.fetch_max(self.open.fetch_add(1, Relaxed) + 1, Relaxed);
         self.source.begin(begun)
     }
@@ -191,13 +186,13 @@ impl SnapshotSource for CountedSource {
 /// Two at a time would take their slices from the same walk over the tree.
 #[tokio::test]
 async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_begins() {
-    let Scene { disk, storage, queue, engine } = Scene::new();
+    let Scene { disk, storage, queue, work, engine } = Scene::new();
     let (first, second) = (oneshot::channel(), oneshot::channel());
     let reopen = {
         let queue = Arc::clone(&queue);
         move || {
             queue.reopen(open(&disk.kill()).0, Zxid(1));
-            queue.request_snapshot(second.0);
+            queue.send(Work::Snapshot(second.0));
         }
     };
     let source = Arc::new(CountedSource {
@@ -206,13 +201,13 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
         most: AtomicUsize::new(0),
         in_the_middle: Mutex::new(Some(Box::new(reopen))),
     });
-    let log = Log::new(storage, Arc::clone(&queue), Arc::clone(&source) as _, settings());
+    let log = Log::new(storage, (Arc::clone(&queue), work), Arc::clone(&source) as _, settings());
     let ended = log.start().expect("a task");
-    queue.request_snapshot(first.0);
+    queue.send(Work::Snapshot(first.0));
     assert!(first.1.await.is_err());
     assert_eq!(second.1.await.expect("an answer").expect("a snapshot"), Zxid(1));
     assert_eq!((source.open.load(Relaxed), source.most.load(Relaxed)), (0, 1));
-    queue.close(Close::Drop);
+    queue.send(Work::Close(Close::Drop));
     ended.cancelled().await;
 }
 
@@ -221,36 +216,47 @@ fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     let Scene { disk, storage, queue, .. } = Scene::new();
     drop(storage);
     queue.submit([txn(2), txn(3)].into_iter());
-    assert!(queue.try_take(&mut Work::default()));
     let (storage, _) = open(&disk);
     queue.reopen(storage, Zxid(1));
-    queue.advance(0, Zxid(3));
+    queue.advance(0, Zxid(3), 0);
     assert_eq!(queue.durable(), Zxid(1), "the new log does not have it");
     assert!(!queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned())));
-    assert!(queue.roll(0, Zxid(1)).blocking_recv().is_err());
-    let mut work = Work::default();
-    assert!(queue.try_take(&mut work));
-    let (generation, _) = work.reopened.expect("the directory");
-    assert!(work.roll.is_none());
-    queue.advance(generation, Zxid(2));
+    queue.advance(queue.generation(), Zxid(2), 0);
     assert_eq!(queue.durable(), Zxid(2));
 }
 
-/// Until the log is synced nobody makes room in it; after a crash nobody will.
+#[derive(Default)]
+struct CountedWakes(AtomicUsize);
+
+impl Wake for CountedWakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// Until the log is synced nobody makes room in it; after a crash, or without a log, nobody will.
 #[test]
-fn whoever_waits_for_a_log_goes_on_when_it_is_reopened() {
-    let Scene { disk, storage, queue, .. } = Scene::new();
-    drop(storage);
-    let data = Some(vec![0; 33 << 20].into());
-    let op = TxnOp::SetData { path: "/a".into(), data, version: 1 };
-    queue.submit([Txn { op, ..txn(2) }].into_iter());
-    assert!(queue.is_full());
-    let mut room = pin!(queue.has_room());
-    let mut durable = pin!(queue.all_durable());
-    let mut cx = Context::from_waker(Waker::noop());
-    assert!(room.as_mut().poll(&mut cx).is_pending() && durable.as_mut().poll(&mut cx).is_pending());
-    let (storage, _) = open(&disk);
-    queue.reopen(storage, Zxid(1));
-    assert_eq!(durable.as_mut().poll(&mut cx), Poll::Ready(false), "it is lost");
-    assert!(room.as_mut().poll(&mut cx).is_ready());
+fn whoever_waits_for_a_log_goes_on_when_it_is_reopened_or_ends() {
+    for reopens in [true, false] {
+        let Scene { disk, storage, queue, work, engine } = Scene::new();
+        let log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
+        let data = Some(vec![0; 33 << 20].into());
+        let op = TxnOp::SetData { path: "/a".into(), data, version: 1 };
+        queue.submit([Txn { op, ..txn(2) }].into_iter());
+        assert!(queue.is_full());
+        let mut room = pin!(queue.has_room());
+        let mut durable = pin!(queue.all_durable());
+        let wakes = Arc::new(CountedWakes::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&waker);
+        assert!(room.as_mut().poll(&mut cx).is_pending() && durable.as_mut().poll(&mut cx).is_pending());
+        if reopens {
+            queue.reopen(open(&disk.kill()).0, Zxid(1));
+        } else {
+            drop(log);
+        }
+        assert_eq!(wakes.0.load(Relaxed), 2);
+        assert_eq!(durable.as_mut().poll(&mut cx), Poll::Ready(false), "it is lost");
+        assert!(room.as_mut().poll(&mut cx).is_ready());
+    }
 }
