@@ -85,6 +85,11 @@ impl Bus {
         self.machine.core()
     }
 
+    /// The newest state, to change it. The caller delivers the effects of that.
+    pub fn core_mut(&mut self) -> &mut Core {
+        self.machine.core_mut()
+    }
+
     /// Executes an input that was `read` at a time, and counts it. `finish` is whether its connection waits for that:
     /// not if [`Bus::finish`] was called for it already.
     pub fn handle(&mut self, now: Millis, conn: ConnId, read: Instant, input: Input, finish: bool) {
@@ -176,8 +181,9 @@ impl Bus {
     /// Does not execute a request whose only effect was the reply to a connection that is gone, but for what it says of
     /// its client: it was alive.
     fn forgo(&mut self, now: Millis, conn: ConnId) -> usize {
-        if let Some(session) = self.machine.session_of(conn) {
-            self.machine.renew(now, session);
+        let replica = self.conns.get(&conn).map_or(0, |conn| conn.peer.replica);
+        if let Some(session) = self.machine.replica(replica).session_of(conn) {
+            self.core_mut().renew(now, session);
         }
         1
     }
@@ -276,7 +282,7 @@ impl Bus {
         });
         let slow: Vec<_> = slow.collect();
         for (id, progress) in &slow {
-            self.machine.renew(*progress, *id);
+            self.core_mut().renew(*progress, *id);
         }
         !slow.is_empty()
     }
@@ -308,7 +314,7 @@ impl Bus {
     pub(crate) fn begin_turn(&mut self, now: Millis) {
         let Some(gate) = &mut self.gate else { return };
         let Some(durable) = gate.advance(&mut self.executed) else { return };
-        self.machine.set_durable(durable);
+        self.core_mut().set_durable(durable);
         let at = self.turn.clock.now();
         let mut answered = mem::take(&mut self.executed);
         answered.drain(..).for_each(|answered| self.count_answered(now, at, &answered));

@@ -91,7 +91,7 @@ impl Engine {
         self.bus.begin_turn(now);
         if self.compare_clocks <= now {
             self.compare_clocks = now.plus(COMPARE_EVERY);
-            self.bus.machine_mut().set_wall_ahead(clock.wall_ahead());
+            self.bus.core_mut().set_wall_ahead(clock.wall_ahead());
         }
     }
 
@@ -108,7 +108,7 @@ impl Engine {
         let taken = match interceptor {
             None => {
                 if submitted > 1 {
-                    bus.machine().prefetch(inputs);
+                    bus.core().prefetch(inputs);
                 }
                 bus.handle_all(now, conn, read, inputs.drain(..), slow)
             }

@@ -153,7 +153,6 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, ReadBuf};
     use zoolet_clock::Clock;
-    use zoolet_server_core::StateMachine;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use zoolet_proto::{
 use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
-use crate::message::{ConnId, Effects, Message, Millis, Output};
+use crate::message::{ConnId, Effects, Input, Message, Millis, Output};
 use crate::prepare::Write;
 use crate::session::SessionTable;
 use crate::tree::Tree;
@@ -143,6 +143,41 @@ impl Core {
     /// The watches.
     pub fn watches(&self) -> &WatchTable {
         &self.watches
+    }
+
+    /// Whether a connection is open.
+    pub fn is_open(&self, conn: ConnId) -> bool {
+        self.conns.contains_key(&conn)
+    }
+
+    /// The session a connection is attached to.
+    pub fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        self.conns.get(&conn)?.session
+    }
+
+    /// Sets how many milliseconds the wall clock is ahead of the time of inputs, which never decreases and serves for deadlines.
+    /// The times of znodes are those of the wall clock.
+    pub fn set_wall_ahead(&mut self, ahead: i64) {
+        self.wall_ahead = ahead;
+    }
+
+    /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](CoreConfig::logged).
+    ///
+    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not be told a
+    /// lower one.
+    pub fn set_durable(&mut self, zxid: Zxid) {
+        if let Some(undurable) = &mut self.undurable {
+            undurable.set_durable(zxid);
+        }
+    }
+
+    /// Prepares for these inputs, which are next. Changes only how long they take.
+    pub fn prefetch(&self, inputs: &[Input]) {
+        let paths = inputs.iter().filter_map(|input| match input {
+            Input::Request(Incoming { body: Ok(request), .. }) => request.path(),
+            _ => None,
+        });
+        self.tree.prefetch(paths);
     }
 
     pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, peer: IpAddr, in_process: bool) {

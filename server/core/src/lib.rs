@@ -69,7 +69,7 @@ mod znode;
 pub use config::CoreConfig;
 pub use core::Core;
 pub use load::{LoadError, TreeLoader};
-pub use machine::{EXPIRED_AT_ONCE, StateMachine};
+pub use machine::{EXPIRED_AT_ONCE, ServerMode, StateMachine};
 pub use message::{ConnId, Effects, Input, Message, Millis, Output, Recipients, SharedEvent};
 pub use record::ZnodeRecord;
 pub use session::{SessionSecret, SessionTable, SessionView};

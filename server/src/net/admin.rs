@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_proto::{FourLetterWord as Word, OpCode, SessionId};
-use zoolet_server_core::{ConnId, Core, StateMachine};
+use zoolet_server_core::{ConnId, Core, ServerMode};
 
 use crate::durable::Dirs;
 use crate::engine::Engine;
@@ -24,8 +24,7 @@ const IN_MEMORY: &str = "(in memory)";
 
 /// What is printed of the state, read between two inputs.
 struct Facts {
-    mode: &'static str,
-    read_only: bool,
+    mode: ServerMode,
     zxid: i64,
     znodes: usize,
     data_size: usize,
@@ -106,8 +105,8 @@ impl Shared {
     }
 
     fn isro(&self, at: usize) -> String {
-        let read_only = self.turns.act(move |engine, _| engine.bus.machine().is_read_only(at));
-        read_only.map_or("null", |read_only| if read_only { "ro" } else { "rw" }).to_owned()
+        let mode = self.turns.act(move |engine, _| engine.bus.machine().mode(at));
+        mode.map_or("null", |mode| if mode == ServerMode::ReadOnly { "ro" } else { "rw" }).to_owned()
     }
 
     fn facts(&self, at: usize) -> Option<Facts> {
@@ -116,7 +115,6 @@ impl Shared {
             let core = machine.replica(at);
             Facts {
                 mode: machine.mode(at),
-                read_only: machine.is_read_only(at),
                 zxid: core.tree().last_zxid().0,
                 // A real server has the root under two names and counts both.
                 znodes: core.tree().len() + 1,
@@ -147,7 +145,8 @@ impl Shared {
         let Some(facts) = self.facts(at) else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
-        let read_only = if facts.read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
+        let read_only = facts.mode == ServerMode::ReadOnly;
+        let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
         let mut text = format!("Zookeeper version: {VERSION}\n{read_only}{clients}");
         let _ = write!(
             text,

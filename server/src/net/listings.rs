@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use tokio::task::yield_now;
 use zoolet_proto::SessionId;
-use zoolet_server_core::{ConnId, Core, Millis, StateMachine};
+use zoolet_server_core::{ConnId, Core, Millis};
 
 use crate::engine::Engine;
 use crate::net::java_format::{Date, Endpoint};

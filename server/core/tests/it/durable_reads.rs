@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zoolet_proto::{ErrorCode, Perms, Reply, Request, SessionId, Zxid};
-use zoolet_server_core::{ConnId, Core, Millis, StateMachine, Tree, Txn};
+use zoolet_server_core::{ConnId, Core, Millis, Tree, Txn};
 
 use crate::common::random::{self, Step, allow_everything};
 use crate::common::*;

@@ -1,10 +1,10 @@
 //! Turns without a network: who takes them, in which order, and what follows a panic.
 
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
-use std::{any::Any, mem};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -186,48 +186,12 @@ impl StateMachine for Laborious {
         self.core.outputs()
     }
 
-    fn is_open(&self, conn: ConnId) -> bool {
-        self.core.is_open(conn)
-    }
-
-    fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        self.core.session_of(conn)
-    }
-
-    fn renew(&mut self, now: Millis, session: SessionId) -> bool {
-        self.core.renew(now, session)
-    }
-
-    fn expire(&mut self, now: Millis, session: SessionId) -> bool {
-        self.core.expire(now, session)
-    }
-
-    fn move_session(&mut self, session: SessionId) -> bool {
-        self.core.move_session(session)
-    }
-
-    fn set_counter(&mut self, path: &str, children: i64) -> bool {
-        self.core.set_counter(path, children)
-    }
-
-    fn restart(&mut self, now: Millis) {
-        self.core.restart(now);
-    }
-
     fn core(&self) -> &Core {
         &self.core
     }
 
     fn core_mut(&mut self) -> &mut Core {
         &mut self.core
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }
 

@@ -72,7 +72,28 @@ pub fn config(change: impl FnOnce(&mut CoreConfig)) -> CoreConfig {
     config
 }
 
-impl<M: StateMachine> World<M> {
+/// A state machine that a test can ask more.
+pub trait Machine: StateMachine {
+    fn replicas(&self) -> usize;
+    fn session_of(&self, conn: ConnId) -> Option<SessionId>;
+    fn expire(&mut self, now: Millis, session: SessionId) -> bool;
+}
+
+impl Machine for Core {
+    fn replicas(&self) -> usize {
+        1
+    }
+
+    fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        self.session_of(conn)
+    }
+
+    fn expire(&mut self, now: Millis, session: SessionId) -> bool {
+        self.expire(now, session)
+    }
+}
+
+impl<M: Machine> World<M> {
     pub fn around(core: M) -> Self {
         limit();
         let (received, wire) = (BTreeMap::new(), BTreeMap::new());

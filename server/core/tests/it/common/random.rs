@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use zoolet_proto::{Acl, Incoming, Perms, Request, SessionId, Xid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, StateMachine, Tree, TreeLoader};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Tree, TreeLoader};
 use zoolet_test_support::*;
 
-use super::{Received, World};
+use super::{Machine, Received, World};
 
 pub type Step = [u8; 8];
 
@@ -61,7 +61,7 @@ pub fn allow_everything(config: &mut CoreConfig) {
     config.max_watches_per_connection = Some(12);
 }
 
-impl<M: StateMachine> Script<M> {
+impl<M: Machine> Script<M> {
     pub fn of(world: World<M>) -> Self {
         Self { world, conns: Vec::new(), sessions: Vec::new() }
     }
