@@ -75,6 +75,16 @@ pub struct Damage {
     pub hint: &'static str,
 }
 
+impl Damage {
+    pub(crate) fn new(file: impl Into<PathBuf>, reason: impl Into<String>, hint: &'static str) -> Self {
+        Self { file: file.into(), offset: None, reason: reason.into(), hint }
+    }
+
+    pub(crate) fn at(self, offset: u64) -> Self {
+        Self { offset: Some(offset), ..self }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;

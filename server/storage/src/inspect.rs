@@ -132,8 +132,7 @@ fn snapshot(
 }
 
 fn log(disk: &dyn Disk, file: &LogFile, meter: &mut Meter<'_>) -> Result<LogSummary, StorageError> {
-    let opened = disk.open(&file.path).map_err(StorageError::io("open", &file.path))?;
-    let mut reader = LogReader::new(opened, &file.path)?;
+    let mut reader = LogReader::open(disk, &file.path)?;
     let (mut first, mut last) = (None, None);
     let (mut txns, mut refused, mut sessions_opened, mut sessions_closed) = (0, 0, 0, 0);
     let mut has_batches = false;

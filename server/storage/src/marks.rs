@@ -3,12 +3,11 @@
 //! A server that keeps its log elsewhere names the place beside the snapshots, and the data directory beside the log: so a log
 //! directory that was not named, or whose disk is not mounted, is noticed. A copy says that its snapshot needs no log.
 
-use std::io;
 use std::path::Path;
 
 use zoolet_proto::Zxid;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
 use crate::names::{Layout, Listing};
 use crate::recovery::Warning;
@@ -47,7 +46,7 @@ pub(crate) fn check(
         );
         let hint = "move the log of the former directory away, or, to replay it over the copy, remove the file .zoolet-complete \
                     beside the snapshot";
-        return Err(Damage { file: foreign.path.clone(), offset: None, reason, hint }.into());
+        return Err(Damage::new(&foreign.path, reason, hint).into());
     }
     if is_complete || !listing.logs.is_empty() {
         return Ok(None);
@@ -65,7 +64,7 @@ pub(crate) fn check(
         );
         let hint = "name that directory with --log-dir (dataLogDir), or, for a copy, a copy of it; check that its disk is mounted; if \
                     the log is lost, remove the file .zoolet-log-dir and copy what is left: zoolet data import DIR --to NEW";
-        return Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into());
+        return Err(Damage::new(&layout.log_dir, reason, hint).into());
     }
     match no_log {
         _ if !has_txns => return Ok(None),
@@ -76,7 +75,7 @@ pub(crate) fn check(
         format!("there is a snapshot of transaction {last}, and no log, which every server leaves beside it");
     let hint = "name the directory of the log with --log-dir (dataLogDir); if there is none, copy what is there: zoolet data import DIR \
                 --to NEW";
-    Err(Damage { file: layout.log_dir.clone(), offset: None, reason, hint }.into())
+    Err(Damage::new(&layout.log_dir, reason, hint).into())
 }
 
 /// Writes the marks of a directory that a server is about to use, and removes those that are no longer true. Returns whether its
@@ -120,9 +119,7 @@ fn write(disk: &dyn Disk, dir: &Path, name: &str, text: &str) -> Result<(), Stor
     if read(disk, &path)?.is_some_and(|before| before == text) {
         return Ok(());
     }
-    let mut file = disk.create(&path).map_err(StorageError::io("create", &path))?;
-    file.write_at(format!("{text}\n").as_bytes(), 0).map_err(StorageError::io("write", &path))?;
-    file.sync().map_err(StorageError::io("sync", &path))?;
+    files::write(disk, &path, format!("{text}\n").as_bytes())?;
     disk.sync_dir(dir).map_err(StorageError::io("sync", dir))
 }
 
@@ -139,11 +136,6 @@ fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<(), StorageError> {
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<String>, StorageError> {
     /// No path is longer.
     const LONGEST: usize = 4096;
-    let file = match disk.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(StorageError::io("open", path))?,
-    };
-    let mut bytes = vec![0; LONGEST];
-    let len = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", path))?;
-    Ok(Some(String::from_utf8_lossy(&bytes[..len]).trim_end_matches('\n').to_owned()))
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned();
+    Ok(files::read(disk, path, LONGEST)?.map(text))
 }

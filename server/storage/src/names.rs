@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use zoolet_proto::Zxid;
 
+use crate::disk::files::list;
 use crate::disk::{Disk, DiskEntry};
 use crate::error::{Damage, StorageError};
 use crate::options::StorageOptions;
@@ -253,21 +254,10 @@ fn begins(entry: &DiskEntry, prefix: &str) -> bool {
     entry.name.to_string_lossy().starts_with(prefix)
 }
 
-fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<DiskEntry>, StorageError> {
-    match disk.list(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        result => {
-            let mut entries = result.map_err(StorageError::io("list", dir))?;
-            entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            Ok(entries)
-        }
-    }
-}
-
 fn swapped(file: PathBuf, what: &str) -> StorageError {
     damage(file, what.to_owned(), "check whether dataDir and dataLogDir are swapped, or move the file")
 }
 
 fn damage(file: PathBuf, reason: String, hint: &'static str) -> StorageError {
-    Damage { file, offset: None, reason, hint }.into()
+    Damage::new(file, reason, hint).into()
 }

@@ -1,5 +1,6 @@
 //! [`Disk`]: the file operations that storage needs. [`RealDisk`] is the machine's; `zoolet-simdisk` has one in memory for tests.
 
+pub(crate) mod files;
 mod real;
 
 use std::any::Any;

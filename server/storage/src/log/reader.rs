@@ -1,7 +1,7 @@
 //! [`LogReader`]: the entries of one log file, and how it ends.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
@@ -11,7 +11,7 @@ use super::fields::Fields;
 use super::record::{RecordParser, is_known};
 use super::window::Window;
 use super::{FILE_HEADER, MAGIC, VERSION};
-use crate::disk::DiskFile;
+use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 
 /// An entry of a log file.
@@ -120,7 +120,6 @@ pub enum LogItem {
 /// Reads a log file from the front. Needs a megabyte, or as much as the longest entry has, and no entry has more than 64 MiB.
 #[derive(Debug)]
 pub struct LogReader {
-    path: PathBuf,
     window: Window,
     records: RecordParser,
     next: u64,
@@ -143,12 +142,16 @@ impl LogReader {
     /// # Errors
     /// The disk's. A file that is no log is none: its end says so.
     pub fn new(file: Box<dyn DiskFile>, path: &Path) -> Result<Self, StorageError> {
-        let window = Window::new(file).map_err(StorageError::io("read", path))?;
+        let window = Window::new(file, path)?;
         let records = RecordParser::default();
-        let mut reader =
-            Self { path: path.to_owned(), window, records, next: FILE_HEADER, read_again: None, end: None };
+        let mut reader = Self { window, records, next: FILE_HEADER, read_again: None, end: None };
         reader.end = reader.check_file_header()?;
         Ok(reader)
+    }
+
+    /// Opens a file, and begins to read it.
+    pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StorageError> {
+        Self::new(disk.open(path).map_err(StorageError::io("open", path))?, path)
     }
 
     /// The length of the file.
@@ -204,7 +207,7 @@ impl LogReader {
     }
 
     fn check_file_header(&mut self) -> Result<Option<LogEnd>, StorageError> {
-        let header = self.bytes(0, 16)?;
+        let header = self.window.at(0, 16)?;
         let int = |at: usize| header.get(at..at + 4).map(|bytes| [bytes[0], bytes[1], bytes[2], bytes[3]]);
         let version = int(4).map(i32::from_be_bytes);
         let fault = match (int(0), version) {
@@ -216,7 +219,7 @@ impl LogReader {
             }
             _ => Fault::NoLog,
         };
-        let blank = self.window.next_nonzero(0).map_err(StorageError::io("read", &self.path))?.is_none();
+        let blank = self.window.next_nonzero(0)?.is_none();
         Ok(Some(if blank || fault == Fault::CutShort {
             LogEnd::Torn { offset: 0, fault }
         } else {
@@ -224,13 +227,9 @@ impl LogReader {
         }))
     }
 
-    fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], StorageError> {
-        self.window.at(offset, len).map_err(StorageError::io("read", &self.path))
-    }
-
     /// Looks whether a whole entry begins at `offset`.
     fn probe(&mut self, offset: u64) -> Result<Probe, StorageError> {
-        let Some((prefix, _)) = self.bytes(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
+        let Some((prefix, _)) = self.window.at(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
             return Ok(Probe::Bad(Fault::CutShort));
         };
         let [sum @ .., l0, l1, l2, l3] = *prefix;
@@ -241,24 +240,19 @@ impl LogReader {
         };
         let whole = PREFIX + payload_len + 1;
         // The last byte first, so that a wrong length loads nothing.
-        match self.last_byte(offset, whole)? {
+        match self.window.peek(offset + whole as u64 - 1)? {
             None => return Ok(Probe::Bad(Fault::CutShort)),
             Some(END) => {}
             Some(last) => return Ok(Probe::Bad(Fault::LastByte(last))),
         }
-        let bytes = self.bytes(offset, whole)?;
+        let bytes = self.window.at(offset, whole)?;
         let sums = bytes.get(PREFIX..whole - 1).is_some_and(|payload| entry::sum_matches(sum, payload));
         Ok(if sums { Probe::Whole(whole) } else { Probe::Bad(Fault::Checksum) })
     }
 
-    /// The last of `len` bytes at `offset`, if the file has it.
-    fn last_byte(&mut self, offset: u64, len: usize) -> Result<Option<u8>, StorageError> {
-        self.window.peek(offset + len as u64 - 1).map_err(StorageError::io("read", &self.path))
-    }
-
     /// Parses the entry of `len` bytes at `offset`, whose checksum is right.
     fn parse(&mut self, offset: u64, len: usize) -> Result<Result<LogEntry, &'static str>, StorageError> {
-        let bytes = self.window.at(offset, len).map_err(StorageError::io("read", &self.path))?;
+        let bytes = self.window.at(offset, len)?;
         let payload = bytes.get(PREFIX..len - 1).unwrap_or_default();
         Ok(entry::parse(payload, &mut self.records).map(|Entry { txn, distance }| {
             let batch = distance.and_then(|distance| offset.checked_sub(u64::from(distance)));
@@ -270,7 +264,7 @@ impl LogReader {
     /// What a bad entry at `offset` is: the end, a torn write or damage.
     fn classify(&mut self, offset: u64, fault: Fault) -> Result<LogEnd, StorageError> {
         let from = match fault {
-            Fault::Length(0) | Fault::CutShort if self.next_nonzero(offset)?.is_none() => {
+            Fault::Length(0) | Fault::CutShort if self.window.next_nonzero(offset)?.is_none() => {
                 return Ok(LogEnd::Clean { offset });
             }
             // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
@@ -295,23 +289,19 @@ impl LogReader {
         Ok(if damaged { LogEnd::Damaged { offset, fault, next } } else { LogEnd::Torn { offset, fault } })
     }
 
-    fn next_nonzero(&mut self, offset: u64) -> Result<Option<u64>, StorageError> {
-        self.window.next_nonzero(offset).map_err(StorageError::io("read", &self.path))
-    }
-
     /// Where the bad entry at `offset` ends, if its last byte is right and another entry or the end of the log follows.
     fn certain_end(&mut self, offset: u64) -> Result<Option<u64>, StorageError> {
-        let Some((prefix, _)) = self.bytes(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
+        let Some((prefix, _)) = self.window.at(offset, PREFIX)?.split_first_chunk::<PREFIX>() else {
             return Ok(None);
         };
         let [.., l0, l1, l2, l3] = *prefix;
         let len = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
         let whole = PREFIX + len + 1;
-        if !(1..=MAX_PAYLOAD).contains(&len) || self.last_byte(offset, whole)? != Some(END) {
+        if !(1..=MAX_PAYLOAD).contains(&len) || self.window.peek(offset + whole as u64 - 1)? != Some(END) {
             return Ok(None);
         }
         let end = offset + whole as u64;
-        let certain = matches!(self.probe(end)?, Probe::Whole(_)) || self.next_nonzero(end)?.is_none();
+        let certain = matches!(self.probe(end)?, Probe::Whole(_)) || self.window.next_nonzero(end)?.is_none();
         Ok(certain.then_some(end))
     }
 
@@ -319,13 +309,10 @@ impl LogReader {
     fn search(&mut self, search: &mut Search) -> Result<Option<SearchResult>, StorageError> {
         // As far as the type in the header.
         const NEEDED: usize = PREFIX + MIN_PAYLOAD;
-        while let Some(nonzero) = self.next_nonzero(search.next)? {
+        while let Some(nonzero) = self.window.next_nonzero(search.next)? {
             // The length of an entry is not zero.
             search.next = search.next.max(nonzero.saturating_sub(PREFIX as u64 - 1));
-            let bytes = self
-                .window
-                .at_least(search.next, NEEDED + 1)
-                .map_err(StorageError::io("read", &self.path))?;
+            let bytes = self.window.at_least(search.next, NEEDED + 1)?;
             let candidates = bytes.len().saturating_sub(NEEDED);
             if candidates == 0 {
                 return Ok(None);
@@ -355,7 +342,7 @@ impl LogReader {
     }
 
     fn claimed_len(&mut self, offset: u64) -> Result<u64, StorageError> {
-        let len = self.bytes(offset + 8, 4)?.iter().fold(0, |len, byte| len << 8 | u64::from(*byte));
+        let len = self.window.at(offset + 8, 4)?.iter().fold(0, |len, byte| len << 8 | u64::from(*byte));
         Ok(len)
     }
 }

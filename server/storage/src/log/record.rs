@@ -29,22 +29,10 @@ mod kind {
 /// Whether transactions of this type are stored.
 pub(crate) fn is_known(kind: i32) -> bool {
     use kind::*;
-    const ALL: [i32; 13] = [
-        CREATE_SESSION,
-        CLOSE_SESSION,
-        ERROR,
-        CREATE,
-        DELETE,
-        SET_DATA,
-        SET_ACL,
-        MULTI,
-        CREATE2,
-        RECONFIG,
-        CREATE_CONTAINER,
-        DELETE_CONTAINER,
-        CREATE_TTL,
-    ];
-    ALL.contains(&kind)
+    let of_session = matches!(kind, CREATE_SESSION | CLOSE_SESSION);
+    let of_create = matches!(kind, CREATE | CREATE2 | CREATE_CONTAINER | CREATE_TTL);
+    let of_change = matches!(kind, DELETE | DELETE_CONTAINER | SET_DATA | SET_ACL | RECONFIG | MULTI);
+    of_session || of_create || of_change || kind == ERROR
 }
 
 /// What a record that cannot be stored has wrong. The state machine makes none.
@@ -253,25 +241,21 @@ impl RecordParser {
         fields: &mut Fields<'_>,
     ) -> Result<TxnOp, Malformed> {
         match kind {
-            kind::CREATE | kind::CREATE2 => {
+            kind::CREATE | kind::CREATE2 | kind::CREATE_CONTAINER | kind::CREATE_TTL => {
                 let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
-                let owner = if fields.bool()? { Owner::session(session) } else { Owner::PERSISTENT };
+                let mut owner = match kind {
+                    kind::CREATE_CONTAINER => Owner::CONTAINER,
+                    kind::CREATE | kind::CREATE2 if fields.bool()? => Owner::session(session),
+                    _ => Owner::PERSISTENT,
+                };
                 let parent_creates = match fields.len() {
                     // A record of ZooKeeper 3.3: without the counter, which replay computes.
                     0 if kind == kind::CREATE => -1,
                     _ => parse_creates(fields)?,
                 };
-                Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
-            }
-            kind::CREATE_CONTAINER => {
-                let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
-                let parent_creates = parse_creates(fields)?;
-                Ok(TxnOp::Create { path, data, acl, owner: Owner::CONTAINER, parent_creates })
-            }
-            kind::CREATE_TTL => {
-                let (path, data, acl) = (fields.path()?, fields.data()?, self.parse_acl(fields)?);
-                let parent_creates = parse_creates(fields)?;
-                let owner = Owner::ttl(fields.long()?).ok_or("a time to live out of range")?;
+                if kind == kind::CREATE_TTL {
+                    owner = Owner::ttl(fields.long()?).ok_or("a time to live out of range")?;
+                }
                 Ok(TxnOp::Create { path, data, acl, owner, parent_creates })
             }
             kind::DELETE | kind::DELETE_CONTAINER => Ok(TxnOp::Delete { path: fields.path()? }),

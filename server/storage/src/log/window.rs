@@ -1,8 +1,10 @@
 //! [`Window`]: a file read through a buffer that moves along.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::disk::DiskFile;
+use crate::error::StorageError;
 
 /// How much is read at once, unless more is asked for.
 const CHUNK: usize = 1 << 20;
@@ -10,6 +12,7 @@ const CHUNK: usize = 1 << 20;
 /// The part of a file that is in memory. It moves forward with what is asked for, and back if it must.
 #[derive(Debug)]
 pub(crate) struct Window {
+    path: PathBuf,
     file: Box<dyn DiskFile>,
     len: u64,
     start: u64,
@@ -17,9 +20,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(file: Box<dyn DiskFile>) -> io::Result<Self> {
-        let len = file.len()?;
-        Ok(Self { file, len, start: 0, bytes: Vec::new() })
+    pub(crate) fn new(file: Box<dyn DiskFile>, path: &Path) -> Result<Self, StorageError> {
+        let len = file.len().map_err(StorageError::io("read", path))?;
+        Ok(Self { path: path.to_owned(), file, len, start: 0, bytes: Vec::new() })
     }
 
     /// The length of the file when it was opened.
@@ -28,13 +31,13 @@ impl Window {
     }
 
     /// The bytes from `offset` on: `want` of them, or fewer at the end of the file.
-    pub(crate) fn at(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+    pub(crate) fn at(&mut self, offset: u64, want: usize) -> Result<&[u8], StorageError> {
         let bytes = self.at_least(offset, want)?;
         Ok(&bytes[..bytes.len().min(want)])
     }
 
     /// The bytes from `offset` on: at least `want` of them, or fewer at the end of the file. More, as far as they are in memory.
-    pub(crate) fn at_least(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
+    pub(crate) fn at_least(&mut self, offset: u64, want: usize) -> Result<&[u8], StorageError> {
         let left = self.len.saturating_sub(offset);
         let want = usize::try_from(left).map_or(want, |left| want.min(left));
         if want == 0 {
@@ -52,7 +55,7 @@ impl Window {
     }
 
     /// The byte at `offset`. Moves nothing.
-    pub(crate) fn peek(&self, offset: u64) -> io::Result<Option<u8>> {
+    pub(crate) fn peek(&self, offset: u64) -> Result<Option<u8>, StorageError> {
         if offset >= self.len {
             return Ok(None);
         }
@@ -61,11 +64,18 @@ impl Window {
             return Ok(Some(*byte));
         }
         let mut byte = [0];
-        Ok((self.file.read_at(&mut byte, offset)? == 1).then_some(byte[0]))
+        Ok((self.file.read_at(&mut byte, offset).map_err(StorageError::io("read", &self.path))? == 1)
+            .then_some(byte[0]))
     }
 
     /// Moves the start to `offset`, and keeps what is in memory already.
-    fn move_to(&mut self, offset: u64, held: Option<usize>, want: usize, left: u64) -> io::Result<()> {
+    fn move_to(
+        &mut self,
+        offset: u64,
+        held: Option<usize>,
+        want: usize,
+        left: u64,
+    ) -> Result<(), StorageError> {
         // What is not kept is overwritten and not filled with zeros before: without optimization, zeros for the 64 MiB at the end of
         // a file took most of a start.
         let mut filled = match held {
@@ -91,7 +101,7 @@ impl Window {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.bytes.truncate(filled);
-                    return Err(error);
+                    return Err(StorageError::io("read", &self.path)(error));
                 }
             }
         }
@@ -108,7 +118,7 @@ impl Window {
     }
 
     /// Where the first byte at or after `offset` is that is not zero.
-    pub(crate) fn next_nonzero(&mut self, mut offset: u64) -> io::Result<Option<u64>> {
+    pub(crate) fn next_nonzero(&mut self, mut offset: u64) -> Result<Option<u64>, StorageError> {
         loop {
             let bytes = self.at_least(offset, 1)?;
             if bytes.is_empty() {

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Tree, TreeLoader};
 
+use super::Recovery;
 use super::report::Warning;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
-use crate::names::{Layout, Listing};
+use crate::names::Layout;
 use crate::options::StorageOptions;
 use crate::progress::Meter;
 use crate::snapshot::{MissingAcl, SnapshotDigest, SnapshotFile, SnapshotReader};
@@ -93,87 +94,63 @@ impl Base {
     }
 }
 
-impl Choice {
+impl Recovery<'_, '_> {
     /// Loads the newest valid snapshot that is not one of `unfit`.
-    #[allow(clippy::too_many_arguments, reason = "what is read, how, and what becomes of it")]
-    pub(super) fn make(
-        disk: &dyn Disk,
-        layout: &Layout,
-        listing: &Listing,
-        options: &StorageOptions,
-        until: Option<Zxid>,
-        unfit: &[Damage],
-        warnings: &mut Vec<Warning>,
-        meter: &mut Meter<'_>,
-    ) -> Result<Self, StorageError> {
+    pub(super) fn choose_base(&mut self, unfit: &[Damage]) -> Result<Choice, StorageError> {
         let (mut skipped, mut has_later) = (Vec::new(), false);
-        for file in &listing.snapshots {
+        for file in &self.listing.snapshots {
             if let Some(damage) = unfit.iter().find(|damage| damage.file == file.path) {
                 skipped.push((file.zxid, damage.clone()));
                 continue;
             }
-            meter.expect(file.len);
-            let loaded = Base::load(disk, file, options, warnings, meter);
-            meter.end(file.len);
+            self.meter.expect(file.len);
+            let loaded = Base::load(self.disk, file, self.options, &mut self.report.warnings, self.meter);
+            self.meter.end(file.len);
             match loaded {
                 // It shows transactions that are not wanted, as Apache writes a snapshot while the tree changes.
-                Ok(base) if until.is_some_and(|until| base.shows > until) => has_later = true,
-                Ok(base) => return Ok(Self { base, skipped, is_new: false }),
+                Ok(base) if self.until.is_some_and(|until| base.shows > until) => has_later = true,
+                Ok(base) => return Ok(Choice { base, skipped, is_new: false }),
                 Err(StorageError::Damaged(damage)) => skipped.push((file.zxid, damage)),
                 // The disk may work the next time. An older snapshot would be an excuse for it.
                 Err(error) => return Err(error),
             }
         }
-        if let (Some(until), true) = (until, has_later) {
-            return Err(too_early(layout, until).into());
+        if let (Some(until), true) = (self.until, has_later) {
+            return Err(too_early(self.layout, until).into());
         }
-        Self::without_snapshot(layout, listing, options, skipped, warnings)
+        self.without_snapshot(skipped)
     }
 
-    fn without_snapshot(
-        layout: &Layout,
-        listing: &Listing,
-        options: &StorageOptions,
-        skipped: Vec<(Zxid, Damage)>,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Self, StorageError> {
-        let base = Base::empty(options);
-        let has_log = !listing.logs.is_empty();
-        if has_log && options.trust_empty_snapshot {
-            warnings.push(Warning::NoSnapshot);
-            return Ok(Self { base, skipped, is_new: false });
+    fn without_snapshot(&mut self, skipped: Vec<(Zxid, Damage)>) -> Result<Choice, StorageError> {
+        let base = Base::empty(self.options);
+        let has_log = !self.listing.logs.is_empty();
+        if has_log && self.options.trust_empty_snapshot {
+            self.report.warnings.push(Warning::NoSnapshot);
+            return Ok(Choice { base, skipped, is_new: false });
         }
         // Snapshot 0 has no transaction. Apache may not have finished the first thing that it writes.
         let had_data = has_log || skipped.iter().any(|(zxid, _)| *zxid > Zxid(0));
         if let (true, Some((_, damage))) = (had_data, skipped.first()) {
             return Err(damage.clone().into());
         }
-        let damage = |reason: &str, hint| Damage {
-            file: layout.snapshot_dir.clone(),
-            offset: None,
-            reason: reason.to_owned(),
-            hint,
-        };
+        let damage = |reason, hint| Err(Damage::new(&self.layout.snapshot_dir, reason, hint).into());
         if has_log {
             let hint = "restore the snapshots; only if the data began empty and the log is complete, \
                         set --trust-empty-snapshot (snapshot.trust.empty)";
-            return Err(damage("there is a log, and no snapshot", hint).into());
+            return damage("there is a log, and no snapshot", hint);
         }
-        if listing.has_epochs && skipped.is_empty() {
+        if self.listing.has_epochs && skipped.is_empty() {
             let hint =
                 "restore the data, or remove currentEpoch and acceptedEpoch to begin with an empty tree";
-            return Err(damage("it is of an ensemble member, and has no snapshot and no log", hint).into());
+            return damage("it is of an ensemble member, and has no snapshot and no log", hint);
         }
-        Ok(Self { base, skipped, is_new: true })
+        Ok(Choice { base, skipped, is_new: true })
     }
 }
 
 /// Why a directory cannot be read up to a transaction that no snapshot comes before.
 pub(super) fn too_early(layout: &Layout, until: Zxid) -> Damage {
-    Damage {
-        file: layout.snapshot_dir.clone(),
-        offset: None,
-        reason: format!("no snapshot is of transaction {until} or before it"),
-        hint: "name a later transaction, or restore an older snapshot and the log after it",
-    }
+    let reason = format!("no snapshot is of transaction {until} or before it");
+    let hint = "name a later transaction, or restore an older snapshot and the log after it";
+    Damage::new(&layout.snapshot_dir, reason, hint)
 }

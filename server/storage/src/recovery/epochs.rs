@@ -1,10 +1,10 @@
 //! The epochs that an ensemble member keeps beside its data. They are checked, as Apache does, and left alone.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use zoolet_proto::Zxid;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
 use crate::names::{ACCEPTED_EPOCH, CURRENT_EPOCH, Layout};
 
@@ -15,8 +15,7 @@ pub(super) fn check(disk: &dyn Disk, layout: &Layout, last: Zxid) -> Result<(), 
     let accepted = read(disk, dir.join(ACCEPTED_EPOCH))?;
     // What is in it replaces `currentEpoch` when an ensemble member starts.
     let coming = read(disk, dir.join(format!("{CURRENT_EPOCH}.tmp"))).ok().flatten();
-    let damage =
-        |file: &str, reason: String, hint| Damage { file: dir.join(file), offset: None, reason, hint };
+    let damage = |file: &str, reason: String, hint| Damage::new(dir.join(file), reason, hint);
     let epoch = last.0 >> 32;
     if let Some(current) = current.max(coming).filter(|current| *current < epoch) {
         let reason = format!("the epoch is {current}, and the last transaction, {last}, is of epoch {epoch}");
@@ -40,18 +39,11 @@ pub(super) fn check(disk: &dyn Disk, layout: &Layout, last: Zxid) -> Result<(), 
 /// The number in a file; `None` if there is no such file.
 pub(crate) fn read(disk: &dyn Disk, path: PathBuf) -> Result<Option<i64>, StorageError> {
     const LONGEST: usize = 64;
-    let file = match disk.open(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(StorageError::io("open", &path))?,
-    };
-    let mut bytes = [0; LONGEST];
-    let len = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", &path))?;
-    let epoch = std::str::from_utf8(&bytes[..len]).ok().and_then(|text| text.trim().parse().ok());
-    let epoch = epoch.filter(|epoch| (0..=i64::from(i32::MAX)).contains(epoch));
-    epoch.map(Some).ok_or_else(|| not_a_number(&path).into())
-}
-
-fn not_a_number(path: &Path) -> Damage {
+    let Some(bytes) = files::read(disk, &path, LONGEST)? else { return Ok(None) };
+    let epoch = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok());
+    if let Some(epoch) = epoch.filter(|epoch| (0..=i64::from(i32::MAX)).contains(epoch)) {
+        return Ok(Some(epoch));
+    }
     let hint = "restore it, or write the epoch of the last transaction into it: its upper 32 bits";
-    Damage { file: path.to_owned(), offset: None, reason: "this is no epoch".to_owned(), hint }
+    Err(Damage::new(path, "this is no epoch", hint).into())
 }

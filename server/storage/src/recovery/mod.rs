@@ -15,7 +15,7 @@ use std::sync::Arc;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::Tree;
 
-use crate::disk::{DirLock, Disk};
+use crate::disk::{DirLock, Disk, files};
 use crate::error::{Damage, StorageError};
 use crate::marks::{self, NoLog};
 use crate::names::{Layout, Listing};
@@ -73,26 +73,26 @@ pub fn open_with(
     let locks = lock(&*disk, &options, &layout)?;
     let listing = layout.list(&*disk)?;
     marks::check(&*disk, &layout, &listing, NoLog::Refused)?;
-    let mut recovery = recover(&*disk, &options, &layout, &listing, None, &mut meter)?;
-    if recovery.is_new && !options.create_database && listing.initialize.is_none() {
+    let mut findings = Recovery::new(&*disk, &options, &layout, &listing, &mut meter).run()?;
+    if findings.is_new && !options.create_database && listing.initialize.is_none() {
         return Err(StorageError::NoData(options.data_dir));
     }
-    repair(&*disk, &layout, &listing, &recovery)?;
+    repair(&*disk, &layout, &listing, &findings)?;
     check_writable(&*disk, &layout)?;
     let needs_no_log = marks::update(&*disk, &layout, &listing)?;
     let snapshots = SnapshotDir::new(Arc::clone(&disk), &options);
-    if let Some(path) = &recovery.valid {
+    if let Some(path) = &findings.valid {
         snapshots.add_valid(path);
     }
-    if recovery.is_new {
-        write_first_snapshot(&snapshots, &mut recovery.recovered.tree)?;
+    if findings.is_new {
+        write_first_snapshot(&snapshots, &mut findings.recovered.tree)?;
     }
-    let Recovered { report, .. } = &recovery.recovered;
+    let Recovered { report, .. } = &findings.recovered;
     let mut storage = Storage::new(disk, &options, &layout, listing.has_epochs, snapshots, report, locks);
     if needs_no_log {
         storage.needs_no_log_until_written();
     }
-    Ok((storage, recovery.recovered))
+    Ok((storage, findings.recovered))
 }
 
 /// Reads a data directory, changes nothing in it, and takes no lock: another server may be using it.
@@ -135,21 +135,99 @@ pub(crate) fn read_until(
         }
     }
     let no_log = marks::check(disk, &layout, &listing, no_log)?;
-    let mut recovery = recover(disk, options, &layout, &listing, until, meter)?;
-    if recovery.is_new {
+    let mut recovery = Recovery::new(disk, options, &layout, &listing, meter);
+    recovery.until = until;
+    let Findings { mut recovered, is_new, .. } = recovery.run()?;
+    if is_new {
         return Err(StorageError::NoData(options.data_dir.clone()));
     }
-    recovery.recovered.report.warnings.extend(no_log);
-    Ok(recovery.recovered)
+    recovered.report.warnings.extend(no_log);
+    Ok(recovered)
+}
+
+/// A recovery: what it reads, and how far.
+pub(super) struct Recovery<'r, 'm> {
+    disk: &'r dyn Disk,
+    options: &'r StorageOptions,
+    layout: &'r Layout,
+    listing: &'r Listing,
+    /// The last transaction that is wanted.
+    until: Option<Zxid>,
+    meter: &'r mut Meter<'m>,
+    report: RecoveryReport,
 }
 
 /// What is found, and what is to be done to the files.
-struct Recovery {
+struct Findings {
     recovered: Recovered,
     repairs: Repairs,
     is_new: bool,
     /// The snapshot that was read, unless it lacks access control lists.
     valid: Option<PathBuf>,
+}
+
+impl<'r, 'm> Recovery<'r, 'm> {
+    fn new(
+        disk: &'r dyn Disk,
+        options: &'r StorageOptions,
+        layout: &'r Layout,
+        listing: &'r Listing,
+        meter: &'r mut Meter<'m>,
+    ) -> Self {
+        Self { disk, options, layout, listing, until: None, meter, report: RecoveryReport::default() }
+    }
+
+    /// Recovers from the newest snapshot that will do.
+    ///
+    /// Apache has znodes whose access control list it has lost, and writes them so. The log after an older snapshot has the list.
+    fn run(mut self) -> Result<Findings, StorageError> {
+        let mut unfit = Vec::new();
+        loop {
+            match self.run_without(&unfit)? {
+                Ok(findings) => return Ok(findings),
+                Err(damage) => unfit.push(damage),
+            }
+        }
+    }
+
+    /// Recovers from the newest snapshot that is valid and not one of `unfit`, or returns why it is unfit, too.
+    fn run_without(&mut self, unfit: &[Damage]) -> Result<Result<Findings, Damage>, StorageError> {
+        self.report = RecoveryReport::default();
+        let foreign = self.listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() });
+        let leftovers = self.listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() });
+        self.report.warnings.extend(foreign.chain(leftovers));
+        let Choice { mut base, skipped, is_new } = self.choose_base(unfit)?;
+        let (shows, file) = (base.shows, base.file.clone());
+        let missing_acls = std::mem::take(&mut base.missing_acls);
+        let valid = file.clone().filter(|_| missing_acls.is_empty());
+        self.report.snapshot = file.clone().map(|file| (file, base.zxid));
+        let mut replay = Replay::new(base);
+        replay.run(self).map_err(|error| with_skipped(error, &skipped))?;
+        self.report.last_zxid = replay.last();
+        // An older snapshot will do only if the log leads from it to what the newer ones had.
+        for (zxid, damage) in skipped {
+            if zxid > replay.last() {
+                let reason = format!("{}, and the log ends before it, with {}", damage.reason, replay.last());
+                return Err(Damage { reason, ..damage }.into());
+            }
+            self.report.warnings.push(Warning::SnapshotSkipped(damage));
+        }
+        // Apache writes a snapshot while the tree changes: without the log up to there it is a mixture of states.
+        if let Some(file) = file.filter(|_| shows > replay.last()) {
+            let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last());
+            return Err(Damage::new(file, reason, "restore the log that belongs to it").into());
+        }
+        if let Err(damage) = check_acls(&replay.tree, missing_acls) {
+            return Ok(Err(damage));
+        }
+        if self.until.is_none() {
+            epochs::check(self.disk, self.layout, replay.last())?;
+        }
+        let Replay { tree, sessions, highest_session, repairs, .. } = replay;
+        let (sessions, report) = (sessions.into_iter().collect(), std::mem::take(&mut self.report));
+        let recovered = Recovered { tree, sessions, highest_session, report };
+        Ok(Ok(Findings { recovered, repairs, is_new, valid }))
+    }
 }
 
 fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Vec<DirLock>, StorageError> {
@@ -158,86 +236,15 @@ fn lock(disk: &dyn Disk, options: &StorageOptions, layout: &Layout) -> Result<Ve
         if options.create_directories {
             disk.create_dir(dir).map_err(StorageError::io("create", dir))?;
         }
-        let lock = disk.lock(dir).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => missing(dir).into(),
-            _ => StorageError::io("lock", dir)(source),
-        })?;
-        locks.push(lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))?);
+        locks.push(files::lock(disk, dir).map_err(|error| match error {
+            StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                let hint = "create it, or leave datadir.autocreate out";
+                Damage::new(dir, "there is no such directory, and datadir.autocreate is false", hint).into()
+            }
+            error => error,
+        })?);
     }
     Ok(locks)
-}
-
-fn missing(dir: &Path) -> Damage {
-    Damage {
-        file: dir.to_owned(),
-        offset: None,
-        reason: "there is no such directory, and datadir.autocreate is false".to_owned(),
-        hint: "create it, or leave datadir.autocreate out",
-    }
-}
-
-/// Recovers from the newest snapshot that will do.
-///
-/// Apache has znodes whose access control list it has lost, and writes them so. The log after an older snapshot has the list.
-fn recover(
-    disk: &dyn Disk,
-    options: &StorageOptions,
-    layout: &Layout,
-    listing: &Listing,
-    until: Option<Zxid>,
-    meter: &mut Meter<'_>,
-) -> Result<Recovery, StorageError> {
-    let mut unfit = Vec::new();
-    loop {
-        match recover_without(&unfit, disk, options, layout, listing, until, meter)? {
-            Ok(recovery) => return Ok(recovery),
-            Err(damage) => unfit.push(damage),
-        }
-    }
-}
-
-/// Recovers from the newest snapshot that is valid and none of `unfit`, or returns why it is unfit, too.
-fn recover_without(
-    unfit: &[Damage],
-    disk: &dyn Disk,
-    options: &StorageOptions,
-    layout: &Layout,
-    listing: &Listing,
-    until: Option<Zxid>,
-    meter: &mut Meter<'_>,
-) -> Result<Result<Recovery, Damage>, StorageError> {
-    let mut report = RecoveryReport::default();
-    report.warnings.extend(listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() }));
-    report.warnings.extend(listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() }));
-    let Choice { mut base, skipped, is_new } =
-        Choice::make(disk, layout, listing, options, until, unfit, &mut report.warnings, meter)?;
-    let (shows, file) = (base.shows, base.file.clone());
-    let missing_acls = std::mem::take(&mut base.missing_acls);
-    let valid = file.clone().filter(|_| missing_acls.is_empty());
-    report.snapshot = file.clone().map(|file| (file, base.zxid));
-    let mut replay = Replay::new(base);
-    replay
-        .run(disk, &listing.logs, until, &mut report, meter)
-        .map_err(|error| with_skipped(error, &skipped))?;
-    report.last_zxid = replay.last();
-    for (zxid, damage) in skipped {
-        check_reaches(zxid, &damage, replay.last())?;
-        report.warnings.push(Warning::SnapshotSkipped(damage));
-    }
-    if let Some(file) = file.filter(|_| shows > replay.last()) {
-        let reason = format!("it shows transaction {shows}, and the log ends with {}", replay.last());
-        return Err(Damage { file, offset: None, reason, hint: "restore the log that belongs to it" }.into());
-    }
-    if let Err(damage) = check_acls(&replay.tree, missing_acls) {
-        return Ok(Err(damage));
-    }
-    if until.is_none() {
-        epochs::check(disk, layout, replay.last())?;
-    }
-    let Replay { tree, sessions, highest_session, repairs, .. } = replay;
-    let sessions = sessions.into_iter().collect();
-    let recovered = Recovered { tree, sessions, highest_session, report };
-    Ok(Ok(Recovery { recovered, repairs, is_new, valid }))
 }
 
 /// The damage of a newer snapshot is the cause of what is wrong with the log after an older one.
@@ -250,15 +257,6 @@ fn with_skipped(error: StorageError, skipped: &[(Zxid, Damage)]) -> StorageError
         }
         (error, _) => error,
     }
-}
-
-/// Refuses to go on without a snapshot if the log ends before it.
-fn check_reaches(zxid: Zxid, damage: &Damage, last: Zxid) -> Result<(), Damage> {
-    if zxid <= last {
-        return Ok(());
-    }
-    let reason = format!("{}, and the log ends before it, with {last}", damage.reason);
-    Err(Damage { reason, ..damage.clone() })
 }
 
 /// Refuses a tree with a znode whose access control list is nowhere.
@@ -287,9 +285,9 @@ fn repair(
     disk: &dyn Disk,
     layout: &Layout,
     listing: &Listing,
-    recovery: &Recovery,
+    findings: &Findings,
 ) -> Result<(), StorageError> {
-    let Repairs { cut, remove, sync, last_batch, .. } = &recovery.repairs;
+    let Repairs { cut, remove, sync, last_batch, .. } = &findings.repairs;
     if let Some((path, offset)) = cut {
         let mut file = disk.open_to_write(path).map_err(StorageError::io("open", path))?;
         file.set_len(*offset).map_err(StorageError::io("cut", path))?;
@@ -302,12 +300,12 @@ fn repair(
     if let Some((path, start, end)) = last_batch {
         write_again(disk, path, *start, *end)?;
     }
-    if let Some((path, _)) = &recovery.recovered.report.snapshot {
+    if let Some((path, _)) = &findings.recovered.report.snapshot {
         // Apache does not sync its snapshots.
         sync_file(disk, path)?;
     }
     // Of an empty directory the snapshot 0 that Apache did not finish.
-    let unfinished = listing.snapshots.iter().filter(|_| recovery.is_new).map(|file| &file.path);
+    let unfinished = listing.snapshots.iter().filter(|_| findings.is_new).map(|file| &file.path);
     for path in remove.iter().chain(&listing.leftovers).chain(unfinished).chain(&listing.initialize) {
         disk.remove(path).map_err(StorageError::io("remove", path))?;
     }
@@ -346,12 +344,6 @@ fn write_again(disk: &dyn Disk, path: &Path, start: u64, end: u64) -> Result<(),
 fn write_first_snapshot(snapshots: &SnapshotDir, tree: &mut Tree) -> Result<(), StorageError> {
     let header = tree.begin_snapshot();
     let mut writer = snapshots.create(header.zxid, header.digest, &[], header.acls)?;
-    let mut records = Vec::new();
-    while tree.next_slice(1_000, 1 << 20, &mut |record| records.push(record)) {}
-    tree.end_snapshot();
-    for record in &records {
-        writer.add(record)?;
-    }
-    writer.finish()?;
-    Ok(())
+    writer.add_tree(tree, |_| {})?;
+    writer.finish().map(drop)
 }

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{SessionTable, Tree, TxnOp};
 
+use super::Recovery;
 use super::base::Base;
 use super::report::{Cut, RecoveryReport, Warning};
-use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
-use crate::progress::Meter;
 
 pub(crate) const RESTORE: &str = "restore the file, or copy what comes before this place, up to the transaction that `zoolet data verify DIR` names: \
      zoolet data repair DIR --cut-at ZXID --to NEW";
@@ -68,75 +67,64 @@ impl Replay {
         self.last
     }
 
-    /// Applies all log files, of which `logs` are those that the directory has, in order. Ends after the transaction `until`.
-    pub(super) fn run(
-        &mut self,
-        disk: &dyn Disk,
-        logs: &[LogFile],
-        until: Option<Zxid>,
-        report: &mut RecoveryReport,
-        meter: &mut Meter<'_>,
-    ) -> Result<(), StorageError> {
+    /// Applies all log files of the directory, in order. Ends after the last transaction that is wanted.
+    pub(super) fn run(&mut self, recovery: &mut Recovery<'_, '_>) -> Result<(), StorageError> {
+        let (logs, until) = (&recovery.listing.logs, recovery.until);
         // The newest one that begins before the snapshot may go on after it.
         let from = logs.iter().rposition(|log| log.first <= self.start).unwrap_or(0);
-        meter.expect(logs[from..].iter().map(|log| log.len).sum());
+        recovery.meter.expect(logs[from..].iter().map(|log| log.len).sum());
         for (at, log) in logs.iter().enumerate().skip(from) {
             if until.is_some_and(|until| self.last >= until || log.first > until) {
                 break;
             }
             // The first entry of a file may repeat the last transaction: it is judged when it is read.
             if log.first > self.start && log.first != self.last && !follows(self.last, log.first) {
-                let reason = gap(self.last, log.first);
-                return Err(Damage { file: log.path.clone(), offset: None, reason, hint: RESTORE }.into());
+                return Err(Damage::new(&log.path, gap(self.last, log.first), RESTORE).into());
             }
-            self.file(disk, log, logs.get(at + 1), until, report, meter)?;
-            meter.end(log.len);
-            report.log_files += 1;
+            self.file(recovery, log, logs.get(at + 1))?;
+            recovery.meter.end(log.len);
+            recovery.report.log_files += 1;
         }
+        let warnings = &mut recovery.report.warnings;
         for LogFile { path, first, .. } in std::mem::take(&mut self.repairs.empty) {
-            report.warnings.push(Warning::EmptyLog { file: path.clone() });
+            warnings.push(Warning::EmptyLog { file: path.clone() });
             // The next transaction may need a name before this one.
             if first > self.last {
                 self.repairs.remove.push(path);
             }
         }
-        if let Some((zxid, count)) = self.wrong_digests {
-            report.warnings.push(Warning::Digest { zxid, count });
-        }
+        warnings.extend(self.wrong_digests.map(|(zxid, count)| Warning::Digest { zxid, count }));
         Ok(())
     }
 
     /// Applies one log file, which `next` follows.
     fn file(
         &mut self,
-        disk: &dyn Disk,
+        recovery: &mut Recovery<'_, '_>,
         log: &LogFile,
         next: Option<&LogFile>,
-        until: Option<Zxid>,
-        report: &mut RecoveryReport,
-        meter: &mut Meter<'_>,
     ) -> Result<(), StorageError> {
-        let path = &log.path;
-        let file = disk.open(path).map_err(StorageError::io("open", path))?;
-        let mut reader = LogReader::new(file, path)?;
+        let (path, until) = (&log.path, recovery.until);
+        let report = &mut recovery.report;
+        let mut reader = LogReader::open(recovery.disk, path)?;
         let mut previous = Previous::None;
         let mut applied = false;
         loop {
             match reader.next()? {
                 LogItem::Entry(entry) if until.is_some_and(|until| entry.txn.zxid > until) => return Ok(()),
                 LogItem::Entry(entry) => {
-                    meter.at(entry.offset);
-                    let before = previous.zxid().or((entry.txn.zxid == log.first).then_some(self.last));
-                    if before.is_some_and(|before| entry.repeats(before)) {
-                        previous = Previous::Is(entry.txn.zxid);
-                        self.repairs.last_batch = Some(last_batch(path, &entry));
-                        report.skipped += 1;
-                        continue;
+                    let zxid = entry.txn.zxid;
+                    recovery.meter.at(entry.offset);
+                    // At the beginning of a file, the one before is the last of the file before.
+                    let before = previous.zxid().or((zxid == log.first).then_some(self.last));
+                    let repeats = before.is_some_and(|before| entry.repeats(before));
+                    if !repeats {
+                        self.check_order(log, previous, &entry)?;
                     }
-                    self.check_order(log, previous, &entry)?;
-                    previous = Previous::Is(entry.txn.zxid);
+                    previous = Previous::Is(zxid);
                     self.repairs.last_batch = Some(last_batch(path, &entry));
-                    if entry.txn.zxid <= self.start {
+                    // What the snapshot has is checked and not applied again.
+                    if repeats || zxid <= self.start {
                         report.skipped += 1;
                         continue;
                     }
@@ -148,6 +136,7 @@ impl Replay {
                         return Ok(());
                     }
                 }
+                // The snapshot has everything up to the next valid entry: nothing of what is damaged is needed.
                 LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
                     if log.first <= self.start && zxid <= self.start.next() =>
                 {
@@ -169,22 +158,15 @@ impl Replay {
     /// Refuses an entry that is out of order, in its file or after what is applied.
     fn check_order(&self, log: &LogFile, previous: Previous, entry: &LogEntry) -> Result<(), Damage> {
         let zxid = entry.txn.zxid;
-        let damage =
-            |reason| Damage { file: log.path.clone(), offset: Some(entry.offset), reason, hint: RESTORE };
-        match previous {
+        let reason = match previous {
             Previous::None if zxid != log.first => {
-                return Err(damage(format!(
-                    "the first transaction is {zxid}, and the name says {}",
-                    log.first
-                )));
+                format!("the first transaction is {zxid}, and the name says {}", log.first)
             }
-            Previous::Is(previous) if !follows(previous, zxid) => return Err(damage(gap(previous, zxid))),
-            _ => {}
-        }
-        if zxid > self.start && !follows(self.last, zxid) {
-            return Err(damage(gap(self.last, zxid)));
-        }
-        Ok(())
+            Previous::Is(previous) if !follows(previous, zxid) => gap(previous, zxid),
+            _ if zxid > self.start && !follows(self.last, zxid) => gap(self.last, zxid),
+            _ => return Ok(()),
+        };
+        Err(Damage::new(&log.path, reason, RESTORE).at(entry.offset))
     }
 
     fn apply(&mut self, file: &Path, entry: &LogEntry) -> Result<(), Damage> {
@@ -213,7 +195,7 @@ impl Replay {
         if entry.batch.is_some() {
             let reason =
                 format!("after transaction {} the digest of the tree is {actual}, not {logged}", txn.zxid);
-            return Err(Damage { file: file.to_owned(), offset: Some(entry.offset), reason, hint: RESTORE });
+            return Err(Damage::new(file, reason, RESTORE).at(entry.offset));
         }
         self.wrong_digests.get_or_insert((txn.zxid, 0)).1 += 1;
         Ok(())
@@ -300,7 +282,7 @@ fn last_batch(path: &Path, entry: &LogEntry) -> (PathBuf, u64, u64) {
 }
 
 fn damaged(log: &LogFile, offset: u64, fault: Fault, and: &str) -> Damage {
-    Damage { file: log.path.clone(), offset: Some(offset), reason: format!("{fault}{and}"), hint: RESTORE }
+    Damage::new(&log.path, format!("{fault}{and}"), RESTORE).at(offset)
 }
 
 /// Why `next` cannot come after `last`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use simd_adler32::Adler32;
 use zoolet_proto::{AclList, SessionId, Zxid};
-use zoolet_server_core::ZnodeRecord;
+use zoolet_server_core::{Tree, ZnodeRecord};
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;
@@ -96,6 +96,24 @@ impl SnapshotWriter {
         put(&znode.pzxid.0.to_be_bytes());
         self.znodes += 1;
         self.put(&rest)
+    }
+
+    /// Adds all znodes of a tree whose snapshot has begun. `progress` gets how many are added.
+    pub(crate) fn add_tree(
+        &mut self,
+        tree: &mut Tree,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(), StorageError> {
+        let (mut more, mut records) = (true, Vec::new());
+        while more {
+            more = tree.next_slice(1_000, 1 << 20, &mut |record| records.push(record));
+            for record in records.drain(..) {
+                self.add(&record)?;
+            }
+            progress(self.znodes);
+        }
+        tree.end_snapshot();
+        Ok(())
     }
 
     /// Writes what comes after the last znode, and makes the content durable. The file keeps its temporary name.

@@ -44,8 +44,7 @@ impl Verifier<'_> {
         state: &mut State,
         meter: &mut Meter<'_>,
     ) -> Result<(), StorageError> {
-        let file = self.disk.open(&log.path).map_err(StorageError::io("open", &log.path))?;
-        let mut reader = LogReader::new(file, &log.path)?;
+        let mut reader = LogReader::open(self.disk, &log.path)?;
         loop {
             match reader.next()? {
                 LogItem::Entry(entry) => {

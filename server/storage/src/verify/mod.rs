@@ -161,7 +161,7 @@ impl Verifier<'_> {
                     continue;
                 }
             };
-            self.found.faults.push(Damage { file: path.clone(), offset: None, reason, hint }.into());
+            self.found.faults.push(Damage::new(path, reason, hint).into());
         }
     }
 

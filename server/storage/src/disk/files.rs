@@ -1,0 +1,44 @@
+//! Whole small files and directories, with errors that name them.
+
+use std::io;
+use std::path::Path;
+
+use super::{DirLock, Disk, DiskEntry};
+use crate::error::StorageError;
+
+/// The entries of a directory, sorted by name; none if it does not exist.
+pub(crate) fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<DiskEntry>, StorageError> {
+    match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        result => {
+            let mut entries = result.map_err(StorageError::io("list", dir))?;
+            entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            Ok(entries)
+        }
+    }
+}
+
+/// Locks a directory.
+pub(crate) fn lock(disk: &dyn Disk, dir: &Path) -> Result<DirLock, StorageError> {
+    let lock = disk.lock(dir).map_err(StorageError::io("lock", dir))?;
+    lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))
+}
+
+/// The beginning of a file, at most so many bytes; `None` if there is no such file.
+pub(crate) fn read(disk: &dyn Disk, path: &Path, most: usize) -> Result<Option<Vec<u8>>, StorageError> {
+    let file = match disk.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(StorageError::io("open", path))?,
+    };
+    let mut bytes = vec![0; most];
+    let len = file.read_at(&mut bytes, 0).map_err(StorageError::io("read", path))?;
+    bytes.truncate(len);
+    Ok(Some(bytes))
+}
+
+/// Creates a file, and makes its content durable, but not its name.
+pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+    let mut file = disk.create(path).map_err(StorageError::io("create", path))?;
+    file.write_at(bytes, 0).map_err(StorageError::io("write", path))?;
+    file.sync().map_err(StorageError::io("sync", path))
+}
