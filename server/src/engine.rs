@@ -182,17 +182,17 @@ impl SnapshotSource for Mutex<Engine> {
         if engine.in_turn {
             return None;
         }
-        let start = engine.bus.machine_mut().core_mut().begin_snapshot();
+        let start = engine.bus.core_mut().begin_snapshot();
         begun();
         Some(start)
     }
 
     fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool {
-        locked(self).bus.machine_mut().core_mut().next_slice(max, bytes, take)
+        locked(self).bus.core_mut().next_slice(max, bytes, take)
     }
 
     fn end(&self) {
-        locked(self).bus.machine_mut().core_mut().end_snapshot();
+        locked(self).bus.core_mut().end_snapshot();
     }
 
     fn last_zxid(&self) -> Zxid {
