@@ -13,6 +13,7 @@ use zoolet_storage::StorageOptions;
 use crate::durable::DurableConfig;
 use crate::engine::MakeMachine;
 use crate::error::{SettingError, StartError};
+use crate::net::flow::limits::{OUTBOX_BYTES, OUTBOX_FRAMES};
 use crate::own_thread::OwnThread;
 use crate::server::Server;
 use crate::shared::Shared;
@@ -65,9 +66,7 @@ pub(crate) struct NetConfig {
 impl NetConfig {
     /// How many bytes may be queued for a client.
     pub(crate) fn outbox_limit(&self) -> usize {
-        const AT_LEAST: usize = 64 << 20;
-        const FRAMES: usize = 64;
-        self.outbox_limit.unwrap_or_else(|| self.max_frame.saturating_mul(FRAMES).max(AT_LEAST))
+        self.outbox_limit.unwrap_or_else(|| self.max_frame.saturating_mul(OUTBOX_FRAMES).max(OUTBOX_BYTES))
     }
 }
 

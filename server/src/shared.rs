@@ -25,12 +25,13 @@ use crate::epoch;
 use crate::error::StartError;
 use crate::net::connection::Connection;
 use crate::net::driver::Driver;
+use crate::net::flow::limits::BULK_SENDERS;
 use crate::net::flow::outbox::Outbox;
 use crate::net::listener;
 use crate::net::rate_limited_warning::Repeated;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::stats::ServerStats;
-use crate::net::stream::{BULK, Transport};
+use crate::net::stream::Transport;
 use crate::net::turns::Turns;
 
 /// What the tasks of a server share.
@@ -137,7 +138,7 @@ impl Shared {
             client_port,
             tasks,
             listing: tokio::sync::Mutex::default(),
-            bulk: Semaphore::new(BULK),
+            bulk: Semaphore::new(BULK_SENDERS),
             refused: Repeated::default(),
             overflowed: Repeated::default(),
             foreign: Repeated::default(),

@@ -11,6 +11,7 @@ use zoolet_storage::disk::Disk;
 
 use crate::durable::queue::CommitQueue;
 use crate::durable::start::{DurableConfig, restore};
+use crate::net::flow::delivery::ReleaseRule;
 use crate::net::registry::Peer;
 use crate::net::stats::Executed;
 
@@ -34,37 +35,6 @@ struct Waiting {
     peers: Vec<Arc<Peer>>,
     /// Requests that are answered then.
     executed: Vec<Executed>,
-}
-
-/// What a message has to wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// The last transaction whose messages may leave.
-    durable: Zxid,
-    before: Zxid,
-    last: Zxid,
-}
-
-impl Hold {
-    /// Of a server without a log: nothing waits.
-    pub(crate) const NOTHING: Self =
-        Self { durable: Zxid(i64::MAX), before: Zxid(i64::MAX), last: Zxid(i64::MAX) };
-
-    /// With everything up to `durable` in the log, turns that have ended at `before`, and one that has come to `last`.
-    pub(crate) fn new(durable: Zxid, before: Zxid, last: Zxid) -> Self {
-        Self { durable, before, last }
-    }
-
-    /// The transaction that a message waits for if it names this one; `None` if it may leave.
-    pub(crate) fn until(self, named: Zxid) -> Option<Zxid> {
-        // Transactions of one turn become durable together, so that their replies are one piece of an outbox.
-        (named > self.durable).then(|| if named > self.before { self.last } else { named })
-    }
-
-    /// The last transaction there is.
-    pub(crate) fn last(self) -> Zxid {
-        self.last
-    }
 }
 
 impl Gate {
@@ -130,8 +100,8 @@ impl Gate {
     }
 
     /// What messages of this turn have to wait for.
-    pub(crate) fn hold(&self) -> Hold {
-        Hold::new(self.durable, self.before, self.last)
+    pub(crate) fn release_rule(&self) -> ReleaseRule {
+        ReleaseRule::new(self.durable, self.before, self.last)
     }
 
     /// Notes that a connection waits for a transaction.

@@ -45,7 +45,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use gate::{Gate, Hold};
+pub(crate) use gate::Gate;
 pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};

@@ -9,8 +9,7 @@ use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
 
-/// How many bytes of transactions may wait for the disk before connections that write have to wait.
-const MAX_BYTES: usize = 32 << 20;
+use crate::net::flow::limits::COMMIT_QUEUE;
 
 /// What a transaction takes beside its data.
 const TXN: usize = 128;
@@ -202,7 +201,7 @@ impl CommitQueue {
 
     /// A log that is over makes no room; what is submitted to it is dropped.
     fn has_too_much(&self, state: &State) -> bool {
-        state.bytes > MAX_BYTES && !self.is_over()
+        state.bytes > COMMIT_QUEUE && !self.is_over()
     }
 
     /// Whether the log has ended or failed.

@@ -10,8 +10,8 @@ use zoolet_server_core::{ConnId, Core, ServerMode};
 
 use crate::durable::Dirs;
 use crate::engine::Engine;
+use crate::net::flow::limits::LISTED;
 use crate::net::java_format::{Endpoint, decimal};
-use crate::net::listings::SLICE;
 use crate::net::registry::Peer;
 use crate::net::stats::{ConnStats, whole_millis};
 use crate::shared::Shared;
@@ -194,7 +194,7 @@ impl Shared {
         let mut peers = self.peers_at(at).into_iter();
         let mut connections = Vec::with_capacity(peers.len());
         while peers.len() > 0 {
-            let slice: Vec<_> = peers.by_ref().take(SLICE).collect();
+            let slice: Vec<_> = peers.by_ref().take(LISTED).collect();
             let question = move |engine: &mut Engine, _| -> Vec<_> {
                 let core = engine.bus.machine().replica(at);
                 let session = |id| core.session_of(id).and_then(|session| core.sessions().get(session));

@@ -1,59 +1,34 @@
 //! A connection: one task with two loops, one that reads and one that writes. When either ends, both end.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::Poll;
 
 use bytes::{Buf, BytesMut};
 use smallvec::smallvec;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
+use tokio::time::timeout;
 use tracing::Instrument;
-use zoolet_proto::records::{SetWatches, SetWatches2};
-use zoolet_proto::{FourLetterWord, Incoming, Request, Zxid, frame, jute};
+use zoolet_proto::{FourLetterWord, Incoming, Zxid, frame, jute};
 use zoolet_server_core::Input;
 
 use crate::net::close::linger;
-use crate::net::flow::buffer::{KEEP, SendBuffer, is_little};
-use crate::net::flow::outbox::Next;
+use crate::net::flow::buffer::{SendBuffer, is_little};
+use crate::net::flow::limits::{
+    BACK_PRESSURE_TIMEOUT, BATCH, KEEP, LINGER, MAX_HELD_REPLIES, MAX_READ, MIN_READ,
+};
+use crate::net::flow::outbox::{Next, Outbox};
 use crate::net::registry::Registration;
 use crate::net::stream::{Half, Transport, send_all};
 use crate::net::turns::Batch;
 use crate::shared::Shared;
-
-/// How many requests are submitted to a turn at once. The next such batch is submitted when the replies of this one are
-/// in the outbox and there is room in that: this bounds what one connection can have asked for and not read, and is its
-/// fair share. Their frames stay in the read buffer until then: a turn that is full ends early, and what it has not
-/// processed is submitted again.
-const BATCH: usize = 32;
-
-/// Back-pressure: a connection that sends full batches is not read while more messages than this wait for the log.
-const AHEAD: usize = 3 * BATCH;
-
-/// If a sync takes longer than this, the back-pressure ends until it returns.
-const SLOW_SYNC: Duration = Duration::from_millis(1);
-
-/// With more parts a request takes a good part of a turn.
-const MANY_PARTS: usize = 1_000;
-
-/// How often a connection writes and reads before other tasks run. Two rounds do for a single request: the first reads it,
-/// the second writes the reply and finds nothing more.
-const IN_A_ROW: usize = 2;
-
-/// How much a connection reads at once: first, and at most.
-const MIN_READ: usize = 1 << 10;
-const MAX_READ: usize = 64 << 10;
-
-/// How long the peer of a closing connection may read nothing of what is left to be sent, and then how long it may take to
-/// close its end.
-const LINGER: Duration = Duration::from_secs(2);
 
 /// How a request of HTTP begins.
 const HTTP_METHODS: [&[u8]; 6] = [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI"];
@@ -92,7 +67,7 @@ impl Connection {
         let open = Input::Open { peer: peer.addr.ip(), in_process: peer.in_process };
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
-        self.registration.peer.outbox.writer_is_gone();
+        self.registration.peer.outbox.abort();
         if self.registration.peer.outbox.has_overflowed() {
             if let Some(count) = self.shared.overflowed.count(self.shared.clock.now()) {
                 tracing::warn!(count, "too much waits to be sent; closing the connection");
@@ -111,7 +86,7 @@ impl Connection {
                     false
                 }
             };
-            let _ = tokio::time::timeout(LINGER, linger(&mut reader, &mut writer, asked)).await;
+            let _ = timeout(LINGER, linger(&mut reader, &mut writer, asked)).await;
         };
         // A server that stops waits for no peer.
         tokio::select! {
@@ -127,63 +102,44 @@ impl Connection {
         reader: &mut Half<'_, S>,
         writer: &mut Half<'_, S>,
     ) -> CloseReason {
+        let outbox = &self.registration.peer.outbox;
         let mut reading = pin!(self.read_loop(reader));
         {
             let mut writing = pin!(self.write_loop(writer));
-            match poll_fn(|cx| self.poll_loops(cx, reading.as_mut(), writing.as_mut())).await {
+            match poll_fn(|cx| outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())).await {
                 Ok(reason) => return reason,
                 Err(error) => tracing::debug!(%error, "cannot write"),
             }
         }
         // Replies cannot be sent any more, but the requests that the peer has sent are still executed.
-        self.registration.peer.outbox.writer_is_gone();
+        outbox.abort();
+        let mut nothing = pin!(pending());
+        let reading = poll_fn(|cx| outbox.poll_loops(cx, nothing.as_mut(), reading.as_mut()));
         tokio::select! {
             biased;
             () = self.shared.stop.cancelled() => {}
-            _ = tokio::time::timeout(LINGER, reading) => {}
+            _ = timeout(LINGER, reading) => {}
         }
         CloseReason::Close
-    }
-
-    /// Polls both loops until either ends. The write loop goes first, so that a close that was decided comes before what
-    /// there is to read, and again after requests were submitted: most often they are answered by then.
-    fn poll_loops(
-        &self,
-        cx: &mut Context<'_>,
-        mut reading: Pin<&mut impl Future<Output = CloseReason>>,
-        mut writing: Pin<&mut impl Future<Output = io::Result<CloseReason>>>,
-    ) -> Poll<io::Result<CloseReason>> {
-        for _ in 0..IN_A_ROW {
-            if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
-                return Poll::Ready(outcome);
-            }
-            if let Poll::Ready(reason) = reading.as_mut().poll(cx) {
-                return Poll::Ready(Ok(reason));
-            }
-            if !self.registration.peer.outbox.writer_is_next() {
-                return Poll::Pending;
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
         let reason = self.read_requests(reader).await;
         // A peer that sends nothing more is still answered.
-        self.registration.peer.outbox.few_held(0).await;
+        self.registration.peer.outbox.held_at_most(0).await;
         reason
     }
 
     /// Submits what the peer sends, until it ends its side or sends what no client may.
     async fn read_requests(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
+        let outbox = &self.registration.peer.outbox;
         let mut buffer = BytesMut::new();
         let mut room = MIN_READ;
         let mut attached = false;
         let mut inputs = Batch::new();
-        let outbox = &self.registration.peer.outbox;
-        let mut slow = None;
+        let mut back_pressure = BackPressure::default();
         loop {
+            // All whole frames in the buffer, a batch at a time.
             loop {
                 let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
                 if inputs.is_empty() {
@@ -192,23 +148,26 @@ impl Connection {
                         None => break,
                     }
                 }
+                // With a reason to close after them, these are executed first; the frame in question is then parsed once more.
                 let submitted = inputs.len();
                 if !self.submit(&mut inputs).await {
                     return CloseReason::Close;
                 }
-                match outbox.room().await {
+                // Their frames stay in the buffer until they are processed: what a full turn did not reach is parsed again.
+                match outbox.ready_for_requests().await {
                     0 => buffer.advance(parsed),
                     unprocessed => skip_frames(&mut buffer, submitted - unprocessed),
                 }
-                // A connection that cannot be written to always has room, and its stream may never be pending.
+                // A connection that cannot be written to is always ready, and its stream may never be pending.
                 consume_budget().await;
                 // Another client waits for one batch, not for as many as the loops take in a row.
                 if submitted == BATCH {
                     yield_now().await;
-                    slow = self.wait_for_log(slow).await;
                 }
+                back_pressure.wait_for_log(outbox, submitted).await;
             }
-            // A buffer grows with what arrives, not with the length that a frame announces.
+            // A buffer grows with what arrives, not with the length that a frame announces. An empty one is let go while the
+            // peer sends nothing.
             if buffer.is_empty() && buffer.capacity() > room.max(KEEP) {
                 buffer = BytesMut::new();
             }
@@ -228,21 +187,6 @@ impl Connection {
             } else if is_little(got, room) {
                 room = (room / 2).max(MIN_READ);
             }
-        }
-    }
-
-    /// Waits while more than [`AHEAD`] messages of this connection wait for the log. Without this, the latency of other clients
-    /// grows with what one client has in flight. A slow sync ends the wait, because throughput then needs many transactions
-    /// per sync. Returns the transaction of the slow sync, if there is one; the next call does not wait for it.
-    async fn wait_for_log(&self, slow: Option<Zxid>) -> Option<Zxid> {
-        let outbox = &self.registration.peer.outbox;
-        match outbox.first_held(AHEAD) {
-            Some(first) if slow != Some(first) => {
-                // Boxed to keep idle connections small.
-                let few = Box::pin(tokio::time::timeout(SLOW_SYNC, outbox.few_held(AHEAD)));
-                few.await.err().map(|_| first)
-            }
-            _ => slow,
         }
     }
 
@@ -315,11 +259,8 @@ impl Connection {
         if frames > 0 {
             self.registration.peer.begin_requests(frames);
         }
-        let peer = &self.registration.peer;
-        if inputs.iter().any(has_many_parts) {
-            peer.set_slow(true);
-        }
-        if !self.shared.turns.submit(self.registration.id, inputs, peer.is_slow()).await {
+        let is_slow = self.registration.peer.is_slow();
+        if !self.shared.turns.submit(self.registration.id, inputs, is_slow).await {
             return false;
         }
         // Only now is it certain that they will be processed: a connection may be closed while it waits for the log.
@@ -349,9 +290,7 @@ impl Connection {
     async fn overdue(&self, stream: &Half<'_, impl Transport>) {
         let outbox = &self.registration.peer.outbox;
         outbox.closing().await;
-        while tokio::time::timeout(LINGER, outbox.aborted()).await.is_err()
-            && stream.with(Transport::is_delaying)
-        {}
+        while timeout(LINGER, outbox.aborted()).await.is_err() && stream.with(Transport::is_delaying) {}
     }
 
     /// Answers a four-letter word; false if the peer does not take it, or does not send what belongs to the word.
@@ -366,7 +305,7 @@ impl Connection {
         let answer = self.shared.answer(&self.registration.peer, word, rest);
         let text = match word {
             // What belongs to the word may never come.
-            FourLetterWord::Stmk => tokio::time::timeout(LINGER, answer).await.ok(),
+            FourLetterWord::Stmk => timeout(LINGER, answer).await.ok(),
             _ => Some(answer.await),
         };
         let Some(text) = text else { return false };
@@ -382,20 +321,31 @@ impl Connection {
     }
 }
 
-/// Whether a request has so many parts that it takes a good part of a turn.
-fn has_many_parts(input: &Input) -> bool {
-    let Input::Request(Incoming { body: Ok(request), .. }) = input else { return false };
-    match request {
-        Request::Multi(parts) | Request::MultiRead(parts) => parts.len() > MANY_PARTS,
-        Request::SetWatches(SetWatches { data, exist, child, .. }) => {
-            data.len() + exist.len() + child.len() > MANY_PARTS
+/// Keeps a connection from being read while many of its messages wait for the log: the latency of other clients grows with what
+/// one client has in flight.
+#[derive(Default)]
+struct BackPressure {
+    /// Requests that were submitted since the last look, which takes a lock.
+    submitted: usize,
+    /// The transaction whose sync was slow. Throughput needs many transactions per sync then, so that the next look does not
+    /// wait for it.
+    slow: Option<Zxid>,
+}
+
+impl BackPressure {
+    /// Waits while more than [`MAX_HELD_REPLIES`] messages wait for the log, but not for a slow sync.
+    async fn wait_for_log(&mut self, outbox: &Outbox, submitted: usize) {
+        self.submitted += submitted;
+        if self.submitted < BATCH {
+            return;
         }
-        Request::SetWatches2(record) => {
-            let SetWatches2 { data, exist, child, persistent, recursive, .. } = &**record;
-            let paths = [data, exist, child, persistent, recursive];
-            paths.into_iter().map(Vec::len).sum::<usize>() > MANY_PARTS
+        self.submitted = 0;
+        let Some(first) = outbox.first_held_beyond(MAX_HELD_REPLIES) else { return };
+        if self.slow != Some(first) {
+            // Boxed to keep idle connections small.
+            let few = Box::pin(timeout(BACK_PRESSURE_TIMEOUT, outbox.held_at_most(MAX_HELD_REPLIES)));
+            self.slow = few.await.err().map(|_| first);
         }
-        _ => false,
     }
 }
 

@@ -11,11 +11,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use zoolet_server_core::ConnId;
 
+use crate::net::flow::limits::PIPE;
 use crate::net::stream::Transport;
 use crate::shared::Shared;
-
-/// How many bytes may be in flight in each direction.
-const PIPE: usize = 64 << 10;
 
 /// The client's end of a connection without a socket, from [`Server::in_process`](crate::Server::in_process).
 #[derive(Debug)]

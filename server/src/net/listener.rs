@@ -4,17 +4,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
 
 use crate::error::StartError;
+use crate::net::flow::limits::ACCEPT_PAUSE;
 use crate::net::stream::Transport;
 use crate::shared::Shared;
-
-/// How long accepting pauses after an error, which most often is a lack of descriptors.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
 /// connection before all are bound, as a client that connects must be answered.
@@ -96,7 +93,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usi
             Err(error) if is_of_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }

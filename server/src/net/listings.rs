@@ -11,12 +11,10 @@ use zoolet_proto::SessionId;
 use zoolet_server_core::{ConnId, Core, Millis};
 
 use crate::engine::Engine;
+use crate::net::flow::limits::LISTED;
 use crate::net::java_format::{Date, Endpoint};
 use crate::net::registry::Peer;
 use crate::shared::Shared;
-
-/// How many entries a turn copies, and how many lines are made before other tasks run.
-pub(crate) const SLICE: usize = 500;
 
 /// A path with the connection that watches it.
 type Watch = (Arc<str>, ConnId);
@@ -73,10 +71,10 @@ impl Shared {
             loop {
                 let slice = move |core: &Core| -> Vec<_> {
                     let paths = core.watches().paths_of(conn, after.as_deref());
-                    paths.take(SLICE).map(|(path, on_data)| (Arc::clone(path), on_data)).collect()
+                    paths.take(LISTED).map(|(path, on_data)| (Arc::clone(path), on_data)).collect()
                 };
                 let slice = self.read(at, slice).await?;
-                let more = slice.len() == SLICE;
+                let more = slice.len() == LISTED;
                 after = slice.last().map(|(path, _)| Arc::clone(path));
                 watches
                     .extend(slice.into_iter().filter(|(_, on_data)| *on_data).map(|(path, _)| (path, conn)));
@@ -120,11 +118,11 @@ impl Shared {
             let mut after: Option<Arc<str>> = None;
             loop {
                 let slice = move |core: &Core| -> Vec<_> {
-                    core.tree().ephemerals_after(owner, after.as_deref()).take(SLICE).cloned().collect()
+                    core.tree().ephemerals_after(owner, after.as_deref()).take(LISTED).cloned().collect()
                 };
                 let paths = self.act_later(move |engine, _| slice(engine.bus.core())).await?;
                 paths.iter().for_each(|path| _ = writeln!(text, "\t{path}"));
-                if paths.len() < SLICE {
+                if paths.len() < LISTED {
                     break;
                 }
                 after = paths.into_iter().last();
@@ -134,7 +132,7 @@ impl Shared {
         let mut peers = self.registry.all().into_iter();
         let mut connections = Vec::with_capacity(peers.len());
         while peers.len() > 0 {
-            let slice: Vec<_> = peers.by_ref().take(SLICE).collect();
+            let slice: Vec<_> = peers.by_ref().take(LISTED).collect();
             let question = move |engine: &mut Engine, _| -> Vec<_> {
                 let deadline = |id, peer: &Peer| {
                     let heard = engine.bus.conn_stats(id).last_response;
@@ -212,7 +210,7 @@ async fn let_go(watches: Vec<Watch>) {
 
 /// Lets other tasks run now and then.
 async fn pause(made: usize) {
-    if made % SLICE == SLICE - 1 {
+    if made % LISTED == LISTED - 1 {
         yield_now().await;
     }
 }

@@ -1,12 +1,10 @@
 //! Warnings that a peer can cause as often as it likes: they are summed up.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a warning stands for those that follow it.
-const PERIOD: Duration = Duration::from_secs(1);
+use crate::net::flow::limits::WARNING_PERIOD;
 
 /// A warning that may be repeated.
 #[derive(Debug, Default)]
@@ -19,7 +17,7 @@ impl Repeated {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, count) = &mut *state;
         *count += 1;
-        if last.is_some_and(|last| now.saturating_duration_since(last) < PERIOD) {
+        if last.is_some_and(|last| now.saturating_duration_since(last) < WARNING_PERIOD) {
             return None;
         }
         *last = Some(now);
@@ -29,6 +27,8 @@ impl Repeated {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

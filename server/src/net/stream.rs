@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 
 use crate::net::flow::buffer::SendBuffer;
+use crate::net::flow::limits::MAX_SEND;
 
 /// A stream that a connection is served on. The methods have no effect on a stream that cannot do what they ask for.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
@@ -113,12 +114,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Half<'_, S> {
     }
 }
 
-/// How much is sent at once. Those with more take turns.
-const SEND: usize = 64 << 10;
-
-/// How many connections that have more to send do so at a time: all tasks that are ready to run wait for these.
-pub(crate) const BULK: usize = 8;
-
 /// Sends bytes; false if it was given up. `timeout` begins anew whenever the stream takes some of them, and `progress` is
 /// called if there are more.
 pub(crate) async fn send_all<T: Future<Output = ()>>(
@@ -163,13 +158,13 @@ async fn send_some<'b>(
     bytes: &SendBuffer,
     bulk: &'b Semaphore,
 ) -> io::Result<(usize, Option<SemaphorePermit<'b>>)> {
-    if let Some(only) = bytes.only_piece().filter(|only| only.len() <= SEND) {
+    if let Some(only) = bytes.only_piece().filter(|only| only.len() <= MAX_SEND) {
         return Ok((writer.write(only).await?, None));
     }
     let mut slices = [IoSlice::new(&[]); 8];
-    let count = bytes.slices(&mut slices, SEND);
+    let count = bytes.slices(&mut slices, MAX_SEND);
     let slices = &slices[..count];
-    if bytes.len() > SEND {
+    if bytes.len() > MAX_SEND {
         let turn = bulk.acquire().await.ok();
         let at_once = poll_fn(|cx| match Pin::new(&mut *writer).poll_write_vectored(cx, slices) {
             Poll::Ready(written) => Poll::Ready(Some(written)),
@@ -215,8 +210,8 @@ mod tests {
     #[tokio::test]
     async fn a_long_send_waits_for_its_turn_and_a_short_one_does_not() {
         let (none, one) = (Semaphore::new(0), Semaphore::new(1));
-        assert!(is_sent(SEND, &none).await && !is_sent(SEND + 1, &none).await);
-        assert!(is_sent(10 * SEND, &one).await);
+        assert!(is_sent(MAX_SEND, &none).await && !is_sent(MAX_SEND + 1, &none).await);
+        assert!(is_sent(10 * MAX_SEND, &one).await);
         // One that waits for its peer keeps no other waiting.
         assert!(!is_sent(2 << 20, &one).await && one.available_permits() == 1);
     }
@@ -226,7 +221,7 @@ mod tests {
         let one = Semaphore::new(1);
         let (mut ours, _theirs) = duplex(1 << 20);
         let mut buffer = SendBuffer::default();
-        buffer.share(&vec![0; 2 * SEND].into());
+        buffer.share(&vec![0; 2 * MAX_SEND].into());
         let mut sending = pin!(send_all(&mut ours, &mut buffer, &one, pending::<()>, || {}));
         let first = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_pending())).await;
         assert!(first && one.available_permits() == 0);

@@ -253,6 +253,38 @@ async fn a_client_with_many_writes_in_flight_gets_back_pressure_until_a_sync_is_
     assert!(asking.await.unwrap().into_iter().all(|frame| frame.answer().error.is_none()));
 }
 
+#[tokio::test]
+async fn a_client_that_never_sends_a_full_batch_gets_back_pressure_as_well() {
+    const SEGMENTS: usize = 10;
+    const EACH: usize = 31;
+    let (zk, disk) = start().await;
+    let (mut first, mut wire) = (zk.wire().await, zk.wire().await);
+    let before = zk.fixture().transactions().len();
+    disk.hold();
+    first.send(create("/first")).await;
+    disk.until_held().await;
+    // Time stands still, because this task never goes idle.
+    tokio::time::pause();
+    for segment in 0..SEGMENTS {
+        for n in 0..EACH {
+            wire.send(create(&format!("/{}", segment * EACH + n))).await;
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let followed = zk.fixture().transactions().len() - before - 1;
+    assert!(
+        (3 * 32..=5 * 32).contains(&followed),
+        "{followed}: it is looked at each time that 32 were submitted"
+    );
+    tokio::time::resume();
+    disk.release();
+    for _ in 0..SEGMENTS * EACH {
+        assert_eq!(wire.next().await.answer().error, None);
+    }
+}
+
 /// Each client may have its share in flight; together they might fill the memory.
 #[tokio::test]
 async fn writers_wait_while_too_much_waits_for_the_disk_and_readers_do_not() {

@@ -6,16 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::{Bytes, BytesMut};
 
-/// When so much is queued in all that is shared with no znode, connections that do not read are closed.
-const LIMIT: usize = 256 << 20;
-
-/// What the marks of all connections are together, as far as each is within its bounds.
-const ALL_MARKS: usize = 64 << 20;
-const LEAST_MARK: usize = 16 << 10;
-const MOST_MARK: usize = 256 << 10;
-
-/// Less than this is not counted.
-const STEP: usize = 16 << 10;
+use super::limits::{ALL_MARKS, ALL_OUTBOXES, CHARGE_STEP, LEAST_MARK, MOST_MARK};
 
 /// The bytes that are queued on all connections, and how many each may queue.
 #[derive(Debug)]
@@ -39,7 +30,7 @@ impl SendBudget {
 
     /// Whether connections that do not read are to be closed.
     pub(crate) fn is_spent(&self) -> bool {
-        self.used.load(Relaxed) > LIMIT
+        self.used.load(Relaxed) > ALL_OUTBOXES
     }
 
     /// How many connections there are.
@@ -61,7 +52,7 @@ impl SendBudget {
 
     /// Bytes that several outboxes are to share, and that count once.
     pub(crate) fn shared(self: &Arc<Self>, bytes: BytesMut) -> Bytes {
-        if bytes.len() < STEP {
+        if bytes.len() < CHARGE_STEP {
             return bytes.freeze();
         }
         let charge = Charge { charged: bytes.len(), budget: Arc::clone(self) };
@@ -95,10 +86,10 @@ impl Charge {
 
     /// Charges for so many bytes, within a step.
     pub(crate) fn set(&mut self, bytes: usize) {
-        if bytes > self.charged + STEP {
+        if bytes > self.charged + CHARGE_STEP {
             self.budget.used.fetch_add(bytes - self.charged, Relaxed);
             self.charged = bytes;
-        } else if bytes + STEP < self.charged || (bytes == 0 && self.charged > 0) {
+        } else if bytes + CHARGE_STEP < self.charged || (bytes == 0 && self.charged > 0) {
             self.budget.used.fetch_sub(self.charged - bytes, Relaxed);
             self.charged = bytes;
         }
@@ -133,18 +124,22 @@ mod tests {
     fn what_is_charged_is_given_back() {
         let budget = Arc::<SendBudget>::default();
         let mut charge = Charge::new(&budget);
-        for (bytes, charged) in
-            [(STEP, 0), (STEP + 1, STEP + 1), (2, STEP + 1), (0, 0), (LIMIT + 1, LIMIT + 1)]
-        {
+        for (bytes, charged) in [
+            (CHARGE_STEP, 0),
+            (CHARGE_STEP + 1, CHARGE_STEP + 1),
+            (2, CHARGE_STEP + 1),
+            (0, 0),
+            (ALL_OUTBOXES + 1, ALL_OUTBOXES + 1),
+        ] {
             charge.set(bytes);
             assert_eq!(budget.used.load(Relaxed), charged, "{bytes} bytes");
         }
         assert!(budget.is_spent());
         drop(charge);
-        let shared = budget.shared(BytesMut::zeroed(STEP));
+        let shared = budget.shared(BytesMut::zeroed(CHARGE_STEP));
         let clone = shared.clone();
         drop(shared);
-        assert_eq!(budget.used.load(Relaxed), STEP);
+        assert_eq!(budget.used.load(Relaxed), CHARGE_STEP);
         drop(clone);
         assert_eq!(budget.used.load(Relaxed), 0);
     }

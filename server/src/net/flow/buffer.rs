@@ -1,24 +1,42 @@
-//! What waits to be sent on a connection: short messages in a buffer, long values as they are shared with the tree.
+//! [`SendBuffer`]: bytes to send on one connection, short messages copied and long values shared with the tree; and
+//! [`EventRuns`]: watch events in a row, each encoded once, however many connections get it.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::mem;
+use std::ops::{Add, Sub};
+use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use zoolet_proto::records::{MultiHeader, OpResult};
 use zoolet_proto::{Jute, NameList, OpCode, Reply, ReplyHeader};
+use zoolet_server_core::{ConnId, SharedEvent};
 
-/// A value of this length is shared. To copy a shorter one costs less than to send it by itself.
-const LONG: usize = 16 << 10;
+use super::limits::{EVENT_LISTS, KEEP, KEEP_BUSY, PIECE, SHARED_FROM};
 
-/// A piece of so many bytes is complete: a buffer that grows without end doubles, and is copied each time.
-const PIECE: usize = 16 << 10;
+/// A number of bytes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) all: usize,
+    /// Those that take memory only here: no other connection shares them, and no znode.
+    pub(crate) unshared: usize,
+}
 
-/// A buffer larger than this is kept only if most of it was used last.
-pub(crate) const KEEP: usize = 4 << 10;
+impl Add for Size {
+    type Output = Self;
 
-/// One larger than this is not kept in any case.
-const KEEP_BUSY: usize = 16 << 10;
+    fn add(self, other: Self) -> Self {
+        Self { all: self.all + other.all, unshared: self.unshared + other.unshared }
+    }
+}
+
+impl Sub for Size {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { all: self.all - other.all, unshared: self.unshared - other.unshared }
+    }
+}
 
 /// Bytes to send, in pieces.
 #[derive(Debug, Default)]
@@ -43,9 +61,9 @@ impl SendBuffer {
         self.len() == 0
     }
 
-    /// The bytes that take memory only here.
-    pub(crate) fn own(&self) -> usize {
-        self.len() - self.shared
+    /// As [`len`](SendBuffer::len), and how many of these bytes are not shared.
+    pub(crate) fn size(&self) -> Size {
+        Size { all: self.len(), unshared: self.len() - self.shared }
     }
 
     /// Appends what `encode` does.
@@ -58,7 +76,7 @@ impl SendBuffer {
 
     /// Appends bytes without a copy, unless that costs less.
     pub(crate) fn share(&mut self, bytes: &Bytes) {
-        if bytes.len() < LONG {
+        if bytes.len() < SHARED_FROM {
             return self.put(|out| out.put_slice(bytes));
         }
         self.complete();
@@ -70,17 +88,19 @@ impl SendBuffer {
     /// Appends a reply as a frame.
     pub(crate) fn put_reply(&mut self, header: ReplyHeader, reply: &Reply) {
         match reply {
-            Reply::Data(Some(data), stat) if data.len() >= LONG => self.put_frame(header, |out| {
+            Reply::Data(Some(data), stat) if data.len() >= SHARED_FROM => self.put_frame(header, |out| {
                 out.put_data(data);
                 out.put(|out| stat.encode(out));
             }),
-            Reply::Children(names) if names.encoded_len() >= LONG => {
+            Reply::Children(names) if names.encoded_len() >= SHARED_FROM => {
                 self.put_frame(header, |out| out.put_names(names));
             }
-            Reply::Children2(names, stat) if names.encoded_len() >= LONG => self.put_frame(header, |out| {
-                out.put_names(names);
-                out.put(|out| stat.encode(out));
-            }),
+            Reply::Children2(names, stat) if names.encoded_len() >= SHARED_FROM => {
+                self.put_frame(header, |out| {
+                    out.put_names(names);
+                    out.put(|out| stat.encode(out));
+                })
+            }
             Reply::Multi(results) if results.iter().any(is_long) => {
                 self.put_frame(header, |out| out.put_results(results));
             }
@@ -115,12 +135,12 @@ impl SendBuffer {
         let header = |op: OpCode| MultiHeader { kind: op.code(), done: false, err: 0 };
         for result in results {
             match result {
-                OpResult::GetData(Some(data), stat) if data.len() >= LONG => {
+                OpResult::GetData(Some(data), stat) if data.len() >= SHARED_FROM => {
                     self.put(|out| header(OpCode::GetData).encode(out));
                     self.put_data(data);
                     self.put(|out| stat.encode(out));
                 }
-                OpResult::GetChildren(names) if names.encoded_len() >= LONG => {
+                OpResult::GetChildren(names) if names.encoded_len() >= SHARED_FROM => {
                     self.put(|out| header(OpCode::GetChildren).encode(out));
                     self.put_names(names);
                 }
@@ -204,6 +224,46 @@ impl SendBuffer {
     }
 }
 
+/// Events that are not delivered yet.
+#[derive(Default)]
+pub(crate) struct EventRuns(Vec<EventRun>);
+
+/// Events for the same connections.
+pub(crate) struct EventRun {
+    pub(crate) to: Arc<[ConnId]>,
+    pub(crate) count: u64,
+    pub(crate) bytes: BytesMut,
+}
+
+impl EventRuns {
+    /// Adds an event to those for the same connections. False if all that were added must be delivered first: one of
+    /// these connections gets some of them as well, and in their order.
+    pub(crate) fn add(&mut self, to: &Arc<[ConnId]>, event: &SharedEvent) -> bool {
+        let runs = &mut self.0;
+        let at = match runs.iter().position(|run| Arc::ptr_eq(&run.to, to)) {
+            Some(at) => at,
+            None if runs.len() < EVENT_LISTS && runs.iter().all(|run| are_disjoint(&run.to, to)) => {
+                runs.push(EventRun { to: Arc::clone(to), count: 0, bytes: BytesMut::new() });
+                runs.len() - 1
+            }
+            None => return false,
+        };
+        event.encode_frame(&mut runs[at].bytes);
+        runs[at].count += 1;
+        true
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<EventRun> {
+        mem::take(&mut self.0)
+    }
+}
+
+/// Whether two sorted lists have no connection in common.
+fn are_disjoint(one: &[ConnId], other: &[ConnId]) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    short.iter().all(|conn| long.binary_search(conn).is_err())
+}
+
 /// Whether so much is little for a buffer of that size.
 pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
     used < capacity / 8
@@ -211,15 +271,15 @@ pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
 
 fn is_long(result: &OpResult) -> bool {
     match result {
-        OpResult::GetData(Some(data), _) => data.len() >= LONG,
-        OpResult::GetChildren(names) => names.encoded_len() >= LONG,
+        OpResult::GetData(Some(data), _) => data.len() >= SHARED_FROM,
+        OpResult::GetChildren(names) => names.encoded_len() >= SHARED_FROM,
         _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use zoolet_proto::{Stat, Xid, Zxid};
+    use zoolet_proto::{EventType, Stat, Xid, Zxid};
 
     use super::*;
 
@@ -240,8 +300,8 @@ mod tests {
     #[test]
     fn long_values_are_shared_and_leave_as_if_they_were_copied() {
         let header = ReplyHeader::ok(Xid(1), Zxid(1));
-        let data = Bytes::from(vec![7; LONG]);
-        let names: NameList = ["child"; LONG / 9 + 1].into_iter().collect();
+        let data = Bytes::from(vec![7; SHARED_FROM]);
+        let names: NameList = ["child"; SHARED_FROM / 9 + 1].into_iter().collect();
         let stat = Stat::default();
         let results = vec![
             OpResult::GetData(Some(data.clone()), stat),
@@ -255,7 +315,7 @@ mod tests {
             Reply::Empty,
             Reply::Children2(names, stat),
             Reply::Multi(results),
-            Reply::Data(Some(vec![8; LONG - 1].into()), stat),
+            Reply::Data(Some(vec![8; SHARED_FROM - 1].into()), stat),
             Reply::Stat(stat),
         ];
         let (mut buffer, mut copied) = (SendBuffer::default(), BytesMut::new());
@@ -264,7 +324,7 @@ mod tests {
             reply.encode_frame(header, &mut copied);
         }
         assert_eq!(buffer.len(), copied.len());
-        assert!(buffer.own() < LONG + 1_000, "{} bytes", buffer.own());
+        assert!(buffer.size().unshared < SHARED_FROM + 1_000, "{} bytes", buffer.size().unshared);
         assert!(sent(buffer) == copied);
     }
 
@@ -306,8 +366,27 @@ mod tests {
         for _ in 0..10_000 {
             buffer.put_reply(ReplyHeader::ok(Xid(1), Zxid(1)), &Reply::Empty);
         }
-        assert_eq!((buffer.len(), buffer.own()), (200_000, 200_000));
+        assert_eq!((buffer.len(), buffer.size().unshared), (200_000, 200_000));
         assert!(buffer.tail.capacity() <= 2 * PIECE + 20);
         assert_eq!(sent(buffer).len(), 200_000);
+    }
+
+    #[test]
+    fn events_for_the_same_connections_are_one_run_unless_their_order_would_change() {
+        let list = |ids: &[u64]| -> Arc<[ConnId]> { ids.iter().copied().map(ConnId).collect() };
+        let (all, one, first) = (list(&[1, 2, 3]), list(&[4]), list(&[1]));
+        let event = |to: &Arc<[ConnId]>| {
+            let (to, kind, path) = (to.into(), EventType::NodeDataChanged, "/a".into());
+            SharedEvent { to, zxid: Zxid(1), kind, path }
+        };
+        let add = |runs: &mut EventRuns, to: &Arc<[ConnId]>| runs.add(to, &event(to));
+        let mut runs = EventRuns::default();
+        for to in [&all, &one, &all, &one, &all] {
+            assert!(add(&mut runs, to));
+        }
+        assert!(!add(&mut runs, &first), "it comes after three others of the same connection");
+        let counts: Vec<_> = runs.take().into_iter().map(|run| (run.to.len(), run.count)).collect();
+        assert_eq!(counts, [(3, 3), (1, 2)]);
+        assert!(add(&mut runs, &first) && add(&mut runs, &one) && !add(&mut runs, &all));
     }
 }

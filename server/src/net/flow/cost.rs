@@ -1,26 +1,82 @@
-//! [`TurnLimit`]: when a turn ends, though there is more to do; and what a request costs it.
-
-use std::time::Duration;
+//! [`Cost`]: what a request costs a turn; and [`TurnLimit`]: when a turn ends, though there is more to do.
 
 use tokio::time::Instant;
 use zoolet_clock::Clock;
+use zoolet_proto::records::{SetWatches, SetWatches2};
 use zoolet_proto::{Incoming, OpCode, OpKind, Request};
-use zoolet_server_core::{Input, Message, Output};
+use zoolet_server_core::{Core, Input, Message, Output};
 
+use super::limits::{CHEAP_IN_A_ROW, EVENT, MANY_CHILDREN, MANY_PARTS, TURN_BYTES, TURN_TIME};
 use crate::net::reply_size::reply_size;
 
-/// A turn ends when its replies have this many bytes; what is left comes in the next one.
-pub(crate) const TURN_BYTES: usize = 256 << 10;
+/// What an input costs a turn, as far as can be told before it is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// No longer than a few others.
+    Cheap,
+    /// Cannot be told: the clock is read after it.
+    Unknown,
+    /// A good part of a turn by itself: only the driver's queue of slow connections has room for it.
+    Large,
+}
 
-/// It ends as well when it has lasted this long by the server's clock. A clock that stands still ends none, so that a
-/// simulation repeats with its seed.
-const TURN_TIME: Duration = Duration::from_millis(2);
+impl Cost {
+    /// The cost of an input in this state. Names all operations, so that a new one is not forgotten.
+    pub(crate) fn of(input: &Input, core: &Core) -> Self {
+        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return Self::Cheap };
+        match request {
+            Request::Multi(parts) | Request::MultiRead(parts) => Self::of_many(parts.len(), MANY_PARTS),
+            Request::SetWatches(SetWatches { data, exist, child, .. }) => {
+                Self::of_many(data.len() + exist.len() + child.len(), MANY_PARTS)
+            }
+            Request::SetWatches2(record) => {
+                let SetWatches2 { data, exist, child, persistent, recursive, .. } = &**record;
+                let paths = [data, exist, child, persistent, recursive];
+                Self::of_many(paths.into_iter().map(Vec::len).sum(), MANY_PARTS)
+            }
+            Request::GetChildren(record) | Request::GetChildren2(record) => {
+                let children = core.tree().get(&record.path).map_or(0, |node| node.children().len());
+                Self::of_many(children, MANY_CHILDREN)
+            }
+            Request::GetAllChildrenNumber(_) | Request::GetEphemerals(_) | Request::CloseSession => {
+                Self::Unknown
+            }
+            Request::Create(_)
+            | Request::Create2(_)
+            | Request::CreateContainer(_)
+            | Request::CreateTtl(_)
+            | Request::Delete(_)
+            | Request::DeleteContainer(_)
+            | Request::Exists(_)
+            | Request::GetData(_)
+            | Request::SetData(_)
+            | Request::GetAcl(_)
+            | Request::SetAcl(_)
+            | Request::Sync(_)
+            | Request::Ping
+            | Request::Check(_)
+            | Request::Reconfig(_)
+            | Request::CreateSession(_)
+            | Request::Auth(_)
+            | Request::Sasl(_)
+            | Request::AddWatch(_)
+            | Request::CheckWatches(_)
+            | Request::RemoveWatches(_)
+            | Request::WhoAmI => Self::Cheap,
+        }
+    }
 
-/// What an event counts for each connection that gets it: about what it costs to queue it there.
-const EVENT: usize = 64;
+    fn of_many(count: usize, many: usize) -> Self {
+        if count > many { Self::Large } else { Self::Unknown }
+    }
+}
 
-/// How many short requests are executed between two looks at the clock, which costs as much as a tenth of one.
-const SHORT: usize = 8;
+/// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.
+pub(crate) fn is_without_effect(input: &Input) -> bool {
+    let Input::Request(Incoming { op, .. }) = input else { return false };
+    let op = OpCode::from_code(*op);
+    op.is_some_and(|op| op.kind() == OpKind::Read && !matches!(op, OpCode::Sync | OpCode::Ping))
+}
 
 /// What a turn has done so far.
 pub(crate) struct TurnLimit {
@@ -32,13 +88,13 @@ pub(crate) struct TurnLimit {
     began: Option<Instant>,
     /// Whether that was too long ago.
     is_over: bool,
-    /// Short requests since the last look at the clock.
-    short: usize,
+    /// Cheap requests since the last look at the clock.
+    cheap: usize,
 }
 
 impl TurnLimit {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, bytes: 0, counted: 0, began: None, is_over: false, short: 0 }
+        Self { clock, bytes: 0, counted: 0, began: None, is_over: false, cheap: 0 }
     }
 
     /// Whether what is left is for the next turn.
@@ -46,7 +102,7 @@ impl TurnLimit {
         self.bytes >= TURN_BYTES || self.is_over
     }
 
-    /// What its replies have so far.
+    /// The bytes of its replies so far.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -76,12 +132,12 @@ impl TurnLimit {
 
     /// Notes that an input was executed of a batch that began then; with no time, it begins with the next look at the clock. Returns
     /// whether the batch alone has lasted for as long as a turn may.
-    pub(crate) fn executed(&mut self, is_short: bool, batch_began: &mut Option<Instant>) -> bool {
-        self.short += if is_short { 1 } else { SHORT };
-        if self.short < SHORT {
+    pub(crate) fn executed(&mut self, cost: Cost, batch_began: &mut Option<Instant>) -> bool {
+        self.cheap += if cost == Cost::Cheap { 1 } else { CHEAP_IN_A_ROW };
+        if self.cheap < CHEAP_IN_A_ROW {
             return false;
         }
-        self.short = 0;
+        self.cheap = 0;
         let now = self.clock.now();
         let batch_began = *batch_began.get_or_insert(now);
         let began = *self.began.get_or_insert(batch_began);
@@ -91,52 +147,6 @@ impl TurnLimit {
 
     /// Begins the next turn.
     pub(crate) fn reset(&mut self) {
-        (self.bytes, self.began, self.is_over, self.short) = (0, None, false, 0);
+        (self.bytes, self.began, self.is_over, self.cheap) = (0, None, false, 0);
     }
-}
-
-/// Whether a request is sure to take no longer than a few others. All operations are named, so that a new one is not
-/// forgotten.
-pub(crate) fn is_short(input: &Input) -> bool {
-    let Input::Request(Incoming { body: Ok(request), .. }) = input else { return true };
-    match request {
-        Request::Multi(_)
-        | Request::MultiRead(_)
-        | Request::SetWatches(_)
-        | Request::SetWatches2(_)
-        | Request::GetChildren(_)
-        | Request::GetChildren2(_)
-        | Request::GetAllChildrenNumber(_)
-        | Request::GetEphemerals(_)
-        | Request::CloseSession => false,
-        Request::Create(_)
-        | Request::Create2(_)
-        | Request::CreateContainer(_)
-        | Request::CreateTtl(_)
-        | Request::Delete(_)
-        | Request::DeleteContainer(_)
-        | Request::Exists(_)
-        | Request::GetData(_)
-        | Request::SetData(_)
-        | Request::GetAcl(_)
-        | Request::SetAcl(_)
-        | Request::Sync(_)
-        | Request::Ping
-        | Request::Check(_)
-        | Request::Reconfig(_)
-        | Request::CreateSession(_)
-        | Request::Auth(_)
-        | Request::Sasl(_)
-        | Request::AddWatch(_)
-        | Request::CheckWatches(_)
-        | Request::RemoveWatches(_)
-        | Request::WhoAmI => true,
-    }
-}
-
-/// Whether a request of a connection that is gone has no effect: what it sets or asks for is of that connection.
-pub(crate) fn is_without_effect(input: &Input) -> bool {
-    let Input::Request(Incoming { op, .. }) = input else { return false };
-    let op = OpCode::from_code(*op);
-    op.is_some_and(|op| op.kind() == OpKind::Read && !matches!(op, OpCode::Sync | OpCode::Ping))
 }

@@ -1,43 +1,64 @@
-//! The outbox: what waits to be sent on one connection, already in wire form, so that its bound is in bytes.
+//! [`Outbox`]: the messages that wait to be sent on one connection, and the requests that wait to be answered.
 //!
-//! What bounds it: the read loop submits its next batch of requests when those before are answered and less than the
-//! [mark](SendBudget::mark) waits, and the replies of a batch have hardly more. So a connection that does not read holds
-//! two marks and one reply. What waits for the log counts as any other byte. Events, and single
-//! replies that are larger than the limit, close it at the limit; so does a message for a connection on which more than
-//! the mark waits, if the server's budget is spent.
+//! Messages are in wire form, so that their bound is in bytes: the read loop submits requests when all before are answered and
+//! less than the [mark](SendBudget::mark) is unsent, and the replies of a batch have hardly more. So a connection that
+//! does not read holds two marks and one reply. Messages that wait for the log count as any other. Events, and single replies
+//! that are larger than the limit, close the connection at the limit; so does a message for a connection with more than
+//! the mark unsent, if the server's budget is spent.
 
 use std::future::poll_fn;
+use std::io;
 use std::mem;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::task::{Context, Poll};
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use zoolet_proto::{Reply, Zxid};
-use zoolet_server_core::{Message, Output, SharedEvent};
+use zoolet_proto::Zxid;
+use zoolet_server_core::Message;
 
-use crate::durable::Hold;
-use crate::net::flow::budget::SendBudget;
-use crate::net::flow::buffer::SendBuffer;
-use crate::net::flow::send_queue::{CloseState, SendQueue};
-use crate::net::flow::window::Window;
+use super::budget::SendBudget;
+use super::buffer::{SendBuffer, Size};
+use super::delivery::{Delivery, ReleaseRule};
+use super::limits::ROUNDS;
+use super::queue::{CloseState, Queue};
+use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 use crate::net::reply_size::reply_size;
 
-/// The send queue of one connection, and its window of requests. Turns fill it and never wait; the connection empties
-/// it. An uncontended request locks the queue three times: to push its reply, to take it, and to find nothing more.
+/// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task
+/// of the connection, with its read loop and its write loop, empties it.
+///
+/// Whoever changes what a loop waits for calls [`changed`](Outbox::changed) *after* the change. This is the only rule of
+/// wake-ups; `outbox_model_tests.rs` tries the interleavings.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    queue: Mutex<SendQueue>,
-    /// Bytes in the queue or in flight. Changes under the lock of the queue.
+    queue: Mutex<Queue>,
+    /// A [`TaskState`].
+    task: AtomicU8,
+    /// Requests that are submitted and not answered. Counted without the lock, as each request changes it twice.
+    unanswered: AtomicUsize,
+    /// Requests that the last turn did not reach. The read loop submits them again.
+    unprocessed: AtomicUsize,
+    /// Bytes that are queued or in flight; 0 on an aborted connection. Changes under the lock.
     unsent: AtomicUsize,
-    /// One of [`writer`]. Changes under the lock of the queue, or by the connection's own task.
-    writer: AtomicU8,
-    window: Window,
+    /// Whether nothing can be sent any more. Changes under the lock.
+    aborted: AtomicBool,
     limit: usize,
     budget: Arc<SendBudget>,
+}
+
+/// What the task of the connection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum TaskState {
+    /// It is polled, and nothing has changed since that began.
+    Polling,
+    /// It sleeps: a change wakes it.
+    Parked,
+    /// Something has changed, and it will look without being woken again: it is polled now, or is woken already.
+    Scheduled,
 }
 
 /// What a push has led to.
@@ -45,36 +66,8 @@ pub(crate) struct Outbox {
 pub(crate) struct Pushed {
     /// How many messages were queued.
     pub(crate) count: u64,
-    /// The transactions that the queue now waits for and did not before: the last of them.
+    /// The last of the transactions that the queue now waits for and did not before.
     pub(crate) waits: Option<Zxid>,
-}
-
-/// What the write loop does.
-mod writer {
-    /// Its own poll: it looks by itself. Or it was left there when its task had run for long enough, which is woken.
-    pub(super) const BUSY: u8 = 0;
-    /// It waits for something to do, or for the end of what it does, and has to be woken.
-    pub(super) const WAITS: u8 = 1;
-    /// It is polled next in any case: it was woken, or the read loop runs and it comes after that.
-    pub(super) const NEXT: u8 = 2;
-    /// It has failed, and there is no other.
-    pub(super) const GONE: u8 = 3;
-}
-
-/// One of the things that a turn delivers to a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Delivery<'m> {
-    Message(&'m Message),
-    Event(&'m SharedEvent),
-}
-
-impl<'m> From<&'m Output> for Delivery<'m> {
-    fn from(output: &'m Output) -> Self {
-        match output {
-            Output::To(_, message) => Self::Message(message),
-            Output::Event(event) => Self::Event(event),
-        }
-    }
 }
 
 /// What the write loop is to do next.
@@ -90,41 +83,46 @@ pub(crate) enum Next {
     Abort,
 }
 
+/// For turns.
 impl Outbox {
     pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
         Self {
-            queue: Mutex::new(SendQueue::new(budget)),
+            queue: Mutex::new(Queue::new(budget)),
+            task: AtomicU8::new(TaskState::Polling as u8),
+            unanswered: AtomicUsize::new(0),
+            unprocessed: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
-            writer: AtomicU8::new(writer::BUSY),
-            window: Window::default(),
+            aborted: AtomicBool::new(false),
             limit,
             budget: Arc::clone(budget),
         }
     }
 
-    /// Queues messages, each until `hold` lets it leave, and after those before it. Those after a [`Message::Close`] are lost,
-    /// as on a closed connection. If they were `held` back, replies among them count against the limit only by their own size.
+    /// Queues messages, each after those before it and until `rule` lets it leave. Those after a [`Message::Close`] are lost,
+    /// as on a closed connection. If a fault has `held_back` them, replies among them count against the limit only by their
+    /// own size.
     pub(crate) fn push<'m>(
         &self,
         messages: impl Iterator<Item = Delivery<'m>>,
-        held: bool,
-        hold: Hold,
+        held_back: bool,
+        rule: ReleaseRule,
     ) -> Pushed {
         let mut pushed = Pushed::default();
         let mut queue = self.lock();
         for message in messages {
             if queue.state != CloseState::Open {
-                continue;
+                break;
             }
-            let exempt = held && matches!(message, Delivery::Message(message) if !message.is_event());
+            let exempt = held_back && matches!(message, Delivery::Message(message) if !message.is_event());
             // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
             if let Delivery::Message(Message::Reply(_, reply)) = message {
-                if queue.counted(exempt) + reply_size(reply) > self.limit {
+                let queued = if exempt { 0 } else { queue.size().all };
+                if queued + reply_size(reply) > self.limit {
                     queue.overflow();
-                    continue;
+                    break;
                 }
             }
-            let until = hold.until(named(message, hold));
+            let until = rule.waits_for(message);
             let is_new = match message {
                 Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
                 Delivery::Message(Message::Connected(response)) => {
@@ -135,60 +133,94 @@ impl Outbox {
                 }
                 Delivery::Message(Message::Close { asked }) => {
                     queue.state = CloseState::Draining { asked: *asked };
-                    continue;
+                    break;
                 }
             };
             if is_new {
                 pushed.waits = until;
             }
             pushed.count += 1;
-            if queue.counted(exempt) > self.limit {
+            if !exempt && queue.size().all > self.limit {
                 queue.overflow();
             }
         }
-        self.pushed(queue);
+        self.pushed(&mut queue);
         pushed
     }
 
-    /// Queues so many events, encoded one after the other.
-    pub(crate) fn push_events(&self, events: &Bytes, count: u64, hold: Hold) -> Pushed {
+    /// Queues `count` events, encoded one after the other.
+    pub(crate) fn push_events(&self, events: &Bytes, count: u64, rule: ReleaseRule) -> Pushed {
         let mut queue = self.lock();
         if queue.state != CloseState::Open {
             return Pushed::default();
         }
-        let until = hold.until(hold.last());
+        let until = rule.events_wait_for();
         let is_new = queue.add(until, |out| out.share(events));
-        if queue.unsent() > self.limit {
+        if queue.size().all > self.limit {
             queue.overflow();
         }
         let count = if queue.state == CloseState::Open { count } else { 0 };
-        self.pushed(queue);
+        self.pushed(&mut queue);
         Pushed { count, waits: until.filter(|_| is_new) }
     }
 
-    /// Lets leave what waits for transactions up to `durable`.
+    fn pushed(&self, queue: &mut Queue) {
+        self.note_size(queue);
+        let is_large = queue.size().unshared > self.budget.mark() && self.budget.is_spent();
+        if is_large && queue.state != CloseState::Aborted {
+            queue.overflow();
+            self.note_size(queue);
+        }
+        if queue.needs_writer() {
+            self.changed(queue);
+        }
+    }
+
+    /// Lets the messages leave that wait for transactions up to `durable`.
     pub(crate) fn release(&self, durable: Zxid) {
         let mut queue = self.lock();
         queue.release(durable);
-        self.wake_writer(&queue);
+        self.changed(&queue);
     }
 
-    fn pushed(&self, mut queue: MutexGuard<'_, SendQueue>) {
-        let own = queue.own();
-        queue.charge.set(own);
-        if own > self.budget.mark() && self.budget.is_spent() && queue.state != CloseState::Aborted {
-            queue.overflow();
-        }
-        self.note_unsent(&queue);
-        self.wake_writer(&queue);
-    }
-
-    /// Closes the connection without sending what waits.
+    /// Closes the connection without sending what is queued. Requests that the peer has sent may still be read.
     pub(crate) fn abort(&self) {
         let mut queue = self.lock();
         queue.abort();
-        self.note_unsent(&queue);
-        self.wake_writer(&queue);
+        self.note_size(&mut queue);
+        self.changed(&queue);
+    }
+
+    /// Notes that `requests` were answered, after their replies were pushed: a read loop that went on before might come to the
+    /// end of the stream, and they were lost.
+    pub(crate) fn finish_requests(&self, requests: usize) {
+        // An update that does not fail.
+        let _ = self.unanswered.fetch_update(AcqRel, Acquire, |now| Some(now.saturating_sub(requests)));
+        // Most often the task itself takes this turn, or the push has woken it: then the lock is not needed.
+        if self.schedule() {
+            self.lock().wake();
+        }
+    }
+
+    /// Notes that `requests` of those that were submitted last were not processed.
+    pub(crate) fn return_unprocessed(&self, requests: usize) {
+        self.unprocessed.fetch_add(requests, AcqRel);
+        self.finish_requests(requests);
+    }
+
+    /// Whether requests are submitted and not answered.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.unanswered.load(Acquire) > 0
+    }
+
+    /// Whether the connection is not read until requests are answered or bytes sent.
+    pub(crate) fn reader_waits(&self) -> bool {
+        self.lock().reader_waits
+    }
+
+    /// Whether nothing can be sent any more.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.aborted.load(Acquire)
     }
 
     /// Whether the connection is closed because too much waited to be sent.
@@ -198,205 +230,162 @@ impl Outbox {
 
     /// Bytes that wait or are being written. None on a connection that is aborted.
     pub(crate) fn unsent(&self) -> usize {
-        let queue = self.lock();
-        if queue.state == CloseState::Aborted { 0 } else { queue.unsent() }
+        self.unsent.load(Acquire)
     }
 
     /// All bytes that were ever queued.
     pub(crate) fn position(&self) -> u64 {
         self.lock().position
     }
+}
 
-    /// Notes requests that are submitted to a turn, the handshake among them. For the read loop, after which the write
-    /// loop is polled again: [`writer_is_next`](Outbox::writer_is_next).
-    pub(crate) fn begin_requests(&self, requests: usize) {
-        self.window.begin(requests);
-        let _ = self.writer.compare_exchange(writer::WAITS, writer::NEXT, AcqRel, Relaxed);
-    }
-
-    /// Notes that so many requests are answered, after their replies were pushed: a read loop that went on before might
-    /// come to the end of the stream, and they were lost.
-    pub(crate) fn finish_requests(&self, requests: usize) {
-        self.window.finish(requests);
-        self.wake_reader();
-    }
-
-    /// Notes that so many of the requests that were submitted last were not processed.
-    pub(crate) fn return_unprocessed(&self, requests: usize) {
-        self.window.return_unprocessed(requests);
-        self.wake_reader();
-    }
-
-    /// Whether the connection is not read because of what is to be sent first.
-    pub(crate) fn reader_waits(&self) -> bool {
-        self.window.reader_waits()
+/// For the task of the connection.
+impl Outbox {
+    /// Polls both loops until either ends. The write loop goes first, so that a close that was decided comes before what there
+    /// is to read, and both again after requests were submitted: most often they are answered by then.
+    pub(crate) fn poll_loops<T>(
+        &self,
+        cx: &mut Context<'_>,
+        mut writing: Pin<&mut impl Future<Output = io::Result<T>>>,
+        mut reading: Pin<&mut impl Future<Output = T>>,
+    ) -> Poll<io::Result<T>> {
+        for _ in 0..ROUNDS {
+            // Before the loops look, so that a change after their look is seen below.
+            self.task.swap(TaskState::Polling as u8, AcqRel);
+            if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+            if let Poll::Ready(outcome) = reading.as_mut().poll(cx) {
+                return Poll::Ready(Ok(outcome));
+            }
+            // Both have left their waker with what they wait for.
+            let (polling, parked) = (TaskState::Polling as u8, TaskState::Parked as u8);
+            if self.task.compare_exchange(polling, parked, AcqRel, Acquire).is_ok() {
+                return Poll::Pending;
+            }
+        }
+        // It stays scheduled, and turns need not wake it meanwhile.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Waits until there is something to do. The waiting bytes are swapped for `sent`, which is emptied.
     ///
-    /// Cancel safe: nothing is taken before it returns. The read loop is to be polled after it: there may be room.
+    /// Cancel safe: nothing is taken before it returns.
     pub(crate) async fn next(&self, sent: &mut SendBuffer) -> Next {
         sent.reuse();
         poll_fn(|cx| {
-            let mut queue = self.lock();
-            (queue.in_flight, queue.own_in_flight) = (0, 0);
+            let mut queue = self.lock_to_wait(cx);
+            queue.in_flight = Size::default();
             let next = match queue.state {
-                CloseState::Aborted => Next::Abort,
+                CloseState::Aborted => Poll::Ready(Next::Abort),
                 state if !queue.waiting.is_empty() => {
                     mem::swap(&mut queue.waiting, sent);
-                    (queue.in_flight, queue.own_in_flight) = (sent.len(), sent.own());
+                    queue.in_flight = sent.size();
                     let more = state == CloseState::Open || queue.is_held();
-                    if more { Next::Send } else { Next::SendLast }
+                    Poll::Ready(if more { Next::Send } else { Next::SendLast })
                 }
-                CloseState::Draining { asked } if !queue.is_held() => Next::Finish { asked },
-                CloseState::Draining { .. } | CloseState::Open => {
-                    let own = queue.own();
-                    queue.charge.set(own);
-                    self.note_unsent(&queue);
-                    self.writer_waits(&mut queue, cx);
-                    return Poll::Pending;
-                }
+                CloseState::Draining { asked } if !queue.is_held() => Poll::Ready(Next::Finish { asked }),
+                CloseState::Draining { .. } | CloseState::Open => Poll::Pending,
             };
-            let own = queue.own();
-            queue.charge.set(own);
-            self.note_unsent(&queue);
-            self.writer.store(writer::BUSY, Release);
-            Poll::Ready(next)
+            // The read loop, which is polled after this one, may have waited for the bytes that are sent now.
+            self.note_size(&mut queue);
+            next
         })
         .await
     }
 
     /// Waits until the connection is to close.
     pub(crate) async fn closing(&self) {
-        self.until(|state| state != CloseState::Open).await;
+        self.until(|queue| queue.state != CloseState::Open).await;
     }
 
     /// Waits until the connection is to close at once.
     pub(crate) async fn aborted(&self) {
-        self.until(|state| state == CloseState::Aborted).await;
+        self.until(|queue| queue.state == CloseState::Aborted).await;
     }
 
-    async fn until(&self, reached: impl Fn(CloseState) -> bool) {
-        poll_fn(|cx| {
-            let mut queue = self.lock();
-            if reached(queue.state) {
-                return Poll::Ready(());
-            }
-            self.writer_waits(&mut queue, cx);
-            Poll::Pending
-        })
-        .await;
+    /// Notes requests that are submitted to a turn, the handshake among them.
+    pub(crate) fn begin_requests(&self, requests: usize) {
+        self.unanswered.fetch_add(requests, Relaxed);
     }
 
     /// Waits until the next requests may be submitted: all before are answered, and less than the mark is unsent.
-    /// Returns how many of those were not processed. After a failed write the unsent bytes no longer count, but a batch
-    /// that a turn may return is still awaited: its frames have to be in the read buffer then.
-    pub(crate) async fn room(&self) -> usize {
+    /// Returns how many of those were not processed. On an aborted connection nothing is unsent, but a batch that a turn
+    /// may return is still awaited: its frames have to be in the read buffer then. Only for
+    /// [`poll_loops`](Outbox::poll_loops).
+    pub(crate) async fn ready_for_requests(&self) -> usize {
+        let mut waits = false;
         poll_fn(|cx| {
-            // The write loop goes first. Both are polled by one task, which polls this one again after it.
-            if self.writer_is_next() {
+            // Replies leave before more is read: both loops are polled again, the write loop first.
+            if self.task.load(Acquire) == TaskState::Scheduled as u8 {
                 return Poll::Pending;
             }
-            if !self.has_room() {
-                self.lock().is_polled_by(cx);
-                self.window.set_reader_waits(true);
-                // Answers may have come in between.
-                if !self.has_room() {
-                    return Poll::Pending;
-                }
+            let is_ready = !self.has_requests() && self.unsent() < self.budget.mark();
+            if waits || !is_ready {
+                let mut queue = self.lock_to_wait(cx);
+                queue.reader_waits = !is_ready;
+                waits = true;
             }
-            if self.window.reader_waits() {
-                self.window.set_reader_waits(false);
+            match is_ready {
+                // Most often none, and then a load suffices.
+                true if self.unprocessed.load(Acquire) == 0 => Poll::Ready(0),
+                true => Poll::Ready(self.unprocessed.swap(0, AcqRel)),
+                false => Poll::Pending,
             }
-            Poll::Ready(self.window.take_unprocessed())
         })
         .await
     }
 
-    /// The first transaction that is waited for, if more messages than so many wait for the log.
-    pub(crate) fn first_held(&self, most: usize) -> Option<Zxid> {
-        self.lock().first_held(most)
+    /// The first transaction that messages wait for, if more than `most` messages wait for the log.
+    pub(crate) fn first_held_beyond(&self, most: usize) -> Option<Zxid> {
+        self.lock().first_held_beyond(most)
     }
 
-    /// Waits until so many messages at most wait for the log: the others have left for the write loop, or the connection is aborted.
-    /// For the read loop, which is polled after that one.
-    pub(crate) async fn few_held(&self, most: usize) {
-        poll_fn(|cx| {
-            let mut queue = self.lock();
-            if queue.first_held(most).is_none() {
-                return Poll::Ready(());
-            }
-            queue.is_polled_by(cx);
-            Poll::Pending
-        })
-        .await;
+    /// Waits until at most `most` messages wait for the log: the others have left for the write loop, which is polled first, or
+    /// the connection is aborted.
+    pub(crate) async fn held_at_most(&self, most: usize) {
+        self.until(|queue| queue.first_held_beyond(most).is_none()).await;
     }
 
-    fn has_room(&self) -> bool {
-        let is_sent = || self.unsent.load(Acquire) < self.budget.mark() || self.is_gone();
-        self.window.is_empty() && is_sent()
+    async fn until(&self, is_reached: impl Fn(&Queue) -> bool) {
+        poll_fn(|cx| if is_reached(&self.lock_to_wait(cx)) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
+}
 
-    /// Whether the write loop counts on being polled without being woken.
-    pub(crate) fn writer_is_next(&self) -> bool {
-        self.writer.load(Acquire) == writer::NEXT
-    }
-
-    /// Whether nothing can be sent any more.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.writer.load(Acquire) == writer::GONE
-    }
-
-    /// Whether requests are submitted and not answered.
-    pub(crate) fn has_requests(&self) -> bool {
-        !self.window.is_empty()
-    }
-
-    /// Notes that nothing can be sent any more. What the peer has sent may still be read.
-    pub(crate) fn writer_is_gone(&self) {
-        let mut queue = self.lock();
-        queue.abort();
-        self.note_unsent(&queue);
-        self.writer.store(writer::GONE, Release);
-    }
-
-    fn note_unsent(&self, queue: &SendQueue) {
-        self.unsent.store(queue.unsent(), Release);
-    }
-
-    fn writer_waits(&self, queue: &mut SendQueue, cx: &Context<'_>) {
-        self.writer.store(writer::WAITS, Release);
-        queue.is_polled_by(cx);
-    }
-
-    fn wake_writer(&self, queue: &SendQueue) {
-        if self.writer.compare_exchange(writer::WAITS, writer::NEXT, AcqRel, Relaxed).is_ok() {
+/// For both.
+impl Outbox {
+    /// Has the task look again after a change.
+    fn changed(&self, queue: &Queue) {
+        if self.schedule() {
             queue.wake();
         }
     }
 
-    fn wake_reader(&self) {
-        if self.window.reader_waits() {
-            self.window.set_reader_waits(false);
-            self.lock().wake();
-        }
+    /// Notes a change. Returns whether the task has to be woken: after that, nobody else has to.
+    fn schedule(&self) -> bool {
+        // Never only a load, even if it shows that the task is scheduled: the exchange makes the change visible to the next poll.
+        self.task.swap(TaskState::Scheduled as u8, AcqRel) == TaskState::Parked as u8
     }
 
-    fn lock(&self) -> MutexGuard<'_, SendQueue> {
+    /// Accounts for the size of the queue after a change.
+    fn note_size(&self, queue: &mut Queue) {
+        let is_aborted = queue.state == CloseState::Aborted;
+        let Size { all, unshared } = queue.size();
+        queue.charge.set(unshared);
+        self.unsent.store(if is_aborted { 0 } else { all }, Relaxed);
+        self.aborted.store(is_aborted, Relaxed);
+    }
+
+    /// The queue, for a look after which the task may park.
+    fn lock_to_wait(&self, cx: &Context<'_>) -> MutexGuard<'_, Queue> {
+        let mut queue = self.lock();
+        queue.is_polled_by(cx);
+        queue
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         // Nothing panics while it holds the lock; if something did, the queue is still whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The transaction that a message names: that must be in the log before the message leaves.
-fn named(message: Delivery<'_>, hold: Hold) -> Zxid {
-    match message {
-        Delivery::Event(event) => event.zxid,
-        // The event of a watch that is set again: it names no transaction, and shows the newest state.
-        Delivery::Message(Message::Reply(header, Reply::Event(_))) if header.zxid <= Zxid(0) => hold.last(),
-        Delivery::Message(Message::Reply(header, _)) => header.zxid,
-        // It shows that its session exists, or does not.
-        Delivery::Message(Message::Connected(_)) => hold.last(),
-        Delivery::Message(Message::Close { .. }) => Zxid(0),
     }
 }

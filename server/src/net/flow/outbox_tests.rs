@@ -1,8 +1,9 @@
 //! The outbox without a connection.
 
-use std::future::poll_fn;
-use std::io::IoSlice;
-use std::pin::pin;
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
@@ -12,10 +13,10 @@ use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
 use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
 use zoolet_server_core::Message;
 
-use crate::durable::Hold;
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::buffer::SendBuffer;
-use crate::net::flow::outbox::{Delivery, Next, Outbox};
+use crate::net::flow::delivery::{Delivery, ReleaseRule};
+use crate::net::flow::outbox::{Next, Outbox};
 use crate::net::reply_size::reply_size;
 
 fn outbox_of(limit: usize) -> Outbox {
@@ -32,7 +33,7 @@ async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
     outbox.push(
         [ping(), Message::Close { asked: false }, ping()].iter().map(Delivery::Message),
         false,
-        Hold::NOTHING,
+        ReleaseRule::AT_ONCE,
     );
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::SendLast, 20));
@@ -42,8 +43,8 @@ async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
 #[tokio::test]
 async fn past_its_limit_an_outbox_closes_the_connection() {
     let outbox = outbox_of(30);
-    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
-    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
+    outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+    outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
@@ -53,40 +54,43 @@ async fn above_the_high_mark_there_is_no_room_until_it_is_sent() {
     outbox.push(
         std::iter::repeat_n(Delivery::Message(&ping()), SendBudget::default().mark() / 20 + 1),
         false,
-        Hold::NOTHING,
+        ReleaseRule::AT_ONCE,
     );
     let mut bytes = SendBuffer::default();
-    let mut room = std::pin::pin!(outbox.room());
-    assert!(futures_poll(room.as_mut()).await.is_pending());
+    let mut room = pin!(outbox.ready_for_requests());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_pending());
     assert_eq!(outbox.next(&mut bytes).await, Next::Send);
-    assert!(futures_poll(room.as_mut()).await.is_pending(), "the bytes are taken but not sent");
-    let mut next = std::pin::pin!(outbox.next(&mut bytes));
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_pending(), "the bytes are taken but not sent");
+    let mut next = pin!(outbox.next(&mut bytes));
     assert!(futures_poll(next.as_mut()).await.is_pending());
-    assert!(futures_poll(room.as_mut()).await.is_ready());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_ready());
 }
 
 #[tokio::test]
 async fn with_replies_to_come_there_is_no_room() {
     let outbox = outbox_of(1 << 30);
     outbox.begin_requests(3);
-    let mut room = std::pin::pin!(outbox.room());
-    assert!(futures_poll(room.as_mut()).await.is_pending());
+    let mut room = pin!(outbox.ready_for_requests());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_pending());
     outbox.finish_requests(2);
-    assert!(futures_poll(room.as_mut()).await.is_pending());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_pending());
     outbox.finish_requests(1);
-    assert!(futures_poll(room.as_mut()).await.is_ready());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_ready());
 }
 
 #[tokio::test]
 async fn after_a_failed_write_only_the_unsent_bytes_no_longer_hold_up_the_reading() {
     let outbox = outbox_of(1 << 30);
     outbox.begin_requests(3);
-    outbox.writer_is_gone();
-    let mut room = std::pin::pin!(outbox.room());
-    assert!(futures_poll(room.as_mut()).await.is_pending(), "their frames may have to be submitted again");
+    outbox.abort();
+    let mut room = pin!(outbox.ready_for_requests());
+    assert!(
+        poll_reader(&outbox, room.as_mut()).await.is_pending(),
+        "their frames may have to be submitted again"
+    );
     outbox.return_unprocessed(2);
     outbox.finish_requests(1);
-    assert_eq!(futures_poll(room.as_mut()).await, Poll::Ready(2));
+    assert_eq!(poll_reader(&outbox, room.as_mut()).await, Poll::Ready(2));
 }
 
 #[test]
@@ -98,11 +102,12 @@ fn a_connection_whose_request_is_held_up_sleeps_between_events() {
     let mut bytes = SendBuffer::default();
     outbox.begin_requests(1);
     for events in 0..3 {
-        assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
-        assert!(pin!(outbox.room()).poll(&mut cx).is_pending());
+        let (mut next, mut room) = (pin!(next_of(&outbox, &mut bytes)), pin!(outbox.ready_for_requests()));
+        assert!(outbox.poll_loops(&mut cx, next.as_mut(), room.as_mut()).is_pending());
         assert_eq!(wakes.0.load(Relaxed), events);
-        outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
-        assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_ready());
+        outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+        assert_eq!(wakes.0.load(Relaxed), events + 1);
+        assert!(next.poll(&mut cx).is_ready());
     }
 }
 
@@ -112,21 +117,68 @@ fn replies_that_come_at_once_wake_nobody_and_leave_before_more_is_read() {
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = Context::from_waker(&waker);
     let outbox = outbox_of(1 << 20);
+    let order = RefCell::new(Vec::new());
+    let mut writing = pin!(async {
+        let mut bytes = SendBuffer::default();
+        loop {
+            assert_eq!(outbox.next(&mut bytes).await, Next::Send);
+            order.borrow_mut().push("sent");
+        }
+    });
+    let mut reading = pin!(async {
+        outbox.begin_requests(1);
+        outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+        outbox.finish_requests(1);
+        outbox.ready_for_requests().await;
+        order.borrow_mut().push("read");
+        pending::<usize>().await
+    });
+    let mut poll = |wakes_before| {
+        assert_eq!(wakes.0.load(Relaxed), wakes_before);
+        assert!(outbox.poll_loops(&mut cx, writing.as_mut(), reading.as_mut()).is_pending());
+        assert_eq!(wakes.0.load(Relaxed), wakes_before);
+    };
+    poll(0);
+    assert_eq!(*order.borrow(), ["sent", "read"]);
+    // Loops that wait again have to be woken: once, however many things change.
+    for _ in 0..2 {
+        outbox.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+        outbox.finish_requests(1);
+    }
+    poll(1);
+    assert_eq!(*order.borrow(), ["sent", "read", "sent"]);
+}
+
+#[test]
+fn nobody_is_woken_for_messages_that_cannot_leave_yet() {
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut cx = Context::from_waker(&waker);
+    let outbox = outbox_of(1 << 20);
     let mut bytes = SendBuffer::default();
-    assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
-    outbox.begin_requests(1);
-    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
-    outbox.finish_requests(1);
-    assert!(pin!(outbox.room()).poll(&mut cx).is_pending(), "the write loop goes first");
-    assert!(outbox.writer_is_next());
-    assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_ready());
-    assert!(pin!(outbox.next(&mut bytes)).poll(&mut cx).is_pending());
-    assert!(pin!(outbox.room()).poll(&mut cx).is_ready());
-    assert_eq!(wakes.0.load(Relaxed), 0);
-    // A write loop that waits again has to be woken.
-    assert!(!outbox.writer_is_next());
-    outbox.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
-    assert_eq!(wakes.0.load(Relaxed), 1);
+    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    {
+        let (mut next, mut nothing) = (pin!(next_of(&outbox, &mut bytes)), pin!(pending()));
+        assert!(outbox.poll_loops(&mut cx, next.as_mut(), nothing.as_mut()).is_pending());
+        push(&outbox, &[reply(4)], rule);
+        assert_eq!(wakes.0.load(Relaxed), 0, "it waits for the log");
+        outbox.release(Zxid(4));
+        assert_eq!(wakes.0.load(Relaxed), 1);
+        assert!(outbox.poll_loops(&mut cx, next.as_mut(), nothing.as_mut()).is_ready());
+    }
+    // The write loop writes, for as long as the peer likes.
+    let (mut writing, mut nothing) = (pin!(pending()), pin!(pending::<usize>()));
+    assert!(outbox.poll_loops(&mut cx, writing.as_mut(), nothing.as_mut()).is_pending());
+    push(&outbox, &[reply(3)], rule);
+    assert_eq!(wakes.0.load(Relaxed), 1, "it looks again after the write");
+    outbox.abort();
+    assert_eq!(wakes.0.load(Relaxed), 2);
+}
+
+/// What the write loop waits for.
+async fn next_of(outbox: &Outbox, bytes: &mut SendBuffer) -> io::Result<usize> {
+    outbox.next(bytes).await;
+    Ok(bytes.len())
 }
 
 #[derive(Default)]
@@ -144,7 +196,7 @@ async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
     let data = bytes::Bytes::from(vec![0; 1 << 19]);
     let results = vec![OpResult::GetData(Some(data), zoolet_proto::Stat::default()); 100_000];
     let reply = Message::Reply(ReplyHeader::ok(Xid(1), Zxid(1)), Reply::Multi(results));
-    outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
+    outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
     assert_eq!(outbox.unsent(), 0, "what waited is let go at once");
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
@@ -198,10 +250,10 @@ fn the_size_of_a_reply_is_that_of_its_frame() {
 async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_others_are_not() {
     let budget = Arc::<SendBudget>::default();
     let (deaf, other) = (Outbox::new(1 << 30, &budget), Outbox::new(1 << 30, &budget));
-    deaf.push(std::iter::repeat_n(Delivery::Message(&ping()), 20_000), false, Hold::NOTHING);
+    deaf.push(std::iter::repeat_n(Delivery::Message(&ping()), 20_000), false, ReleaseRule::AT_ONCE);
     let spent = budget.shared(bytes::BytesMut::zeroed(256 << 20));
-    other.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
-    deaf.push([ping()].iter().map(Delivery::Message), false, Hold::NOTHING);
+    other.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
+    deaf.push([ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
     let mut bytes = SendBuffer::default();
     assert_eq!((other.next(&mut bytes).await, deaf.next(&mut bytes).await), (Next::Send, Next::Abort));
     drop(spent);
@@ -212,11 +264,11 @@ async fn with_the_budget_spent_a_connection_that_does_not_read_is_closed_and_oth
 async fn events_for_many_are_queued_without_a_copy_and_close_a_connection_at_its_limit() {
     let events = Bytes::from(vec![0; 100_000]);
     let outbox = outbox_of(250_000);
-    let push_events = |outbox: &Outbox| outbox.push_events(&events, 3, Hold::NOTHING).count;
+    let push_events = |outbox: &Outbox| outbox.push_events(&events, 3, ReleaseRule::AT_ONCE).count;
     assert_eq!(push_events(&outbox) + push_events(&outbox), 6);
     assert_eq!(outbox.position(), 200_000);
     let mut sent = SendBuffer::default();
-    assert_eq!((outbox.next(&mut sent).await, sent.own()), (Next::Send, 0));
+    assert_eq!((outbox.next(&mut sent).await, sent.size().unshared), (Next::Send, 0));
     assert_eq!(push_events(&outbox), 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
@@ -226,11 +278,11 @@ async fn requests_that_a_turn_has_not_reached_are_returned_when_there_is_room() 
     let outbox = outbox_of(1 << 20);
     outbox.begin_requests(3);
     outbox.return_unprocessed(2);
-    let mut room = std::pin::pin!(outbox.room());
-    assert!(futures_poll(room.as_mut()).await.is_pending(), "the first is not answered yet");
+    let mut room = pin!(outbox.ready_for_requests());
+    assert!(poll_reader(&outbox, room.as_mut()).await.is_pending(), "the first is not answered yet");
     outbox.finish_requests(1);
-    assert_eq!(futures_poll(room.as_mut()).await, Poll::Ready(2));
-    assert_eq!(outbox.room().await, 0, "they are returned once");
+    assert_eq!(poll_reader(&outbox, room.as_mut()).await, Poll::Ready(2));
+    assert_eq!(outbox.ready_for_requests().await, 0, "they are returned once");
 }
 
 #[tokio::test]
@@ -245,30 +297,41 @@ async fn replies_that_were_held_back_count_by_their_own_size_and_events_by_all_t
     };
     let outbox = outbox_of(100);
     assert_eq!(
-        outbox.push(std::iter::repeat_n(Delivery::Message(&ping()), 10), true, Hold::NOTHING).count,
+        outbox.push(std::iter::repeat_n(Delivery::Message(&ping()), 10), true, ReleaseRule::AT_ONCE).count,
         10
     );
-    assert_eq!(outbox.push([event("/a")].iter().map(Delivery::Message), true, Hold::NOTHING).count, 0);
+    assert_eq!(outbox.push([event("/a")].iter().map(Delivery::Message), true, ReleaseRule::AT_ONCE).count, 0);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
     let outbox = outbox_of(100);
     let long = Message::Reply(
         ReplyHeader::ok(Xid(1), Zxid(1)),
         Reply::Data(Some(vec![0; 101].into()), Stat::default()),
     );
-    assert_eq!(outbox.push([ping(), long].iter().map(Delivery::Message), true, Hold::NOTHING).count, 1);
+    assert_eq!(
+        outbox.push([ping(), long].iter().map(Delivery::Message), true, ReleaseRule::AT_ONCE).count,
+        1
+    );
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
 }
 
-async fn futures_poll<F: Future>(mut future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+async fn futures_poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+}
+
+/// Polls what the read loop waits for as the task of the connection does, beside a write loop that waits.
+async fn poll_reader<F: Future>(outbox: &Outbox, mut reading: Pin<&mut F>) -> Poll<F::Output> {
+    let mut writing = pin!(pending());
+    poll_fn(|cx| Poll::Ready(outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())))
+        .await
+        .map(|outcome| outcome.expect("no write loop that fails"))
 }
 
 fn reply(zxid: i64) -> Message {
     Message::Reply(ReplyHeader::ok(Xid(7), Zxid(zxid)), Reply::Empty)
 }
 
-fn push(outbox: &Outbox, messages: &[Message], hold: Hold) -> Option<Zxid> {
-    outbox.push(messages.iter().map(Delivery::Message), false, hold).waits
+fn push(outbox: &Outbox, messages: &[Message], rule: ReleaseRule) -> Option<Zxid> {
+    outbox.push(messages.iter().map(Delivery::Message), false, rule).waits
 }
 
 /// The zxids in the headers of everything that may leave now.
@@ -277,7 +340,7 @@ async fn leaving(outbox: &Outbox) -> Vec<i64> {
     let mut bytes = SendBuffer::default();
     let is_ready = {
         let mut next = pin!(outbox.next(&mut bytes));
-        std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await
+        poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx).is_ready())).await
     };
     if !is_ready {
         return Vec::new();
@@ -293,10 +356,10 @@ async fn leaving(outbox: &Outbox) -> Vec<i64> {
 async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before() {
     let outbox = outbox_of(1 << 20);
     // Up to 3 is in the log, 4 waits for it since an earlier turn, and this turn has decided 5 and 6.
-    let hold = Hold::new(Zxid(3), Zxid(4), Zxid(6));
-    assert_eq!(push(&outbox, &[reply(3)], hold), None);
-    assert_eq!(push(&outbox, &[reply(4)], hold), Some(Zxid(4)));
-    assert_eq!(push(&outbox, &[reply(5), reply(6)], hold), Some(Zxid(6)));
+    let rule = ReleaseRule::new(Zxid(3), Zxid(4), Zxid(6));
+    assert_eq!(push(&outbox, &[reply(3)], rule), None);
+    assert_eq!(push(&outbox, &[reply(4)], rule), Some(Zxid(4)));
+    assert_eq!(push(&outbox, &[reply(5), reply(6)], rule), Some(Zxid(6)));
     assert_eq!(outbox.unsent(), 80, "what waits counts");
     assert_eq!(leaving(&outbox).await, [3]);
     assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
@@ -311,9 +374,9 @@ async fn what_names_a_transaction_leaves_when_that_is_in_the_log_and_not_before(
 #[tokio::test]
 async fn what_comes_later_waits_too_whatever_it_names() {
     let outbox = outbox_of(1 << 20);
-    assert_eq!(push(&outbox, &[reply(5)], Hold::new(Zxid(3), Zxid(4), Zxid(5))), Some(Zxid(5)));
-    let hold = Hold::new(Zxid(3), Zxid(5), Zxid(5));
-    assert_eq!(push(&outbox, &[reply(0), reply(-1), reply(5)], hold), None, "it waits for 5 already");
+    assert_eq!(push(&outbox, &[reply(5)], ReleaseRule::new(Zxid(3), Zxid(4), Zxid(5))), Some(Zxid(5)));
+    let rule = ReleaseRule::new(Zxid(3), Zxid(5), Zxid(5));
+    assert_eq!(push(&outbox, &[reply(0), reply(-1), reply(5)], rule), None, "it waits for 5 already");
     assert_eq!(leaving(&outbox).await, [] as [i64; 0]);
     outbox.release(Zxid(5));
     assert_eq!(leaving(&outbox).await, [5, 0, -1, 5]);
@@ -322,8 +385,8 @@ async fn what_comes_later_waits_too_whatever_it_names() {
 #[tokio::test]
 async fn a_connection_closes_after_what_waits_for_the_log() {
     let outbox = outbox_of(1 << 20);
-    let hold = Hold::new(Zxid(3), Zxid(3), Zxid(4));
-    push(&outbox, &[reply(3), reply(4), Message::Close { asked: true }], hold);
+    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    push(&outbox, &[reply(3), reply(4), Message::Close { asked: true }], rule);
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
     outbox.release(Zxid(4));
@@ -334,9 +397,9 @@ async fn a_connection_closes_after_what_waits_for_the_log() {
 #[tokio::test]
 async fn what_waits_for_the_log_counts_against_the_limit() {
     let outbox = outbox_of(30);
-    let hold = Hold::new(Zxid(3), Zxid(3), Zxid(4));
-    push(&outbox, &[reply(4)], hold);
-    push(&outbox, &[reply(4)], hold);
+    let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
+    push(&outbox, &[reply(4)], rule);
+    push(&outbox, &[reply(4)], rule);
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
     assert_eq!(outbox.unsent(), 0);
 }

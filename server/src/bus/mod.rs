@@ -8,23 +8,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, OpCode, Request, Zxid};
+use zoolet_proto::{Incoming, OpCode, Zxid};
 use zoolet_server_core::{
-    ConnId, Core, EXPIRED_AT_ONCE, Effects, Input, Message, Millis, Output, Recipients, SharedEvent,
-    StateMachine,
+    ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine,
 };
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
-use crate::durable::{Gate, Hold};
-use crate::net::flow::cost::{TURN_BYTES, TurnLimit, is_short, is_without_effect};
-use crate::net::flow::event_runs::EventRuns;
-use crate::net::flow::outbox::{Delivery, Pushed};
+use crate::durable::Gate;
+use crate::net::flow::buffer::EventRuns;
+use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
+use crate::net::flow::delivery::{Delivery, ReleaseRule};
+use crate::net::flow::limits::TURN_BYTES;
+use crate::net::flow::outbox::Pushed;
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
 
-/// A listing of more children takes a good part of a turn.
-const MANY_CHILDREN: usize = 10_000;
+mod deadlines;
+mod statistics;
 
 /// The state machine of a server, its connections and its statistics. An interceptor borrows it for one call.
 pub struct Bus {
@@ -113,8 +114,8 @@ impl Bus {
 
     /// Executes inputs of a connection that were `read` at a time, until the turn is full. Returns how many.
     ///
-    /// A connection is slow if its batch alone fills a turn, or would: a long request is left to the driver's queue, where
-    /// it finds `slow` set. It is no longer slow after a batch that does not.
+    /// A connection is slow if its batch alone fills a turn, or if it has come to a request that would: that is left to the
+    /// driver's queue, where it finds `slow` set. It is no longer slow after a batch that does not.
     pub(crate) fn handle_all(
         &mut self,
         now: Millis,
@@ -125,30 +126,34 @@ impl Bus {
     ) -> usize {
         let mut requests = 0;
         let mut last = None;
+        // Its share of a turn: a connection that is not read above its mark gets no replies for more than that either.
         let (bytes_before, mark) = (self.turn.bytes(), self.registry.budget.mark());
-        let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_gone());
-        // The clock is read before the first request that is not short.
+        let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_aborted());
+        // The clock is read before the first request that is not cheap, and else when several cheap ones were executed.
         let mut began = None;
         let mut is_slow = false;
         let mut taken = 0;
         for input in inputs {
-            let is_short = is_short(&input);
-            if !is_short {
-                if !slow && self.is_long(&input) {
-                    is_slow = true;
-                    break;
-                }
+            let cost = Cost::of(&input, self.core());
+            if cost == Cost::Large && !slow {
+                // Not counted as taken: the connection submits it again, as it does with all after it.
+                is_slow = true;
+                break;
+            }
+            if cost != Cost::Cheap {
                 began.get_or_insert_with(|| self.turn.clock.now());
             }
             taken += 1;
             last = LastRequest::of(&input).map(|next| next.after(last)).or(last);
             if is_gone && is_without_effect(&input) {
-                requests += self.forgo(now, conn);
+                self.skip_unsendable_read(now, conn);
+                requests += 1;
                 continue;
             }
             requests += self.execute(now, conn, input);
             self.turn.count_outputs(self.machine.outputs());
-            is_slow |= self.turn.executed(is_short, &mut began);
+            // Other connections may have used up the turn: this one is slow if its own batch would have.
+            is_slow |= self.turn.executed(cost, &mut began);
             if self.turn.is_full() || self.turn.bytes() - bytes_before >= mark {
                 break;
             }
@@ -158,6 +163,7 @@ impl Bus {
             self.finish(conn, requests);
         }
         is_slow |= self.turn.bytes() - bytes_before >= TURN_BYTES;
+        // None of its requests waits in the driver's queue now, so that a change keeps them in order.
         if is_slow != slow {
             if let Some(conn) = self.conns.get(&conn) {
                 conn.peer.set_slow(is_slow);
@@ -166,26 +172,13 @@ impl Bus {
         taken
     }
 
-    /// Whether a request takes a good part of a turn by itself, as far as can be told before.
-    fn is_long(&self, input: &Input) -> bool {
-        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return false };
-        match request {
-            Request::GetChildren(record) | Request::GetChildren2(record) => {
-                let node = self.core().tree().get(&record.path);
-                node.is_some_and(|node| node.children().len() > MANY_CHILDREN)
-            }
-            _ => false,
-        }
-    }
-
-    /// Does not execute a request whose only effect was the reply to a connection that is gone, but for what it says of
-    /// its client: it was alive.
-    fn forgo(&mut self, now: Millis, conn: ConnId) -> usize {
+    /// Does not execute a request whose only effect was the reply to a connection that is gone, but for what it shows of its
+    /// client: it was alive.
+    fn skip_unsendable_read(&mut self, now: Millis, conn: ConnId) {
         let replica = self.conns.get(&conn).map_or(0, |conn| conn.peer.replica);
         if let Some(session) = self.machine.replica(replica).session_of(conn) {
             self.core_mut().renew(now, session);
         }
-        1
     }
 
     /// Executes an input. Returns how many requests that was.
@@ -211,88 +204,17 @@ impl Bus {
         requests
     }
 
-    fn note_executed(&mut self, conn: ConnId, read: Instant, requests: usize, last: Option<LastRequest>) {
-        let zxid = self.machine.core().tree().last_zxid();
-        self.executed.push(Executed { conn, read, requests: requests as u64, last, zxid });
-    }
-
-    /// Counts what this turn has executed and has delivered the replies of. What waits for the log counts when it has that.
-    fn count_executed(&mut self, now: Millis) {
-        if self.executed.is_empty() {
-            return;
-        }
-        let at = self.turn.clock.now();
-        let mut executed = mem::take(&mut self.executed);
-        for executed in executed.drain(..) {
-            let held_until = self.conns.get(&executed.conn).map_or(Zxid(0), |conn| conn.held_until);
-            match &mut self.gate {
-                Some(gate) if held_until > gate.durable() => gate.hold_count(held_until, executed),
-                _ => self.count_answered(now, at, &executed),
-            }
-        }
-        self.executed = executed;
-    }
-
-    fn count_answered(&mut self, now: Millis, at: Instant, executed: &Executed) {
-        let took = at.saturating_duration_since(executed.read);
-        let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-        self.stats.handled.fetch_add(executed.requests, Relaxed);
-        self.stats.latency.record(micros, executed.requests);
-        if let Some(conn) = self.conns.get_mut(&executed.conn) {
-            conn.stats.record(now, micros, executed);
-        }
-    }
-
     /// Lets a connection go on as if so many of its requests were answered, from the end of this turn.
     pub fn finish(&mut self, conn: ConnId, requests: usize) {
         self.finished.push((conn, requests));
-    }
-
-    /// Does what is due in the state machine, or a part of it: the next timeout is then due at once.
-    pub fn handle_timeout(&mut self, now: Millis) {
-        // With each one that is renewed, others are among the first that are due.
-        while self.renew_slow_readers(now) {}
-        let sessions = self.core().sessions().len();
-        self.machine.handle_timeout(now);
-        let expired = sessions - self.core().sessions().len();
-        if expired > 0 {
-            self.count_expired(expired);
-        }
-    }
-
-    /// Counts sessions that have expired.
-    pub fn count_expired(&mut self, sessions: usize) {
-        self.stats.expired.fetch_add(sessions as u64, Relaxed);
-    }
-
-    /// Renews sessions that are due, but whose requests wait in the driver's queue, or whose clients have taken a part of
-    /// what is sent to them: such a connection is not read meanwhile, and their pings may lie in it.
-    /// Looks at as many as expire at once, and returns whether it has renewed one.
-    fn renew_slow_readers(&mut self, now: Millis) -> bool {
-        let due = self.core().sessions().iter().take_while(|session| session.deadline <= now);
-        let due = due.take(EXPIRED_AT_ONCE);
-        let slow = due.filter_map(|session| {
-            let peer = &self.conns.get(&session.conn?)?.peer;
-            if peer.is_slow() && peer.outbox.has_requests() {
-                return Some((session.id, now));
-            }
-            let progress = peer.last_progress();
-            let is_alive = progress.0 + i64::from(session.timeout) > now.0;
-            (is_alive && peer.outbox.reader_waits()).then_some((session.id, progress))
-        });
-        let slow: Vec<_> = slow.collect();
-        for (id, progress) in &slow {
-            self.core_mut().renew(*progress, *id);
-        }
-        !slow.is_empty()
     }
 
     /// Delivers a message to a connection, if it is still there. A reply counts against the limit of its connection
     /// only by its own size: it may have been held back, and its client had no chance to read what is before it.
     pub fn deliver(&mut self, to: ConnId, message: &Message) {
         self.turn.count(message);
-        let hold = self.hold();
-        self.push(to, std::iter::once(Delivery::Message(message)), true, hold);
+        let rule = self.release_rule();
+        self.push(to, std::iter::once(Delivery::Message(message)), true, rule);
     }
 
     /// Takes the effects of what was executed since the last call. The transactions among them are passed on to the log, and
@@ -334,8 +256,8 @@ impl Bus {
         Ok(())
     }
 
-    fn hold(&self) -> Hold {
-        self.gate.as_ref().map_or(Hold::NOTHING, Gate::hold)
+    fn release_rule(&self) -> ReleaseRule {
+        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, Gate::release_rule)
     }
 
     /// Delivers what this turn has led to.
@@ -346,11 +268,11 @@ impl Bus {
             // First, so that the log begins while the messages are encoded.
             gate.submit(effects.txns.drain(..));
         }
-        let hold = self.hold();
+        let rule = self.release_rule();
         for run in effects.outbound.chunk_by(|one, next| recipient(one) == recipient(next)) {
             match recipient(&run[0]) {
-                Some(to) => self.push(to, run.iter().map(Delivery::from), false, hold),
-                None => self.push_events(run.iter().filter_map(shared_event), hold),
+                Some(to) => self.push(to, run.iter().map(Delivery::from), false, rule),
+                None => self.push_events(run.iter().filter_map(shared_event), rule),
             }
         }
         self.machine.reuse(effects);
@@ -360,8 +282,8 @@ impl Bus {
         &mut self,
         to: ConnId,
         messages: impl Iterator<Item = Delivery<'m>> + Clone,
-        held: bool,
-        hold: Hold,
+        held_back: bool,
+        rule: ReleaseRule,
     ) {
         let Some(conn) = self.conns.get_mut(&to) else { return };
         let mut sent = 0;
@@ -372,42 +294,34 @@ impl Bus {
             }
         }
         self.stats.sent.fetch_add(sent, Relaxed);
-        let Pushed { count, waits } = conn.peer.outbox.push(messages, held, hold);
-        conn.stats.sent += count;
-        if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
-            conn.held_until = until;
-            gate.wait(until, &conn.peer);
-        }
+        let pushed = conn.peer.outbox.push(messages, held_back, rule);
+        conn.note_pushed(pushed, &mut self.gate);
     }
 
     /// Encodes events in a row once for all connections that get the same of them.
     fn push_events<'e>(
         &mut self,
         events: impl Iterator<Item = (&'e Arc<[ConnId]>, &'e SharedEvent)>,
-        hold: Hold,
+        rule: ReleaseRule,
     ) {
         let mut runs = EventRuns::default();
         for (to, event) in events {
             if !runs.add(to, event) {
-                self.deliver_runs(&mut runs, hold);
+                self.deliver_runs(&mut runs, rule);
                 runs.add(to, event);
             }
         }
-        self.deliver_runs(&mut runs, hold);
+        self.deliver_runs(&mut runs, rule);
     }
 
-    fn deliver_runs(&mut self, runs: &mut EventRuns, hold: Hold) {
+    fn deliver_runs(&mut self, runs: &mut EventRuns, rule: ReleaseRule) {
         for run in runs.take() {
             let events = self.registry.budget.shared(run.bytes);
             for to in run.to.iter() {
                 if let Some(conn) = self.conns.get_mut(to) {
                     self.stats.sent.fetch_add(run.count, Relaxed);
-                    let Pushed { count, waits } = conn.peer.outbox.push_events(&events, run.count, hold);
-                    conn.stats.sent += count;
-                    if let (Some(until), Some(gate)) = (waits, &mut self.gate) {
-                        conn.held_until = until;
-                        gate.wait(until, &conn.peer);
-                    }
+                    let pushed = conn.peer.outbox.push_events(&events, run.count, rule);
+                    conn.note_pushed(pushed, &mut self.gate);
                 }
             }
         }
@@ -446,18 +360,6 @@ impl Bus {
         self.conns.remove(&conn);
     }
 
-    pub(crate) fn conn_stats(&self, conn: ConnId) -> ConnStats {
-        self.conns.get(&conn).map_or_else(ConnStats::default, |conn| conn.stats)
-    }
-
-    pub(crate) fn reset_stats(&mut self, conn: ConnId) {
-        if let Some(conn) = self.conns.get_mut(&conn) {
-            // All but what is not answered yet.
-            conn.peer.received.fetch_sub(conn.stats.handled, Relaxed);
-            conn.stats = ConnStats::default();
-        }
-    }
-
     /// Whether the rest of what came is for the next turn.
     pub(crate) fn turn_is_full(&self) -> bool {
         self.turn.is_full()
@@ -482,6 +384,16 @@ impl Bus {
             if let Some(conn) = self.conns.get(&conn) {
                 conn.peer.outbox.finish_requests(requests);
             }
+        }
+    }
+}
+
+impl Conn {
+    fn note_pushed(&mut self, pushed: Pushed, gate: &mut Option<Gate>) {
+        self.stats.sent += pushed.count;
+        if let (Some(until), Some(gate)) = (pushed.waits, gate) {
+            self.held_until = until;
+            gate.wait(until, &self.peer);
         }
     }
 }

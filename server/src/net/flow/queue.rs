@@ -1,0 +1,153 @@
+//! [`Queue`]: the messages of one connection that are not sent yet, in order.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use zoolet_proto::Zxid;
+
+use super::budget::{Charge, SendBudget};
+use super::buffer::{SendBuffer, Size};
+
+/// The messages that wait, and what an [`Outbox`](super::outbox::Outbox) knows of their connection.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// Messages that may leave.
+    pub(crate) waiting: SendBuffer,
+    /// The messages after those, by the transaction that they wait for; how many these are, and their bytes.
+    held: VecDeque<HeldMessages>,
+    held_count: usize,
+    held_size: Size,
+    /// An empty buffer, for the next messages that wait for the log.
+    spare: SendBuffer,
+    /// The bytes that the write loop has taken and is writing.
+    pub(crate) in_flight: Size,
+    /// What the budget is charged for the bytes that no other connection shares.
+    pub(crate) charge: Charge,
+    /// All bytes that were ever queued.
+    pub(crate) position: u64,
+    pub(crate) state: CloseState,
+    /// Whether it was aborted for the length of its queue.
+    pub(crate) overflowed: bool,
+    /// Whether the read loop waits until it may submit requests.
+    pub(crate) reader_waits: bool,
+    /// The connection's task, kept from one wait to the next.
+    waker: Option<Waker>,
+}
+
+/// Messages that leave when a transaction is in the log.
+#[derive(Debug)]
+struct HeldMessages {
+    until: Zxid,
+    count: usize,
+    messages: SendBuffer,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloseState {
+    #[default]
+    Open,
+    /// Closes when all messages are sent.
+    Draining { asked: bool },
+    /// Closes now.
+    Aborted,
+}
+
+impl Queue {
+    pub(crate) fn new(budget: &Arc<SendBudget>) -> Self {
+        Self {
+            waiting: SendBuffer::default(),
+            held: VecDeque::new(),
+            held_count: 0,
+            held_size: Size::default(),
+            spare: SendBuffer::default(),
+            in_flight: Size::default(),
+            charge: Charge::new(budget),
+            position: 0,
+            state: CloseState::Open,
+            overflowed: false,
+            reader_waits: false,
+            waker: None,
+        }
+    }
+
+    /// Appends a message that waits for the transaction `until`, if there is one, and for those before it. Returns whether the
+    /// queue waits for a later transaction than before.
+    pub(crate) fn add(&mut self, until: Option<Zxid>, put: impl FnOnce(&mut SendBuffer)) -> bool {
+        let last = self.held.back().map(|held| held.until);
+        let later = until.filter(|until| last.is_none_or(|last| last < *until));
+        if let Some(until) = later {
+            self.held.push_back(HeldMessages { until, count: 0, messages: mem::take(&mut self.spare) });
+        }
+        let is_held = !self.held.is_empty();
+        // A message that waits for nothing itself still must not overtake those that do.
+        let buffer = self.held.back_mut().map_or(&mut self.waiting, |held| {
+            held.count += 1;
+            &mut held.messages
+        });
+        let before = buffer.size();
+        put(buffer);
+        let added = buffer.size() - before;
+        self.position += added.all as u64;
+        if is_held {
+            self.held_count += 1;
+            self.held_size = self.held_size + added;
+        }
+        later.is_some()
+    }
+
+    pub(crate) fn release(&mut self, durable: Zxid) {
+        while self.held.front().is_some_and(|held| held.until <= durable) {
+            let Some(HeldMessages { mut messages, count, .. }) = self.held.pop_front() else { break };
+            self.held_count -= count;
+            self.held_size = self.held_size - messages.size();
+            self.waiting.append(&mut messages);
+            self.spare = messages;
+        }
+    }
+
+    pub(crate) fn first_held_beyond(&self, most: usize) -> Option<Zxid> {
+        self.held.front().filter(|_| self.held_count > most).map(|held| held.until)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.waiting.size() + self.held_size + self.in_flight
+    }
+
+    /// Whether the write loop has something to do that it does not come to by itself: after a write it looks again.
+    pub(crate) fn needs_writer(&self) -> bool {
+        self.state != CloseState::Open || (self.in_flight.all == 0 && !self.waiting.is_empty())
+    }
+
+    pub(crate) fn overflow(&mut self) {
+        self.overflowed = true;
+        self.abort();
+    }
+
+    pub(crate) fn abort(&mut self) {
+        self.state = CloseState::Aborted;
+        (self.waiting, self.spare) = Default::default();
+        self.held.clear();
+        (self.held_count, self.held_size) = Default::default();
+    }
+
+    /// Both loops are polled by one task, so that to wake either wakes both.
+    pub(crate) fn is_polled_by(&mut self, cx: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    /// Under the lock, as the waker stays: to wake a task only has it queued.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+}
