@@ -75,6 +75,8 @@ pub(crate) mod delivery;
 pub(crate) mod limits;
 pub(crate) mod outbox;
 #[cfg(test)]
+mod outbox_model_tests;
+#[cfg(test)]
 mod outbox_tests;
 mod queue;
 mod sync;
