@@ -8,7 +8,7 @@ use zoolet_proto::records::{ConnectRequest, ConnectResponse, WatchedEvent};
 use zoolet_proto::{DecodeError, FourLetterWord, Incoming, OpCode, Reply, ReplyHeader, Xid, Zxid};
 use zoolet_proto::{frame, jute};
 
-/// The longest frame that is decoded.
+/// Longer frames are not decoded: few clients read them, and a false length must not exhaust the memory.
 const MAX_FRAME: usize = 64 << 20;
 
 /// The length of a reply header.
