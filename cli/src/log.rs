@@ -4,15 +4,17 @@ mod queue;
 
 use std::io::{self, IsTerminal as _};
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::failure::Failure;
 use crate::log::queue::LogQueue;
 use crate::text::quoted;
 
 /// The filter if neither `--log` nor `RUST_LOG` is given.
-const DEFAULT: &str = "warn";
+const DEFAULT: LevelFilter = LevelFilter::WARN;
 
 /// Logging, until it is dropped: then it waits a moment for what is not written yet.
 #[must_use = "lines are lost if nothing waits for them"]
@@ -33,20 +35,23 @@ pub(crate) fn start(flag: Option<&str>) -> Result<Logging, Failure> {
         }
         (None, Some(filter)) => parse(&filter).unwrap_or_else(|hint| {
             complaint = Some(format!("RUST_LOG = {}: {hint}; logging at {DEFAULT}", quoted(&filter)));
-            EnvFilter::new(DEFAULT)
+            Targets::new().with_default(DEFAULT)
         }),
-        (None, None) => EnvFilter::new(DEFAULT),
+        (None, None) => Targets::new().with_default(DEFAULT),
     };
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let queue = LogQueue::start(io::stderr())
         .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;
     let lines = queue.clone();
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        // The filter decides alone.
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(move || lines.clone())
         .with_ansi(colours)
         // A failed write would be reported to stderr, where it fails again with a panic.
         .log_internal_errors(false)
+        .finish()
+        .with(filter)
         .init();
     if let Some(complaint) = complaint {
         tracing::warn!("{complaint}");
@@ -60,7 +65,7 @@ impl Drop for Logging {
     }
 }
 
-fn parse(filter: &str) -> Result<EnvFilter, String> {
+fn parse(filter: &str) -> Result<Targets, String> {
     // A misspelt level would be taken for the name of a module, and silence everything else.
     let bare = !filter.contains(['=', ',', '[', ':']);
     if filter.is_empty() || bare && filter.parse::<LevelFilter>().is_err() {
@@ -68,7 +73,7 @@ fn parse(filter: &str) -> Result<EnvFilter, String> {
                     info,zoolet_server=debug"
             .to_owned());
     }
-    EnvFilter::try_new(filter).map_err(|error| format!("{error}; an example is info,zoolet_server=debug"))
+    filter.parse().map_err(|error| format!("{error}; an example is info,zoolet_server=debug"))
 }
 
 #[cfg(test)]
