@@ -2,6 +2,30 @@
 
 use std::fmt::{Display, Write as _};
 
+use serde_json::{Map, Value};
+
+/// Joins objects into one. `null` adds nothing.
+pub(crate) fn joined(parts: impl IntoIterator<Item = Value>) -> Value {
+    let objects = parts.into_iter().filter_map(|part| match part {
+        Value::Object(object) => Some(object),
+        _ => None,
+    });
+    Value::Object(objects.flatten().collect::<Map<_, _>>())
+}
+
+/// A value in one line. Characters that end a line for some readers, or are not shown, are escaped.
+pub(crate) fn line(value: &Value) -> String {
+    let mut line = String::new();
+    for c in value.to_string().chars() {
+        match c {
+            // Writing to a string cannot fail.
+            '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' => drop(write!(line, "\\u{:04x}", u32::from(c))),
+            _ => line.push(c),
+        }
+    }
+    line
+}
+
 /// An object.
 #[derive(Debug)]
 pub(crate) struct JsonObject(String);
@@ -26,23 +50,10 @@ impl JsonObject {
         self.raw(key, value.into())
     }
 
-    /// Adds a number, or null.
-    pub(crate) fn number_or_null(self, key: &str, value: Option<impl Into<i128>>) -> Self {
-        match value {
-            Some(value) => self.number(key, value),
-            None => self.raw(key, "null"),
-        }
-    }
-
     /// Adds an array of values that are JSON already.
     pub(crate) fn array(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
         let values: Vec<_> = values.into_iter().collect();
         self.raw(key, format_args!("[{}]", values.join(",")))
-    }
-
-    /// Adds another object.
-    pub(crate) fn object(self, key: &str, object: Self) -> Self {
-        self.raw(key, object.finish())
     }
 
     pub(crate) fn finish(mut self) -> String {
@@ -81,25 +92,26 @@ pub(crate) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn an_object_is_one_line_with_its_keys_in_order() {
-        let object = JsonObject::new()
-            .text("path", "/a \"b\"\n")
-            .number("version", 3)
-            .number_or_null("length", None::<i32>)
-            .number_or_null("ttl", Some(5))
-            .array("acl", [quoted("x"), JsonObject::new().finish()])
-            .display("big", u64::MAX);
+        let object = joined([
+            json!({"path": "/a \"b\"\n", "version": 3, "length": None::<i32>, "ttl": Some(5)}),
+            Value::Null,
+            json!({"acl": ["x", {}], "big": u64::MAX.to_string()}),
+        ]);
         assert_eq!(
-            object.finish(),
+            line(&object),
             r#"{"path":"/a \"b\"\n","version":3,"length":null,"ttl":5,"acl":["x",{}],"big":"18446744073709551615"}"#
         );
     }
 
     #[test]
     fn characters_that_break_a_line_or_a_string_are_escaped() {
-        assert_eq!(quoted("é\u{1}\u{85}\u{2028}\\\t\r😀"), "\"é\\u0001\\u0085\\u2028\\\\\\t\\r😀\"");
+        let escaped = "\"é\\u0001\\u0085\\u2028\\\\\\t\\r😀\"";
+        assert_eq!(line(&json!("é\u{1}\u{85}\u{2028}\\\t\r😀")), escaped);
     }
 }

@@ -21,9 +21,14 @@ impl Lines {
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().map_err(Failure::Output)
     }
+
+    /// Ends a command that has succeeded.
+    pub(crate) fn end(mut self) -> Result<ExitCode, Failure> {
+        self.flush().map(|()| ExitCode::SUCCESS)
+    }
 }
 
-/// Makes it a success that whoever reads the output has seen enough, such as `head`.
+/// Makes it a success that the reader of the output has seen enough, such as `head`.
 pub(crate) fn until_reader_leaves(outcome: Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
     match outcome {
         Err(failure) if failure.is_reader_gone() => Ok(ExitCode::SUCCESS),

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::{Map, Value, json};
 use zoolet_conformance::{Message, Messages};
 
 use crate::failure::Failure;
-use crate::json::JsonObject;
+use crate::json::joined;
 use crate::output::{Lines, until_reader_leaves, warn};
 
 /// The arguments of `zoolet show`.
@@ -35,13 +36,11 @@ impl Show {
                 lines.flush()?;
             }
             let Some(message) = next? else { break };
-            lines.line(&if self.json { json(&message) } else { line(&message) })?;
+            lines.line(&if self.json { to_json(&message) } else { line(&message) })?;
         }
-        lines.flush()?;
-        if let Some(warning) = messages.warning() {
-            warn(&warning);
-        }
-        Ok(ExitCode::SUCCESS)
+        let code = lines.end()?;
+        messages.warning().iter().for_each(|warning| warn(warning));
+        Ok(code)
     }
 }
 
@@ -58,15 +57,17 @@ fn line(message: &Message) -> String {
     )
 }
 
-fn json(message: &Message) -> String {
-    let micros = i128::try_from(message.time.as_micros()).unwrap_or(i128::MAX);
-    let object = JsonObject::new().number("microseconds", micros).number("connection", message.connection);
-    let object = object.text("from", message.from).text("kind", message.kind);
-    let object = match message.xid {
-        Some(xid) => object.number("xid", xid),
-        None => object,
-    };
-    let fields =
-        message.fields.iter().fold(JsonObject::new(), |fields, (name, value)| fields.text(name, value));
-    object.text("text", &message.text).object("fields", fields).finish()
+fn to_json(message: &Message) -> String {
+    let fields = message.fields.iter().map(|(name, value)| (name.to_string(), Value::from(value.as_str())));
+    let fields: Map<_, _> = fields.collect();
+    crate::json::line(&joined([
+        json!({
+            "microseconds": u64::try_from(message.time.as_micros()).unwrap_or(u64::MAX),
+            "connection": message.connection,
+            "from": message.from,
+            "kind": message.kind,
+        }),
+        message.xid.map(|xid| json!({"xid": xid})).unwrap_or_default(),
+        json!({"text": message.text, "fields": fields}),
+    ]))
 }

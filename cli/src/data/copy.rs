@@ -107,10 +107,9 @@ impl Target {
         to.log_dir = self.to_log_dir.clone().filter(|log_dir| *log_dir != self.to);
         set(&mut to);
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let mut progress = Progress::start("copying");
         let copied =
-            copy((&RealDisk, &from), (&disk, &to), cut_at, &mut |done, total| progress.report(done, total))?;
-        Ok(copied)
+            Progress::during("copying", |report| copy((&RealDisk, &from), (&disk, &to), cut_at, report));
+        Ok(copied?)
     }
 }
 
@@ -124,6 +123,5 @@ fn show(copied: &Copied) -> Result<ExitCode, Failure> {
     }
     let mut lines = Lines::new();
     lines.line(&written_text(&copied.snapshot, copied.zxid, copied.znodes, copied.sessions, copied.len))?;
-    lines.flush()?;
-    Ok(ExitCode::SUCCESS)
+    lines.end()
 }

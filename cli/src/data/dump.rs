@@ -7,11 +7,10 @@ use zoolet_server_core::Tree;
 use zoolet_storage::disk::RealDisk;
 use zoolet_storage::read_with;
 
-use super::print::{Detail, ZNODE_COLUMNS, session_json, znode_json, znode_line};
+use super::print::{Detail, ZNODE_COLUMNS, znode_line};
 use super::progress::Progress;
-use super::{Source, files, zxid};
+use super::{Source, files, json, zxid};
 use crate::failure::Failure;
-use crate::json::JsonObject;
 use crate::output::Lines;
 
 /// The arguments of `zoolet data dump`.
@@ -39,10 +38,8 @@ pub(crate) struct Dump {
 impl Dump {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let options = self.source.options()?;
-        let mut progress = Progress::start("reading");
-        let mut report = |done, total| progress.report(done, total);
-        let recovered = read_with(&RealDisk, &options, self.at, &mut report)?;
-        drop(progress);
+        let recovered =
+            Progress::during("reading", |report| read_with(&RealDisk, &options, self.at, report))?;
         files::warn_of(&recovered.report);
         let mut tree = recovered.tree;
         if let Some(at) = self.at.filter(|at| tree.last_zxid() < *at) {
@@ -55,20 +52,17 @@ impl Dump {
         self.header(&tree, &recovered.sessions, &mut lines)?;
         tree.begin_snapshot();
         let below = format!("{}/", self.path.trim_end_matches('/'));
-        let show = if self.json { znode_json } else { znode_line };
+        let show = if self.json { json::znode } else { znode_line };
         files::each_znode(&mut tree, |znode| {
             let is_below = *znode.path == self.path || znode.path.starts_with(&below);
             if is_below { lines.line(&show(&znode, self.detail)) } else { Ok(()) }
         })?;
-        lines.flush()?;
-        Ok(ExitCode::SUCCESS)
+        lines.end()
     }
 
     fn header(&self, tree: &Tree, sessions: &[(SessionId, i32)], lines: &mut Lines) -> Result<(), Failure> {
         if self.json {
-            let sessions = sessions.iter().map(|(id, timeout)| session_json(*id, *timeout));
-            let header = JsonObject::new().display("zxid", tree.last_zxid()).array("sessions", sessions);
-            return lines.line(&header.finish());
+            return lines.line(&json::dump_header(tree.last_zxid(), sessions));
         }
         lines.line(&format!(
             "# zxid {}, znodes {}, sessions {}",

@@ -1,6 +1,5 @@
 //! `zoolet data inspect`: the files of a directory, and what is in each.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use zoolet_proto::Zxid;
@@ -10,11 +9,10 @@ use zoolet_storage::{
     InspectedLog, InspectedSnapshot, Inspection, LogSummary, SnapshotSummary, StorageError, inspect,
 };
 
-use super::Source;
-use super::print::{counted, time_text};
+use super::print::{counted, file_name, time_text};
 use super::progress::Progress;
+use super::{Source, json};
 use crate::failure::Failure;
-use crate::json::{JsonObject, quoted as json_text};
 use crate::output::Lines;
 use crate::size;
 
@@ -32,11 +30,9 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let options = self.source.options()?;
-        let mut progress = Progress::start("reading");
-        let found = inspect(&RealDisk, &options, &mut |done, total| progress.report(done, total))?;
-        drop(progress);
+        let found = Progress::during("reading", |report| inspect(&RealDisk, &options, report))?;
         let mut lines = Lines::new();
-        let described = if self.json { json(&found) } else { text(&found) };
+        let described = if self.json { json::files(&found) } else { text(&found) };
         described.iter().try_for_each(|line| lines.line(line))?;
         lines.flush()?;
         Ok(if is_damaged(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -59,11 +55,11 @@ fn text(found: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     for InspectedSnapshot { file, content, .. } in &found.snapshots {
         let content = described(content, snapshot_text);
-        lines.push(format!("{}\t{}\t{content}", name(&file.path), size::text(file.len)));
+        lines.push(format!("{}\t{}\t{content}", file_name(&file.path), size::text(file.len)));
     }
     for InspectedLog { file, content, .. } in &found.logs {
         let content = described(content, log_text);
-        lines.push(format!("{}\t{}\t{content}", name(&file.path), size::text(file.len)));
+        lines.push(format!("{}\t{}\t{content}", file_name(&file.path), size::text(file.len)));
     }
     for (name, epoch) in [("currentEpoch", &found.current_epoch), ("acceptedEpoch", &found.accepted_epoch)] {
         match epoch {
@@ -73,10 +69,10 @@ fn text(found: &Inspection) -> Vec<String> {
         }
     }
     lines.extend(
-        found.foreign.iter().map(|path| format!("{}\t\tno server gives this name; ignored", name(path))),
+        found.foreign.iter().map(|path| format!("{}\t\tno server gives this name; ignored", file_name(path))),
     );
     let leftover = "left by a server that ended while writing it; ignored";
-    lines.extend(found.leftovers.iter().map(|path| format!("{}\t\t{leftover}", name(path))));
+    lines.extend(found.leftovers.iter().map(|path| format!("{}\t\t{leftover}", file_name(path))));
     lines.extend(found.damage.iter().map(|damage| format!("damaged: {damage}")));
     lines
 }
@@ -86,10 +82,6 @@ fn described<T>(content: &Result<T, StorageError>, text: fn(&T) -> String) -> St
         Ok(content) => text(content),
         Err(error) => format!("damaged: {error}"),
     }
-}
-
-fn name(path: &Path) -> String {
-    crate::text::quoted(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
 }
 
 fn snapshot_text(summary: &SnapshotSummary) -> String {
@@ -142,91 +134,5 @@ fn end_text(end: LogEnd) -> String {
         }
         LogEnd::Damaged { offset, fault, next: None } => format!("damaged at byte {offset}: {fault}"),
         _ => "complete".to_owned(),
-    }
-}
-
-fn json(found: &Inspection) -> Vec<String> {
-    let mut lines = Vec::new();
-    for InspectedSnapshot { file, content, .. } in &found.snapshots {
-        lines.push(file_json("snapshot", &file.path, Some(file.len), content, snapshot_json));
-    }
-    for InspectedLog { file, content, .. } in &found.logs {
-        lines.push(file_json("log", &file.path, Some(file.len), content, log_json));
-    }
-    for (name, epoch) in [("currentEpoch", &found.current_epoch), ("acceptedEpoch", &found.accepted_epoch)] {
-        if !matches!(epoch, Ok(None)) {
-            let put = |json: JsonObject, epoch: &Option<i64>| json.number_or_null("epoch", *epoch);
-            lines.push(file_json("epoch", Path::new(name), None, epoch, put));
-        }
-    }
-    let other = |kind, path: &Path| JsonObject::new().text("kind", kind).text("file", &name(path)).finish();
-    lines.extend(found.foreign.iter().map(|path| other("foreign", path)));
-    lines.extend(found.leftovers.iter().map(|path| other("leftover", path)));
-    let damage = |error| JsonObject::new().text("kind", "directory").display("damage", error).finish();
-    lines.extend(found.damage.iter().map(damage));
-    lines
-}
-
-fn file_json<T>(
-    kind: &str,
-    path: &Path,
-    len: Option<u64>,
-    content: &Result<T, StorageError>,
-    put: impl Fn(JsonObject, &T) -> JsonObject,
-) -> String {
-    let json = JsonObject::new().text("kind", kind).text("file", &name(path));
-    let json = match len {
-        Some(len) => json.number("length", len),
-        None => json,
-    };
-    match content {
-        Ok(content) => put(json, content),
-        Err(error) => json.display("damage", error),
-    }
-    .finish()
-}
-
-fn snapshot_json(json: JsonObject, summary: &SnapshotSummary) -> JsonObject {
-    let json = json
-        .number("znodes", summary.znodes)
-        .number("ephemerals", summary.ephemerals)
-        .number("dataLength", summary.data_len)
-        .number("sessions", summary.sessions)
-        .number("acls", summary.acls);
-    let json = match summary.digest.and_then(|digest| Some((digest.zxid, digest.digest?))) {
-        Some((zxid, digest)) => {
-            json.display("digestZxid", zxid).display("digest", format_args!("{digest:#x}"))
-        }
-        None => json,
-    };
-    let json = match summary.last_zxid {
-        Some(last) => json.display("lastZxid", last),
-        None => json,
-    };
-    json.array("missingAcls", summary.missing_acls.iter().map(|missing| json_text(&missing.path)))
-}
-
-fn log_json(json: JsonObject, summary: &LogSummary) -> JsonObject {
-    let mut json = json.number("transactions", summary.txns).number("refused", summary.refused);
-    for (zxid_key, time_key, txn) in
-        [("first", "firstTime", summary.first), ("last", "lastTime", summary.last)]
-    {
-        if let Some((zxid, time)) = txn {
-            json = json.display(zxid_key, zxid).number(time_key, time);
-        }
-    }
-    let json = json
-        .number("sessionsOpened", summary.sessions_opened)
-        .number("sessionsClosed", summary.sessions_closed)
-        .number("used", summary.used);
-    let (end, fault) = match summary.end {
-        LogEnd::Torn { fault, .. } => ("torn", Some(fault)),
-        LogEnd::Damaged { fault, .. } => ("damaged", Some(fault)),
-        _ => ("complete", None),
-    };
-    let json = json.text("end", end).number("endOffset", summary.end.offset());
-    match fault {
-        Some(fault) => json.display("fault", fault),
-        None => json,
     }
 }

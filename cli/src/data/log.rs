@@ -12,9 +12,9 @@ use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::log::{LogEnd, LogItem, LogReader};
 use zoolet_storage::{LogFile, StorageOptions};
 
-use super::print::{Detail, txn_json, txn_line};
+use super::print::{Detail, txn_line};
 use super::progress::Progress;
-use super::{Source, files, zxid};
+use super::{Source, files, json, zxid};
 use crate::failure::Failure;
 use crate::output::{Lines, warn};
 
@@ -87,11 +87,13 @@ struct Printer<'a> {
 impl Printer<'_> {
     fn print_all(&mut self, options: &StorageOptions) -> Result<(), Failure> {
         let files = LogFile::list(&RealDisk, options)?;
+        // A file is named after its first transaction, so the last one that begins at `from` or before it has it.
         let needed = files.iter().rposition(|file| file.first <= self.arguments.from).unwrap_or(0);
         self.total = files[needed.min(files.len())..].iter().map(|file| file.len).sum();
         let mut files = files.into_iter().skip(needed).peekable();
         while let Some(LogFile { path, len, .. }) = files.next() {
             let next_file = files.peek().map(|file| file.first);
+            // As long as something can be read after damage, the rest of the file is printed as well.
             let mut reader = self.open(&path)?;
             let mut end = self.print_entries(&mut reader)?;
             while let Some(offset) = self.report(&path, end, next_file) {
@@ -101,12 +103,13 @@ impl Printer<'_> {
             if self.is_done() {
                 break;
             }
+            // Whole files, as the entries may end long before the file does.
             self.done += len;
         }
         Ok(())
     }
 
-    /// Prints what is there, and then what comes, for ever.
+    /// Prints the transactions so far, and then each new one, until interrupted.
     fn follow(&mut self, options: &StorageOptions) -> Result<(), Failure> {
         // A file and how far it is read.
         let mut current: Option<(LogFile, u64)> = None;
@@ -146,7 +149,7 @@ impl Printer<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(offset),
             Err(source) => return Err(files::io("open", path)(source).into()),
         };
-        // To a reader the rest of the file is something to search, and it is long.
+        // A file is extended with zeros in advance. A reader would search all of them for an entry after damage.
         let mut prefix = [0; 12];
         let read = file.read_at(&mut prefix, offset).map_err(files::io("read", path))?;
         if offset > 0 && prefix[..read].iter().all(|byte| *byte == 0) {
@@ -165,7 +168,7 @@ impl Printer<'_> {
         Ok(LogReader::new(file, path)?)
     }
 
-    /// Prints the entries of a file up to what is no entry.
+    /// Prints the entries of a file, up to its end or to damage.
     fn print_entries(&mut self, reader: &mut LogReader) -> Result<LogEnd, Failure> {
         loop {
             match reader.next()? {
@@ -196,7 +199,7 @@ impl Printer<'_> {
         if txn.zxid < *from || self.arguments.to.is_some_and(|to| txn.zxid > to) {
             return Ok(());
         }
-        self.lines.line(&if *json { txn_json(txn, *detail) } else { txn_line(txn, *detail) })
+        self.lines.line(&if *json { json::txn(txn, *detail) } else { txn_line(txn, *detail) })
     }
 
     /// Reports how a file ends. Returns where to go on in it, if there is more after damage.
@@ -207,6 +210,7 @@ impl Printer<'_> {
             _ => return None,
         };
         let at = format!("{}, byte {offset}: {fault}", path.display());
+        // A server that started after a torn write cuts that off, or begins a new file where it was. Nothing is lost then.
         let continued = next_file.is_some() && self.last.map(Zxid::next) == next_file;
         match next {
             _ if continued => warn(&format!("{at}; the next file goes on from here")),

@@ -1,12 +1,13 @@
 //! `zoolet data`: commands for data directories. None of them needs a server, and only `snapshot` changes a directory.
 //!
-//! What is asked for goes to stdout, everything else to stderr. The exit code is 0, or 1 if the directory is damaged or the
-//! system fails, or 2 if the command is wrong.
+//! The result goes to stdout, everything else to stderr. The exit code is 0, or 1 if the directory is damaged or the system fails, or 2
+//! if the command is wrong.
 
 mod copy;
 mod dump;
 mod files;
 mod inspect;
+mod json;
 mod log;
 mod print;
 mod progress;

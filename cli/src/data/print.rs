@@ -6,10 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use zoolet_proto::{Acl, SessionId, Zxid};
+use zoolet_proto::{Acl, Zxid};
 use zoolet_server_core::{Owner, Txn, TxnOp, ZnodeRecord};
 
-use crate::json::{JsonObject, quoted as json_text};
 use crate::size;
 use crate::text::quoted;
 
@@ -47,20 +46,6 @@ pub(super) fn znode_line(znode: &ZnodeRecord, detail: Detail) -> String {
     line
 }
 
-/// A znode as a JSON object.
-pub(super) fn znode_json(znode: &ZnodeRecord, detail: Detail) -> String {
-    let json = owner_json(JsonObject::new().text("path", &znode.path), znode.owner)
-        .number("version", znode.version)
-        .number("aversion", znode.aversion)
-        .number("creates", znode.creates)
-        .display("czxid", znode.czxid)
-        .display("mzxid", znode.mzxid)
-        .display("pzxid", znode.pzxid)
-        .number("ctime", znode.ctime)
-        .number("mtime", znode.mtime);
-    data_json(acl_json(json, &znode.acl, detail), znode.data.as_deref(), detail).finish()
-}
-
 /// A transaction in one line: zxid, time, session and xid with tabs between them, and then what it does.
 pub(super) fn txn_line(txn: &Txn, detail: Detail) -> String {
     format!(
@@ -71,20 +56,6 @@ pub(super) fn txn_line(txn: &Txn, detail: Detail) -> String {
         txn.xid,
         op_text(&txn.op, detail)
     )
-}
-
-/// A transaction as a JSON object.
-pub(super) fn txn_json(txn: &Txn, detail: Detail) -> String {
-    let json = JsonObject::new()
-        .display("zxid", txn.zxid)
-        .number("time", txn.time.0)
-        .display("session", txn.session)
-        .number("xid", txn.xid.0);
-    let json = op_json(json, &txn.op, detail);
-    match txn.digest {
-        Some(digest) => json.display("digest", format_args!("{digest:#x}")).finish(),
-        None => json.finish(),
-    }
 }
 
 fn op_text(op: &TxnOp, detail: Detail) -> String {
@@ -119,50 +90,13 @@ fn op_text(op: &TxnOp, detail: Detail) -> String {
     }
 }
 
-fn op_json(json: JsonObject, op: &TxnOp, detail: Detail) -> JsonObject {
-    let named = |name| json.text("op", name);
-    match op {
-        TxnOp::Create { path, data, acl, owner, parent_creates } => {
-            let json = owner_json(named("create").text("path", path), *owner);
-            let json = acl_json(json.number("parentCreates", *parent_creates), acl, detail);
-            data_json(json, data.as_deref(), detail)
-        }
-        TxnOp::Delete { path } => named("delete").text("path", path),
-        TxnOp::SetData { path, data, version } => {
-            let json = named("setData").text("path", path).number("version", *version);
-            data_json(json, data.as_deref(), detail)
-        }
-        TxnOp::SetAcl { path, acl, aversion } => {
-            acl_json(named("setACL").text("path", path).number("aversion", *aversion), acl, detail)
-        }
-        TxnOp::Check { path } => named("check").text("path", path),
-        TxnOp::Multi(ops) => {
-            let op = |op| op_json(JsonObject::new(), op, detail).finish();
-            named("multi").array("ops", ops.iter().map(op))
-        }
-        TxnOp::CreateSession { timeout } => named("createSession").number("timeout", *timeout),
-        TxnOp::CloseSession { ephemerals } => {
-            named("closeSession").array("ephemerals", ephemerals.iter().map(|path| json_text(path)))
-        }
-        TxnOp::Error(code) => named("error").number("code", code.code()).display("message", code),
-    }
-}
-
 /// What kind of znode has this owner: with its session, or its time to live in milliseconds.
-fn kind(owner: Owner) -> String {
+pub(super) fn kind(owner: Owner) -> String {
     match (owner.as_session(), owner.as_ttl()) {
         (Some(session), _) => format!("ephemeral:{session}"),
         (_, Some(ttl)) => format!("ttl:{ttl}"),
         _ if owner == Owner::CONTAINER => "container".to_owned(),
         _ => "persistent".to_owned(),
-    }
-}
-
-fn owner_json(json: JsonObject, owner: Owner) -> JsonObject {
-    match (owner.as_session(), owner.as_ttl()) {
-        (Some(session), _) => json.text("kind", "ephemeral").display("owner", session),
-        (_, Some(ttl)) => json.text("kind", "ttl").number("ttl", ttl),
-        _ => json.text("kind", &kind(owner)),
     }
 }
 
@@ -178,22 +112,9 @@ fn acl_text(acl: &[Acl], detail: Detail) -> String {
     text
 }
 
-fn acl_json(json: JsonObject, acl: &[Acl], detail: Detail) -> JsonObject {
-    json.array(
-        "acl",
-        acl.iter().map(|entry| {
-            JsonObject::new()
-                .display("perms", format_args!("{:?}", entry.perms))
-                .text("scheme", &entry.scheme)
-                .text("id", &id_text(entry, detail))
-                .finish()
-        }),
-    )
-}
-
 /// An id, without the hash of a password unless secrets are asked for: it is enough to try passwords, and as the digest of
 /// a super user it may be in a zoo.cfg.
-fn id_text(entry: &Acl, detail: Detail) -> String {
+pub(super) fn id_text(entry: &Acl, detail: Detail) -> String {
     match entry.id.rsplit_once(':') {
         Some((user, _)) if entry.scheme == "digest" && !detail.secrets => format!("{user}:(hidden)"),
         _ => entry.id.clone(),
@@ -210,14 +131,6 @@ fn data_text(data: Option<&[u8]>) -> String {
         None => "null".to_owned(),
         Some((Ok(text), _)) => format!("\"{}\"", quoted(text)),
         Some((Err(_), data)) => format!("base64:{}", BASE64.encode(data)),
-    }
-}
-
-fn data_json(json: JsonObject, data: Option<&[u8]>, detail: Detail) -> JsonObject {
-    let json = json.number_or_null("length", data.map(|data| u64::try_from(data.len()).unwrap_or(u64::MAX)));
-    match data {
-        Some(data) if detail.data => json.text("data", &BASE64.encode(data)),
-        _ => json,
     }
 }
 
@@ -244,15 +157,15 @@ pub(super) fn written_text(path: &Path, zxid: Zxid, znodes: u64, sessions: u64, 
     )
 }
 
+/// The name of a file without its directory.
+pub(super) fn file_name(path: &Path) -> String {
+    quoted(&path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
+}
+
 /// A number of things.
 pub(super) fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
-}
-
-/// A session as a JSON object.
-pub(super) fn session_json(id: SessionId, timeout: i32) -> String {
-    JsonObject::new().display("id", id).number("timeout", timeout).finish()
 }
 
 #[cfg(test)]
@@ -260,10 +173,12 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use zoolet_proto::{AclList, ErrorCode, Perms, Xid};
+    use zoolet_proto::{AclList, ErrorCode, Perms, SessionId, Xid};
     use zoolet_server_core::Millis;
 
+    use super::super::json;
     use super::*;
+    use crate::json::line;
 
     const ALL: Detail = Detail { data: true, secrets: true };
     const NOTHING: Detail = Detail { data: false, secrets: false };
@@ -306,10 +221,10 @@ mod tests {
     fn a_znode_is_a_json_object_without_its_data_and_secrets_unless_they_are_asked_for() {
         let znode = znode(Some(&[0xff]), Owner::ttl(60_000).unwrap(), secret());
         assert_eq!(
-            znode_json(&znode, NOTHING),
+            json::znode(&znode, NOTHING),
             r#"{"path":"/a\n\"b\"","kind":"ttl","ttl":60000,"version":3,"aversion":5,"creates":4,"czxid":"0x1f","mzxid":"0x2f","pzxid":"0x3f","ctime":1000,"mtime":2000,"acl":[{"perms":"cdrwa","scheme":"digest","id":"bob:(hidden)"},{"perms":"r","scheme":"x509","id":"CN=a,O=b"}],"length":1}"#
         );
-        let json = znode_json(&znode, ALL);
+        let json = json::znode(&znode, ALL);
         assert!(
             json.contains(r#""id":"bob:hash=""#) && json.ends_with(r#""length":1,"data":"/w=="}"#),
             "{json}"
@@ -323,7 +238,7 @@ mod tests {
         assert!(shown(Some(b"")).ends_with("\t0\t\t\"\""));
         assert!(shown(Some(b"base64:")).ends_with("\t7\t\t\"base64:\""));
         assert!(shown(Some(&[0xff, 0xfe])).ends_with("\t2\t\tbase64://4="));
-        assert!(znode_json(&znode(None, Owner::CONTAINER, Vec::new()), ALL).ends_with(r#""length":null}"#));
+        assert!(json::znode(&znode(None, Owner::CONTAINER, Vec::new()), ALL).ends_with(r#""length":null}"#));
     }
 
     fn txn(op: TxnOp) -> Txn {
@@ -378,8 +293,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_a_json_object() {
-        let json: Vec<_> =
-            ops().into_iter().map(|op| op_json(JsonObject::new(), &op, NOTHING).finish()).collect();
+        let json: Vec<_> = ops().into_iter().map(|op| line(&json::op(&op, NOTHING))).collect();
         assert_eq!(
             json,
             [
@@ -395,7 +309,7 @@ mod tests {
         );
         let two = Txn { digest: Some(0xab), ..txn(TxnOp::Multi(vec![ops().remove(4)])) };
         assert_eq!(
-            txn_json(&two, ALL),
+            json::txn(&two, ALL),
             r#"{"zxid":"0x2b","time":1500,"session":"0x10","xid":7,"op":"multi","ops":[{"op":"delete","path":"/a"}],"digest":"0xab"}"#
         );
     }

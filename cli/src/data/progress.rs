@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What takes less is over before a bar would help.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Less is over before a bar would help.
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// A progress bar on stderr, if that is a terminal. It is removed when this is dropped.
 #[derive(Debug)]
@@ -18,9 +18,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `doing` is what the bar says, such as `reading`.
-    pub(super) fn start(doing: &'static str) -> Self {
-        Self::new(doing, io::stderr().is_terminal())
+    /// Shows a bar during some work, which reports the bytes that are done and those of all files. `doing` is what the bar says, such as
+    /// `reading`.
+    pub(super) fn during<T>(doing: &'static str, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
+        let mut progress = Self::new(doing, io::stderr().is_terminal());
+        work(&mut |done, total| progress.report(done, total))
     }
 
     /// A bar that is not shown if lines are printed to a terminal meanwhile.
@@ -38,7 +40,7 @@ impl Progress {
         Self { bar, since: Instant::now(), waits: may_show }
     }
 
-    /// So many bytes are done, of so many in all.
+    /// Reports the bytes that are done, and those of all files.
     pub(super) fn report(&mut self, done: u64, total: u64) {
         self.report_after(self.since.elapsed(), done, total);
     }
@@ -46,7 +48,7 @@ impl Progress {
     fn report_after(&mut self, elapsed: Duration, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
-        if self.waits && elapsed >= PATIENCE {
+        if self.waits && elapsed >= SHOWN_AFTER {
             self.waits = false;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }

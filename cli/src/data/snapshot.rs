@@ -29,11 +29,8 @@ impl Snapshot {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut options = self.source.options()?;
         options.compression = self.compression;
-        let mut progress = Progress::start("reading");
-        let mut report = |done, total| progress.report(done, total);
-        let (storage, Recovered { mut tree, sessions, report, .. }) =
-            open_with(Arc::new(RealDisk), options, &mut report)?;
-        drop(progress);
+        let opened = Progress::during("reading", |report| open_with(Arc::new(RealDisk), options, report));
+        let (storage, Recovered { mut tree, sessions, report, .. }) = opened?;
         warn_of(&report);
         let written = files::write_snapshot(&storage.snapshots(), &mut tree, &sessions)?;
         let Published { path, zxid, znodes, len, kept, .. } = &written;
@@ -42,7 +39,6 @@ impl Snapshot {
         }
         let mut lines = Lines::new();
         lines.line(&written_text(path, *zxid, *znodes, sessions.len() as u64, *len))?;
-        lines.flush()?;
-        Ok(ExitCode::SUCCESS)
+        lines.end()
     }
 }

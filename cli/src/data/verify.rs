@@ -21,9 +21,7 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let options = self.source.options()?;
-        let mut progress = Progress::start("verifying");
-        let found = verify(&RealDisk, &options, &mut |done, total| progress.report(done, total))?;
-        drop(progress);
+        let found = Progress::during("verifying", |report| verify(&RealDisk, &options, report))?;
         let mut lines = Lines::new();
         for note in &found.notes {
             lines.line(&format!("note: {note}"))?;
