@@ -32,9 +32,7 @@ impl CaptureArguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let runtime = runtime::start()?;
         runtime.block_on(async {
-            let signals = Signals::listen();
-            let mut signals =
-                signals.map_err(|source| Failure::System { action: "listen for signals", source })?;
+            let mut signals = Signals::listen()?;
             let starting = async {
                 self.reach.server(&self.server, "").await?;
                 Capture::start(&self.listen, &self.server, &self.file).await.map_err(Failure::from)

@@ -25,11 +25,10 @@ pub(crate) struct Interrupt {
 impl Interrupt {
     /// Listens for signals. After the first one a cleanup may take so long; the second one ends the process.
     pub(crate) fn listen(cleanup: Duration) -> Result<Self, Failure> {
-        let failed = |source| Failure::System { action: "listen for signals", source };
-        let signals = Signals::listen().map_err(failed)?;
+        let signals = Signals::listen()?;
         // A write to a terminal or pipe that nobody reads blocks the thread of the runtime, which then sees no signal.
         let watching = thread::Builder::new().spawn(move || last_resort(cleanup + GRACE));
-        watching.map_err(failed)?;
+        watching.map_err(|source| Failure::System { action: "watch for signals", source })?;
         Ok(Self { signals, cleanup })
     }
 
@@ -44,8 +43,8 @@ impl Interrupt {
         }
     }
 
-    /// Does something until a signal interrupts it, and cleans up in either case. Says what is left. Work that has succeeded on a
-    /// server from which what it created cannot be removed has not: only what is locked may stay.
+    /// Does something until a signal interrupts it, and cleans up in either case. Reports what is left. Work that succeeded but left
+    /// something that is not locked has failed.
     pub(crate) async fn then_clean_up(
         mut self,
         work: impl Future<Output = Result<ExitCode, Failure>>,

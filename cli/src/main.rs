@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
-        // Whoever reads the output has seen enough, such as `head`, and needs no message.
+        // The reader of the output has seen enough, such as `head`, and needs no message.
         Err(failure) if failure.is_reader_gone() => ExitCode::from(failure.code()),
         Err(failure) => report(failure.code(), &failure.to_string()),
     }

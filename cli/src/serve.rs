@@ -93,8 +93,7 @@ impl Serve {
 async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
     let data_dir = builder.storage_options().map(|options| options.data_dir.clone());
     // First, so that any process that knows of the server can stop it.
-    let mut signals =
-        Signals::listen().map_err(|source| Failure::System { action: "listen for signals", source })?;
+    let mut signals = Signals::listen()?;
     let Some(started) = unless(signals.next(), builder.start()).await else {
         tracing::info!("signal received before the server started; exiting");
         return Ok(ExitCode::SUCCESS);
@@ -148,7 +147,7 @@ fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether there is no more than a server of Apache ZooKeeper leaves that has its log elsewhere and is new.
+/// Whether the directory has no more than a new server of Apache ZooKeeper leaves whose log is elsewhere.
 fn is_empty_without_log(report: &RecoveryReport) -> bool {
     report.snapshot.as_ref().is_some_and(|(_, zxid)| *zxid == Zxid(0)) && report.log_files == 0
 }

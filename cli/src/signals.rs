@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::failure::Failure;
+
 /// Waits for SIGINT and SIGTERM. Once it exists, they no longer kill the process.
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -11,14 +13,18 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        Self::new().map_err(|source| Failure::System { action: "listen for signals", source })
+    }
+
     #[cfg(unix)]
-    pub(crate) fn listen() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn listen() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         Ok(Self {})
     }
 

@@ -18,7 +18,7 @@ fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Bytes with the largest unit of which there is one, such as `1.5 MiB`.
+/// Bytes with the largest unit that fits, such as `1.5 MiB`.
 pub(crate) fn text(bytes: u64) -> String {
     match UNITS.iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => {

@@ -3,7 +3,7 @@
 mod doubtful;
 mod flags;
 #[cfg(test)]
-mod page;
+mod page_tests;
 mod table;
 mod written;
 

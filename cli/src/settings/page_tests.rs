@@ -8,7 +8,7 @@ use super::table::{BOOL, SETTINGS, SettingRow};
 const HEAD: &str = "\
 # Settings of `zoolet serve`
 
-<!-- Written by `ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page` from `cli/src/settings/table.rs`. -->
+<!-- Written by `ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page_tests` from `cli/src/settings/table.rs`. -->
 
 A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`, times are in milliseconds and sizes in KiB, `forceSync`
 and `skipACL` are `yes` or `no`, and each key may also have the name of its Java system property, which begins with `zookeeper.`.
@@ -26,7 +26,7 @@ fn the_page_of_settings_has_what_the_table_has() {
     // A published crate has no documents beside it.
     if file.parent().is_some_and(Path::is_dir) {
         let written = std::fs::read_to_string(&file).unwrap_or_default();
-        let command = "ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page";
+        let command = "ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page_tests";
         assert!(written == page, "docs/settings.md differs from the table; `{command}` writes it");
     }
 }

@@ -169,7 +169,7 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
     flag("container-max-never-used", TIME, "0")
         .key("znode.container.maxNeverUsedIntervalMs")
         .help("Delete containers that never had a child at this age; 0 for never")
-        .sets(|to, value| to.server(ServerBuilder::container_max_never_used, value.age())),
+        .sets(|to, value| to.server(ServerBuilder::container_max_never_used, value.time())),
     flag("super-digest", "DIGEST", "none")
         .key("DigestAuthenticationProvider.superDigest")
         .alias("superDigest")
@@ -214,7 +214,7 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
     flag("slow-sync", TIME, "1s")
         .key("fsync.warningthresholdms")
         .help("Warn of a sync of the log that takes longer")
-        .stores(|to, value| put(&mut to.storage.slow_sync, value.threshold())),
+        .stores(|to, value| put(&mut to.storage.slow_sync, value.time())),
     flag("pre-alloc", SIZE, "64MiB")
         .key("preAllocSize")
         .help("Extend log files by this size at once; 0 for no more than is written")

@@ -53,19 +53,8 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// An age; 0 or a negative number is never.
-    pub(crate) fn age(self) -> Result<Duration, String> {
-        let all = i64::MIN..=i64::MAX;
-        match self {
-            Self::Flag(text) => duration::parse(text),
-            Self::Key(_) => {
-                self.number(decoded_long, all, "a number of milliseconds, where 0 is never,").map(millis)
-            }
-        }
-    }
-
-    /// A threshold; 0 or a negative number is always exceeded.
-    pub(crate) fn threshold(self) -> Result<Duration, String> {
+    /// A time that can be zero; in a file a negative one is zero.
+    pub(crate) fn time(self) -> Result<Duration, String> {
         match self {
             Self::Flag(text) => duration::parse(text),
             Self::Key(text) => {
@@ -82,13 +71,11 @@ impl<'a> Written<'a> {
         self.text().parse().map_err(|_| "must be a whole number, such as 100".to_owned())
     }
 
-    /// A limit of connections; 0 or, in a file, a negative number is no limit.
+    /// A limit of connections, where 0 is no limit.
     pub(crate) fn connections(self, java: JavaNumber) -> Result<usize, String> {
         match self {
             Self::Flag(_) => self.count(),
-            Self::Key(_) => self
-                .number(java, INTS, "a number of connections, where 0 is no limit,")
-                .map(|number: i64| usize::try_from(number).unwrap_or(0)),
+            Self::Key(_) => self.natural(java, "a number of connections, where 0 is no limit,"),
         }
     }
 
@@ -97,8 +84,8 @@ impl<'a> Written<'a> {
         match self {
             Self::Flag(_) => self.number(int, 0..=i64::from(u32::MAX), "a number of connections").map(Some),
             Self::Key(_) => self
-                .number(int, INTS, "a number of connections, where -1 is the default,")
-                .map(|number: i64| u32::try_from(number).ok().filter(|backlog| *backlog > 0)),
+                .natural(int, "a number of connections, where -1 is the default,")
+                .map(|backlog| Some(backlog).filter(|backlog| *backlog > 0)),
         }
     }
 
@@ -112,23 +99,26 @@ impl<'a> Written<'a> {
 
     /// A number of transactions. Less than 2 is 2 in a file, as on an Apache server.
     pub(crate) fn transactions(self) -> Result<u64, String> {
+        let what = "a number of transactions";
         match self {
-            Self::Flag(_) => self.number(int, 2..=i64::MAX, "a number of transactions"),
-            Self::Key(_) => self
-                .number(int, INTS, "a number of transactions")
-                .map(|number: i64| u64::try_from(number).unwrap_or(0).max(2)),
+            Self::Flag(_) => self.number(int, 2..=i64::MAX, what),
+            Self::Key(_) => self.natural(int, what).map(|number: u64| number.max(2)),
         }
     }
 
     /// How often old snapshots are removed: whether at all.
     pub(crate) fn purge_interval(self) -> Result<bool, String> {
-        self.number(int, INTS, "a number of hours, where 0 is never,").map(|hours: i64| hours > 0)
+        self.natural(int, "a number of hours, where 0 is never,").map(|hours: u32| hours > 0)
     }
 
     /// How many snapshots are kept. Less than 3 is 3, as on an Apache server.
     pub(crate) fn retained(self) -> Result<usize, String> {
-        let number: i64 = self.number(int, INTS, "a number of snapshots")?;
-        Ok(usize::try_from(number).unwrap_or(0).max(3))
+        self.natural(int, "a number of snapshots").map(|number: usize| number.max(3))
+    }
+
+    /// A Java `int`, of which a negative one is 0.
+    fn natural<T: TryFrom<i64> + Default>(self, java: JavaNumber, what: &str) -> Result<T, String> {
+        self.number(java, INTS, what).map(|number: i64| T::try_from(number).unwrap_or_default())
     }
 
     /// A number in a range, decimal in a flag.
