@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::sleep;
-use zoolet::recipes::{Decision, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{TicketDecision, TicketTxn, Tickets, WorkError};
 use zoolet::{Client, ErrorCode, Server};
 
 const JOBS: u64 = 100;
@@ -92,7 +92,7 @@ async fn submit_jobs() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn submit(txn: TicketTxn, zk: Client, number: u64) -> Result<Decision, WorkError> {
+async fn submit(txn: TicketTxn, zk: Client, number: u64) -> Result<TicketDecision, WorkError> {
     let job = zk.create("/jobs/job-", number.to_string()).sequential();
     Ok(txn.add(job).done("submitted"))
 }

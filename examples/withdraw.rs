@@ -3,11 +3,11 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use zoolet::Client;
-use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{OpCode, TestServer, op};
 
 /// Reads, decides, and returns the writes. It has no other effect, as it may run more than once.
-async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
+async fn take(mut txn: TicketTxn, amount: u64) -> Result<TicketDecision, WorkError> {
     let Some((data, _)) = txn.get_data("/accounts/ann").await? else {
         return Ok(txn.refuse("no such account"));
     };

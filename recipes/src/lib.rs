@@ -72,7 +72,7 @@ pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use state::{FencingToken, HoldState, LostReason, Released};
 pub use tickets::{
-    Collected, Decision, InProgress, InvalidTicket, PendingTicket, Started, Ticket, TicketError,
+    Collected, InProgress, InvalidTicket, PendingTicket, Started, Ticket, TicketDecision, TicketError,
     TicketOutcome, TicketTxn, Tickets, TicketsBuilder, WorkError,
 };
 pub use warning::LockWarning;

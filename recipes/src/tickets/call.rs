@@ -6,7 +6,7 @@ use super::error::TicketError;
 use super::record::{ParamsHash, Partition, RecordState, TicketRecord};
 use super::scope::{Scope, Tickets};
 use super::ticket::Ticket;
-use super::txn::Decision;
+use super::txn::TicketDecision;
 use crate::guard::Guard;
 use crate::retry::RetryPolicy;
 use crate::unique::unique_number;
@@ -87,7 +87,7 @@ impl<'t> TicketCall<'t> {
         &self,
         scope: Scope,
         state: RecordState,
-        decision: &Decision,
+        decision: &TicketDecision,
     ) -> Result<(), CommitFailure> {
         let tickets = self.tickets;
         if Partition::of(&self.ticket) < scope.watermark {
@@ -108,7 +108,7 @@ impl<'t> TicketCall<'t> {
         multi.commit().await.map(drop).map_err(|error| self.failure(error, decision))
     }
 
-    fn failure(&self, error: Error, decision: &Decision) -> CommitFailure {
+    fn failure(&self, error: Error, decision: &TicketDecision) -> CommitFailure {
         use ErrorCode::{BadVersion, NoNode, NodeExists};
         let ticket = self.ticket;
         let (checks, writes) = (FIRST + self.fence.len(), FIRST + self.fence.len() + decision.checks.len());
@@ -187,7 +187,7 @@ impl<'t> TicketCall<'t> {
     }
 }
 
-fn was_absent(error: &Error, decision: &Decision) -> bool {
+fn was_absent(error: &Error, decision: &TicketDecision) -> bool {
     error.context().is_some_and(|context| decision.absent.iter().any(|path| path == context.path()))
 }
 

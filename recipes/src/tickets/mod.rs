@@ -21,4 +21,4 @@ pub use error::{TicketError, WorkError};
 pub use outside::{InProgress, PendingTicket, Started};
 pub use scope::{Tickets, TicketsBuilder};
 pub use ticket::{InvalidTicket, Ticket};
-pub use txn::{Decision, TicketOutcome, TicketTxn};
+pub use txn::{TicketDecision, TicketOutcome, TicketTxn};

@@ -10,7 +10,7 @@ use super::error::{TicketError, WorkError};
 use super::record::RecordState;
 use super::scope::Tickets;
 use super::ticket::Ticket;
-use super::txn::{Decision, TicketOutcome, TicketTxn};
+use super::txn::{TicketDecision, TicketOutcome, TicketTxn};
 use crate::guard::Guard;
 use crate::retry::RetryPolicy;
 
@@ -37,7 +37,7 @@ impl Tickets {
     ) -> Result<TicketOutcome, TicketError>
     where
         W: FnMut(TicketTxn) -> F,
-        F: Future<Output = Result<Decision, WorkError>>,
+        F: Future<Output = Result<TicketDecision, WorkError>>,
     {
         self.execute(TicketCall::new(self, *ticket, params.as_ref(), None), work).await
     }
@@ -59,12 +59,12 @@ impl Tickets {
     ) -> Result<TicketOutcome, TicketError>
     where
         W: FnMut(TicketTxn) -> F,
-        F: Future<Output = Result<Decision, WorkError>>,
+        F: Future<Output = Result<TicketDecision, WorkError>>,
     {
         self.execute(TicketCall::new(self, *ticket, params.as_ref(), Some(guard)), work).await
     }
 
-    async fn execute<F: Future<Output = Result<Decision, WorkError>>>(
+    async fn execute<F: Future<Output = Result<TicketDecision, WorkError>>>(
         &self,
         call: TicketCall<'_>,
         mut work: impl FnMut(TicketTxn) -> F,
@@ -74,7 +74,7 @@ impl Tickets {
         // Why it is unknown whether the ticket was executed, as long as nothing shows it.
         let mut lost_reply = None;
         // A decision that may have been executed is repeated as it is, because two runs of the work could differ.
-        let mut decided: Option<Decision> = None;
+        let mut decided: Option<TicketDecision> = None;
         let executed = async {
             loop {
                 let scope = self.scope(&mut retries).await?;

@@ -1,4 +1,4 @@
-//! The transaction of a ticket: [`TicketTxn`] for its work, the [`Decision`] that the work returns, and the [`TicketOutcome`].
+//! The transaction of a ticket: [`TicketTxn`] for its work, the [`TicketDecision`] that the work returns, and the [`TicketOutcome`].
 
 use bytes::Bytes;
 use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Stat};
@@ -49,7 +49,7 @@ pub struct TicketTxn {
 /// The decision of a ticket's work; from [`TicketTxn::done`] or [`TicketTxn::refuse`].
 #[derive(Debug, Clone)]
 #[must_use = "the work returns it"]
-pub struct Decision {
+pub struct TicketDecision {
     pub(super) checks: Vec<(String, Option<i32>)>,
     /// Paths that were read and absent, which a multi can only check by creating them.
     pub(super) absent: Vec<String>,
@@ -125,20 +125,20 @@ impl TicketTxn {
 
     /// Decides to execute the writes, and that `value` is the outcome of the ticket from now on. Keep it small: it stays in
     /// the server's memory until it is collected.
-    pub fn done(self, value: impl Into<Bytes>) -> Decision {
+    pub fn done(self, value: impl Into<Bytes>) -> TicketDecision {
         let Self { checks, absent, writes, .. } = self;
-        Decision { checks, absent, writes, value: Ok(value.into()) }
+        TicketDecision { checks, absent, writes, value: Ok(value.into()) }
     }
 
     /// Decides to do nothing, and that this is the outcome of the ticket from now on: every later run is refused too, even
     /// if it could succeed by then. The writes are dropped.
-    pub fn refuse(self, reason: impl Into<Bytes>) -> Decision {
+    pub fn refuse(self, reason: impl Into<Bytes>) -> TicketDecision {
         let Self { checks, absent, .. } = self;
-        Decision { checks, absent, writes: Vec::new(), value: Err(reason.into()) }
+        TicketDecision { checks, absent, writes: Vec::new(), value: Err(reason.into()) }
     }
 }
 
-impl Decision {
+impl TicketDecision {
     /// A single write.
     pub(super) fn only(write: MultiWrite) -> Self {
         Self { checks: Vec::new(), absent: Vec::new(), writes: vec![write], value: Ok(Bytes::new()) }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use zoolet::testing::FixtureExt as _;
 
-use zoolet::recipes::{Decision, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
 use zoolet::testing::{TestServer, connection, request};
 use zoolet::{Client, SessionState};
 use zoolet_test_support::Dice;
@@ -34,7 +34,7 @@ impl Transfer {
         format!("{} from {} to {}", self.amount, ACCOUNTS[self.from], ACCOUNTS[self.to])
     }
 
-    async fn work(self, mut txn: TicketTxn) -> Result<Decision, WorkError> {
+    async fn work(self, mut txn: TicketTxn) -> Result<TicketDecision, WorkError> {
         let (from, to) = (ACCOUNTS[self.from], ACCOUNTS[self.to]);
         let mut balances = [0; 2];
         for (balance, account) in balances.iter_mut().zip([from, to]) {

@@ -6,7 +6,9 @@ mod bank;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zoolet::recipes::{Decision, Started, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError};
+use zoolet::recipes::{
+    Started, Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets, WorkError,
+};
 use zoolet::testing::{OpCode, TestServer, op};
 use zoolet::{Client, ErrorCode, Lock};
 
@@ -20,7 +22,7 @@ async fn test_server() -> TestServer {
     crate::common::test_server().znode(ANN, "100").start().await.unwrap()
 }
 
-async fn take_30(mut txn: TicketTxn) -> Result<Decision, WorkError> {
+async fn take_30(mut txn: TicketTxn) -> Result<TicketDecision, WorkError> {
     let Some((data, _)) = txn.get_data(ANN).await? else { return Ok(txn.refuse("no account")) };
     let left = std::str::from_utf8(&data)?.parse::<u64>()? - 30;
     Ok(txn.set_data(ANN, left.to_string()).done(left.to_string()))

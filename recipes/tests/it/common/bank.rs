@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zoolet_client::Client;
 use zoolet_recipes::{
-    Decision, Guard, InProgress, Lock, Started, Ticket, TicketError, TicketOutcome, TicketTxn, Tickets,
+    Guard, InProgress, Lock, Started, Ticket, TicketDecision, TicketError, TicketOutcome, TicketTxn, Tickets,
     WorkError,
 };
 
@@ -30,7 +30,7 @@ pub async fn balance(client: &Client) -> u64 {
 }
 
 /// The work of a withdrawal.
-pub async fn take(mut txn: TicketTxn, amount: u64) -> Result<Decision, WorkError> {
+pub async fn take(mut txn: TicketTxn, amount: u64) -> Result<TicketDecision, WorkError> {
     let Some((data, _)) = txn.get_data(ANN).await? else { return Ok(txn.refuse("no account")) };
     let balance: u64 = std::str::from_utf8(&data)?.parse()?;
     let Some(left) = balance.checked_sub(amount) else { return Ok(txn.refuse("too little")) };

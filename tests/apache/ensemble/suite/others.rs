@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use zoolet::Client;
 use zoolet::client::ConnectOptions;
 use zoolet::recipes::{
-    Barrier, BarrierError, Decision, DoubleBarrier, TicketError, TicketTxn, Tickets, WorkError,
+    Barrier, BarrierError, DoubleBarrier, TicketDecision, TicketError, TicketTxn, Tickets, WorkError,
 };
 
 use super::contender::Stage;
@@ -108,7 +108,7 @@ pub async fn teller(mut way: Way) -> usize {
     done
 }
 
-async fn pay(mut txn: TicketTxn) -> Result<Decision, WorkError> {
+async fn pay(mut txn: TicketTxn) -> Result<TicketDecision, WorkError> {
     let (data, _) = txn.get_data(ACCOUNT).await?.ok_or("no account")?;
     let balance: usize = std::str::from_utf8(&data)?.parse()?;
     Ok(txn.set_data(ACCOUNT, (balance + 1).to_string()).done("paid"))
