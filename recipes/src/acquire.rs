@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use zoolet_client::SessionState;
 use zoolet_client::internal::ClientExt as _;
 
-use crate::claim::order::ahead_of;
+use crate::claim::order::blockers;
 use crate::claim::permits::{PermitClaim, PermitPlan};
 use crate::claim::queue_entry::{QueueEntry, QueuePlan};
 use crate::claim::single_node::SingleNodeClaim;
-use crate::claim::{QueuedCallback, life};
+use crate::claim::{QueuedCallback, life, listing};
 use crate::config::LockConfig;
 use crate::contender::InFront;
 use crate::error::LockError;
@@ -232,8 +232,8 @@ async fn looks_free(config: &LockConfig, plan: &ClaimPlan) -> Result<bool, LockE
     let mut seen = "";
     for (dir, _) in &plan.dirs {
         if std::mem::replace(&mut seen, dir) != dir {
-            let queue = config.queue(dir, config.list(dir).await?).await?;
-            if ahead_of(&queue, queue.len(), plan.mode).next().is_some() {
+            let queue = listing::queue(config, dir).await?;
+            if blockers(&queue, plan.mode).next().is_some() {
                 return Ok(false);
             }
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use zoolet_client::{SessionId, Stat, Zxid, path};
 
+use crate::claim::listing;
 use crate::config::LockConfig;
 use crate::error::LockError;
 use crate::path::child;
@@ -66,7 +67,7 @@ impl InFront {
 
 /// The contenders that queue in `dir`.
 pub(crate) async fn contenders(config: &LockConfig, dir: &str) -> Result<Vec<Contender>, LockError> {
-    let queue = config.queue(dir, config.list(dir).await?).await?;
+    let queue = listing::queue(config, dir).await?;
     read(config, queue.into_iter().map(|queued| child(dir, &queued.name)).collect()).await
 }
 

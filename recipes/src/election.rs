@@ -12,6 +12,7 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, ErrorCode, EventType, SessionId};
 
 use crate::acquire::{Acquire, ClaimPlan};
+use crate::claim::listing;
 use crate::claim::names::LATCH;
 use crate::claim::queue_entry::QueuePlan;
 use crate::config::{LockBuilder, LockConfig};
@@ -158,7 +159,7 @@ impl LeaderObserver<'_> {
     async fn run(&mut self) -> Result<(), LockError> {
         let (config, dir) = (self.config, self.config.dir());
         loop {
-            let queue = config.queue(dir, config.list(dir).await?).await?;
+            let queue = listing::queue(config, dir).await?;
             match queue.first() {
                 Some(first) => self.follow_leader(&child(dir, &first.name)).await?,
                 None => self.follow_vacancy().await?,
@@ -185,7 +186,7 @@ impl LeaderObserver<'_> {
         self.report(None).await;
         let (config, dir) = (self.config, self.config.dir());
         let watch = match config.client.get_children(dir).watch().await {
-            Ok((names, _, watch)) => match config.queue(dir, names).await?.is_empty() {
+            Ok((names, _, watch)) => match listing::ordered(config, dir, names).await?.is_empty() {
                 true => watch,
                 false => return Ok(()),
             },

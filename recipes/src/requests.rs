@@ -50,6 +50,16 @@ impl LockConfig {
         RetryPolicy::until_session_ends(&self.client).ask(request).await
     }
 
+    /// As [`ask`](Self::ask), for a request whose first attempt was `sent` already.
+    pub(crate) async fn ask_sent<T>(
+        &self,
+        sent: ReplyFuture<T>,
+        mut again: impl FnMut() -> ReplyFuture<T>,
+    ) -> Result<T, Error> {
+        let mut sent = Some(sent);
+        self.ask(|| sent.take().unwrap_or_else(&mut again)).await
+    }
+
     /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
     pub(crate) async fn ask_write<T, F: IntoFuture<Output = Result<T, Error>>>(
         &self,
@@ -71,9 +81,8 @@ impl LockConfig {
         dir: &str,
         first: ReplyFuture<(Vec<String>, Stat)>,
     ) -> Result<Vec<String>, LockError> {
-        let mut first = Some(first);
-        let list = || first.take().unwrap_or_else(|| self.client.get_children(dir).into_future());
-        let listed = self.if_exists(self.ask(list).await)?;
+        let listed = self.ask_sent(first, || self.client.get_children(dir).into_future()).await;
+        let listed = self.if_exists(listed)?;
         Ok(listed.map_or_else(Vec::new, |(names, _)| names))
     }
 

@@ -7,8 +7,8 @@
 //! 2. **Enter.** [`QueueEntry::enter`](queue_entry::QueueEntry::enter) creates an ephemeral sequential znode, or several in
 //!    one multi, and lists the directory in the same flight. If the directory is missing, the same flight is repeated
 //!    with the creates of the directory in front.
-//! 3. **Find the position.** [`order`] sorts the children by their numbers, or by their transactions if the numbers are
-//!    not reliable, and finds the contenders in the way. A contender that does not find its own znode was evicted; it never
+//! 3. **Find the position.** [`order`] sorts the children by their numbers, or by their transactions, which [`listing`] reads
+//!    if the numbers are not reliable, and finds the contenders in the way. A contender that does not find its own znode was evicted; it never
 //!    takes its own absence for its turn.
 //! 4. **Wait.** It watches the nearest contender in the way, and no other. When that one is gone, go to 3.
 //! 5. **Win.** Nobody is in the way: the [`Grant`] has the znodes and the fencing token, which is the transaction that
@@ -23,6 +23,7 @@ pub(crate) mod change;
 pub(crate) mod counter;
 mod entry_node;
 pub(crate) mod life;
+pub(crate) mod listing;
 pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod permits;

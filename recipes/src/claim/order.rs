@@ -1,12 +1,9 @@
 //! The order of a queue: which children of a directory are contenders, in which order, and which of them a contender
 //! waits for.
 
-use zoolet_client::{Error, Stat};
-
-use super::names::{self, ContenderKind, ParsedName};
-use crate::config::{ForeignPolicy, LockConfig};
+use super::names::{self, ContenderKind};
+use crate::config::ForeignPolicy;
 use crate::error::LockError;
-use crate::path::child;
 
 /// How a contender holds the lock, which decides which contenders it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +21,7 @@ pub(crate) struct QueuedNode {
     kind: ContenderKind,
     number: i64,
     /// The transaction that created it, if the numbers in the directory do not give the whole order; else 0.
-    czxid: i64,
+    pub(super) czxid: i64,
 }
 
 impl LockMode {
@@ -51,52 +48,6 @@ impl QueuedNode {
     }
 }
 
-impl LockConfig {
-    /// The contenders among `names`, the children of `dir`, first in line first.
-    pub(crate) async fn queue(&self, dir: &str, names: Vec<String>) -> Result<Vec<QueuedNode>, LockError> {
-        let queue = self.by_number(dir, names).await?;
-        Ok(if is_ordered(&queue) { queue } else { ranked(queue) })
-    }
-
-    /// The contenders sorted by number, with their transactions if the numbers do not give the whole order.
-    async fn by_number(&self, dir: &str, names: Vec<String>) -> Result<Vec<QueuedNode>, LockError> {
-        let mut queue = Vec::with_capacity(names.len());
-        for name in names {
-            if let Some(parsed) = self.parse_contender(dir, &name)? {
-                queue.push(QueuedNode { name, kind: parsed.kind, number: parsed.sequence, czxid: 0 });
-            }
-        }
-        queue.sort_unstable_by(|one, other| (one.number, &one.name).cmp(&(other.number, &other.name)));
-        if !is_ordered(&queue) {
-            self.read_czxids(dir, &mut queue).await?;
-        }
-        Ok(queue)
-    }
-
-    /// Adds the transactions, and removes contenders that are gone.
-    async fn read_czxids(&self, dir: &str, queue: &mut Vec<QueuedNode>) -> Result<(), LockError> {
-        let replies: Vec<_> =
-            queue.iter().map(|queued| self.client.exists(child(dir, &queued.name)).into_future()).collect();
-        let mut stats: Vec<Option<Stat>> = Vec::with_capacity(replies.len());
-        for (reply, queued) in replies.into_iter().zip(queue.iter()) {
-            stats.push(match reply.await {
-                Ok(stat) => stat,
-                Err(error) if Error::is_retryable(&error) => self.stat(&child(dir, &queued.name)).await?,
-                Err(error) => return Err(self.error(error)),
-            });
-        }
-        let mut stats = stats.into_iter();
-        queue.retain_mut(|queued| match stats.next().flatten() {
-            Some(stat) => {
-                queued.czxid = stat.czxid.0;
-                true
-            }
-            None => false,
-        });
-        Ok(())
-    }
-}
-
 /// The position of a contender in one directory.
 #[derive(Debug, Default)]
 pub(crate) struct DirPosition {
@@ -112,104 +63,73 @@ pub(crate) struct DirPosition {
     pub(crate) has_companion: bool,
 }
 
-impl LockConfig {
-    /// Finds the contender with these `prefixes` among `names`, the children of `dir`; `None` if one of its znodes is
-    /// missing. It never waits for the znode named `companion`.
-    pub(crate) async fn find(
-        &self,
-        dir: &str,
-        names: Vec<String>,
-        prefixes: &[&str],
-        mode: LockMode,
-        companion: Option<&str>,
-    ) -> Result<Option<DirPosition>, LockError> {
-        // Usually the numbers decide, and one pass over the names is enough.
-        if let Some(found) = self.find_by_numbers(dir, &names, prefixes, mode, companion)? {
-            return Ok(Some(found));
-        }
-        // Else the order of creation decides, which has to be read.
-        let queue = self.by_number(dir, names).await?;
-        let mut found = DirPosition::default();
-        let mut first: Option<&QueuedNode> = None;
-        for prefix in prefixes {
-            let mut own: Vec<_> = queue.iter().filter(|queued| queued.name.starts_with(prefix)).collect();
-            own.sort_unstable_by(|one, other| one.creation().cmp(&other.creation()));
-            // Absent means evicted, and never "our turn".
-            let Some((kept, more)) = own.split_first() else { return Ok(None) };
-            first = first.filter(|first| first.is_before(kept)).or(Some(*kept));
-            found.own.push(kept.name.clone());
-            found.duplicates.extend(more.iter().map(|queued| queued.name.clone()));
-        }
-        let mut nearest: Option<&QueuedNode> = None;
-        for other in &queue {
-            if Some(other.name.as_str()) == companion {
-                found.has_companion = true;
-            } else if mode.waits_for(other.kind) && first.is_some_and(|first| other.is_before(first)) {
-                found.ahead.push(names::guid_in(&other.name));
-                nearest = nearest.filter(|nearest| other.is_before(nearest)).or(Some(other));
-            }
-        }
-        found.nearest = nearest.map(|nearest| nearest.name.clone());
-        Ok(Some(found))
-    }
-
-    /// As [`find`](Self::find), by the numbers alone; `None` if they do not give the order, or a znode is missing.
-    fn find_by_numbers(
-        &self,
-        dir: &str,
-        names: &[String],
-        prefixes: &[&str],
-        mode: LockMode,
-        companion: Option<&str>,
-    ) -> Result<Option<DirPosition>, LockError> {
-        let mut found = DirPosition::default();
-        // Our number: the lowest of our znodes, as the first of them has our place.
-        let mut number = i64::MAX;
-        for prefix in prefixes {
-            let mut own: Vec<_> = names
-                .iter()
-                .filter(|name| name.starts_with(prefix))
-                .filter_map(|name| Some((names::parse(name)?.sequence, name)))
-                .collect();
-            // A create that was sent twice has left several; the first is kept, as in `find`.
-            own.sort_unstable();
-            let Some(((own_number, first), more)) = own.split_first() else { return Ok(None) };
-            number = number.min(*own_number);
-            found.own.push((*first).clone());
-            found.duplicates.extend(more.iter().map(|(_, name)| (*name).clone()));
-        }
-        let mut nearest = (i64::MIN, "");
-        for name in names {
-            let Some(parsed) = self.parse_contender(dir, name)? else { continue };
-            let other = parsed.sequence;
-            // The order beside such a name is that of creation, which `find` reads.
-            let tied = other == number && !prefixes.iter().any(|prefix| name.starts_with(prefix));
-            if is_unreliable(other) || tied {
-                return Ok(None);
-            }
-            if Some(name.as_str()) == companion {
-                found.has_companion = true;
-            } else if other < number && mode.waits_for(parsed.kind) {
-                found.ahead.push(names::guid_in(name));
-                nearest = nearest.max((other, name));
-            }
-        }
-        found.nearest = (!found.ahead.is_empty()).then(|| nearest.1.to_owned());
-        Ok(Some(found))
-    }
-
-    /// Parses `name`, a child of `dir`, if the foreign policy makes it a contender.
-    fn parse_contender(&self, dir: &str, name: &str) -> Result<Option<ParsedName>, LockError> {
-        let parsed = names::parse(name);
+/// The contenders among `names`, the children of `dir`, in no order.
+pub(super) fn contenders(
+    foreign: ForeignPolicy,
+    dir: &str,
+    names: Vec<String>,
+) -> Result<Vec<QueuedNode>, LockError> {
+    let mut queue = Vec::with_capacity(names.len());
+    for name in names {
+        let parsed = names::parse(&name);
         let known = parsed.filter(|parsed| parsed.kind != ContenderKind::Unknown);
-        match self.foreign {
-            ForeignPolicy::Exclusive => Ok(parsed),
+        let contender = match foreign {
+            ForeignPolicy::Exclusive => parsed,
             ForeignPolicy::Reject if known.is_none() => {
-                Err(LockError::Foreign { dir: dir.to_owned(), name: name.to_owned() })
+                return Err(LockError::Foreign { dir: dir.to_owned(), name });
             }
-            ForeignPolicy::Ignore | ForeignPolicy::Reject => Ok(known),
+            ForeignPolicy::Ignore | ForeignPolicy::Reject => known,
+        };
+        if let Some(parsed) = contender {
+            queue.push(QueuedNode { name, kind: parsed.kind, number: parsed.sequence, czxid: 0 });
         }
     }
+    Ok(queue)
+}
+
+/// Whether the numbers alone give the place of the contender with these `prefixes`. Ties between others do not matter to it.
+pub(super) fn numbers_decide(queue: &[QueuedNode], prefixes: &[&str]) -> bool {
+    let is_own = |queued: &QueuedNode| prefixes.iter().any(|prefix| queued.name.starts_with(prefix));
+    let number = queue.iter().filter(|queued| is_own(queued)).map(|queued| queued.number).min();
+    let tied = |queued: &QueuedNode| Some(queued.number) == number && !is_own(queued);
+    !queue.iter().any(|queued| is_unreliable(queued.number) || tied(queued))
+}
+
+/// Finds the contender with these `prefixes`; `None` if one of its znodes is missing. It never waits for the znode named
+/// `companion`.
+pub(super) fn find(
+    queue: &[QueuedNode],
+    prefixes: &[&str],
+    mode: LockMode,
+    companion: Option<&str>,
+) -> Option<DirPosition> {
+    let mut found = DirPosition::default();
+    let mut first: Option<&QueuedNode> = None;
+    for prefix in prefixes {
+        let mut own: Vec<_> = queue.iter().filter(|queued| queued.name.starts_with(prefix)).collect();
+        own.sort_unstable_by(|one, other| one.creation().cmp(&other.creation()));
+        let (kept, more) = own.split_first()?;
+        first = first.filter(|first| first.is_before(kept)).or(Some(*kept));
+        found.own.push(kept.name.clone());
+        found.duplicates.extend(more.iter().map(|queued| queued.name.clone()));
+    }
+    let mut nearest: Option<&QueuedNode> = None;
+    for other in queue {
+        if Some(other.name.as_str()) == companion {
+            found.has_companion = true;
+        } else if mode.waits_for(other.kind) && first.is_some_and(|first| other.is_before(first)) {
+            found.ahead.push(names::guid_in(&other.name));
+            nearest = nearest.filter(|nearest| other.is_before(nearest)).or(Some(other));
+        }
+    }
+    found.nearest = nearest.map(|nearest| nearest.name.clone());
+    Some(found)
+}
+
+/// Sorts the queue by number. Whether that is the order of creation.
+pub(super) fn sort(queue: &mut [QueuedNode]) -> bool {
+    queue.sort_unstable_by(|one, other| (one.number, &one.name).cmp(&(other.number, &other.name)));
+    is_ordered(queue)
 }
 
 /// Whether a number does not show when its znode was created. After the end of the 32-bit counter, servers since 3.6
@@ -226,7 +146,7 @@ fn is_ordered(queue: &[QueuedNode]) -> bool {
 
 /// The queue, sorted by how many came before each. There can be a cycle: a reader that was a writer, the writer after
 /// it, and a contender without a reliable number whose transaction is between theirs. Then the reader is first.
-fn ranked(queue: Vec<QueuedNode>) -> Vec<QueuedNode> {
+pub(super) fn ranked(queue: Vec<QueuedNode>) -> Vec<QueuedNode> {
     let before = |queued: &QueuedNode| queue.iter().filter(|other| other.is_before(queued)).count();
     let ranks: Vec<_> = queue.iter().map(before).collect();
     let mut ranked: Vec<_> = ranks.into_iter().zip(queue).collect();
@@ -243,9 +163,9 @@ pub(crate) fn count(mut znodes: Vec<Option<u128>>) -> usize {
     znodes.len()
 }
 
-/// The contenders that the `at`-th of a queue waits for, nearest last.
-pub(crate) fn ahead_of(queue: &[QueuedNode], at: usize, mode: LockMode) -> impl Iterator<Item = &QueuedNode> {
-    queue[..at].iter().filter(move |other| mode.waits_for(other.kind))
+/// The contenders in a queue, or in a part of it, that one in this mode waits for.
+pub(crate) fn blockers(queue: &[QueuedNode], mode: LockMode) -> impl Iterator<Item = &QueuedNode> {
+    queue.iter().filter(move |other| mode.waits_for(other.kind))
 }
 
 #[cfg(test)]
@@ -275,7 +195,7 @@ mod tests {
     fn a_reader_waits_for_writers_and_a_writer_for_all() {
         let mut queue = queue(&[1, 2, 3]);
         queue[1].kind = ContenderKind::Shared;
-        let numbers = |mode| ahead_of(&queue, 2, mode).map(|queued| queued.number).collect::<Vec<_>>();
+        let numbers = |mode| blockers(&queue[..2], mode).map(|queued| queued.number).collect::<Vec<_>>();
         assert_eq!(numbers(LockMode::Shared), [1]);
         assert_eq!(numbers(LockMode::Exclusive), [1, 2]);
     }

@@ -97,8 +97,8 @@ impl PermitClaim {
 
     /// Checks that the directory does not have another number of permits.
     async fn agree(&self, first: ReplyFuture<(Bytes, Stat)>) -> Result<(), LockError> {
-        let (config, mut first) = (&self.config, Some(first));
-        let read = config.ask(|| first.take().unwrap_or_else(|| self.read_agreement())).await;
+        let config = &self.config;
+        let read = config.ask_sent(first, || self.read_agreement()).await;
         // If it does not exist, the next contender that enters the queue creates it, with its number.
         let Some((data, _)) = config.if_exists(read)? else { return Ok(()) };
         // Curator leaves the data empty, or stores something else there.

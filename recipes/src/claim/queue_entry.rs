@@ -9,7 +9,7 @@ use zoolet_client::{Error, ErrorCode, EventType, ReplyFuture, Stat, Watch};
 use super::entry_node::{EntryNode, PendingCreate};
 use super::names::{self, NameStyle};
 use super::order::{LockMode, count};
-use super::{Claim, HoldChange, QueuedCallback, counter};
+use super::{Claim, HoldChange, QueuedCallback, counter, listing};
 use crate::config::LockConfig;
 use crate::contender::{Contender, InFront};
 use crate::error::LockError;
@@ -199,7 +199,8 @@ impl QueueEntry {
         let dir = self.nodes[leading].dir.clone();
         let here = self.nodes.iter().filter(|node| node.dir == dir);
         let prefixes: Vec<_> = here.map(|node| node.prefix.as_str()).collect();
-        let found = config.find(&dir, names, &prefixes, self.mode, self.companion.as_deref()).await?;
+        let found =
+            listing::find(&config, &dir, names, &prefixes, self.mode, self.companion.as_deref()).await?;
         let Some(found) = found.filter(|found| found.has_companion || self.companion.is_none()) else {
             return Err(LockError::NodeDeleted { dir });
         };
