@@ -108,6 +108,7 @@ pub(super) fn find(
     for prefix in prefixes {
         let mut own: Vec<_> = queue.iter().filter(|queued| queued.name.starts_with(prefix)).collect();
         own.sort_unstable_by(|one, other| one.creation().cmp(&other.creation()));
+        // Absent means evicted, and never "our turn".
         let (kept, more) = own.split_first()?;
         first = first.filter(|first| first.is_before(kept)).or(Some(*kept));
         found.own.push(kept.name.clone());

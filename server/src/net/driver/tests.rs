@@ -1,7 +1,7 @@
 //! Turns without a network: who takes them, in which order, and what follows a panic.
 
-use std::mem;
 use std::future::{pending, poll_fn};
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
