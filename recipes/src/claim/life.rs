@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use zoolet_client::internal::ClientExt as _;
 
 use super::{Claim, QueuedCallback};
 use crate::error::LockError;
 use crate::guard::Guard;
-use crate::guard::fenced::FencedTxn;
+use crate::guard::fenced::prove;
 use crate::guard::lock_state::LockState;
 use crate::guard::task::LockTask;
 use crate::shared_task::SharedTask;
@@ -32,9 +31,10 @@ pub(crate) async fn run<C: Claim>(
     };
     let error = match won {
         Some(Ok((grant, proven))) => {
-            let state = Arc::new(LockState::new(proven.filter(|_| claim.config().strict)));
+            let (state, commands) = LockState::new(proven.filter(|_| claim.config().strict));
+            let state = Arc::new(state);
             let held = Guard::new(Arc::clone(claim.config()), grant.clone(), Arc::clone(&state), shared);
-            let task = LockTask::new(claim, grant, state);
+            let task = LockTask::new(claim, grant, state, commands);
             // If nobody receives the guard, it is dropped here and the task releases the lock.
             let _ = guard.send(Ok(held));
             return task.run().await;
@@ -63,14 +63,9 @@ async fn win<C: Claim>(
     if !confirmed && !config.strict {
         return Ok((grant, None));
     }
-    loop {
-        let sent = config.client.clock().now();
-        // The write changes nothing, so it can be repeated.
-        match FencedTxn::new(config, &grant, None).commit().await {
-            Ok(_) => return Ok((grant, Some(sent))),
-            Err(LockError::Client(error)) => config.retry(error).await?,
-            Err(LockError::NotHeld { dir, .. }) => return Err(LockError::NodeDeleted { dir }),
-            Err(error) => return Err(error),
-        }
+    match prove(config, &grant, None).await {
+        Ok(sent) => Ok((grant, Some(sent))),
+        Err(LockError::NotHeld { dir, .. }) => Err(LockError::NodeDeleted { dir }),
+        Err(error) => Err(error),
     }
 }

@@ -1,5 +1,7 @@
 //! Writes that are executed only while a lock is held.
 
+use tokio::time::Instant;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Error, ErrorCode, Multi, MultiOutcome, MultiWrite};
 
 use super::lock_state::LockState;
@@ -102,5 +104,21 @@ impl<'g> FencedTxn<'g> {
 
     fn with(self, add: impl FnOnce(Multi<'g>) -> Multi<'g>) -> Self {
         Self { multi: add(self.multi), ..self }
+    }
+}
+
+/// Proves by a write that changes nothing that the lock is held. It is sent until there is a reply. Returns when the one that
+/// was answered was sent.
+pub(crate) async fn prove(
+    config: &LockConfig,
+    grant: &Grant,
+    state: Option<&LockState>,
+) -> Result<Instant, LockError> {
+    loop {
+        let sent = config.client.clock().now();
+        match FencedTxn::new(config, grant, state).commit().await {
+            Err(LockError::Client(error)) => config.retry(error).await?,
+            proven => return proven.map(|_| sent),
+        }
     }
 }

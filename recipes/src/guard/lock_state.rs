@@ -1,9 +1,8 @@
 //! [`LockState`]: the state of a held lock, and the channel between its guards and its task.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use zoolet_client::Client;
 use zoolet_client::internal::ClientExt as _;
@@ -32,7 +31,7 @@ pub(crate) struct LockState {
     inner: Mutex<StateInner>,
     /// A `Notify` wakes waiters in the order in which they came; a `watch` channel would use a random order.
     lost: Notify,
-    commanded: Notify,
+    commands: mpsc::UnboundedSender<LockCommand>,
 }
 
 #[derive(Debug)]
@@ -40,18 +39,16 @@ struct StateInner {
     state: HoldState,
     /// When the latest write was sent that has shown the session to be alive, if only writes extend the lease.
     proven: Option<Instant>,
-    commands: VecDeque<LockCommand>,
     /// Whether a release was commanded.
     released: bool,
-    /// Whether the task has ended: it has released the lock, or its runtime was shut down.
-    closed: bool,
 }
 
 impl LockState {
-    pub(crate) fn new(proven: Option<Instant>) -> Self {
-        let state = HoldState::Held;
-        let inner = StateInner { state, proven, commands: VecDeque::new(), released: false, closed: false };
-        Self { inner: Mutex::new(inner), lost: Notify::new(), commanded: Notify::new() }
+    /// The state, and the commands for the lock's task.
+    pub(crate) fn new(proven: Option<Instant>) -> (Self, mpsc::UnboundedReceiver<LockCommand>) {
+        let inner = Mutex::new(StateInner { state: HoldState::Held, proven, released: false });
+        let (commands, receiver) = mpsc::unbounded_channel();
+        (Self { inner, lost: Notify::new(), commands }, receiver)
     }
 
     pub(crate) fn get(&self) -> HoldState {
@@ -72,25 +69,8 @@ impl LockState {
 
     /// Sends a command. It is dropped if the task has ended, which its sender notices.
     pub(crate) fn send(&self, command: LockCommand) {
-        let mut inner = self.locked();
-        inner.released |= matches!(command, LockCommand::Release(_));
-        if !inner.closed {
-            inner.commands.push_back(command);
-            drop(inner);
-            self.commanded.notify_one();
-        }
-    }
-
-    pub(super) async fn next_command(&self) -> LockCommand {
-        loop {
-            // As above, before the look at the queue.
-            let notified = self.commanded.notified();
-            let next = self.locked().commands.pop_front();
-            match next {
-                Some(command) => return command,
-                None => notified.await,
-            }
-        }
+        self.locked().released |= matches!(command, LockCommand::Release(_));
+        let _ = self.commands.send(command);
     }
 
     /// Until when the session cannot have expired, if this machine's clock runs like the server's. A tenth of the timeout
@@ -146,13 +126,7 @@ impl LockState {
 
     /// The task has ended. If no release was commanded its runtime was shut down, and the session with it.
     pub(super) fn close(&self) {
-        let mut inner = self.locked();
-        inner.closed = true;
-        let commands = std::mem::take(&mut inner.commands);
-        let released = inner.released;
-        drop(inner);
-        drop(commands);
-        if !released {
+        if !self.locked().released {
             self.lose(LostReason::SessionClosed);
         }
     }

@@ -193,15 +193,11 @@ impl Guard {
     /// Dropping the future changes nothing.
     pub async fn verify(&self) -> Result<(), LockError> {
         let asking = async {
-            loop {
-                match self.fenced().commit().await {
-                    Ok(_) => return Ok(()),
-                    Err(LockError::Client(error)) => self.held.config.retry(error).await?,
-                    Err(LockError::SessionOver { dir, reason, .. }) => {
-                        return Err(LockError::NotHeld { dir, reason });
-                    }
-                    Err(error) => return Err(error),
-                }
+            let held = &self.held;
+            match fenced::prove(&held.config, &held.grant, Some(&held.state)).await {
+                Ok(_) => Ok(()),
+                Err(LockError::SessionOver { dir, reason, .. }) => Err(LockError::NotHeld { dir, reason }),
+                Err(error) => Err(error),
             }
         };
         self.run(asking).await.unwrap_or_else(|reason| Err(self.not_held(reason)))

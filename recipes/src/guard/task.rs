@@ -1,14 +1,15 @@
 //! [`LockTask`]: the second half of a claim's task. It notices that the lock is lost, changes it, and releases it.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
+use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState};
 
-use super::fenced::FencedTxn;
+use super::fenced::prove;
 use super::lock_state::{LockCommand, LockState, ReleaseWaiter};
 use crate::claim::Claim;
 use crate::config::{LockConfig, SuspendPolicy};
@@ -23,17 +24,37 @@ pub(crate) struct LockTask<C> {
 }
 
 /// The task's reference to the [`LockState`]. Closes it when the task ends, also by a shutdown of the runtime.
-struct TaskState(Arc<LockState>);
+struct TaskState {
+    lock: Arc<LockState>,
+    commands: mpsc::UnboundedReceiver<LockCommand>,
+}
+
+impl TaskState {
+    async fn next_command(&mut self) -> LockCommand {
+        match self.commands.recv().await {
+            Some(command) => command,
+            // Not before this is dropped, which has a sender itself.
+            None => pending().await,
+        }
+    }
+}
 
 impl Drop for TaskState {
     fn drop(&mut self) {
-        self.0.close();
+        // In this order: a command that comes later is dropped, and its sender then sees why.
+        self.commands.close();
+        self.lock.close();
     }
 }
 
 impl<C: Claim> LockTask<C> {
-    pub(crate) fn new(claim: C, grant: Grant, state: Arc<LockState>) -> Self {
-        Self { claim, grant, state: TaskState(state) }
+    pub(crate) fn new(
+        claim: C,
+        grant: Grant,
+        lock: Arc<LockState>,
+        commands: mpsc::UnboundedReceiver<LockCommand>,
+    ) -> Self {
+        Self { claim, grant, state: TaskState { lock, commands } }
     }
 
     /// Watches over the lock until its guard is released or dropped, then gives it up.
@@ -44,8 +65,8 @@ impl<C: Claim> LockTask<C> {
         tracing::debug!(lock = config.label, %lost, "lock lost");
         // Nobody relies on the lock any more, so others need not wait until the guard is dropped; nor does a release
         // wait for a server that may never return.
-        let Self { mut claim, state: TaskState(ref state), .. } = self;
-        let (left, ()) = tokio::join!(claim.leave(), answer(&config, state, lost, releasing));
+        let Self { mut claim, mut state, .. } = self;
+        let (left, ()) = tokio::join!(claim.leave(), answer(&config, &mut state, lost, releasing));
         if let Err(error) = left {
             tracing::debug!(lock = config.label, %error, "cannot give up a lost lock; it is removed with the session");
         }
@@ -58,9 +79,10 @@ impl<C: Claim> LockTask<C> {
         config: &Arc<LockConfig>,
         releasing: &mut Option<ReleaseWaiter>,
     ) -> Option<LostReason> {
-        let Self { claim, grant, state: TaskState(state) } = self;
+        let Self { claim, grant, state } = self;
+        let lock = Arc::clone(&state.lock);
         // Dropped when this returns: nobody would poll its timer afterwards.
-        let mut session_over = pin!(follow_session(&config.client, config.on_suspend, state));
+        let mut session_over = pin!(follow_session(&config.client, config.on_suspend, &lock));
         loop {
             // Commands first: a guard that was released before the loss is released, and not lost. The followers of the
             // znodes begin anew after each command, as a change gives the lock other znodes.
@@ -68,8 +90,8 @@ impl<C: Claim> LockTask<C> {
                 biased;
                 command = state.next_command() => command,
                 reason = &mut session_over => return Some(reason),
-                () = follow_nodes(config, grant) => return Some(state.lose(LostReason::NodeDeleted)),
-                () = prove_alive(config, grant, state) => return Some(state.lose(LostReason::NodeDeleted)),
+                () = follow_nodes(config, grant) => return Some(lock.lose(LostReason::NodeDeleted)),
+                () = prove_alive(config, grant, &lock) => return Some(lock.lose(LostReason::NodeDeleted)),
             };
             match command {
                 // Another task has noticed the loss first: a fenced write that was refused, or a look at the clock.
@@ -110,7 +132,7 @@ impl<C: Claim> LockTask<C> {
 /// Answers the commands of the guards of a lost lock, until one of them releases it or the last is dropped.
 async fn answer(
     config: &LockConfig,
-    state: &LockState,
+    state: &mut TaskState,
     lost: LostReason,
     mut releasing: Option<ReleaseWaiter>,
 ) {
@@ -197,7 +219,7 @@ async fn follow_session(client: &Client, policy: SuspendPolicy, lock: &LockState
 /// shows that the lock is lost. If a write is not answered, the lease ends by itself.
 async fn prove_alive(config: &LockConfig, grant: &Grant, lock: &LockState) {
     if !config.strict {
-        return std::future::pending().await;
+        return pending().await;
     }
     let clock = config.client.clock();
     loop {
@@ -206,26 +228,20 @@ async fn prove_alive(config: &LockConfig, grant: &Grant, lock: &LockState) {
             .sleep_until(latest + config.client.session_timeout() / 3)
             .internal("a strict lock: its next proof")
             .await;
-        let sent = clock.now();
-        match FencedTxn::new(config, grant, None).commit().await {
-            Ok(_) => lock.prove(sent),
+        match prove(config, grant, None).await {
+            Ok(sent) => lock.prove(sent),
             Err(LockError::NotHeld { .. }) => return,
-            Err(LockError::Client(error)) => {
-                if config.retry(error).await.is_err() {
-                    break;
-                }
-            }
             Err(_) => break,
         }
     }
-    std::future::pending().await
+    pending().await
 }
 
 /// Completes when one of the holder's own znodes is deleted, if that is to be watched. The end of the session is reported
 /// by [`follow_session`].
 async fn follow_nodes(config: &LockConfig, grant: &Grant) {
     if !config.watch_own_node {
-        return std::future::pending().await;
+        return pending().await;
     }
     let nodes = grant.nodes.iter();
     let mut followed: Vec<Pin<Box<_>>> =
@@ -250,5 +266,5 @@ async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {
             Err(_) => break,
         }
     }
-    std::future::pending().await
+    pending().await
 }
