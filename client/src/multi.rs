@@ -168,13 +168,13 @@ impl From<Create<'_>> for MultiWrite {
 
 impl From<Delete<'_>> for MultiWrite {
     fn from(delete: Delete<'_>) -> Self {
-        Self(delete.into_op())
+        Self(delete.into_record().map(Op::Delete))
     }
 }
 
 impl From<SetData<'_>> for MultiWrite {
     fn from(set: SetData<'_>) -> Self {
-        Self(set.into_op())
+        Self(set.into_record().map(Op::SetData))
     }
 }
 

@@ -13,9 +13,16 @@ use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::watch::{Watch, WatchHandle};
 
-/// Defines a builder of a read: its operation, its request with the record in it, and its result without a watch.
+/// Defines a builder of a read: its operation, its request with the record in it, and its result for each reply, to which a
+/// watch is added.
 macro_rules! read {
-    ($(#[$meta:meta])* $builder:ident = $operation:literal, $request:ident($record:ident) => $output:ty) => {
+    (
+        $(#[$meta:meta])*
+        $builder:ident = $operation:literal, $request:ident($record:ident) => $output:ty, $watched:ty
+            { $($reply:pat => ($($value:expr),+)),+ $(,)? }
+        $(#[$watch_meta:meta])*
+        watch
+    ) => {
         $(#[$meta])*
         #[derive(Debug)]
         #[must_use = "a request is sent by `.await` or `.send()`"]
@@ -28,6 +35,19 @@ macro_rules! read {
         impl<'c> $builder<'c> {
             pub(crate) fn new(client: &'c Client, path: String) -> Self {
                 Self { client, path, timeout: None }
+            }
+
+            $(#[$watch_meta])*
+            pub fn watch(self) -> Call<'c, $watched> {
+                let decode = decode!($operation,
+                    $(DecodedReply { reply: $reply, extra: Some(extra) } => ($($value,)+ one_shot(*extra)?)),+
+                );
+                self.request(true, decode)
+            }
+
+            fn call(self) -> Call<'c, $output> {
+                let decode = decode!($operation, $(DecodedReply { reply: $reply, .. } => ($($value),+)),+);
+                self.request(false, decode)
             }
 
             fn request<T>(self, watch: bool, decode: Decode<T>) -> Call<'c, T> {
@@ -51,27 +71,13 @@ read! {
     /// }
     /// # Ok(()) }
     /// ```
-    Exists = "exists", Exists(Exists) => Option<Stat>
-}
-
-impl<'c> Exists<'c> {
+    Exists = "exists", Exists(Exists) => Option<Stat>, (Option<Stat>, Watch) {
+        Reply::Stat(stat) => (Some(stat)),
+        Reply::Empty => (None),
+    }
     /// Also sets a watch on creation, deletion and changes of data, and returns it. The watch is set whether or not the
     /// znode exists.
-    pub fn watch(self) -> Call<'c, (Option<Stat>, Watch)> {
-        let decode = decode!("exists",
-            DecodedReply { reply: Reply::Stat(stat), extra: Some(extra) } => (Some(stat), one_shot(*extra)?),
-            DecodedReply { reply: Reply::Empty, extra: Some(extra) } => (None, one_shot(*extra)?),
-        );
-        self.request(true, decode)
-    }
-
-    fn call(self) -> Call<'c, Option<Stat>> {
-        let decode = decode!("exists",
-            DecodedReply { reply: Reply::Stat(stat), .. } => Some(stat),
-            DecodedReply { reply: Reply::Empty, .. } => None,
-        );
-        self.request(false, decode)
-    }
+    watch
 }
 
 read! {
@@ -83,26 +89,11 @@ read! {
     /// let (newer, stat, watch) = zk.get_data("/config").watch().await?;
     /// # Ok(()) }
     /// ```
-    GetData = "getData", GetData(GetData) => (Bytes, Stat)
-}
-
-impl<'c> GetData<'c> {
+    GetData = "getData", GetData(GetData) => (Bytes, Stat), (Bytes, Stat, Watch) {
+        Reply::Data(data, stat) => (data.unwrap_or_default(), stat),
+    }
     /// Also sets a watch on changes of data and deletion, and returns it. If the call fails, no watch is set.
-    pub fn watch(self) -> Call<'c, (Bytes, Stat, Watch)> {
-        let decode = decode!("getData",
-            DecodedReply { reply: Reply::Data(data, stat), extra: Some(extra) } => {
-                (data.unwrap_or_default(), stat, one_shot(*extra)?)
-            }
-        );
-        self.request(true, decode)
-    }
-
-    fn call(self) -> Call<'c, (Bytes, Stat)> {
-        let decode = decode!("getData",
-            DecodedReply { reply: Reply::Data(data, stat), .. } => (data.unwrap_or_default(), stat),
-        );
-        self.request(false, decode)
-    }
+    watch
 }
 
 read! {
@@ -115,27 +106,12 @@ read! {
     /// watch.changed().await?;
     /// # Ok(()) }
     /// ```
-    GetChildren = "getChildren", GetChildren2(GetChildren) => (Vec<String>, Stat)
-}
-
-impl<'c> GetChildren<'c> {
+    GetChildren = "getChildren", GetChildren2(GetChildren) => (Vec<String>, Stat), (Vec<String>, Stat, Watch) {
+        Reply::Children2(names, stat) => (strings(&names), stat),
+    }
     /// Also sets a watch on the creation and deletion of children and on the deletion of the znode itself, and returns it.
     /// If the call fails, no watch is set.
-    pub fn watch(self) -> Call<'c, (Vec<String>, Stat, Watch)> {
-        let decode = decode!("getChildren",
-            DecodedReply { reply: Reply::Children2(names, stat), extra: Some(extra) } => {
-                (strings(&names), stat, one_shot(*extra)?)
-            }
-        );
-        self.request(true, decode)
-    }
-
-    fn call(self) -> Call<'c, (Vec<String>, Stat)> {
-        let decode = decode!("getChildren",
-            DecodedReply { reply: Reply::Children2(names, stat), .. } => (strings(&names), stat),
-        );
-        self.request(false, decode)
-    }
+    watch
 }
 
 fn strings(names: &NameList) -> Vec<String> {
