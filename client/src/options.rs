@@ -49,35 +49,34 @@ const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing before `connect`"]
 pub struct ConnectOptions {
-    session_timeout: Duration,
-    connect_timeout: Duration,
+    session: SessionSettings,
     request_timeout: Option<Duration>,
     chroot: Option<String>,
-    auths: Vec<AuthPacket>,
-    resume: Option<(SessionId, SessionPassword)>,
-    read_only: bool,
-    max_request: usize,
-    max_reply: usize,
     max_pending: usize,
-    expire_locally: bool,
     seed: Option<u64>,
     clock: Clock,
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self {
+        let session = SessionSettings {
             session_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(30),
-            request_timeout: None,
-            chroot: None,
-            auths: Vec::new(),
-            resume: None,
             read_only: false,
             max_request: DEFAULT_MAX_FRAME,
             max_reply: 64 * 1024 * 1024,
-            max_pending: 64 * 1024 * 1024,
+            auths: Vec::new(),
+            resume: None,
             expire_locally: false,
+            // These two are known when it connects.
+            hosts: 1,
+            seed: 0,
+        };
+        Self {
+            session,
+            request_timeout: None,
+            chroot: None,
+            max_pending: 64 * 1024 * 1024,
             seed: None,
             clock: Clock::tokio(),
         }
@@ -92,7 +91,7 @@ impl ConnectOptions {
     ///
     /// Default: 10 s.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
-        self.session_timeout = timeout;
+        self.session.session_timeout = timeout.clamp(SHORTEST_SESSION, LONGEST_SESSION);
         self
     }
 
@@ -101,7 +100,7 @@ impl ConnectOptions {
     ///
     /// Default: 30 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.session.connect_timeout = timeout;
         self
     }
 
@@ -130,7 +129,11 @@ impl ConnectOptions {
     ///
     /// Default: only the address of the client.
     pub fn auth(mut self, scheme: impl Into<String>, credentials: impl Into<Bytes>) -> Self {
-        self.auths.push(AuthPacket { kind: 0, scheme: Some(scheme.into()), auth: Some(credentials.into()) });
+        self.session.auths.push(AuthPacket {
+            kind: 0,
+            scheme: Some(scheme.into()),
+            auth: Some(credentials.into()),
+        });
         self
     }
 
@@ -162,7 +165,7 @@ impl ConnectOptions {
     ///
     /// Default: a new session.
     pub fn resume(mut self, id: SessionId, password: impl Into<SessionPassword>) -> Self {
-        self.resume = Some((id, password.into()));
+        self.session.resume = Some((id, password.into()));
         self
     }
 
@@ -176,7 +179,7 @@ impl ConnectOptions {
     ///
     /// Default: no.
     pub fn read_only(mut self, allowed: bool) -> Self {
-        self.read_only = allowed;
+        self.session.read_only = allowed;
         self
     }
 
@@ -185,7 +188,7 @@ impl ConnectOptions {
     ///
     /// Default: 1,048,575.
     pub fn max_request(mut self, bytes: usize) -> Self {
-        self.max_request = bytes;
+        self.session.max_request = bytes;
         self
     }
 
@@ -194,7 +197,7 @@ impl ConnectOptions {
     ///
     /// Default: 64 MiB, enough for a listing of a million children.
     pub fn max_reply(mut self, bytes: usize) -> Self {
-        self.max_reply = bytes;
+        self.session.max_reply = bytes;
         self
     }
 
@@ -221,7 +224,7 @@ impl ConnectOptions {
     ///
     /// Default: no. The session continues if a server resumes it, however long that takes.
     pub fn expire_locally(mut self, expires: bool) -> Self {
-        self.expire_locally = expires;
+        self.session.expire_locally = expires;
         self
     }
 
@@ -263,11 +266,11 @@ impl ConnectOptions {
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
-        if self.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
+        if self.session.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
-        for auth in &self.auths {
-            let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.max_request);
+        for auth in &self.session.auths {
+            let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.session.max_request);
             if size > max {
                 return Err(Error::RequestTooLarge {
                     context: ErrorContext::local("addAuth", ""),
@@ -278,26 +281,16 @@ impl ConnectOptions {
         }
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
-        let session_timeout = self.session_timeout.clamp(SHORTEST_SESSION, LONGEST_SESSION);
-        let settings = SessionSettings {
-            session_timeout,
-            connect_timeout: self.connect_timeout,
-            read_only: self.read_only,
-            max_request: self.max_request,
-            max_reply: self.max_reply,
-            auths: self.auths,
-            resume: self.resume,
-            expire_locally: self.expire_locally,
-            hosts: transport.hosts(),
-            seed: rng.random(),
-        };
+        let hosts = transport.hosts();
+        let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };
+        let connect_timeout = settings.connect_timeout;
         let clock = self.clock;
         let shared = SharedState::new(
             self.request_timeout,
             self.max_pending,
-            session_timeout,
+            settings.session_timeout,
             clock.clone(),
-            transport.hosts(),
+            hosts,
             rng,
         );
         let shared = Arc::new(shared);
@@ -309,7 +302,7 @@ impl ConnectOptions {
         let client =
             Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime, is_limited: true };
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
-        match clock.timeout(self.connect_timeout, connected).await {
+        match clock.timeout(connect_timeout, connected).await {
             Ok(state) if state.is_final() => match shared.last_failure() {
                 Some(failure) if failure.kind() == io::ErrorKind::Unsupported => {
                     Err(Error::InvalidTarget(failure.to_string()))
@@ -317,10 +310,7 @@ impl ConnectOptions {
                 _ => Err(shared.end_error(ErrorContext::local("connect", ""))),
             },
             Ok(_) => Ok(client),
-            Err(_) => {
-                let (timeout, hosts) = (self.connect_timeout, shared.unreachable_hosts());
-                Err(Error::Unreachable { timeout, hosts })
-            }
+            Err(_) => Err(Error::Unreachable { timeout: connect_timeout, hosts: shared.unreachable_hosts() }),
         }
     }
 }
