@@ -8,6 +8,7 @@ use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Error};
 
 use crate::error::LockError;
+use crate::retry::RecipeError as _;
 use crate::unique::unique_number;
 use crate::warning::{LockWarning, Warnings, least_timeout};
 

@@ -76,7 +76,7 @@ pub(crate) async fn read(config: &LockConfig, paths: Vec<String>) -> Result<Vec<
     let reads: Vec<_> = paths.iter().map(|path| config.client.get_data(path).into_future()).collect();
     let mut contenders = Vec::with_capacity(paths.len());
     for (path, read) in paths.into_iter().zip(reads) {
-        if let Some((data, stat)) = config.if_exists(read.await)? {
+        if let Some((data, stat)) = config.retries().if_exists(read.await)? {
             contenders.push(Contender::new(path, data, &stat));
         }
     }

@@ -171,11 +171,11 @@ impl LeaderObserver<'_> {
     async fn follow_leader(&mut self, path: &str) -> Result<(), LockError> {
         let config = self.config;
         loop {
-            let read = config.ask(|| config.client.get_data(path).watch()).await;
-            let Some((data, stat, watch)) = config.if_exists(read)? else { return Ok(()) };
+            let read = config.retries().ask(|| config.client.get_data(path).watch()).await;
+            let Some((data, stat, watch)) = config.retries().if_exists(read)? else { return Ok(()) };
             let (session, token) = (stat.ephemeral_owner, FencingToken::new(stat.czxid));
             self.report(Some(Leader { data, path: path.to_owned(), session, token })).await;
-            if config.changed(watch).await? == Some(EventType::NodeDeleted) {
+            if config.retries().changed(watch).await? == Some(EventType::NodeDeleted) {
                 return Ok(());
             }
         }
@@ -194,12 +194,12 @@ impl LeaderObserver<'_> {
                 match config.client.exists(dir).watch().await {
                     Ok((None, watch)) => watch,
                     Ok((Some(_), _)) => return Ok(()),
-                    Err(error) => return config.retry(error).await,
+                    Err(error) => return config.retries().retry(error).await,
                 }
             }
-            Err(error) => return config.retry(error).await,
+            Err(error) => return config.retries().retry(error).await,
         };
-        config.changed(watch).await.map(drop)
+        config.retries().changed(watch).await.map(drop)
     }
 
     /// Reports the leader if it is another one than before, or has other data.

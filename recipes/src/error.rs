@@ -5,6 +5,7 @@ use std::fmt;
 use zoolet_client::{ConnectionError, Error, ErrorCode};
 
 use crate::contender::Contender;
+use crate::retry::RecipeError;
 use crate::state::LostReason;
 
 /// Why a lock was not acquired, or an operation of a guard failed.
@@ -179,9 +180,10 @@ impl LockError {
             _ => false,
         }
     }
+}
 
-    /// What a client's error means for the lock in `dir`.
-    pub(crate) fn of(dir: &str, error: Error) -> Self {
+impl RecipeError for LockError {
+    fn of(dir: &str, error: Error) -> Self {
         let (dir, may_have_applied) = (dir.to_owned(), error.may_have_applied());
         match LostReason::of(&error) {
             Some(reason) => Self::SessionOver { dir, reason, may_have_applied },

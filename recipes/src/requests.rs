@@ -32,47 +32,19 @@ pub(crate) fn none_if<T>(code: ErrorCode, reply: Result<T, Error>) -> Result<Opt
 }
 
 impl LockConfig {
-    /// As [`changed`].
-    pub(crate) async fn changed(&self, watch: Watch) -> Result<Option<EventType>, LockError> {
-        changed(watch).await.map_err(|error| self.error(error))
+    /// The policy of locks, whose callers choose their own timeout.
+    pub(crate) fn retries(&self) -> RetryPolicy<'_, LockError> {
+        RetryPolicy::until_session_ends(&self.client, &self.label)
     }
 
-    /// As [`if_exists`].
-    pub(crate) fn if_exists<T>(&self, reply: Result<T, Error>) -> Result<Option<T>, LockError> {
-        if_exists(reply).map_err(|error| self.error(error))
-    }
-
-    /// Sends a request until there is a reply that no retry would change.
-    pub(crate) async fn ask<T, F: IntoFuture<Output = Result<T, Error>>>(
-        &self,
-        request: impl FnMut() -> F,
-    ) -> Result<T, Error> {
-        RetryPolicy::until_session_ends(&self.client).ask(request).await
-    }
-
-    /// As [`ask`](Self::ask), for a request whose first attempt was `sent` already.
+    /// As [`RetryPolicy::ask`], for a request whose first attempt was `sent` already.
     pub(crate) async fn ask_sent<T>(
         &self,
         sent: ReplyFuture<T>,
         mut again: impl FnMut() -> ReplyFuture<T>,
     ) -> Result<T, Error> {
         let mut sent = Some(sent);
-        self.ask(|| sent.take().unwrap_or_else(&mut again)).await
-    }
-
-    /// As [`ask`](Self::ask), for a write. `may_have_applied` is set if a failed attempt may have been executed.
-    pub(crate) async fn ask_write<T, F: IntoFuture<Output = Result<T, Error>>>(
-        &self,
-        may_have_applied: &mut bool,
-        request: impl FnMut() -> F,
-    ) -> Result<T, Error> {
-        RetryPolicy::until_session_ends(&self.client).ask_write(may_have_applied, request).await
-    }
-
-    /// Waits until the request that failed with `error` may be sent again; else reports the error.
-    pub(crate) async fn retry(&self, error: Error) -> Result<(), LockError> {
-        let retried = RetryPolicy::until_session_ends(&self.client).retry(error).await;
-        retried.map_err(|error| self.error(error))
+        self.retries().ask(|| sent.take().unwrap_or_else(&mut again)).await
     }
 
     /// The names in `dir`, by the reply to an earlier request or by a new one; none if there is no such directory.
@@ -82,7 +54,7 @@ impl LockConfig {
         first: ReplyFuture<(Vec<String>, Stat)>,
     ) -> Result<Vec<String>, LockError> {
         let listed = self.ask_sent(first, || self.client.get_children(dir).into_future()).await;
-        let listed = self.if_exists(listed)?;
+        let listed = self.retries().if_exists(listed)?;
         Ok(listed.map_or_else(Vec::new, |(names, _)| names))
     }
 
@@ -93,20 +65,20 @@ impl LockConfig {
 
     /// Brings the server of this connection up to date: it then knows a create that was sent to another server.
     pub(crate) async fn sync(&self, path: &str) -> Result<(), LockError> {
-        self.ask(|| self.client.sync(path)).await.map_err(|error| self.error(error))
+        self.retries().ask(|| self.client.sync(path)).await.map_err(|error| self.error(error))
     }
 
     /// The `Stat` of a znode, or `None` if there is no such znode.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>, LockError> {
-        self.ask(|| self.client.exists(path)).await.map_err(|error| self.error(error))
+        self.retries().ask(|| self.client.exists(path)).await.map_err(|error| self.error(error))
     }
 
     /// Deletes one of our znodes. Its name is never used again, so the delete can be repeated until the znode is known to
     /// be gone. `Ok(false)` if somebody else deleted it.
     pub(crate) async fn delete(&self, path: &str) -> Result<bool, LockError> {
         let mut may_have_applied = false;
-        let deleted = self.ask_write(&mut may_have_applied, || self.cleanup.delete(path)).await;
-        Ok(self.if_exists(deleted)?.is_some() || may_have_applied)
+        let deleted = self.retries().ask_write(&mut may_have_applied, || self.cleanup.delete(path)).await;
+        Ok(self.retries().if_exists(deleted)?.is_some() || may_have_applied)
     }
 
     /// Deletes several of our znodes, in one transaction unless one of them is gone already.
@@ -116,8 +88,8 @@ impl LockConfig {
         }
         let mut deleted = false;
         let multi = || paths.iter().fold(self.cleanup.multi(), |multi, path| multi.delete(*path));
-        let all = self.ask_write(&mut deleted, multi).await;
-        if self.if_exists(all)?.is_some() {
+        let all = self.retries().ask_write(&mut deleted, multi).await;
+        if self.retries().if_exists(all)?.is_some() {
             return Ok(!paths.is_empty());
         }
         for path in paths {

@@ -1,10 +1,13 @@
 //! [`RetryPolicy`]: whether a request is sent again, how often, and after which pause.
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, SessionState};
+use zoolet_client::{Client, Error, ErrorCode, EventType, SessionState, Watch};
+
+use crate::requests::{changed, if_exists};
 
 /// How long to wait before repeating what a server has refused for the moment, such as a write while it is cut off.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
@@ -16,25 +19,33 @@ const ATTEMPTS: u32 = 16;
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The retry policy of every recipe, by the client's clock.
+/// The error of a kind of recipes.
+pub(crate) trait RecipeError: Sized {
+    /// What a client's error means for the recipe at `path`.
+    fn of(path: &str, error: Error) -> Self;
+}
+
+/// The retry policy of every recipe, by the client's clock. What is not retried becomes an error `E` of the recipe.
 #[derive(Debug)]
-pub(crate) struct RetryPolicy<'c> {
+pub(crate) struct RetryPolicy<'c, E> {
     client: &'c Client,
+    path: &'c str,
+    error: PhantomData<fn() -> E>,
     /// How many attempts in a row may fail.
     limit: Option<u32>,
     failed: u32,
 }
 
-impl<'c> RetryPolicy<'c> {
+impl<'c, E: RecipeError> RetryPolicy<'c, E> {
     /// For locks, whose callers choose their own timeout: retries until the session ends. Pauses only if the server
     /// refused; after a lost connection the next request waits for a new one anyway.
-    pub(crate) fn until_session_ends(client: &'c Client) -> Self {
-        Self { client, limit: None, failed: 0 }
+    pub(crate) fn until_session_ends(client: &'c Client, path: &'c str) -> Self {
+        Self { client, path, error: PhantomData, limit: None, failed: 0 }
     }
 
     /// For barriers and tickets: gives up after 16 failures in a row, with growing pauses.
-    pub(crate) fn limited(client: &'c Client) -> Self {
-        Self { client, limit: Some(ATTEMPTS), failed: 0 }
+    pub(crate) fn limited(client: &'c Client, path: &'c str) -> Self {
+        Self { limit: Some(ATTEMPTS), ..Self::until_session_ends(client, path) }
     }
 
     /// Sends a read until there is a reply that no retry would change.
@@ -56,7 +67,7 @@ impl<'c> RetryPolicy<'c> {
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
                     *may_have_applied |= error.may_have_applied();
-                    self.retry(error).await?;
+                    self.wait(error).await?;
                 }
             }
         }
@@ -66,7 +77,11 @@ impl<'c> RetryPolicy<'c> {
     ///
     /// # Errors
     /// `error`, if a retry does not help or the limit is reached.
-    pub(crate) async fn retry(&mut self, error: Error) -> Result<(), Error> {
+    pub(crate) async fn retry(&mut self, error: Error) -> Result<(), E> {
+        self.wait(error).await.map_err(|error| self.error(error))
+    }
+
+    async fn wait(&mut self, error: Error) -> Result<(), Error> {
         if !error.is_retryable() {
             return Err(error);
         }
@@ -86,18 +101,19 @@ impl<'c> RetryPolicy<'c> {
 
     /// As [`retry`](Self::retry), also after the codes in `also`: another client was faster, or the reply to our own request
     /// was lost.
-    pub(crate) async fn retry_also(&mut self, error: Error, also: &[ErrorCode]) -> Result<(), Error> {
-        match error.code() {
+    pub(crate) async fn retry_also(&mut self, error: Error, also: &[ErrorCode]) -> Result<(), E> {
+        let waited = match error.code() {
             Some(code) if also.contains(&code) => self.or_give_up(error).await,
-            _ => self.retry(error).await,
-        }
+            _ => self.wait(error).await,
+        };
+        waited.map_err(|error| self.error(error))
     }
 
     /// Waits until the next attempt, whatever the error.
     ///
     /// # Errors
     /// `error`, if the limit is reached.
-    pub(crate) async fn or_give_up<E>(&mut self, error: E) -> Result<(), E> {
+    pub(crate) async fn or_give_up<O>(&mut self, error: O) -> Result<(), O> {
         if self.next().await { Ok(()) } else { Err(error) }
     }
 
@@ -119,6 +135,21 @@ impl<'c> RetryPolicy<'c> {
     pub(crate) fn next_immediate(&mut self) -> bool {
         self.failed += 1;
         self.limit.is_none_or(|limit| self.failed < limit)
+    }
+
+    /// What a client's error means for the recipe.
+    pub(crate) fn error(&self, error: Error) -> E {
+        E::of(self.path, error)
+    }
+
+    /// As [`if_exists`].
+    pub(crate) fn if_exists<T>(&self, reply: Result<T, Error>) -> Result<Option<T>, E> {
+        if_exists(reply).map_err(|error| self.error(error))
+    }
+
+    /// As [`changed`].
+    pub(crate) async fn changed(&self, watch: Watch) -> Result<Option<EventType>, E> {
+        changed(watch).await.map_err(|error| self.error(error))
     }
 
     /// Forgets earlier failures, because there was progress.

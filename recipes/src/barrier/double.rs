@@ -9,6 +9,7 @@ use zoolet_client::{Acl, Client};
 
 use super::error::BarrierError;
 use super::member::Member;
+use crate::retry::RetryPolicy;
 use crate::shared_task::SharedTask;
 use crate::state::LostReason;
 
@@ -63,6 +64,10 @@ impl DoubleBarrier {
     pub fn acl(mut self, acl: Vec<Acl>) -> Self {
         self.acl = acl;
         self
+    }
+
+    pub(super) fn retries(&self) -> RetryPolicy<'_, BarrierError> {
+        RetryPolicy::limited(&self.client, &self.path)
     }
 
     /// Enters: waits until all members are there at the same time.

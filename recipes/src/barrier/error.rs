@@ -2,6 +2,7 @@
 
 use zoolet_client::{Error, ErrorCode};
 
+use crate::retry::RecipeError;
 use crate::state::LostReason;
 
 /// Why a barrier was not passed, raised or lowered. No znode of a failed member is left.
@@ -35,8 +36,8 @@ pub enum BarrierError {
     Client(#[from] Error),
 }
 
-impl BarrierError {
-    pub(super) fn of(path: &str, error: Error) -> Self {
+impl RecipeError for BarrierError {
+    fn of(path: &str, error: Error) -> Self {
         let path = path.to_owned();
         match LostReason::of(&error) {
             Some(reason) => Self::SessionOver { path, reason },

@@ -6,16 +6,20 @@
 
 use bytes::Bytes;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, Error, ErrorCode, EventType, Stat, Zxid};
+use zoolet_client::{Error, ErrorCode, EventType, Stat, Zxid};
 
 use super::double::DoubleBarrier;
 use super::error::BarrierError;
 use crate::path::child;
-use crate::requests::{changed, if_exists};
 use crate::retry::RetryPolicy;
 use crate::unique::unique_number;
 
+type Retries<'b> = RetryPolicy<'b, BarrierError>;
+
 const READY: &str = "ready";
+
+/// Another member was faster, or our own request whose reply was lost.
+const BEATEN: [ErrorCode; 3] = [ErrorCode::NoNode, ErrorCode::NodeExists, ErrorCode::BadVersion];
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -62,17 +66,16 @@ impl Member {
 
     /// Waits until there is no `ready`.
     async fn wait_for_end_of_round(&mut self) -> Result<(), BarrierError> {
-        let client = self.client().clone();
-        let mut retries = RetryPolicy::limited(&client);
+        let barrier = self.barrier.clone();
+        let (client, mut retries) = (&barrier.client, barrier.retries());
         let ready = self.path_of(READY);
         let begun = retries.ask(|| client.exists(&ready)).await;
-        if begun.map_err(|error| self.error(error))?.is_none() {
+        if begun.map_err(|error| retries.error(error))?.is_none() {
             return Ok(());
         }
         loop {
-            let read = retries.ask(|| client.get_children(&self.barrier.path).watch()).await;
-            let read = if_exists(read).map_err(|error| self.error(error))?;
-            let Some((names, stat, watch)) = read else { return Ok(()) };
+            let read = retries.ask(|| client.get_children(&barrier.path).watch()).await;
+            let Some((names, stat, watch)) = retries.if_exists(read)? else { return Ok(()) };
             if !names.iter().any(|name| name == READY) {
                 return Ok(());
             }
@@ -81,7 +84,7 @@ impl Member {
                 self.end_round(stat.version, false, &mut retries).await?;
                 continue;
             }
-            changed(watch).await.map_err(|error| self.error(error))?;
+            retries.changed(watch).await?;
             retries.reset();
         }
     }
@@ -91,8 +94,8 @@ impl Member {
         let node = self.node();
         // From here on there may be a znode of ours, even if this future is dropped.
         self.joined = true;
-        let (client, acl) = (self.client(), &self.barrier.acl);
-        let mut retries = RetryPolicy::limited(client);
+        let (client, acl) = (&self.barrier.client, &self.barrier.acl);
+        let mut retries = self.barrier.retries();
         loop {
             let create = client.create(&node, "").ephemeral().acl(acl.clone());
             let error = match create.parents().containers().await {
@@ -102,34 +105,32 @@ impl Member {
             if error.code() == Some(ErrorCode::NodeExists) {
                 // Ours, by a request whose reply was lost: nobody else has the name.
                 let own = retries.ask(|| client.exists(&node)).await;
-                if let Some(stat) = own.map_err(|error| self.error(error))? {
+                if let Some(stat) = own.map_err(|error| retries.error(error))? {
                     return Ok(stat.czxid);
                 }
-                retries.or_give_up(error).await.map_err(|error| self.error(error))?;
-            } else {
-                self.retry(&mut retries, error).await?;
             }
+            retries.retry_also(error, &[ErrorCode::NodeExists]).await?;
         }
     }
 
     /// Waits until `ready` is created; `false` if that was before our own znode was created, at `since`.
     async fn wait_for_round(&mut self, since: Zxid) -> Result<bool, BarrierError> {
-        let client = self.client().clone();
-        let (path, ready, node) = (self.barrier.path.clone(), self.path_of(READY), self.node());
-        let mut retries = RetryPolicy::limited(&client);
+        let barrier = self.barrier.clone();
+        let (client, mut retries) = (&barrier.client, barrier.retries());
+        let (ready, node) = (self.path_of(READY), self.node());
         loop {
             // exists, because this name is created next. A watch that is dropped is removed.
             let ready_sent = client.exists(&ready).watch().into_future();
             let own_sent = client.get_data(&node).watch().into_future();
-            let listing = client.get_children(&path).into_future();
+            let listing = client.get_children(&barrier.path).into_future();
             let replies = (ready_sent.await, own_sent.await, listing.await);
             let ((begun, watch), (_, _, own), (names, _)) = match replies {
                 (Ok(begun), Ok(own), Ok(listed)) => (begun, own, listed),
                 (_, Err(error), _) if error.code() == Some(ErrorCode::NoNode) => {
-                    return Err(BarrierError::NodeDeleted { path });
+                    return Err(BarrierError::NodeDeleted { path: barrier.path });
                 }
                 (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => {
-                    self.retry(&mut retries, error).await?;
+                    retries.retry(error).await?;
                     continue;
                 }
             };
@@ -141,17 +142,17 @@ impl Member {
             if members.len() >= self.barrier.members {
                 // The next look shows the outcome.
                 if let Err(error) = self.begin_round(&members).await {
-                    self.retry_beaten(&mut retries, error).await?;
+                    retries.retry_also(error, &BEATEN).await?;
                 }
                 continue;
             }
             let event = tokio::select! {
                 biased;
-                event = changed(watch) => event,
+                event = retries.changed(watch) => event?,
                 // Deleted by somebody, which the next look shows.
-                event = changed(own) => event,
+                event = retries.changed(own) => event?,
             };
-            if event.map_err(|error| self.error(error))? == Some(EventType::NodeCreated) {
+            if event == Some(EventType::NodeCreated) {
                 // It was created while our znode existed. It may be gone again, because a member of another
                 // implementation deletes it at once.
                 let (begun, own) = (client.exists(&ready).into_future(), client.exists(&node).into_future());
@@ -166,7 +167,7 @@ impl Member {
 
     /// Begins a round, if enough of `members` still exist and nobody else was faster.
     async fn begin_round(&self, members: &[String]) -> Result<(), Error> {
-        let (client, path) = (self.client(), &self.barrier.path);
+        let (client, path) = (&self.barrier.client, &self.barrier.path);
         let (data, stat) = client.get_data(path).await?;
         let mut multi = client.multi().add(client.set_data(path, data).version(stat.version));
         // Ourselves, and as many others as it needs.
@@ -180,8 +181,8 @@ impl Member {
 
     /// Leaves, and waits until the round is over.
     pub(super) async fn leave(&mut self) -> Result<(), BarrierError> {
-        let client = self.client().clone();
-        let mut retries = RetryPolicy::limited(&client);
+        let barrier = self.barrier.clone();
+        let (client, mut retries) = (&barrier.client, barrier.retries());
         loop {
             let view = self.look(&mut retries).await?;
             // The round is over, or another one has begun: nobody to wait for.
@@ -215,20 +216,20 @@ impl Member {
             // getData and not exists, which would leave a watch if the znode is gone by now.
             match client.get_data(self.path_of(&in_front)).watch().await {
                 Ok((_, _, watch)) => {
-                    changed(watch).await.map_err(|error| self.error(error))?;
+                    retries.changed(watch).await?;
                     retries.reset();
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
-                Err(error) => self.retry(&mut retries, error).await?,
+                Err(error) => retries.retry(error).await?,
             }
         }
     }
 
     /// Leaves without waiting for anybody, from any state. Fails only at the end of the session, which removes the znode.
     pub(super) async fn withdraw(&mut self) {
-        let client = self.client().clone();
+        let barrier = self.barrier.clone();
         while self.joined {
-            match self.delete_own(&mut RetryPolicy::limited(&client)).await {
+            match self.delete_own(&mut barrier.retries()).await {
                 Ok(()) => {}
                 // Retried until the session ends.
                 Err(BarrierError::Client(error)) if error.is_retryable() => {}
@@ -244,7 +245,7 @@ impl Member {
         }
         if self.round.is_some() {
             // If it fails, the next member that comes does it.
-            let mut retries = RetryPolicy::limited(&client);
+            let mut retries = barrier.retries();
             if let Ok(BarrierView { ready: Some(ready), members, version }) = self.look(&mut retries).await {
                 if Some(ready.czxid) == self.round && members.is_empty() {
                     let _ = self.end_round(version, false, &mut retries).await;
@@ -253,8 +254,8 @@ impl Member {
         }
     }
 
-    async fn look(&self, retries: &mut RetryPolicy<'_>) -> Result<BarrierView, BarrierError> {
-        let client = self.client();
+    async fn look(&self, retries: &mut Retries<'_>) -> Result<BarrierView, BarrierError> {
+        let client = &self.barrier.client;
         loop {
             let ready = client.exists(self.path_of(READY)).into_future();
             let listed = client.get_children(&self.barrier.path).into_future();
@@ -265,7 +266,7 @@ impl Member {
                 (_, Err(error)) if error.code() == Some(ErrorCode::NoNode) => {
                     return Ok(BarrierView { ready: None, members: Vec::new(), version: 0 });
                 }
-                (Err(error), _) | (_, Err(error)) => self.retry(retries, error).await?,
+                (Err(error), _) | (_, Err(error)) => retries.retry(error).await?,
             }
         }
     }
@@ -276,9 +277,9 @@ impl Member {
         &mut self,
         version: i32,
         own: bool,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut Retries<'_>,
     ) -> Result<(), BarrierError> {
-        let client = self.client();
+        let client = &self.barrier.client;
         let mut multi = client.multi().check(&self.barrier.path, version);
         if own {
             multi = multi.delete(self.node());
@@ -288,37 +289,19 @@ impl Member {
                 self.joined &= !own;
                 Ok(())
             }
-            Err(error) => self.retry_beaten(retries, error).await,
+            Err(error) => retries.retry_also(error, &BEATEN).await,
         }
     }
 
     /// Deletes our znode. Its name is never used again, so the delete can be repeated until the znode is known to be gone,
     /// and is safe after a create that is still in flight.
-    async fn delete_own(&mut self, retries: &mut RetryPolicy<'_>) -> Result<(), BarrierError> {
+    async fn delete_own(&mut self, retries: &mut Retries<'_>) -> Result<(), BarrierError> {
         // Sent whatever waits for a reply.
-        let (node, cleanup) = (self.node(), self.client().unlimited());
+        let (node, cleanup) = (self.node(), self.barrier.client.unlimited());
         let deleted = retries.ask(|| cleanup.delete(&node)).await;
-        if_exists(deleted).map_err(|error| self.error(error))?;
+        retries.if_exists(deleted)?;
         self.joined = false;
         Ok(())
-    }
-
-    async fn retry(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {
-        retries.retry(error).await.map_err(|error| self.error(error))
-    }
-
-    /// As [`retry`](Self::retry), also if another member was faster, or our own request whose reply was lost.
-    async fn retry_beaten(&self, retries: &mut RetryPolicy<'_>, error: Error) -> Result<(), BarrierError> {
-        let beaten = [ErrorCode::NoNode, ErrorCode::NodeExists, ErrorCode::BadVersion];
-        retries.retry_also(error, &beaten).await.map_err(|error| self.error(error))
-    }
-
-    fn error(&self, error: Error) -> BarrierError {
-        BarrierError::of(&self.barrier.path, error)
-    }
-
-    fn client(&self) -> &Client {
-        &self.barrier.client
     }
 
     fn path_of(&self, name: &str) -> String {

@@ -2,10 +2,10 @@
 
 use std::future::IntoFuture;
 
-use zoolet_client::{Acl, Client, Error, ErrorCode, EventType};
+use zoolet_client::{Acl, Client, ErrorCode, EventType};
 
 use super::error::BarrierError;
-use crate::requests::{changed, if_exists, none_if};
+use crate::requests::{if_exists, none_if};
 use crate::retry::RetryPolicy;
 
 /// A barrier that anybody may raise and lower, and that others wait at while it is raised. As Curator's
@@ -51,8 +51,9 @@ impl Barrier {
     /// Dropping the future does not recall the request.
     pub async fn raise(&self) -> Result<(), BarrierError> {
         let create = || self.client.create(&self.path, "").acl(self.acl.clone()).parents().containers();
-        let created = RetryPolicy::limited(&self.client).ask(|| create().into_future()).await;
-        none_if(ErrorCode::NodeExists, created).map(drop).map_err(|error| self.error(error))
+        let mut retries = self.retries();
+        let created = retries.ask(|| create().into_future()).await;
+        none_if(ErrorCode::NodeExists, created).map(drop).map_err(|error| retries.error(error))
     }
 
     /// Lowers the barrier: all waiters continue. It may already be lowered. If a reply was lost and the barrier was raised
@@ -63,7 +64,7 @@ impl Barrier {
     /// # Ordering and cancel safety
     /// Dropping the future does not recall the request.
     pub async fn lower(&self) -> Result<(), BarrierError> {
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         let mut raised = None;
         loop {
             // After a sync, because this server may not have seen an earlier request yet.
@@ -80,7 +81,7 @@ impl Barrier {
                 (Ok(()), Ok(_)) => return Ok(()),
                 (Err(error), _) | (_, Err(error)) => error,
             };
-            retries.retry(error).await.map_err(|error| self.error(error))?;
+            retries.retry(error).await?;
         }
     }
 
@@ -93,7 +94,7 @@ impl Barrier {
     /// It sees everything that other clients had done before this call: if you learned from another process that the
     /// barrier is raised, you wait. Dropping the future removes the watch, so you can add a timeout.
     pub async fn wait(&self) -> Result<(), BarrierError> {
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         let mut raised = None;
         loop {
             let synced = match raised {
@@ -111,19 +112,18 @@ impl Barrier {
                     if *raised.get_or_insert(stat.czxid) != stat.czxid {
                         return Ok(());
                     }
-                    let event = changed(watch).await.map_err(|error| self.error(error))?;
-                    if event == Some(EventType::NodeDeleted) {
+                    if retries.changed(watch).await? == Some(EventType::NodeDeleted) {
                         return Ok(());
                     }
                     retries.reset();
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => retries.retry(error).await.map_err(|error| self.error(error))?,
+                Err(error) => retries.retry(error).await?,
             }
         }
     }
 
-    fn error(&self, error: Error) -> BarrierError {
-        BarrierError::of(&self.path, error)
+    fn retries(&self) -> RetryPolicy<'_, BarrierError> {
+        RetryPolicy::limited(&self.client, &self.path)
     }
 }

@@ -35,7 +35,7 @@ impl QueueEntry {
             let create = config.client.create(&path, self.data.clone()).ephemeral().acl(config.acl.clone());
             config.client.multi().add(create).delete(&writer.path)
         };
-        match config.ask(multi).await {
+        match config.retries().ask(multi).await {
             Ok(_) => {}
             // By an earlier attempt whose reply was lost: nobody else has this name.
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
@@ -84,7 +84,7 @@ impl QueueEntry {
     async fn take_over(&self, reader: Option<&str>) -> Result<(), LockError> {
         let writer = self.grant()?.nodes.remove(0);
         let (config, Some(reader)) = (&self.config, reader) else { return Ok(()) };
-        match config.ask(|| config.client.multi().check(&writer, None).delete(reader)).await {
+        match config.retries().ask(|| config.client.multi().check(&writer, None).delete(reader)).await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => match error.failed_operation() {
                 Some(0) => Err(self.evicted()),

@@ -36,7 +36,7 @@ async fn reset(config: &LockConfig, dir: &str) -> Result<(), LockError> {
         let delete = client.delete(dir).version(stat.version);
         let create = client.create(dir, data).acl(acl);
         match client.multi().add(delete).add(create).commit().await {
-            Err(error) if error.is_retryable() => config.retry(error).await?,
+            Err(error) if error.is_retryable() => config.retries().retry(error).await?,
             Err(error) if error.is_session_over() => return Err(config.error(error)),
             // Nothing, or somebody is in it.
             Ok(_) | Err(_) => return Ok(()),

@@ -100,7 +100,7 @@ impl PermitClaim {
         let config = &self.config;
         let read = config.ask_sent(first, || self.read_agreement()).await;
         // If it does not exist, the next contender that enters the queue creates it, with its number.
-        let Some((data, _)) = config.if_exists(read)? else { return Ok(()) };
+        let Some((data, _)) = config.retries().if_exists(read)? else { return Ok(()) };
         // Curator leaves the data empty, or stores something else there.
         let theirs = std::str::from_utf8(&data).ok().and_then(|text| text.trim().parse().ok());
         let differs = theirs.filter(|theirs| *theirs != config.permits);
@@ -132,9 +132,9 @@ impl PermitClaim {
             }
             match config.client.get_children(&dir).watch().await {
                 Ok((names, ..)) if fits(names.len()) => return Ok(()),
-                Ok((_, _, watch)) => _ = config.changed(watch).await?,
+                Ok((_, _, watch)) => _ = config.retries().changed(watch).await?,
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => config.retry(error).await?,
+                Err(error) => config.retries().retry(error).await?,
             }
             listing = config.client.get_children(&dir).into_future();
         }
@@ -174,7 +174,7 @@ impl PermitClaim {
                         break;
                     }
                     (Some(ErrorCode::NoNode), _) => config.retry_with_parents(&mut parents, error)?,
-                    _ => config.retry(error).await?,
+                    _ => config.retries().retry(error).await?,
                 },
             }
         }

@@ -103,7 +103,7 @@ impl QueueEntry {
         let config = Arc::clone(&self.config);
         let mut parents = config.missing_parents();
         // Limited, because the create itself may be the reason for lost connections.
-        let mut retries = RetryPolicy::limited(&config.client);
+        let mut retries = RetryPolicy::<LockError>::limited(&config.client, &config.label);
         loop {
             let root = self.root.iter().map(|(dir, data)| (dir.as_str(), data.clone()));
             let dirs = root.chain(self.dirs().map(|dir| (dir, Bytes::new())));
@@ -128,7 +128,7 @@ impl QueueEntry {
                 config.retry_with_parents(&mut parents, error)?;
                 continue;
             }
-            config.retry(error.clone()).await?;
+            config.retries().retry(error.clone()).await?;
             let goes_on = match error {
                 Error::ConnectionLoss(_) => retries.next_immediate(),
                 _ => !error.may_have_applied() || retries.next().await,
@@ -220,7 +220,7 @@ impl QueueEntry {
             match self.config.client.get_data(nearest).watch().await {
                 Ok((data, stat, watch)) => {
                     self.in_front.set(Some(Contender::new(nearest.clone(), data, &stat)));
-                    match self.config.changed(watch).await? {
+                    match self.config.retries().changed(watch).await? {
                         None | Some(EventType::NodeDeleted) => {}
                         // Its data has changed, for example by a revocation. It is still in front.
                         Some(_) => continue,
@@ -228,7 +228,7 @@ impl QueueEntry {
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
                 Err(error) => {
-                    self.config.retry(error).await?;
+                    self.config.retries().retry(error).await?;
                     continue;
                 }
             }
@@ -243,7 +243,7 @@ impl QueueEntry {
             let watch = self.watch_children().await?;
             position = self.position().await?;
             if position.nearest.is_some() {
-                self.config.changed(watch).await?;
+                self.config.retries().changed(watch).await?;
             }
         }
         Ok(())
@@ -251,8 +251,8 @@ impl QueueEntry {
 
     async fn watch_children(&self) -> Result<Watch, LockError> {
         let (config, dir) = (&self.config, &self.nodes[0].dir);
-        let listed = config.ask(|| config.client.get_children(dir).watch()).await;
-        match config.if_exists(listed)? {
+        let listed = config.retries().ask(|| config.client.get_children(dir).watch()).await;
+        match config.retries().if_exists(listed)? {
             Some((_, _, watch)) => Ok(watch),
             None => Err(LockError::NodeDeleted { dir: dir.clone() }),
         }

@@ -80,7 +80,7 @@ impl SingleNodeClaim {
                 (Some(ErrorCode::NoNode | ErrorCode::NoChildrenForEphemerals), _) => {
                     config.retry_with_parents(&mut parents, error)?;
                 }
-                _ => config.retry(error).await?,
+                _ => config.retries().retry(error).await?,
             }
         }
     }
@@ -93,7 +93,7 @@ impl SingleNodeClaim {
             Some(ErrorCode::NodeExists) => Ok(()),
             // The server removed the empty container above meanwhile.
             Some(ErrorCode::NoNode) => config.retry_with_parents(parents, error),
-            _ => config.retry(error).await,
+            _ => config.retries().retry(error).await,
         }
     }
 
@@ -108,7 +108,7 @@ impl SingleNodeClaim {
             match (epoch.await, znode.await) {
                 (Ok((data, stat)), Ok(znode)) => break (Some((data, stat)), znode),
                 (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => break (None, None),
-                (Err(error), _) | (_, Err(error)) => self.config.retry(error).await?,
+                (Err(error), _) | (_, Err(error)) => self.config.retries().retry(error).await?,
             }
         };
         self.uncertain = false;
@@ -143,12 +143,12 @@ impl SingleNodeClaim {
                     if let Some(queued) = queued.take() {
                         queued(1);
                     }
-                    if let None | Some(EventType::NodeDeleted) = config.changed(watch).await? {
+                    if let None | Some(EventType::NodeDeleted) = config.retries().changed(watch).await? {
                         return Ok(());
                     }
                 }
                 Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
-                Err(error) => config.retry(error).await?,
+                Err(error) => config.retries().retry(error).await?,
             }
         }
     }
@@ -187,7 +187,7 @@ impl Claim for SingleNodeClaim {
                 let delete = config.cleanup.delete(path).version(version);
                 config.cleanup.multi().check(&self.epoch, epoch.version).add(delete)
             };
-            match config.ask_write(&mut may_have_applied, multi).await {
+            match config.retries().ask_write(&mut may_have_applied, multi).await {
                 Ok(_) => break true,
                 Err(error) if (error.failed_operation(), error.code()) == WRITTEN_SINCE => {
                     // By a revocation or by the holder; unless it is the znode of a program that does not know epochs.

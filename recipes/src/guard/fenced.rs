@@ -117,7 +117,7 @@ pub(crate) async fn prove(
     loop {
         let sent = config.client.clock().now();
         match FencedTxn::new(config, grant, state).commit().await {
-            Err(LockError::Client(error)) => config.retry(error).await?,
+            Err(LockError::Client(error)) => config.retries().retry(error).await?,
             proven => return proven.map(|_| sent),
         }
     }

@@ -10,7 +10,7 @@ use zoolet_client::{Client, ErrorCode, path};
 use crate::contender::Contender;
 use crate::error::LockError;
 use crate::requests::changed;
-use crate::retry::PAUSE;
+use crate::retry::{PAUSE, RecipeError as _};
 use crate::state::Grant;
 
 /// The data that requests a lock: Curator's word, and that of the recipe in ZooKeeper's documentation.

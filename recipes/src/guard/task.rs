@@ -255,7 +255,7 @@ async fn follow_nodes(config: &LockConfig, grant: &Grant) {
 
 async fn follow_node(config: &LockConfig, node: &str, grant: &Grant) {
     loop {
-        match config.ask(|| config.client.get_data(node).watch()).await {
+        match config.retries().ask(|| config.client.get_data(node).watch()).await {
             Ok((_, stat, _)) if !grant.is_of(&stat) => return,
             Ok((_, _, watch)) => match watch.changed().await {
                 Ok(event) if event.kind == EventType::NodeDeleted => return,

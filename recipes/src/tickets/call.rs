@@ -65,7 +65,7 @@ impl<'t> TicketCall<'t> {
     pub(super) async fn look(
         &self,
         scope: Scope,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         let mut found = tickets.read(&ticket, retries).await?;
@@ -141,7 +141,7 @@ impl<'t> TicketCall<'t> {
         failure: CommitFailure,
         scope: Scope,
         lost_reply: &mut Option<Error>,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<(), TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
         let last = match failure {

@@ -50,7 +50,7 @@ impl Tickets {
     /// First the watermark is raised, in one transaction: no ticket below it is executed later. Then records are deleted,
     /// some hundreds at a time. If it is dropped or crashes anywhere, the next call continues.
     pub async fn collect(&self, older_than: Duration) -> Result<Collected, TicketError> {
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         let watermark = self.raise_watermark(older_than, &mut retries).await?;
         let below = |partition: &Partition| *partition < watermark;
 
@@ -71,7 +71,7 @@ impl Tickets {
     async fn raise_watermark(
         &self,
         older_than: Duration,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Partition, TicketError> {
         let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
         let watermark_at = |now: i64| Partition::at(u64::try_from(now.saturating_sub(age)).unwrap_or(0));
@@ -92,8 +92,7 @@ impl Tickets {
                     self.forget_scope();
                 }
                 Err(error) => {
-                    let retried = retries.retry_also(error, &[ErrorCode::BadVersion]).await;
-                    retried.map_err(|error| self.error(error))?;
+                    retries.retry_also(error, &[ErrorCode::BadVersion]).await?;
                 }
             }
         }
@@ -102,11 +101,11 @@ impl Tickets {
     /// Deletes the records of a partition except `kept`, and the partition if none is left.
     async fn empty(&self, partition: Partition, kept: &HashSet<String>) -> Result<usize, TicketError> {
         let path = self.partition_path(partition);
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         let mut deleted = 0;
         loop {
             let listed = retries.ask(|| self.client.get_children(&path)).await;
-            let Some((names, _)) = self.if_exists(listed)? else { return Ok(deleted) };
+            let Some((names, _)) = retries.if_exists(listed)? else { return Ok(deleted) };
             let old: Vec<_> = names.iter().filter(|name| !kept.contains(*name)).collect();
             let outcome = match old.is_empty() {
                 true if !names.is_empty() => return Ok(deleted),
@@ -115,8 +114,7 @@ impl Tickets {
             };
             if let Err(error) = outcome {
                 // NoNode and NotEmpty: another collection is deleting too.
-                let retried = retries.retry_also(error, &[ErrorCode::NoNode, ErrorCode::NotEmpty]).await;
-                retried.map_err(|error| self.error(error))?;
+                retries.retry_also(error, &[ErrorCode::NoNode, ErrorCode::NotEmpty]).await?;
             }
         }
     }
@@ -126,7 +124,7 @@ impl Tickets {
         partition: &str,
         mut names: &[&String],
         deleted: &mut usize,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<(), Error> {
         while !names.is_empty() {
             let mut budget = CHUNK;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zoolet_client::{Error, ErrorCode};
 
 use super::ticket::Ticket;
+use crate::retry::RecipeError;
 use crate::state::LostReason;
 
 /// Any error of a ticket's work.
@@ -136,9 +137,10 @@ impl TicketError {
             (error, _) => error,
         }
     }
+}
 
-    /// What a client's error means for the tickets of `scope`.
-    pub(super) fn of(scope: &str, error: Error) -> Self {
+impl RecipeError for TicketError {
+    fn of(scope: &str, error: Error) -> Self {
         let scope = scope.to_owned();
         match (LostReason::of(&error), error) {
             (Some(reason), _) => Self::SessionOver { scope, reason },

@@ -123,7 +123,7 @@ impl Tickets {
             let record = call.record(RecordState::Pending);
             InProgress { tickets: self.clone(), guard, record, version, ticket }
         };
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         // Why it is unknown whether there is a record, as long as nothing shows it.
         let mut lost_reply = None;
         let started = async {
@@ -163,14 +163,14 @@ impl Tickets {
     /// # Ordering and cancel safety
     /// Shows what was begun before this call, by this client or any other. Dropping the future leaves nothing behind.
     pub async fn pending(&self) -> Result<Vec<PendingTicket>, TicketError> {
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         self.sync(&mut retries).await?;
         let mut pending = Vec::new();
         for ticket in self.pending_tickets(&mut retries).await? {
             let path = self.index_path(&ticket);
             let read = retries.ask(|| self.client.get_data(&path)).await;
             // If it does not exist, it was finished meanwhile.
-            let Some((params, _)) = self.if_exists(read)? else { continue };
+            let Some((params, _)) = retries.if_exists(read)? else { continue };
             let record = self.read(&ticket, &mut retries).await?;
             if let Some((TicketRecord { state: RecordState::Pending, token, .. }, _)) = record {
                 pending.push(PendingTicket { ticket, params, token });
@@ -182,10 +182,10 @@ impl Tickets {
     /// The tickets in the index of pending ones, oldest first.
     pub(super) async fn pending_tickets(
         &self,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Vec<Ticket>, TicketError> {
         let listed = retries.ask(|| self.client.get_children(self.pending_path())).await;
-        let Some((names, _)) = self.if_exists(listed)? else { return Ok(Vec::new()) };
+        let Some((names, _)) = retries.if_exists(listed)? else { return Ok(Vec::new()) };
         let mut tickets: Vec<Ticket> = names.iter().filter_map(|name| name.parse().ok()).collect();
         tickets.sort_unstable();
         Ok(tickets)
@@ -269,7 +269,7 @@ impl InProgress<'_> {
         let Self { tickets, guard, mut record, version, ticket } = self;
         record.state = RecordState::Settled(value.clone());
         let fence = fence(guard);
-        let mut retries = RetryPolicy::limited(&tickets.client);
+        let mut retries = tickets.retries();
         let mut indexed = true;
         // Why it is unknown whether the outcome is written, as long as nothing shows it.
         let mut lost_reply = None;

@@ -12,7 +12,6 @@ use super::scope::Tickets;
 use super::ticket::Ticket;
 use super::txn::{TicketDecision, TicketOutcome, TicketTxn};
 use crate::guard::Guard;
-use crate::retry::RetryPolicy;
 
 impl Tickets {
     /// Executes `work` once for this ticket, and returns its outcome now and on every later call.
@@ -70,7 +69,7 @@ impl Tickets {
         mut work: impl FnMut(TicketTxn) -> F,
     ) -> Result<TicketOutcome, TicketError> {
         let ticket = call.ticket;
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         // Why it is unknown whether the ticket was executed, as long as nothing shows it.
         let mut lost_reply = None;
         // A decision that may have been executed is repeated as it is, because two runs of the work could differ.

@@ -11,8 +11,8 @@ use super::record::{self, Partition, TicketRecord};
 use super::ticket::Ticket;
 use super::txn::TicketOutcome;
 use crate::path::child;
-use crate::requests::{if_exists, none_if};
-use crate::retry::RetryPolicy;
+use crate::requests::none_if;
+use crate::retry::{RecipeError as _, RetryPolicy};
 
 /// Idempotency keys: executes things once, however often they are tried. Each has a [`Ticket`], which is generated before
 /// the first attempt and kept over retries, on this machine or another.
@@ -109,7 +109,7 @@ impl Tickets {
     /// # Ordering and cancel safety
     /// Shows what was executed before this call, by this client or any other. Dropping the future leaves nothing behind.
     pub async fn outcome(&self, ticket: &Ticket) -> Result<Option<TicketOutcome>, TicketError> {
-        let mut retries = RetryPolicy::limited(&self.client);
+        let mut retries = self.retries();
         // Another client may have executed it at another server.
         self.sync(&mut retries).await?;
         match self.read(ticket, &mut retries).await? {
@@ -134,13 +134,12 @@ impl Tickets {
         TicketError::of(&self.scope, error)
     }
 
-    /// As [`if_exists`].
-    pub(super) fn if_exists<T>(&self, reply: Result<T, Error>) -> Result<Option<T>, TicketError> {
-        if_exists(reply).map_err(|error| self.error(error))
+    pub(super) fn retries(&self) -> RetryPolicy<'_, TicketError> {
+        RetryPolicy::limited(&self.client, &self.scope)
     }
 
     /// Brings this client's server up to date.
-    pub(super) async fn sync(&self, retries: &mut RetryPolicy<'_>) -> Result<(), TicketError> {
+    pub(super) async fn sync(&self, retries: &mut RetryPolicy<'_, TicketError>) -> Result<(), TicketError> {
         retries.ask(|| self.client.sync(&self.scope)).await.map_err(|error| self.error(error))
     }
 
@@ -148,17 +147,20 @@ impl Tickets {
     pub(super) async fn read(
         &self,
         ticket: &Ticket,
-        retries: &mut RetryPolicy<'_>,
+        retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let path = self.record_path(ticket);
         let read = retries.ask(|| self.client.get_data(&path)).await;
-        let Some((data, stat)) = self.if_exists(read)? else { return Ok(None) };
+        let Some((data, stat)) = retries.if_exists(read)? else { return Ok(None) };
         let record = TicketRecord::decode(&data).ok_or(TicketError::Foreign { path })?;
         Ok(Some((record, stat.version)))
     }
 
     /// The scope as it was last read, or as it is.
-    pub(super) async fn scope(&self, retries: &mut RetryPolicy<'_>) -> Result<Scope, TicketError> {
+    pub(super) async fn scope(
+        &self,
+        retries: &mut RetryPolicy<'_, TicketError>,
+    ) -> Result<Scope, TicketError> {
         let seen = *self.seen();
         match seen {
             Some(scope) => Ok(scope),
@@ -172,7 +174,10 @@ impl Tickets {
     }
 
     /// The scope as it is; created if it does not exist.
-    pub(super) async fn load_scope(&self, retries: &mut RetryPolicy<'_>) -> Result<Scope, TicketError> {
+    pub(super) async fn load_scope(
+        &self,
+        retries: &mut RetryPolicy<'_, TicketError>,
+    ) -> Result<Scope, TicketError> {
         use ErrorCode::{BadVersion, NoNode, NodeExists};
         let scope = loop {
             let created = match retries.ask(|| self.client.get_data(&self.scope)).await {
@@ -188,8 +193,7 @@ impl Tickets {
             match created {
                 Ok(scope) => break scope,
                 Err(error) => {
-                    let retried = retries.retry_also(error, &[NodeExists, BadVersion, NoNode]).await;
-                    retried.map_err(|error| self.error(error))?;
+                    retries.retry_also(error, &[NodeExists, BadVersion, NoNode]).await?;
                 }
             }
         };
