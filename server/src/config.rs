@@ -107,7 +107,8 @@ impl ServerBuilder {
     /// end of the process and a power loss; a later server on the directory goes on where this one has stopped, with all
     /// sessions. Without it the state is in memory. Default settings; [`storage`](ServerBuilder::storage) takes others.
     ///
-    /// The directory is created if it does not exist. One server at a time can use it.
+    /// The directory is created if it does not exist. One server at a time can use it: a start waits for one that was dropped and still
+    /// closes its files, for twice [`slow_sync`](StorageOptions::slow_sync) at most.
     pub fn data_dir(self, dir: impl Into<PathBuf>) -> Self {
         self.storage(StorageOptions::new(dir))
     }

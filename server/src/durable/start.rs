@@ -19,8 +19,8 @@ use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::{CommitQueue, Work};
 use crate::durable::snapshot::SnapshotSource;
 
-/// How often a directory is tried that is in use, and the pause between two attempts.
-const ATTEMPTS: u32 = 50;
+/// How long a directory that is in use is tried at least, and the pause between two attempts.
+const PATIENCE: Duration = Duration::from_millis(500);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 /// Where and how a server keeps its state.
@@ -67,27 +67,30 @@ impl DurableConfig {
         self
     }
 
-    /// Loads the directory; from a real disk on a thread that may block.
+    /// Loads the directory.
     ///
-    /// A server on it that was dropped a moment ago may still be closing its files: it is waited for.
+    /// A server on it that was dropped may still be closing its files, at worst after the sync that is under way and that of what was
+    /// submitted meanwhile. So a directory in use is tried again for twice as long as a sync may take without a warning.
     pub(crate) async fn open(self) -> Result<Opened, StorageError> {
-        let mut attempts = 0;
-        let loaded = loop {
+        let patience = self.options.slow_sync.saturating_mul(2).max(PATIENCE);
+        let attempts = patience.as_millis() / BETWEEN_ATTEMPTS.as_millis();
+        let mut attempt = 1;
+        loop {
             let config = self.clone();
             let load = move || {
-                if attempts > 0 && config.disk.blocks() {
+                if attempt > 1 && config.disk.blocks() {
                     thread::sleep(BETWEEN_ATTEMPTS);
                 }
                 config.load()
             };
-            let loaded = disk_thread::run(&*self.disk, load).await;
-            attempts += 1;
-            if attempts == ATTEMPTS || !matches!(loaded, Err(StorageError::InUse(_))) {
-                break loaded;
+            match disk_thread::run(&*self.disk, load).await {
+                Err(StorageError::InUse(_)) if attempt < attempts => attempt += 1,
+                loaded => {
+                    let (storage, recovered) = loaded?;
+                    return Ok(Opened { storage, recovered, config: self });
+                }
             }
-        };
-        let (storage, recovered) = loaded?;
-        Ok(Opened { storage, recovered, config: self })
+        }
     }
 
     pub(crate) fn load(&self) -> Result<(Storage, Recovered), StorageError> {

@@ -1,10 +1,11 @@
 //! A message leaves when what it shows is in the log, and not later.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zoolet::server::Durability;
 use zoolet::server::extension::with_disk;
+use zoolet::server::{Durability, Server};
 use zoolet::testing::FixtureExt as _;
 use zoolet_test_support::*;
 
@@ -337,6 +338,30 @@ async fn a_clean_end_waits_for_the_disk_and_leaves_everything_there() {
     let on_disk = Arc::new(disk);
     let zk = Zk::with(|settings| with_disk(settings.storage(options()), on_disk)).await;
     assert_eq!(zk.wire().await.ask(get_data("/a")).await.text(), "unanswered");
+}
+
+/// A server that is dropped ends its log in the background.
+#[tokio::test]
+async fn a_start_waits_for_a_server_before_it_whose_sync_takes_more_than_half_a_second() {
+    let (zk, disk) = start().await;
+    let mut wire = zk.wire().await;
+    disk.hold();
+    wire.send(create("/a")).await;
+    disk.until_held().await;
+    drop((wire, zk));
+    let refused_before = disk.locks();
+    let mut next = pin!(with_disk(Server::builder().storage(options()), Arc::new(disk.clone())).start());
+    let many_attempts = async {
+        // One in ten milliseconds.
+        while disk.locks() < refused_before + 60 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        given_up = &mut next => panic!("{given_up:?}"),
+        () = many_attempts => disk.release(),
+    }
+    next.await.expect("a server").shutdown().await;
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ struct Holding {
     holds: bool,
     waiting: usize,
     syncs: usize,
+    locks: usize,
     panics: bool,
     begun: Vec<(u64, u64)>,
 }
@@ -79,6 +80,11 @@ impl HeldDisk {
     /// How many syncs of files there were.
     pub fn syncs(&self) -> usize {
         self.syncs.state.lock().unwrap().syncs
+    }
+
+    /// How often somebody has tried to lock a directory.
+    pub fn locks(&self) -> usize {
+        self.syncs.state.lock().unwrap().locks
     }
 
     /// Panics in the next sync, as if there were a bug.
@@ -173,6 +179,7 @@ impl Disk for HeldDisk {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
+        self.syncs.state.lock().unwrap().locks += 1;
         self.disk.lock(dir)
     }
 }
