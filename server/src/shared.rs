@@ -19,7 +19,7 @@ use zoolet_server_core::{ConnId, Millis, SessionSecret, StateMachine};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
-use crate::durable::{Close, LogHandle, ReadyLog, Work};
+use crate::durable::{Close, LogHandle, ReadyLog, Work, restore};
 use crate::engine::{Attached, Engine, locked};
 use crate::epoch;
 use crate::error::StartError;
@@ -105,8 +105,10 @@ impl Shared {
         let stop = CancellationToken::new();
         let (machine, log): (Box<dyn StateMachine>, _) = match opened {
             None => (make_machine(core, replicas, started), None),
-            Some(opened) => {
-                let (core, log) = opened.restore(core, started);
+            Some((log, recovered)) => {
+                let mut core = restore(core, recovered, started);
+                // Not in `restore`: after a simulated crash the clients of a fixture live on.
+                core.end_in_process_sessions(started);
                 (Box::new(core), Some(log))
             }
         };

@@ -121,7 +121,7 @@ impl Log {
             }
             self.handle(&mut batch);
         }
-        // A snapshot that is given up may still wait for its new log file, which fails now.
+        // A snapshot that is given up may still wait for its new log file: this drops its request.
         self.close_queue();
         if self.running.is_some() {
             ended(&mut self.running).await;
@@ -134,10 +134,10 @@ impl Log {
         self.has_failed || self.close == Some(Close::Drop) || self.close.is_some() && self.running.is_none()
     }
 
-    /// Does what was queued.
+    /// Does a batch of work, and syncs once for all of its transactions.
     pub(crate) fn handle(&mut self, batch: &mut Vec<Work>) {
         for work in batch.drain(..) {
-            self.work(work).unwrap_or_else(|error| self.fail(error));
+            self.do_work(work).unwrap_or_else(|error| self.fail(error));
         }
         self.commit().unwrap_or_else(|error| self.fail(error));
         if self.has_failed {
@@ -147,10 +147,10 @@ impl Log {
         if is_wanted && self.running.is_none() && self.close.is_none() {
             self.begin_snapshot();
         }
-        self.spare.work(&mut self.storage);
+        self.spare.work(&mut self.storage, &self.is_cancelled);
     }
 
-    fn work(&mut self, work: Work) -> Result<(), StorageError> {
+    fn do_work(&mut self, work: Work) -> Result<(), StorageError> {
         match work {
             // After a failure nothing is tried: it would follow a hole.
             _ if self.has_failed => {}
@@ -177,7 +177,7 @@ impl Log {
         Ok(())
     }
 
-    /// Syncs what was written.
+    /// Syncs what was appended, and reports it.
     fn commit(&mut self) -> Result<(), StorageError> {
         let Some(last) = self.unsynced.take().filter(|_| !self.has_failed) else { return Ok(()) };
         let begun = self.settings.clock.now();
@@ -317,6 +317,8 @@ impl Drop for Log {
             self.queue.fail(self.generation, StorageError::Failed("the log has panicked".to_owned()));
         }
         self.close_queue();
+        // What still writes to the directory ends before that is unlocked. After a panic a snapshot may be a moment late.
+        self.is_cancelled.store(true, Ordering::Relaxed);
         self.spare.end();
         self.settings.stop.cancel();
     }

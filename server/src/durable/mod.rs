@@ -48,4 +48,4 @@ mod tests;
 pub(crate) use gate::Gate;
 pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
-pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog};
+pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog, restore};

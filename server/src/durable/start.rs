@@ -30,14 +30,7 @@ pub(crate) struct DurableConfig {
     pub(crate) disk: Arc<dyn Disk>,
 }
 
-/// A data directory that is loaded.
-pub(crate) struct Opened {
-    storage: Storage,
-    recovered: Recovered,
-    config: DurableConfig,
-}
-
-/// A log that is ready to start.
+/// The log of a directory that is loaded, ready to start.
 pub(crate) struct ReadyLog {
     storage: Storage,
     work: mpsc::UnboundedReceiver<Work>,
@@ -71,7 +64,7 @@ impl DurableConfig {
     ///
     /// A server on it that was dropped may still be closing its files, at worst after the sync that is under way and that of what was
     /// submitted meanwhile. So a directory in use is tried again for twice as long as a sync may take without a warning.
-    pub(crate) async fn open(self) -> Result<Opened, StorageError> {
+    pub(crate) async fn open(self) -> Result<(ReadyLog, Recovered), StorageError> {
         let patience = self.options.slow_sync.saturating_mul(2).max(PATIENCE);
         let attempts = patience.as_millis() / BETWEEN_ATTEMPTS.as_millis();
         let mut attempt = 1;
@@ -87,7 +80,9 @@ impl DurableConfig {
                 Err(StorageError::InUse(_)) if attempt < attempts => attempt += 1,
                 loaded => {
                     let (storage, recovered) = loaded?;
-                    return Ok(Opened { storage, recovered, config: self });
+                    let (queue, work) = CommitQueue::new(recovered.tree.last_zxid());
+                    let report = recovered.report.clone();
+                    return Ok((ReadyLog { storage, work, queue, config: self, report }, recovered));
                 }
             }
         }
@@ -104,19 +99,6 @@ pub(crate) fn restore(mut core: CoreConfig, recovered: Recovered, now: Millis) -
     core.logged = true;
     core.initial_zxid = tree.last_zxid();
     Core::restore(core, tree, sessions, highest_session, now)
-}
-
-impl Opened {
-    /// Makes the state machine that goes on where the directory ends.
-    pub(crate) fn restore(self, core: CoreConfig, now: Millis) -> (Core, ReadyLog) {
-        let Self { storage, recovered, config } = self;
-        let (queue, work) = CommitQueue::new(recovered.tree.last_zxid());
-        let report = recovered.report.clone();
-        let mut core = restore(core, recovered, now);
-        // Not in `restore`: after a simulated crash the clients of a fixture live on.
-        core.end_in_process_sessions(now);
-        (core, ReadyLog { storage, work, queue, config, report })
-    }
 }
 
 impl ReadyLog {
