@@ -15,7 +15,7 @@ use zoolet_server_core::{
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
-use crate::durable::Gate;
+use crate::durable::DurabilityGate;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
 use crate::net::flow::delivery::{Delivery, ReleaseRule};
@@ -35,7 +35,7 @@ pub struct Bus {
     /// Open connections. They are entered with their first input, and leave with their last.
     conns: HashMap<ConnId, Conn>,
     /// The way to the log, if there is one.
-    gate: Option<Gate>,
+    gate: Option<DurabilityGate>,
     /// Requests that this turn has finished.
     finished: Vec<(ConnId, usize)>,
     /// Requests that this turn has executed, which are not counted yet.
@@ -57,7 +57,7 @@ impl Bus {
         registry: Arc<Registry>,
         stats: Arc<ServerStats>,
         clock: Clock,
-        gate: Option<Gate>,
+        gate: Option<DurabilityGate>,
     ) -> Self {
         Self {
             machine,
@@ -229,7 +229,7 @@ impl Bus {
 
     /// The disk of the data directory, if there is one.
     pub fn disk(&self) -> Option<&Arc<dyn Disk>> {
-        self.gate.as_ref().map(Gate::disk)
+        self.gate.as_ref().map(DurabilityGate::disk)
     }
 
     /// Begins a turn: messages leave whose transactions are in the log by now.
@@ -257,7 +257,7 @@ impl Bus {
     }
 
     fn release_rule(&self) -> ReleaseRule {
-        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, Gate::release_rule)
+        self.gate.as_ref().map_or(ReleaseRule::AT_ONCE, DurabilityGate::release_rule)
     }
 
     /// Delivers what this turn has led to.
@@ -389,7 +389,7 @@ impl Bus {
 }
 
 impl Conn {
-    fn note_pushed(&mut self, pushed: Pushed, gate: &mut Option<Gate>) {
+    fn note_pushed(&mut self, pushed: Pushed, gate: &mut Option<DurabilityGate>) {
         self.stats.sent += pushed.count;
         if let (Some(until), Some(gate)) = (pushed.waits, gate) {
             self.held_until = until;

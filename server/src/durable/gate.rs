@@ -1,4 +1,4 @@
-//! [`Gate`]: which connections wait for which transaction.
+//! [`DurabilityGate`]: which connections wait for which transaction.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -16,7 +16,7 @@ use crate::net::registry::Peer;
 use crate::net::stats::Executed;
 
 /// The way of transactions to the log, and of messages from it.
-pub(crate) struct Gate {
+pub(crate) struct DurabilityGate {
     queue: Arc<CommitQueue>,
     config: DurableConfig,
     /// The last transaction whose messages may leave.
@@ -37,7 +37,7 @@ struct Waiting {
     executed: Vec<Executed>,
 }
 
-impl Gate {
+impl DurabilityGate {
     /// A gate to a log that has everything.
     pub(crate) fn new(queue: Arc<CommitQueue>, config: DurableConfig) -> Self {
         let durable = queue.durable();
@@ -133,13 +133,13 @@ mod tests {
     fn what_a_crash_has_taken_is_no_longer_outstanding() {
         let disk = SimulatedDisk::new(1);
         let config = DurableConfig { disk: Arc::new(disk.clone()), options: StorageOptions::new("/data") };
-        let mut gate = Gate::new(CommitQueue::new(Zxid(0)).0, config);
+        let mut gate = DurabilityGate::new(CommitQueue::new(Zxid(0)).0, config);
         for (until, requests) in [(1, 2), (3, 5)] {
             let executed =
                 Executed { conn: ConnId(1), read: Instant::now(), requests, last: None, zxid: Zxid(until) };
             gate.hold_count(Zxid(until), executed);
         }
-        let reopen = |gate: &mut Gate, disk: SimulatedDisk| {
+        let reopen = |gate: &mut DurabilityGate, disk: SimulatedDisk| {
             gate.reopen(CoreConfig::default(), Millis(0), Arc::new(disk)).expect("an empty directory").1
         };
         assert_eq!(reopen(&mut gate, disk.clone()), 7);

@@ -3,7 +3,7 @@
 //! One rule: a message names a zxid, and leaves when the log has every transaction up to it. The reply to a write names its own
 //! transaction, an event the one that caused it, and a read the newest that it shows (see `server/core/src/undurable.rs`).
 //!
-//! - [`Gate`], in the [`Bus`](crate::bus::Bus), passes the transactions of a turn on and notes which connections wait for which
+//! - [`DurabilityGate`], in the [`Bus`](crate::bus::Bus), passes the transactions of a turn on and notes which connections wait for which
 //!   transaction. Their messages wait in wire form, in the outbox of the connection.
 //! - [`CommitQueue`] is between turns and the log: transactions in, the durable zxid out.
 //! - `Log` takes everything that is queued, writes it, and syncs once; what arrives meanwhile is the next batch. Nobody else ever
@@ -25,7 +25,7 @@
 //! | the log | work | `Log::run`, the channel of the queue | `CommitQueue::send` |
 //! | the log | the end of a snapshot | `log::ended`, a channel | its job, which reports or panics |
 //! | the driver | a later durable zxid | `CommitQueue::advanced` | `advance`; it takes an empty turn, `Turns::release_durable` |
-//! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `Gate::advance` |
+//! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `DurabilityGate::advance` |
 //! | a connection, to submit a write | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
 //! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
 //! | a snapshot | the log's next file | `Work::Roll` | `Log::work`, or the drop of it |
@@ -45,7 +45,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::DurabilityGate;
 pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
-pub(crate) use start::{Dirs, DurableConfig, LogHandle, ReadyLog, restore};
+pub(crate) use start::{DirectorySizes, DurableConfig, LogHandle, ReadyLog, restore};

@@ -14,7 +14,7 @@ use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
 
 use crate::durable::disk_thread;
-use crate::durable::gate::Gate;
+use crate::durable::gate::DurabilityGate;
 use crate::durable::log::{Log, LogSettings};
 use crate::durable::queue::{CommitQueue, Work};
 use crate::durable::snapshot::SnapshotSource;
@@ -102,8 +102,8 @@ pub(crate) fn restore(mut core: CoreConfig, recovered: Recovered, now: Millis) -
 }
 
 impl ReadyLog {
-    pub(crate) fn gate(&self) -> Gate {
-        Gate::new(Arc::clone(&self.queue), self.config.clone())
+    pub(crate) fn gate(&self) -> DurabilityGate {
+        DurabilityGate::new(Arc::clone(&self.queue), self.config.clone())
     }
 
     pub(crate) fn start(
@@ -134,7 +134,7 @@ impl ReadyLog {
 
 /// The two directories of a server, and the lengths of all files in them, with the room that is reserved.
 #[derive(Debug, Default)]
-pub(crate) struct Dirs {
+pub(crate) struct DirectorySizes {
     pub(crate) data: String,
     pub(crate) log: String,
     pub(crate) data_size: u64,
@@ -142,7 +142,7 @@ pub(crate) struct Dirs {
 }
 
 impl LogHandle {
-    pub(crate) async fn dirs(&self) -> Dirs {
+    pub(crate) async fn dirs(&self) -> DirectorySizes {
         let (disk, options) = (Arc::clone(&self.config.disk), self.config.options.clone());
         let look = move || {
             let (data, log) = (options.snapshot_dir(), options.log_file_dir());
@@ -150,7 +150,7 @@ impl LogHandle {
                 let entries = disk.list(dir).unwrap_or_default();
                 entries.iter().map(|entry| entry.len).sum()
             };
-            Dirs {
+            DirectorySizes {
                 data_size: size(&data),
                 log_size: size(&log),
                 data: data.display().to_string(),

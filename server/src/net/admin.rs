@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use zoolet_proto::{FourLetterWord as Word, OpCode, SessionId};
 use zoolet_server_core::{ConnId, Core, ServerMode};
 
-use crate::durable::Dirs;
+use crate::durable::DirectorySizes;
 use crate::engine::Engine;
 use crate::net::flow::limits::LISTED;
 use crate::net::java_format::{Endpoint, decimal};
@@ -79,7 +79,7 @@ impl Shared {
             Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
             Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
             Word::Wchp => self.wchp(at).await.unwrap_or_else(not_serving),
-            Word::Dirs => {
+            Word::DirectorySizes => {
                 let dirs = self.dirs().await;
                 format!("datadir_size: {}\nlogdir_size: {}\n", dirs.data_size, dirs.log_size)
             }
@@ -171,7 +171,7 @@ impl Shared {
         };
         let Some((tick, min, max)) = self.turns.read(question) else { return not_serving() };
         let port = self.client_port.map_or(-1, i32::from);
-        let Dirs { data, log, data_size, log_size } = self.dirs().await;
+        let DirectorySizes { data, log, data_size, log_size } = self.dirs().await;
         format!(
             "clientPort={port}\nsecureClientPort=-1\ndataDir={data}\ndataDirSize={data_size}\n\
              dataLogDir={log}\ndataLogSize={log_size}\ntickTime={tick}\nmaxClientCnxns={}\nminSessionTimeout={min}\nmaxSessionTimeout={max}\n\
@@ -182,10 +182,14 @@ impl Shared {
 
     /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty
     /// value.
-    async fn dirs(&self) -> Dirs {
+    async fn dirs(&self) -> DirectorySizes {
         match &self.log {
             Some(log) => log.dirs().await,
-            None => Dirs { data: IN_MEMORY.to_owned(), log: IN_MEMORY.to_owned(), ..Dirs::default() },
+            None => DirectorySizes {
+                data: IN_MEMORY.to_owned(),
+                log: IN_MEMORY.to_owned(),
+                ..DirectorySizes::default()
+            },
         }
     }
 
