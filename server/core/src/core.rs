@@ -163,7 +163,7 @@ impl Core {
 
     /// Takes note that all transactions up to `zxid` are durable. Matters only if they are [logged](CoreConfig::logged).
     ///
-    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not see a
+    /// Call it before the next input when messages that name them are sent: a client that has seen a zxid must not receive a
     /// lower one.
     pub fn set_durable(&mut self, zxid: Zxid) {
         if let Some(undurable) = &mut self.undurable {
