@@ -41,22 +41,13 @@ impl ErrorContext {
     pub(crate) fn of(request: &Request, sent: bool, chroot: &Chroot) -> Self {
         let path = request.path().filter(|path| !path.is_empty()).map_or("", |path| chroot.strip(path));
         let op = request.op();
-        Self {
-            operation: name(op),
-            path: path.to_owned(),
-            may_have_applied: sent && has_side_effects(op),
-            detail: None,
-        }
+        let may_have_applied = sent && has_side_effects(op);
+        Self { may_have_applied, ..Self::local(name(op), path) }
     }
 
     /// For a request that may or may not have been sent.
     pub(crate) fn unanswered(op: OpCode) -> Self {
-        Self {
-            operation: name(op),
-            path: String::new(),
-            may_have_applied: has_side_effects(op),
-            detail: None,
-        }
+        Self { may_have_applied: has_side_effects(op), ..Self::local(name(op), "") }
     }
 
     /// For one operation of a multi that was refused as a whole.

@@ -18,67 +18,60 @@ pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {
 
 /// The clock, runtime, random numbers and lease of a session.
 pub trait ClientExt {
+    #[doc(hidden)]
+    fn client(&self) -> &Client;
+
     /// The clock that the timers of this client run on.
-    fn clock(&self) -> &Clock;
+    fn clock(&self) -> &Clock {
+        &self.client().shared.clock
+    }
 
     /// The runtime that drives the session. Tasks that last as long as the session are spawned here, because the
     /// caller's runtime may be gone before.
-    fn runtime(&self) -> &runtime::Handle;
+    fn runtime(&self) -> &runtime::Handle {
+        &self.client().runtime
+    }
 
     /// A random number from the generator that [`seed`](crate::ConnectOptions::seed) seeds, for names that must be
     /// unique in a program whose runs are reproducible. Not for secrets.
     ///
     /// Two clients with one seed generate the same numbers. If they may meet, mix in something that differs, such as
     /// [`session_id`](Client::session_id).
-    fn random_u128(&self) -> u128;
+    fn random_u128(&self) -> u128 {
+        self.client().shared.random_u128()
+    }
 
     /// When, by [`clock`](ClientExt::clock), the latest request that was answered had been sent.
     ///
     /// The server noted a sign of life no earlier than this; a server that answers reads only does not count. So it
     /// cannot have expired the session before this plus [`session_timeout`](Client::session_timeout), as far as both
     /// clocks run equally fast: the local lease that a lock may rely on.
-    fn last_contact(&self) -> Instant;
+    fn last_contact(&self) -> Instant {
+        self.client().shared.last_contact()
+    }
 
     /// Whether `path` is valid, for operations that only send paths made of it.
     ///
     /// # Errors
     /// `InvalidPath`, as an error of `operation`.
-    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error>;
+    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error> {
+        self.client().checked_path(operation, path.to_owned(), false).map(drop)
+    }
 
     /// Another handle, whose requests are sent however many wait for a reply: for those that clean up, which a destructor
     /// sends. What uses it must be bounded by itself.
-    fn unlimited(&self) -> Client;
+    fn unlimited(&self) -> Client {
+        Client { is_limited: false, ..self.client().clone() }
+    }
 
     /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.
-    fn hosts(&self) -> usize;
+    fn hosts(&self) -> usize {
+        self.client().shared.hosts
+    }
 }
 
 impl ClientExt for Client {
-    fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    fn runtime(&self) -> &runtime::Handle {
-        &self.runtime
-    }
-
-    fn random_u128(&self) -> u128 {
-        self.shared.random_u128()
-    }
-
-    fn last_contact(&self) -> Instant {
-        self.shared.last_contact()
-    }
-
-    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error> {
-        self.checked_path(operation, path.to_owned(), false).map(drop)
-    }
-
-    fn unlimited(&self) -> Client {
-        Self { is_limited: false, ..self.clone() }
-    }
-
-    fn hosts(&self) -> usize {
-        self.shared.hosts
+    fn client(&self) -> &Client {
+        self
     }
 }

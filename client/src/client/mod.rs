@@ -3,10 +3,8 @@
 mod operations;
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime;
@@ -255,19 +253,14 @@ impl Client {
 
     /// Its share, unless the deadline passes before.
     async fn wait_for_room(&self, request: &Request, deadline: Option<Instant>) -> PendingShare {
-        let mut deadline_passes = deadline.map(|deadline| {
+        let room = self.shared.pending.take(request);
+        let Some(deadline) = deadline else { return room.await };
+        let in_time = {
+            // The clock's timers may need the runtime of the session.
             let _entered = self.runtime.enter();
-            self.shared.clock.sleep_until(deadline)
-        });
-        let mut room = pin!(self.shared.pending.take(request));
-        poll_fn(|cx| {
-            let late = deadline_passes.as_mut().is_some_and(|late| Pin::new(late).poll(cx).is_ready());
-            match room.as_mut().poll(cx) {
-                Poll::Pending if late => Poll::Ready(None),
-                share => share,
-            }
-        })
-        .await
+            self.shared.clock.timeout_at(deadline, room)
+        };
+        in_time.await.ok().flatten()
     }
 
     #[inline]

@@ -30,10 +30,10 @@ impl Session {
         self.shared.set_state(SessionState::Closing);
         match self.phase {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
-            _ if self.is_to_be_resumed() => self.end(SessionState::Closed),
+            _ if self.is_to_be_resumed() => self.end(SessionState::Closed, None),
             // A session that may exist must be resumed to be closed; see `resume`.
             Phase::Handshaking { .. } => {}
-            _ if self.id == SessionId(0) => self.end(SessionState::Closed),
+            _ if self.id == SessionId(0) => self.end(SessionState::Closed, None),
             _ => {}
         }
     }
@@ -57,19 +57,14 @@ impl Session {
     pub(super) fn end_unclosed(&mut self, error: &Error, reason: Option<&'static str>) {
         let closing = self.closing.take();
         let reason = reason.filter(|_| closing.is_none());
-        self.end_because(SessionState::Closed, reason.map(|reason| Detail::Hint(reason.into())));
+        self.end(SessionState::Closed, reason.map(|reason| Detail::Hint(reason.into())));
         for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
             reply_to.send(Err(error.clone()));
         }
     }
 
-    /// The session is over. Everything that waits for it fails.
-    pub(super) fn end(&mut self, end: SessionState) {
-        self.end_because(end, None);
-    }
-
-    /// As [`Session::end`], with what is known about the reason.
-    pub(super) fn end_because(&mut self, end: SessionState, detail: Option<Detail>) {
+    /// The session is over, for the reason in `detail` as far as that is known. Everything that waits for it fails.
+    pub(super) fn end(&mut self, end: SessionState, detail: Option<Detail>) {
         if self.phase == Phase::Over {
             return;
         }

@@ -79,7 +79,7 @@ impl Session {
                 let text = format!("no server knows session {} with this password any more", self.id);
                 Detail::Hint(text.into())
             });
-            self.end_because(end, reason);
+            self.end(end, reason);
             return Ok(());
         }
         let read_only = response.read_only.unwrap_or(false);
@@ -168,7 +168,7 @@ impl Session {
         self.phase = Phase::Backoff { until: now + self.backoff() };
         // Nobody has the session yet, and it is closed, or no attempt can succeed.
         if never || self.closing.is_some() && !self.established {
-            self.end(SessionState::Closed);
+            self.end(SessionState::Closed, None);
         }
     }
 

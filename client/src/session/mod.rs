@@ -352,7 +352,7 @@ impl Session {
         if self.expiry_due().is_some_and(|due| due <= now) {
             let closing = self.closing.is_some();
             let end = if closing { SessionState::Closed } else { SessionState::Expired };
-            return self.end_because(end, self.connection_error().map(Detail::Connection));
+            return self.end(end, self.connection_error().map(Detail::Connection));
         }
         if self.probe_due().is_some_and(|due| due <= now) {
             self.handle_probe_timeout(now);

@@ -74,13 +74,13 @@ impl Session {
                     _ => ", which it perhaps does not know",
                 };
                 let hint = format!("the server refused the identity of scheme {scheme:?}{unusual}");
-                self.end_because(SessionState::AuthFailed, Some(Detail::Hint(hint.into())));
+                self.end(SessionState::AuthFailed, Some(Detail::Hint(hint.into())));
                 self.fail(call, true, |context| self.shared.end_error(context));
                 return Ok(());
             }
             Request::CloseSession => match error {
                 None | Some(ErrorCode::SessionExpired) => {
-                    self.end(SessionState::Closed);
+                    self.end(SessionState::Closed, None);
                     return Ok(());
                 }
                 // Another server has it; the close is sent again on the next connection.

@@ -97,17 +97,15 @@ impl Barrier {
         let mut retries = self.retries();
         let mut raised = None;
         loop {
-            let synced = match raised {
-                None => self.client.sync(&self.path).await,
-                // The event came from this server, and a later read there is no older.
-                Some(_) => Ok(()),
-            };
-            let read = match synced {
+            let read = async {
+                // Later the event came from this server, where no read that follows is older.
+                if raised.is_none() {
+                    self.client.sync(&self.path).await?;
+                }
                 // getData and not exists, which would leave a watch if there is no znode.
-                Ok(()) => self.client.get_data(&self.path).watch().await,
-                Err(error) => Err(error),
+                self.client.get_data(&self.path).watch().await
             };
-            match read {
+            match read.await {
                 Ok((_, stat, watch)) => {
                     if *raised.get_or_insert(stat.czxid) != stat.czxid {
                         return Ok(());

@@ -118,7 +118,7 @@ impl Tickets {
         let (ticket, params) = (*ticket, Bytes::copy_from_slice(params.as_ref()));
         let call = TicketCall::new(self, ticket, &params, Some(guard));
         let index = self.client.create(self.index_path(&ticket), params).acl(self.acl.clone());
-        let index = TicketDecision::only(index.into());
+        let index = TicketDecision::of(vec![index.into()]);
         let in_progress = |version| {
             let record = call.record(RecordState::Pending);
             InProgress { tickets: self.clone(), guard, record, version, ticket }

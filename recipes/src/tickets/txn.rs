@@ -41,9 +41,8 @@ impl TicketOutcome {
 pub struct TicketTxn {
     client: Client,
     ticket: Ticket,
-    checks: Vec<(String, Option<i32>)>,
-    absent: Vec<String>,
-    writes: Vec<MultiWrite>,
+    /// So far, and without its outcome.
+    decision: TicketDecision,
 }
 
 /// The decision of a ticket's work; from [`TicketTxn::done`] or [`TicketTxn::refuse`].
@@ -59,8 +58,7 @@ pub struct TicketDecision {
 
 impl TicketTxn {
     pub(super) fn new(client: &Client, ticket: Ticket) -> Self {
-        let client = client.clone();
-        Self { client, ticket, checks: Vec::new(), absent: Vec::new(), writes: Vec::new() }
+        Self { client: client.clone(), ticket, decision: TicketDecision::of(Vec::new()) }
     }
 
     /// The ticket that is run.
@@ -79,11 +77,11 @@ impl TicketTxn {
         let path = path.into();
         match self.client.get_data(&path).await {
             Ok((data, stat)) => {
-                self.checks.push((path, Some(stat.version)));
+                self.decision.checks.push((path, Some(stat.version)));
                 Ok(Some((data, stat)))
             }
             Err(error) if error.code() == Some(ErrorCode::NoNode) => {
-                self.absent.push(path);
+                self.decision.absent.push(path);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -111,7 +109,7 @@ impl TicketTxn {
     /// Requires that the data of the znode has this version (`None`: that the znode exists); otherwise the work is run
     /// again.
     pub fn check(mut self, path: impl Into<String>, version: impl Into<Option<i32>>) -> Self {
-        self.checks.push((path.into(), version.into()));
+        self.decision.checks.push((path.into(), version.into()));
         self
     }
 
@@ -119,28 +117,26 @@ impl TicketTxn {
     /// what was read: if it does not match, the ticket is [refused](TicketError::Refused).
     #[expect(clippy::should_implement_trait, reason = "adds to a list, not a sum")]
     pub fn add(mut self, write: impl Into<MultiWrite>) -> Self {
-        self.writes.push(write.into());
+        self.decision.writes.push(write.into());
         self
     }
 
     /// Decides to execute the writes, and that `value` is the outcome of the ticket from now on. Keep it small: it stays in
     /// the server's memory until it is collected.
     pub fn done(self, value: impl Into<Bytes>) -> TicketDecision {
-        let Self { checks, absent, writes, .. } = self;
-        TicketDecision { checks, absent, writes, value: Ok(value.into()) }
+        TicketDecision { value: Ok(value.into()), ..self.decision }
     }
 
     /// Decides to do nothing, and that this is the outcome of the ticket from now on: every later run is refused too, even
     /// if it could succeed by then. The writes are dropped.
     pub fn refuse(self, reason: impl Into<Bytes>) -> TicketDecision {
-        let Self { checks, absent, .. } = self;
-        TicketDecision { checks, absent, writes: Vec::new(), value: Err(reason.into()) }
+        TicketDecision { writes: Vec::new(), value: Err(reason.into()), ..self.decision }
     }
 }
 
 impl TicketDecision {
-    /// A single write.
-    pub(super) fn only(write: MultiWrite) -> Self {
-        Self { checks: Vec::new(), absent: Vec::new(), writes: vec![write], value: Ok(Bytes::new()) }
+    /// These writes, without a condition.
+    pub(super) fn of(writes: Vec<MultiWrite>) -> Self {
+        Self { checks: Vec::new(), absent: Vec::new(), writes, value: Ok(Bytes::new()) }
     }
 }
