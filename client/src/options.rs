@@ -269,6 +269,7 @@ impl ConnectOptions {
         if self.session.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
+        // Now, because nobody awaits the session's own requests: it would be without this identity.
         for auth in &self.session.auths {
             let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.session.max_request);
             if size > max {
@@ -279,6 +280,7 @@ impl ConnectOptions {
                 });
             }
         }
+        // One generator in this order, so that a seed gives the same hosts, jitter and names.
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         transport.shuffle(&mut rng);
         let hosts = transport.hosts();
@@ -301,6 +303,7 @@ impl ConnectOptions {
 
         let client =
             Client { commands: sender, shared: Arc::clone(&shared), chroot, runtime, is_limited: true };
+        // `client` is dropped if this is, or times out: the driver then closes what it has opened by then.
         let connected = shared.wait_for(|state| state != SessionState::Connecting);
         match clock.timeout(connect_timeout, connected).await {
             Ok(state) if state.is_final() => match shared.last_failure() {

@@ -56,35 +56,8 @@ pub(crate) fn outcome(
     }
     let mut extra = None;
     let reply = match (request, reply) {
-        (Request::Multi(ops), Reply::Multi(mut results)) => {
-            let refused = |result: &OpResult| match result {
-                OpResult::Error(Some(code)) => Some(*code),
-                _ => None,
-            };
-            // The first code is the reason; the later ones only mark operations that were not tried.
-            if let Some((index, code)) =
-                results.iter().enumerate().find_map(|(index, result)| Some((index, refused(result)?)))
-            {
-                let context = match ops.get(index) {
-                    Some(op) => ErrorContext::of_multi_op(op, chroot).with(hint::of_multi_op(
-                        op,
-                        code,
-                        chroot,
-                        has_identity,
-                    )),
-                    None => ErrorContext::of(request, false, chroot),
-                };
-                return Err(Error::MultiRefused { index, context, code });
-            }
-            if !is_answered(ops, &results) {
-                return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
-            }
-            for result in &mut results {
-                if let OpResult::Create(path) | OpResult::Create2(path, _) = result {
-                    *path = chroot.strip_owned(std::mem::take(path));
-                }
-            }
-            Reply::Multi(results)
+        (Request::Multi(ops), Reply::Multi(results)) => {
+            Reply::Multi(multi_results(request, ops, results, chroot, has_identity)?)
         }
         (Request::MultiRead(ops), Reply::Multi(results)) if !is_answered(ops, &results) => {
             return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
@@ -119,6 +92,40 @@ pub(crate) fn outcome(
         (_, reply @ (Reply::Synced(_) | Reply::Event(_))) => reply,
     };
     Ok(DecodedReply { reply, extra })
+}
+
+/// The results of a multi with the caller's paths, if it was executed.
+fn multi_results(
+    request: &Request,
+    ops: &[Op],
+    mut results: Vec<OpResult>,
+    chroot: &Chroot,
+    has_identity: bool,
+) -> Result<Vec<OpResult>, Error> {
+    // The first code is the reason; the later ones only mark operations that were not tried.
+    let refused = results.iter().enumerate().find_map(|(index, result)| match result {
+        OpResult::Error(Some(code)) => Some((index, *code)),
+        _ => None,
+    });
+    if let Some((index, code)) = refused {
+        let context = match ops.get(index) {
+            Some(op) => {
+                let hint = hint::of_multi_op(op, code, chroot, has_identity);
+                ErrorContext::of_multi_op(op, chroot).with(hint)
+            }
+            None => ErrorContext::of(request, false, chroot),
+        };
+        return Err(Error::MultiRefused { index, context, code });
+    }
+    if !is_answered(ops, &results) {
+        return Err(Error::Protocol(ErrorContext::of(request, true, chroot)));
+    }
+    for result in &mut results {
+        if let OpResult::Create(path) | OpResult::Create2(path, _) = result {
+            *path = chroot.strip_owned(std::mem::take(path));
+        }
+    }
+    Ok(results)
 }
 
 /// The number that the server has appended to the path of a create; none if that was not sequential, as nothing was

@@ -358,6 +358,7 @@ impl Session {
             self.handle_probe_timeout(now);
         }
         match self.phase {
+            // One attempt has this long, from here to the connect response.
             Phase::Backoff { until } if until <= now => {
                 self.phase = Phase::Dialing { until: now + self.attempt_timeout() };
             }
@@ -368,6 +369,7 @@ impl Session {
                 };
                 self.handle_loss(now, io::Error::new(io::ErrorKind::TimedOut, reason));
             }
+            // Before the ping, which would be sent into a connection that is given up.
             Phase::Serving if self.silence_ends() <= now => {
                 self.handle_loss(
                     now,

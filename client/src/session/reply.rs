@@ -101,6 +101,7 @@ impl Session {
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
         }
+        // The body of an error is empty, or means nothing to a client.
         let reply = match error {
             None => Reply::parse(call.request.op(), body),
             Some(_) => Ok(Reply::Empty),
@@ -120,6 +121,7 @@ impl Session {
         }
         if call.reply_to.is_awaited() {
             let has_identity = !self.auths.is_empty();
+            // Opened before the reply is sent: the caller has the watch before the next frame is looked at, which may be its event.
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
@@ -128,6 +130,7 @@ impl Session {
             call.reply_to.send(outcome);
             self.answered += 1;
         }
+        // Not before the caller is a user of the watch: a watch without users is removed.
         self.settle_watch(now, &call.request, error);
         if is_lost(error) { Err(LOST) } else { Ok(()) }
     }

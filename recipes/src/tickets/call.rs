@@ -144,6 +144,7 @@ impl<'t> TicketCall<'t> {
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<(), TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
+        // The error to report if this was the last attempt.
         let last = match failure {
             // The next look shows whether the record is our own.
             CommitFailure::Recorded => TicketError::Pending { ticket },
@@ -169,6 +170,7 @@ impl<'t> TicketCall<'t> {
                     Err(error) => return Err(tickets.error(error)),
                 }
             }
+            // The first copy may have been executed: the second then fails by the record, and the next look shows whose it is.
             CommitFailure::Retryable(error) => {
                 if error.may_have_applied() {
                     *lost_reply = Some(error.clone());
