@@ -5,29 +5,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::deletions::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, Captured, End, Seen, SeenWhat};
 use crate::error::CaptureError;
 use crate::wire::connection::is_local;
+use crate::wire::proxy::{Proxy, connect};
 
 /// How many bytes are forwarded at once.
 const CHUNK: usize = 64 << 10;
-/// How long it takes until a client is accepted again after one could not be.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 /// How many chunks may wait to be written. Forwarding waits when there are more.
 const WAITING: usize = 256;
 
@@ -36,14 +33,14 @@ const WAITING: usize = 256;
 /// At most 16 MiB wait to be written, and each connection has up to two frames that are not whole yet.
 #[derive(Debug)]
 pub struct Capture {
-    listener: TcpListener,
-    address: SocketAddr,
-    server: Arc<str>,
+    proxy: Proxy,
     begun: Instant,
     observer: Option<Observer>,
     seen: Sender<Seen>,
-    writer: JoinHandle<Result<Captured, CaptureError>>,
+    writer: oneshot::Receiver<Result<Captured, CaptureError>>,
     path: PathBuf,
+    /// Why a connection was not forwarded, if that is the fault of this side.
+    unforwarded: Arc<OnceLock<io::Error>>,
 }
 
 impl Capture {
@@ -53,20 +50,21 @@ impl Capture {
     /// If the server is no ZooKeeper that answers, the address cannot be listened on, or the file cannot be created.
     pub async fn start(listen: &str, server: &str, path: &Path) -> Result<Self, CaptureError> {
         let observer = Observer::start(server).await?;
-        let refused = |source| CaptureError::Listen { address: listen.to_owned(), source };
-        let listener = TcpListener::bind(listen).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        let file = File::create(path).map_err(|source| CaptureError::write(path, source))?;
         let (seen, waiting) = mpsc::channel(WAITING);
+        let (begun, unforwarded) = (Instant::now(), Arc::default());
+        let proxy = record_all(listen, server.into(), begun, seen.clone(), Arc::clone(&unforwarded)).await;
+        let refused = |source| CaptureError::Listen { address: listen.to_owned(), source };
+        let proxy = proxy.map_err(refused)?;
+        let file = File::create(path).map_err(|source| CaptureError::write(path, source))?;
         let to = path.to_owned();
-        let writer = thread::spawn(move || writer::write(file, &to, waiting));
-        let (server, path) = (server.into(), path.to_owned());
-        Ok(Self { listener, address, server, begun: Instant::now(), observer, seen, writer, path })
+        let (done, writer) = oneshot::channel();
+        thread::spawn(move || done.send(writer::write(file, &to, waiting)));
+        Ok(Self { proxy, begun, observer, seen, writer, path: path.to_owned(), unforwarded })
     }
 
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.proxy.address()
     }
 
     /// Forwards and records until `stop` is ready. All connections are cut then, and the file is whole.
@@ -74,37 +72,17 @@ impl Capture {
     /// # Errors
     /// If the file cannot be written. All connections are cut then as well.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Captured, CaptureError> {
-        let recorder = |number| Recorder { number, begun: self.begun, seen: self.seen.clone() };
+        let recorder = Recorder { number: OBSERVER, begun: self.begun, seen: self.seen.clone() };
         let (stop_observer, stopped) = oneshot::channel::<()>();
-        let observing = self.observer.map(|observer| tokio::spawn(observer.run(recorder(OBSERVER), stopped)));
-        let mut connections = JoinSet::new();
-        let mut stop = pin!(stop);
-        let mut number = 0;
-        let (mut unforwarded, mut warnings) = (None, Vec::new());
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                // The writer has failed.
-                () = self.seen.closed() => break,
-                Some(ended) = connections.join_next() => {
-                    if let Ok(Ok(Some(error))) = ended {
-                        unforwarded.get_or_insert(error);
-                    }
-                }
-                accepted = self.listener.accept() => {
-                    // Such as a client that is gone already, or too many open files, which may become fewer.
-                    let Ok((client, _)) = accepted else {
-                        sleep(ACCEPT_AGAIN).await;
-                        continue;
-                    };
-                    number += 1;
-                    connections.spawn(forward_both(client, Arc::clone(&self.server), recorder(number)));
-                }
-            }
+        let observing = self.observer.map(|observer| tokio::spawn(observer.run(recorder, stopped)));
+        tokio::select! {
+            () = stop => {}
+            // The writer has failed.
+            () = self.seen.closed() => {}
         }
-        connections.shutdown().await;
-        drop(stop_observer);
-        if let Some(error) = unforwarded {
+        drop((self.proxy, stop_observer));
+        let mut warnings = Vec::new();
+        if let Some(error) = self.unforwarded.get() {
             let what = "not all connections were forwarded to the server, though the file says that it has ended them";
             warnings.push(format!("{what}: {error}"));
         }
@@ -114,13 +92,37 @@ impl Capture {
                 warnings.push(format!("{what}: {silence}"));
             }
         }
+        // The writer ends when the last connection has: each of them has a sender.
         drop(self.seen);
-        let written = self.writer.join();
+        let written = self.writer.await;
         let written = written.unwrap_or_else(|_| {
             Err(CaptureError::write(&self.path, io::Error::other("the writer has panicked")))
         })?;
         Ok(Captured { warnings, ..written })
     }
+}
+
+/// Listens, and records the connections of all clients.
+async fn record_all(
+    listen: &str,
+    server: Arc<str>,
+    begun: Instant,
+    seen: Sender<Seen>,
+    unforwarded: Arc<OnceLock<io::Error>>,
+) -> io::Result<Proxy> {
+    let mut number = OBSERVER;
+    let serve = move |client| {
+        number += 1;
+        let recorder = Recorder { number, begun, seen: seen.clone() };
+        let (server, unforwarded) = (Arc::clone(&server), Arc::clone(&unforwarded));
+        async move {
+            if let Ok(Some(error)) = forward_both(client, &server, recorder).await {
+                _ = unforwarded.set(error);
+            }
+        }
+    };
+    // A client that could not be accepted comes again, or is gone already.
+    Proxy::start(listen, |_| (), serve).await
 }
 
 /// Records what happens on a connection.
@@ -144,17 +146,11 @@ impl Recorder {
 /// is the fault of this side.
 async fn forward_both(
     client: TcpStream,
-    server: Arc<str>,
+    server: &str,
     recorder: Recorder,
 ) -> Result<Option<io::Error>, NotRecorded> {
     recorder.record(SeenWhat::Opened).await?;
-    let connecting = async {
-        client.set_nodelay(true)?;
-        let server = TcpStream::connect(&*server).await?;
-        server.set_nodelay(true)?;
-        io::Result::Ok(server)
-    };
-    let server = match connecting.await {
+    let server = match connect(&client, server).await {
         Ok(server) => server,
         Err(error) => {
             recorder.record(SeenWhat::Ended(End::Server)).await?;

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::client::evidence::Mistake;
 use crate::client::prepare::{ROOT, prepare};
-use crate::client::proxy::Proxy;
+use crate::client::proxy::ClientProxy;
 use crate::client::scenario::ClientScenario;
 use crate::error::ClientError;
 
@@ -64,7 +64,7 @@ impl ClientCheck {
         let disturbance = scenario.disturbance;
         let prepared = prepare(&self.server.to_string(), disturbance).await;
         prepared.map_err(|silence| ClientError::Server(silence.to_string()))?;
-        let proxy = Proxy::start(self.server, disturbance).await.map_err(ClientError::Listen)?;
+        let proxy = ClientProxy::start(self.server, disturbance).await.map_err(ClientError::Listen)?;
         let failure = self.execute(scenario, &proxy.connect_string()).await?;
         let (exercised, mistakes) = proxy.finish().await.map_err(ClientError::Proxy)?;
         Ok(ClientVerdict { not_exercised: exercised.err(), mistakes, failure })

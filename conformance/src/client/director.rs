@@ -24,7 +24,7 @@ pub(crate) const MANY_CHILDREN: usize = 5_000;
 
 /// What becomes of a message of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Disposition {
     Deliver,
     DeliverThenCut,
     DropThenCut,
@@ -123,14 +123,14 @@ impl Director {
     }
 
     /// Decides about a message of the server.
-    pub(crate) fn fate(
+    pub(crate) fn disposition(
         &mut self,
         message: &FromServer,
         at: Duration,
         judge: &Judge,
         (number, port): (usize, usize),
         progress: &mut Progress,
-    ) -> Fate {
+    ) -> Disposition {
         match message {
             FromServer::Connected(response) => {
                 progress.last_request = Some(at);
@@ -139,13 +139,13 @@ impl Director {
                     self.returns += 1;
                     self.was_refused_session |= response.is_refusal();
                 }
-                Fate::Deliver
+                Disposition::Deliver
             }
-            FromServer::Event(..) => Fate::Deliver,
+            FromServer::Event(..) => Disposition::Deliver,
             FromServer::Reply { header, op, reply } => {
-                let Some(op) = op.and_then(OpCode::from_code) else { return Fate::Deliver };
+                let Some(op) = op.and_then(OpCode::from_code) else { return Disposition::Deliver };
                 if matches!(op, OpCode::Ping | OpCode::Auth | OpCode::SetWatches | OpCode::SetWatches2) {
-                    return Fate::Deliver;
+                    return Disposition::Deliver;
                 }
                 progress.replies += 1;
                 self.replies += 1;
@@ -155,36 +155,38 @@ impl Director {
                 if let Disturbance::Watches | Disturbance::ManyWatches = self.disturbance {
                     self.watched = self.watched.max(path_bytes(judge, number));
                 }
-                let fate = self.cut(op, header.err == 0, judge, (number, progress.replies));
-                if fate != Fate::Deliver {
+                let disposition = self.cut(op, header.err == 0, judge, (number, progress.replies));
+                if disposition != Disposition::Deliver {
                     self.cuts.push(port);
                 }
-                fate
+                disposition
             }
         }
     }
 
-    fn cut(&self, op: OpCode, is_ok: bool, judge: &Judge, (number, replies): (usize, usize)) -> Fate {
+    fn cut(&self, op: OpCode, is_ok: bool, judge: &Judge, (number, replies): (usize, usize)) -> Disposition {
         let is_due = replies >= CUT_AT && self.cuts.is_empty() && op != OpCode::CloseSession;
         let path_bytes = || path_bytes(judge, number);
         match self.disturbance {
             Disturbance::Reconnect | Disturbance::Moved | Disturbance::Lagging if is_due => {
-                Fate::DeliverThenCut
+                Disposition::DeliverThenCut
             }
             Disturbance::Watches => {
                 let is_second = self.cuts.len() == 1 && judge.has_judged_watches(number);
                 let is_due = is_due || (is_second && replies >= CUT_AT);
-                if is_due && path_bytes() > 0 { Fate::DeliverThenCut } else { Fate::Deliver }
+                if is_due && path_bytes() > 0 { Disposition::DeliverThenCut } else { Disposition::Deliver }
             }
-            Disturbance::ManyWatches if is_due && path_bytes() > DEFAULT_MAX_FRAME => Fate::DeliverThenCut,
-            Disturbance::Auth if is_due && judge.has_auth(number) => Fate::DeliverThenCut,
+            Disturbance::ManyWatches if is_due && path_bytes() > DEFAULT_MAX_FRAME => {
+                Disposition::DeliverThenCut
+            }
+            Disturbance::Auth if is_due && judge.has_auth(number) => Disposition::DeliverThenCut,
             Disturbance::LostReply
                 if is_due && is_ok && matches!(op.kind(), OpKind::Create | OpKind::Write) =>
             {
-                Fate::DropThenCut
+                Disposition::DropThenCut
             }
-            Disturbance::Expired if is_due => Fate::DeliverThenExpire,
-            _ => Fate::Deliver,
+            Disturbance::Expired if is_due => Disposition::DeliverThenExpire,
+            _ => Disposition::Deliver,
         }
     }
 

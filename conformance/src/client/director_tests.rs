@@ -43,16 +43,17 @@ impl Play {
         }));
     }
 
-    fn sees(&mut self, message: FromServer) -> Fate {
+    fn sees(&mut self, message: FromServer) -> Disposition {
         let link = (self.connections, PORT);
-        let fate = self.director.fate(&message, Duration::ZERO, &self.judge, link, &mut self.progress);
-        if fate != Fate::DropThenCut {
+        let disposition =
+            self.director.disposition(&message, Duration::ZERO, &self.judge, link, &mut self.progress);
+        if disposition != Disposition::DropThenCut {
             self.judge.server_sent(self.connections, Duration::ZERO, &message);
         }
-        fate
+        disposition
     }
 
-    fn replies(&mut self, op: OpCode, zxid: i64) -> Fate {
+    fn replies(&mut self, op: OpCode, zxid: i64) -> Disposition {
         let header = ReplyHeader { xid: Xid(1), zxid: Zxid(zxid), err: 0 };
         let reply = match op {
             OpCode::GetData => Reply::Data(None, Stat::default()),
@@ -63,7 +64,7 @@ impl Play {
     }
 
     /// The client asks for something, and gets the reply.
-    fn asks(&mut self, request: Request) -> Fate {
+    fn asks(&mut self, request: Request) -> Disposition {
         let op = request.op();
         let incoming = Incoming { xid: Xid(1), op: op.code(), body: Ok(request) };
         let message = Ok(FromClient::Request(incoming));
@@ -72,7 +73,7 @@ impl Play {
     }
 
     /// Watches for the creation of a znode whose path has so many bytes.
-    fn watches(&mut self, length: usize) -> Fate {
+    fn watches(&mut self, length: usize) -> Disposition {
         self.asks(Request::Exists(Exists { path: format!("/{}", "x".repeat(length - 1)), watch: true }))
     }
 
@@ -88,15 +89,15 @@ fn the_tenth_reply_is_the_last_of_the_first_connection_only() {
     let mut play = Play::new(Disturbance::Reconnect);
     play.is_not_exercised("asked for nothing");
     for _ in 0..9 {
-        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
     }
-    assert_eq!(play.replies(OpCode::Ping, 1), Fate::Deliver);
+    assert_eq!(play.replies(OpCode::Ping, 1), Disposition::Deliver);
     play.is_not_exercised("too few requests");
-    assert_eq!(play.replies(OpCode::GetData, 1), Fate::DeliverThenCut);
+    assert_eq!(play.replies(OpCode::GetData, 1), Disposition::DeliverThenCut);
     play.is_not_exercised("before it was connected again");
     play.connects();
     for _ in 0..20 {
-        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
     }
     assert_eq!(play.director.exercised(&play.judge, 2), Ok(()));
 }
@@ -105,10 +106,10 @@ fn the_tenth_reply_is_the_last_of_the_first_connection_only() {
 fn the_reply_that_is_lost_is_that_of_a_write() {
     let mut play = Play::new(Disturbance::LostReply);
     for _ in 0..12 {
-        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
     }
     play.is_not_exercised("no write");
-    assert_eq!(play.replies(OpCode::SetData, 2), Fate::DropThenCut);
+    assert_eq!(play.replies(OpCode::SetData, 2), Disposition::DropThenCut);
     assert_eq!(play.judge.seen(), Zxid(1));
 }
 
@@ -154,7 +155,7 @@ fn a_scenario_about_watches_needs_one() {
     for disturbance in [Disturbance::Watches, Disturbance::ManyWatches] {
         let mut play = Play::new(disturbance);
         for _ in 0..20 {
-            assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+            assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
         }
         play.is_not_exercised("the program set no watch");
     }
@@ -164,7 +165,7 @@ fn a_scenario_about_watches_needs_one() {
 fn watches_that_fit_a_frame_are_not_many() {
     let mut play = Play::new(Disturbance::ManyWatches);
     for _ in 0..20 {
-        assert_eq!(play.watches(1_000), Fate::Deliver);
+        assert_eq!(play.watches(1_000), Disposition::Deliver);
     }
     // One path can be watched once.
     play.is_not_exercised("the program watched at once have 1000 bytes, and fit a frame of 1048575");
@@ -174,16 +175,16 @@ fn watches_that_fit_a_frame_are_not_many() {
 fn watches_of_a_connection_that_is_never_cut_are_named_as_such() {
     // What is too long for a frame, by the last reply.
     let mut play = Play::new(Disturbance::ManyWatches);
-    assert_eq!(play.watches(DEFAULT_MAX_FRAME + 1), Fate::Deliver);
+    assert_eq!(play.watches(DEFAULT_MAX_FRAME + 1), Disposition::Deliver);
     play.is_not_exercised("too few requests while its watches were set");
     for _ in 0..8 {
-        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
     }
-    assert_eq!(play.replies(OpCode::GetData, 1), Fate::DeliverThenCut);
+    assert_eq!(play.replies(OpCode::GetData, 1), Disposition::DeliverThenCut);
 
     let mut play = Play::new(Disturbance::Watches);
     for _ in 0..9 {
-        assert_eq!(play.watches(10), Fate::Deliver);
+        assert_eq!(play.watches(10), Disposition::Deliver);
     }
     play.is_not_exercised("too few requests while its watches were set");
 }
@@ -192,11 +193,11 @@ fn watches_of_a_connection_that_is_never_cut_are_named_as_such() {
 fn a_scenario_about_credentials_needs_some() {
     let mut play = Play::new(Disturbance::Auth);
     for _ in 0..20 {
-        assert_eq!(play.replies(OpCode::GetData, 1), Fate::Deliver);
+        assert_eq!(play.replies(OpCode::GetData, 1), Disposition::Deliver);
     }
     play.is_not_exercised("gave no credentials that were accepted");
     let (scheme, auth) = (Some("digest".to_owned()), Some(Bytes::from_static(b"u:p")));
     play.asks(Request::Auth(AuthPacket { kind: 0, scheme, auth }));
     play.is_not_exercised("too few requests after it gave credentials");
-    assert_eq!(play.replies(OpCode::GetData, 1), Fate::DeliverThenCut);
+    assert_eq!(play.replies(OpCode::GetData, 1), Disposition::DeliverThenCut);
 }

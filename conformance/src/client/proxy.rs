@@ -1,4 +1,4 @@
-//! [`Proxy`]: the strict server that the command connects to: several ports before one real server, with a judge at the frames.
+//! [`ClientProxy`]: the strict server that the command connects to: several ports before one real server, with a judge at the frames.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use zoolet_proto::{FourLetterWord, Request, frame};
 
-use crate::client::director::{Director, Fate, Progress};
+use crate::client::director::{Director, Disposition, Progress};
 use crate::client::evidence::Mistake;
 use crate::client::judge::{End, Judge};
 use crate::client::scenario::Disturbance;
 use crate::wire::connection::{ANSWER_LIMIT, Connection, SESSION_TIMEOUT};
 use crate::wire::conversation::{Conversation, Frames, FromClient, FromServer};
+use crate::wire::proxy::{Proxy, connect};
 
 /// How many addresses the command gets.
 const PORTS: usize = 3;
@@ -29,24 +29,20 @@ const HANDSHAKE: Duration = Duration::from_millis(30);
 /// How long a client may go on after the end of a connection was sent.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// How long it takes until a client is accepted again after one could not be.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
-
 /// Ports that clients connect to while they are judged.
-pub(crate) struct Proxy {
-    addresses: Vec<SocketAddr>,
-    court: Arc<Court>,
-    accepting: JoinSet<()>,
+pub(crate) struct ClientProxy {
+    ports: Vec<Proxy>,
+    state: Arc<ProxyState>,
 }
 
 /// What all connections share.
-struct Court {
-    server: SocketAddr,
+struct ProxyState {
+    server: String,
     begun: Instant,
-    state: Mutex<State>,
+    judging: Mutex<Judging>,
 }
 
-struct State {
+struct Judging {
     judge: Judge,
     director: Director,
     /// A pair for each connection, in the order of their numbers.
@@ -57,24 +53,28 @@ struct State {
     failed: Option<io::Error>,
 }
 
-impl Proxy {
+impl ClientProxy {
     /// Listens.
     pub(crate) async fn start(server: SocketAddr, disturbance: Disturbance) -> io::Result<Self> {
         let (judge, director) = (Judge::default(), Director::new(disturbance));
-        let state = Mutex::new(State { judge, director, links: Vec::new(), open: 0, failed: None });
-        let court = Arc::new(Court { server, begun: Instant::now(), state });
-        let (mut addresses, mut accepting) = (Vec::new(), JoinSet::new());
+        let judging = Judging { judge, director, links: Vec::new(), open: 0, failed: None };
+        let (server, judging) = (server.to_string(), Mutex::new(judging));
+        let state = Arc::new(ProxyState { server, begun: Instant::now(), judging });
+        let mut ports = Vec::new();
         for port in 0..PORTS {
-            let listener = TcpListener::bind("127.0.0.1:0").await?;
-            addresses.push(listener.local_addr()?);
-            accepting.spawn(accept(listener, port, Arc::clone(&court)));
+            let (failing, serving) = (Arc::clone(&state), Arc::clone(&state));
+            let serve = move |client| {
+                let state = Arc::clone(&serving);
+                async move { state.serve(port, client).await }
+            };
+            ports.push(Proxy::start("127.0.0.1:0", move |error| failing.fail(error), serve).await?);
         }
-        Ok(Self { addresses, court, accepting })
+        Ok(Self { ports, state })
     }
 
     /// The ports, as clients want them.
     pub(crate) fn connect_string(&self) -> String {
-        self.addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
+        self.ports.iter().map(|port| port.address().to_string()).collect::<Vec<_>>().join(",")
     }
 
     /// The program is over: whether the scenario has taken place, and the mistakes.
@@ -84,31 +84,40 @@ impl Proxy {
     pub(crate) async fn finish(self) -> io::Result<(Result<(), String>, Vec<Mistake>)> {
         // What the program has sent last is still on its way.
         for _ in 0..40 {
-            if self.court.state().open == 0 {
+            if self.state.judging().open == 0 {
                 break;
             }
             sleep(Duration::from_millis(25)).await;
         }
-        drop(self.accepting);
-        let now = self.court.begun.elapsed();
-        let mut state = self.court.state();
-        if let Some(error) = state.failed.take() {
+        drop(self.ports);
+        let now = self.state.begun.elapsed();
+        let mut judging = self.state.judging();
+        if let Some(error) = judging.failed.take() {
             return Err(error);
         }
-        let exercised = state.director.exercised(&state.judge, state.links.len());
-        Ok((exercised, std::mem::take(&mut state.judge).finish(now)))
+        let exercised = judging.director.exercised(&judging.judge, judging.links.len());
+        Ok((exercised, std::mem::take(&mut judging.judge).finish(now)))
     }
 }
 
-impl Court {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl ProxyState {
+    fn judging(&self) -> MutexGuard<'_, Judging> {
+        self.judging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection to a port that has been let in.
-    async fn serve(&self, port: usize, mut client: TcpStream, mut server: TcpStream) {
-        // Small frames are not to wait for the acknowledgement of those before. It works without, too.
-        let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    fn fail(&self, error: io::Error) {
+        self.judging().failed.get_or_insert(error);
+    }
+
+    /// Serves a connection to a port.
+    async fn serve(&self, port: usize, mut client: TcpStream) {
+        if !self.judging().director.admits(port) {
+            return;
+        }
+        let mut server = match connect(&client, &self.server).await {
+            Ok(server) => server,
+            Err(error) => return self.fail(error),
+        };
         let mut first = [0; 4];
         let Ok(1..) = client.peek(&mut first).await else { return };
         if FourLetterWord::from_bytes(first).is_some() {
@@ -116,14 +125,14 @@ impl Court {
             return;
         }
         let number = {
-            let mut state = self.state();
-            state.open += 1;
-            state.links.push((Conversation::default(), Progress::default()));
-            state.judge.open()
+            let mut judging = self.judging();
+            judging.open += 1;
+            judging.links.push((Conversation::default(), Progress::default()));
+            judging.judge.open()
         };
         let (from_client, mut to_client) = client.into_split();
         let (from_server, mut to_server) = server.into_split();
-        let link = Link { court: self, number, port };
+        let link = Link { state: self, number, port };
         let mut from_client = Reading { half: from_client, frames: Frames::default() };
         let mut from_server = Reading { half: from_server, frames: Frames::default() };
         let end = tokio::select! {
@@ -137,34 +146,7 @@ impl Court {
             let _ = to_client.shutdown().await;
             let _ = timeout(DRAIN, link.up(&mut from_client, None)).await;
         }
-        self.state().open -= 1;
-    }
-}
-
-async fn accept(listener: TcpListener, port: usize, court: Arc<Court>) {
-    let mut links = JoinSet::new();
-    loop {
-        let client = match listener.accept().await {
-            Ok((client, _)) => client,
-            Err(error) => {
-                court.state().failed.get_or_insert(error);
-                sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
-        while links.try_join_next().is_some() {}
-        if !court.state().director.admits(port) {
-            continue;
-        }
-        let server = match TcpStream::connect(court.server).await {
-            Ok(server) => server,
-            Err(error) => {
-                court.state().failed.get_or_insert(error);
-                continue;
-            }
-        };
-        let court = Arc::clone(&court);
-        links.spawn(async move { court.serve(port, client, server).await });
+        self.judging().open -= 1;
     }
 }
 
@@ -189,8 +171,8 @@ impl Reading {
 }
 
 /// A connection that has begun with a frame.
-struct Link<'c> {
-    court: &'c Court,
+struct Link<'p> {
+    state: &'p ProxyState,
     number: usize,
     port: usize,
 }
@@ -203,8 +185,8 @@ impl Link<'_> {
                 Ok(Some(payload)) => payload,
                 Ok(None) => return End::Client,
                 Err((bytes, error)) => {
-                    let at = self.court.begun.elapsed();
-                    self.court.state().judge.no_frame(self.number, at, &bytes, error);
+                    let at = self.state.begun.elapsed();
+                    self.state.judging().judge.no_frame(self.number, at, &bytes, error);
                     return End::Peer;
                 }
             };
@@ -221,25 +203,25 @@ impl Link<'_> {
     /// Passes on what the server sends.
     async fn down(&self, server: &mut Reading, client: &mut OwnedWriteHalf) -> End {
         while let Ok(Some(payload)) = server.next().await {
-            let Some((message, fate)) = self.decide(&payload) else { return End::Peer };
-            if fate == Fate::DropThenCut {
+            let Some((message, disposition)) = self.decide(&payload) else { return End::Peer };
+            if disposition == Disposition::DropThenCut {
                 return End::Peer;
             }
             if let FromServer::Connected(_) = message {
                 sleep(HANDSHAKE).await;
             }
-            let at = self.court.begun.elapsed();
-            self.court.state().judge.server_sent(self.number, at, &message);
+            let at = self.state.begun.elapsed();
+            self.state.judging().judge.server_sent(self.number, at, &message);
             if client.write_all(&framed(&payload)).await.is_err() {
                 return End::Client;
             }
-            match fate {
-                Fate::DeliverThenExpire => {
+            match disposition {
+                Disposition::DeliverThenExpire => {
                     self.expire().await;
                     return End::Peer;
                 }
-                Fate::DeliverThenCut => return End::Peer,
-                Fate::Deliver | Fate::DropThenCut => {}
+                Disposition::DeliverThenCut => return End::Peer,
+                Disposition::Deliver | Disposition::DropThenCut => {}
             }
         }
         End::Peer
@@ -247,9 +229,9 @@ impl Link<'_> {
 
     /// Judges a frame of the client. Returns whether a server takes it.
     fn sent(&self, payload: &Bytes, is_connected: bool) -> bool {
-        let at = self.court.begun.elapsed();
-        let mut state = self.court.state();
-        let State { judge, director, links, .. } = &mut *state;
+        let at = self.state.begun.elapsed();
+        let mut judging = self.state.judging();
+        let Judging { judge, director, links, .. } = &mut *judging;
         let (conversation, progress) = &mut links[self.number - 1];
         let message = conversation.from_client(payload);
         judge.client_sent(self.number, at, payload, &message);
@@ -264,20 +246,20 @@ impl Link<'_> {
     }
 
     /// Decodes a frame of the server, and decides what becomes of it; nothing if it does not decode.
-    fn decide(&self, payload: &Bytes) -> Option<(FromServer, Fate)> {
-        let at = self.court.begun.elapsed();
-        let mut state = self.court.state();
-        let State { judge, director, links, .. } = &mut *state;
+    fn decide(&self, payload: &Bytes) -> Option<(FromServer, Disposition)> {
+        let at = self.state.begun.elapsed();
+        let mut judging = self.state.judging();
+        let Judging { judge, director, links, .. } = &mut *judging;
         let (conversation, progress) = &mut links[self.number - 1];
         let message = conversation.from_server(payload).ok()?;
-        let fate = director.fate(&message, at, judge, (self.number, self.port), progress);
-        Some((message, fate))
+        let disposition = director.disposition(&message, at, judge, (self.number, self.port), progress);
+        Some((message, disposition))
     }
 
     fn ended(&self, end: End) {
-        let at = self.court.begun.elapsed();
-        let mut state = self.court.state();
-        let State { judge, director, links, .. } = &mut *state;
+        let at = self.state.begun.elapsed();
+        let mut judging = self.state.judging();
+        let Judging { judge, director, links, .. } = &mut *judging;
         director.idle(at, &links[self.number - 1].1);
         judge.ended(self.number, at, end);
     }
@@ -285,11 +267,11 @@ impl Link<'_> {
     /// Closes the session without a word to its client, to which it is as if it had expired.
     async fn expire(&self) {
         let session = {
-            let state = self.court.state();
-            let id = state.judge.session(self.number);
-            id.and_then(|id| Some((id.0, state.judge.password(id)?)))
+            let judging = self.state.judging();
+            let id = judging.judge.session(self.number);
+            id.and_then(|id| Some((id.0, judging.judge.password(id)?)))
         };
-        let connecting = Connection::to(&self.court.server.to_string(), ANSWER_LIMIT).await;
+        let connecting = Connection::to(&self.state.server, ANSWER_LIMIT).await;
         let (Some(session), Ok(mut other)) = (session, connecting) else { return };
         // If the session is not closed, it is not refused later, and the scenario has not taken place.
         if other.open(session, 0, SESSION_TIMEOUT).await.is_ok() {

@@ -6,6 +6,7 @@ pub(crate) mod conversation;
 pub(crate) mod fields;
 pub(crate) mod normal;
 pub(crate) mod operations;
+pub(crate) mod proxy;
 mod wait;
 
 pub use connection::ANSWER_LIMIT;

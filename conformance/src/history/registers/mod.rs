@@ -5,7 +5,7 @@
 
 mod check;
 mod client;
-mod proxy;
+mod cutter;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::catalogue::run::Runner;
 use crate::error::RunError;
 use crate::history::verdict::{CheckError, Undecided};
 use client::Client;
-use proxy::Proxy;
+use cutter::Cutter;
 
 /// Concurrent clients of a server, or of an ensemble.
 #[derive(Debug, Clone)]
@@ -152,7 +152,7 @@ impl HistoryCheck {
         let until = Instant::now() + self.duration;
         let mut running = JoinSet::new();
         for number in 0..self.clients {
-            let addresses = proxies.iter().map(|proxy| proxy.address().to_owned()).collect();
+            let addresses = proxies.iter().map(|proxy| proxy.address()).collect();
             running.spawn(self.client(number, addresses, &root, runner.limit(), &log).run(until));
         }
         while running.join_next().await.is_some() {}
@@ -163,7 +163,7 @@ impl HistoryCheck {
                 return Err(runner.fail(&format!("{server} does not answer at the end")));
             }
         }
-        let cuts = proxies.iter().map(Proxy::cuts).sum();
+        let cuts = proxies.iter().map(Cutter::cuts).sum();
         drop(proxies);
         let hindrance = log.hindrance.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(self.judge(&log.take(), cuts, hindrance))
@@ -217,10 +217,10 @@ impl HistoryCheck {
         Client::new(number, addresses, root, self.seed, self.is_ensemble(), limit, Arc::clone(log))
     }
 
-    async fn proxies(&self, runner: &Runner, log: &Arc<Log>) -> Result<Vec<Proxy>, RunError> {
+    async fn proxies(&self, runner: &Runner, log: &Arc<Log>) -> Result<Vec<Cutter>, RunError> {
         let mut proxies = Vec::new();
         for server in &self.servers {
-            let proxy = Proxy::start(server.clone(), self.seed, Arc::clone(log)).await;
+            let proxy = Cutter::start(server.clone(), self.seed, Arc::clone(log)).await;
             proxies.push(proxy.map_err(|error| runner.fail(&format!("cannot listen for clients: {error}")))?);
         }
         Ok(proxies)
