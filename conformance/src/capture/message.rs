@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use zoolet_proto::OpCode;
-
 use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, Records};
 use super::plan::reply_fields;
-use super::words::{of_connect, of_request};
 use crate::error::CaptureError;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
-use crate::wire::fields::{Fields, Value, of_connected, of_event, show};
+use crate::wire::fields::{Fields, Value, named, of_connect, of_connected, of_event, show};
+use crate::wire::requests::{of_incoming, operation_or_number};
 
 /// A message of a client or a server, or another thing that has happened on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +68,10 @@ impl Messages {
             _ => Conversation::default(),
         });
         let (kind, from, xid, mut fields) = match kind {
-            RecordKind::Opened => ("opened", "client", None, said("opened")),
-            RecordKind::EndedByClient => ("ended", "client", None, said("ended")),
-            RecordKind::EndedByServer => ("ended", "server", None, said("ended")),
-            RecordKind::Finished => ("ended", "server", None, said("finished")),
+            RecordKind::Opened => ("opened", "client", None, named("opened")),
+            RecordKind::EndedByClient => ("ended", "client", None, named("ended")),
+            RecordKind::EndedByServer => ("ended", "server", None, named("ended")),
+            RecordKind::Finished => ("ended", "server", None, named("finished")),
             RecordKind::ClientBytes | RecordKind::ServerBytes => {
                 let from = if *kind == RecordKind::ClientBytes { "client" } else { "server" };
                 let bytes = ("bytes", Value::Data(Some(content.clone())));
@@ -82,16 +80,7 @@ impl Messages {
             RecordKind::ClientFrame => match conversation.from_client(content) {
                 Ok(FromClient::Connect(connect)) => ("connect", "client", None, of_connect(&connect)),
                 Ok(FromClient::Request(request)) => {
-                    let fields = request.body.as_ref().map_or_else(
-                        |error| {
-                            let mut fields = said(&operation(request.op));
-                            fields.push(("malformed", Value::Text(error.to_string())));
-                            fields.push(("body", Value::Data(Some(content.slice(8..)))));
-                            fields
-                        },
-                        of_request,
-                    );
-                    ("request", "client", Some(request.xid.0), fields)
+                    ("request", "client", Some(request.xid.0), of_incoming(&request, content))
                 }
                 Err(why) => ("bytes", "client", None, invalid(&why, record)),
             },
@@ -104,7 +93,7 @@ impl Messages {
                 Ok(FromServer::Event(zxid, event)) => ("event", "server", None, of_event(zxid, &event)),
                 Ok(FromServer::Reply { header, op, reply }) => {
                     let mut fields = reply_fields(header.err, header.zxid, &reply);
-                    let name = op.map_or_else(|| "unasked".to_owned(), operation);
+                    let name = op.map_or_else(|| "unasked".to_owned(), operation_or_number);
                     fields.insert(0, ("op", Value::Text(name)));
                     ("reply", "server", Some(header.xid.0), fields)
                 }
@@ -123,17 +112,8 @@ impl Messages {
     }
 }
 
-/// The name of an operation, or its number.
-fn operation(opcode: i32) -> String {
-    OpCode::from_code(opcode).map_or_else(|| format!("opcode-{opcode}"), |op| op.name().to_owned())
-}
-
-fn said(what: &str) -> Fields {
-    vec![("result", Value::Text(what.to_owned()))]
-}
-
 fn invalid(why: &str, record: &Record) -> Fields {
-    let mut fields = said("invalid");
+    let mut fields = named("invalid");
     fields.push(("why", Value::Text(why.to_owned())));
     fields.push(("bytes", Value::Data(Some(record.content.clone()))));
     fields

@@ -14,7 +14,6 @@ mod player;
 mod proxy;
 mod replay;
 mod waiting;
-mod words;
 mod writer;
 
 pub use message::{Message, Messages};

@@ -11,10 +11,10 @@ use super::ids::{Ids, show_events};
 use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
 use super::replay::{Replay, ReplayDifference, Replayed};
-use super::words::{of_connect, of_request};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
-use crate::wire::fields::{Fields, Value, of_connected, show};
+use crate::wire::fields::{Fields, Value, of_connect, of_connected, show};
+use crate::wire::requests::of_incoming;
 
 pub(super) struct Player<'r> {
     pub(super) replay: &'r Replay,
@@ -182,10 +182,7 @@ impl<'r> Player<'r> {
     }
 
     async fn request(&mut self, step: &Step, payload: &[u8], request: &Incoming, awaited: &Awaited) {
-        let what = request
-            .body
-            .as_ref()
-            .map_or_else(|_| format!("opcode {}", request.op), |body| show(&of_request(body)));
+        let what = show(&of_incoming(request, payload));
         let payload = self.mapped(payload, request);
         let Some(link) = self.links.get_mut(&step.connection) else { return };
         let number = link.ask(&payload).await;

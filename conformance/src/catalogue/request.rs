@@ -10,8 +10,9 @@ use crate::catalogue::lex::Cursor;
 use crate::catalogue::lex::Token;
 use crate::catalogue::pattern::{Names, SUPER_NAME};
 use crate::wire::acl::AclEntry;
+use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
-use crate::wire::operations::{Default, Kind, OPERATIONS, Operation, put_bytes, put_count};
+use crate::wire::operations::{Default, Kind, MULTI, MULTI_READ, OPERATIONS, Operation, operation_name};
 
 /// A request before the names and paths in it are known.
 #[derive(Debug, Clone)]
@@ -53,8 +54,6 @@ enum Argument {
     List(Vec<Vec<u8>>),
 }
 
-const MULTI: i32 = 14;
-const MULTI_READ: i32 = 22;
 const PING: i32 = 11;
 const AUTH: i32 = 100;
 
@@ -164,21 +163,13 @@ impl Draft {
             };
             fields.push((*kind, argument));
         }
-        if operation.code == AUTH {
-            // The wire has its kind first.
-            fields.rotate_right(1);
-        }
+        let fields = operation.wire_order().map(|at| fields[at].clone()).collect();
         Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
     }
 
     /// The name of the operation; `unknown` if it is none.
     pub(crate) fn operation(&self) -> &'static str {
-        let known = || OPERATIONS.iter().find(|operation| operation.code == self.code);
-        match self.code {
-            MULTI => "multi",
-            MULTI_READ => "multiRead",
-            _ => known().map_or("unknown", |operation| operation.name),
-        }
+        operation_name(self.code).unwrap_or("unknown")
     }
 
     /// The names of values that it has.
@@ -367,4 +358,85 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
         (kind, argument) => return Err(format!("{argument:?} is not of the kind {kind:?}")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use bytes::Bytes;
+    use zoolet_proto::{Incoming, OpCode};
+
+    use super::*;
+    use crate::wire::fields::show;
+    use crate::wire::requests::of_incoming;
+
+    /// The frame of a request that a case writes so, which has to decode.
+    fn encoded(text: &str) -> Bytes {
+        let draft =
+            Draft::parse(&mut Cursor::new(text).unwrap()).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let mut frame = BytesMut::from(&[0, 0, 0, 1][..]);
+        frame.extend_from_slice(&draft.code.to_be_bytes());
+        draft.encode("/root", &Names::new(), &mut frame).unwrap();
+        if let Err(why) = Incoming::parse(&frame).unwrap().body {
+            panic!("{text}: {why}");
+        }
+        frame.freeze()
+    }
+
+    #[test]
+    fn what_is_printed_of_a_request_is_that_request_in_a_case() {
+        let mut printed = BTreeSet::new();
+        for text in [
+            "create /a \"x y\" [world:anyone:cdrwa \"digest:bob:xyz=:r\"] ephemeral",
+            "create2 /a null null flags=2",
+            "createContainer /a",
+            "createTTL /a x ttl=77",
+            "delete /a 3",
+            "deleteContainer /a",
+            "exists /a watch",
+            "getData \"/a b\"",
+            "setData /a \"\\x00\\xff\" 2",
+            "getACL /a",
+            "setACL /a [ip:10.0.0.0/8:64] 1",
+            "getChildren /a watch",
+            "getChildren2 /a",
+            "getAllChildrenNumber /",
+            "getEphemerals null",
+            "sync /a",
+            "ping",
+            "whoAmI",
+            "check /a 1",
+            "createSession 5000",
+            "closeSession",
+            "addWatch /a 1",
+            "checkWatches /a 2",
+            "removeWatches /a 3",
+            "setWatches 5 [/a /b] [] [/c]",
+            "setWatches2 5 [/a] [/b] [/c] [/d] [/e \"/f g\"]",
+            "auth digest \"bob:\\x00\\x00\"",
+            "sasl \"t\"",
+            "reconfig null \"1,2\" null config=-1",
+            "multi { create /a x; delete /b 1; setData /c \"\" 2; check /d 3; createTTL /e }",
+            "multi { }",
+            "multiRead { getData /a; getChildren /b }",
+        ] {
+            let frame = encoded(text);
+            let shown = show(&of_incoming(&Incoming::parse(&frame).unwrap(), &frame));
+            assert_eq!(encoded(&shown), frame, "{text} was printed as {shown}");
+            printed.insert(text.split(' ').next().unwrap().to_owned());
+        }
+        // An operation that is new has to be added above, and to the table.
+        let all: BTreeSet<_> = OpCode::ALL.iter().map(|op| op.name().to_owned()).collect();
+        assert_eq!(printed, all);
+    }
+
+    #[test]
+    fn cases_can_name_every_operation_by_its_opcode() {
+        for op in OpCode::ALL {
+            assert_eq!(operation_name(op.code()), Some(op.name()));
+        }
+        assert_eq!(OPERATIONS.len() + 2, OpCode::ALL.len(), "multi and multiRead are not in the table");
+    }
 }

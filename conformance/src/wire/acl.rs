@@ -1,9 +1,11 @@
 //! [`AclEntry`]: an entry of an ACL as a case writes it.
 
-use bytes::{BufMut, BytesMut};
+use std::fmt;
+
+use bytes::{Buf, BufMut, BytesMut};
 use zoolet_proto::Acl;
 
-use crate::wire::operations::put_bytes;
+use crate::wire::encoding::{lossy, put_bytes, take_bytes};
 
 /// An entry `scheme:id:perms` of an ACL.
 pub(crate) struct AclEntry {
@@ -33,11 +35,26 @@ impl AclEntry {
             if text == "null" { out.put_i32(-1) } else { put_bytes(text.as_bytes(), out) }
         }
     }
+
+    /// Takes an entry from a body.
+    pub(crate) fn take(body: &mut &[u8]) -> Option<Self> {
+        let perms = body.try_get_i32().ok()?;
+        let mut text = || Some(take_bytes(body)?.map_or_else(|| "null".to_owned(), lossy));
+        Some(Self { perms, scheme: text()?, id: text()? })
+    }
 }
 
 /// `scheme:id:perms`, as cases write it.
-pub(crate) fn acl_text(acl: &Acl) -> String {
-    format!("{}:{}:{}", acl.scheme, acl.id, perms_text(acl.perms.0))
+impl fmt::Display for AclEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.scheme, self.id, perms_text(self.perms))
+    }
+}
+
+impl From<&Acl> for AclEntry {
+    fn from(acl: &Acl) -> Self {
+        Self { scheme: acl.scheme.clone(), id: acl.id.clone(), perms: acl.perms.0 }
+    }
 }
 
 /// The letters of permissions, and their bits.

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use zoolet_proto::records::{ConnectResponse, OpResult, WatchedEvent};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult, WatchedEvent};
 use zoolet_proto::{ErrorCode, Reply, Stat, Zxid};
 
-use crate::wire::acl::acl_text;
+use crate::wire::acl::AclEntry;
 
 /// Named values in the order in which they are printed.
 pub(crate) type Fields = Vec<(&'static str, Value)>;
@@ -75,7 +75,8 @@ pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> F
             put_stat(stat, &mut fields);
         }
         Reply::Acl(acl, stat) => {
-            fields.push(("acl", Value::List(acl.iter().map(acl_text).collect())));
+            fields
+                .push(("acl", Value::List(acl.iter().map(|acl| AclEntry::from(acl).to_string()).collect())));
             put_stat(stat, &mut fields);
         }
         Reply::Children(names) => fields.push(("children", Value::Set(names.iter().collect()))),
@@ -110,6 +111,16 @@ pub(crate) fn of_event(zxid: Zxid, event: &WatchedEvent) -> Fields {
         ("zxid", Value::Int(zxid.0)),
         ("path", text(&event.path)),
         ("state", text(&format!("{:?}", event.state))),
+    ]
+}
+
+/// The fields of the first frame of a client.
+pub(crate) fn of_connect(request: &ConnectRequest) -> Fields {
+    vec![
+        ("result", text("connect")),
+        ("timeout", Value::Int(request.timeout.into())),
+        ("session", Value::Int(request.session.0)),
+        ("zxid", Value::Int(request.last_zxid_seen.0)),
     ]
 }
 
@@ -148,6 +159,11 @@ fn of_result(result: &OpResult) -> Fields {
 
 fn result(error: Option<ErrorCode>) -> Value {
     text(&error.map_or_else(|| "ok".to_owned(), |code| format!("{code:?}")))
+}
+
+/// Something of which there is only the name, or the begin of more.
+pub(crate) fn named(name: &str) -> Fields {
+    vec![("result", text(name))]
 }
 
 fn text(text: &str) -> Value {

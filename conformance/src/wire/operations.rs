@@ -1,6 +1,10 @@
-//! The operations that cases can name, and how their fields are encoded.
+//! [`OPERATIONS`]: the operations that cases can name, with their fields. How a case writes a request and how a request is
+//! printed follow from it.
 
-use bytes::{BufMut, BytesMut};
+/// The operations that have parts, each of which is an operation.
+pub(crate) const MULTI: i32 = 14;
+pub(crate) const MULTI_READ: i32 = 22;
+const AUTH: i32 = 100;
 
 /// How a field is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub(crate) enum Kind {
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
     pub(crate) code: i32,
-    pub(crate) fields: &'static [(&'static str, Kind, Default)],
+    pub(crate) fields: &'static [Field],
 }
 
 #[derive(Clone, Copy)]
@@ -31,20 +35,20 @@ pub(crate) enum Default {
     Open,
 }
 
-const PATH: (&str, Kind, Default) = ("path", Kind::Text, Default::Required);
-const DATA: (&str, Kind, Default) = ("data", Kind::Data, Default::Empty);
-const ACL: (&str, Kind, Default) = ("acl", Kind::Acl, Default::Open);
-const VERSION: (&str, Kind, Default) = ("version", Kind::Int, Default::Number(-1));
-const WATCH: (&str, Kind, Default) = ("watch", Kind::Bool, Default::Number(0));
-const SINCE: (&str, Kind, Default) = ("since", Kind::Long, Default::Required);
+const PATH: Field = ("path", Kind::Text, Default::Required);
+const DATA: Field = ("data", Kind::Data, Default::Empty);
+const ACL: Field = ("acl", Kind::Acl, Default::Open);
+const VERSION: Field = ("version", Kind::Int, Default::Number(-1));
+const WATCH: Field = ("watch", Kind::Bool, Default::Number(0));
+const SINCE: Field = ("since", Kind::Long, Default::Required);
 
-const fn flags(default: i64) -> (&'static str, Kind, Default) {
+const fn flags(default: i64) -> Field {
     ("flags", Kind::Int, Default::Number(default))
 }
-const fn texts(name: &'static str) -> (&'static str, Kind, Default) {
+const fn texts(name: &'static str) -> Field {
     (name, Kind::Texts, Default::Empty)
 }
-const fn text(name: &'static str) -> (&'static str, Kind, Default) {
+const fn text(name: &'static str) -> Field {
     (name, Kind::Text, Default::Null)
 }
 
@@ -117,11 +121,24 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     },
 ];
 
-pub(crate) fn put_count(count: usize, out: &mut BytesMut) {
-    out.put_i32(i32::try_from(count).unwrap_or(i32::MAX));
+/// A field of an operation: its name, how it is encoded, and what it is if it is left out.
+type Field = (&'static str, Kind, Default);
+
+impl Operation {
+    /// The places of its fields in the order of the wire, which is that of cases for all operations but one.
+    pub(crate) fn wire_order(&self) -> impl Iterator<Item = usize> + use<> {
+        let count = self.fields.len();
+        // Cases have the kind of an auth last, where it can be left out.
+        let first = if self.code == AUTH { count - 1 } else { 0 };
+        (0..count).map(move |at| (at + first) % count)
+    }
 }
 
-pub(crate) fn put_bytes(bytes: &[u8], out: &mut BytesMut) {
-    put_count(bytes.len(), out);
-    out.put_slice(bytes);
+/// The name of an operation; none if there is no such opcode.
+pub(crate) fn operation_name(code: i32) -> Option<&'static str> {
+    match code {
+        MULTI => Some("multi"),
+        MULTI_READ => Some("multiRead"),
+        _ => OPERATIONS.iter().find(|operation| operation.code == code).map(|operation| operation.name),
+    }
 }

@@ -1,0 +1,82 @@
+//! Prints requests in the words of cases, by the table of operations. They are decoded here and not by `zoolet-proto`, so that a
+//! mistake there is found.
+
+use bytes::{Buf, Bytes};
+use zoolet_proto::Incoming;
+
+use crate::wire::acl::AclEntry;
+use crate::wire::encoding::{lossy, take_bytes};
+use crate::wire::fields::{Fields, Value, named};
+use crate::wire::operations::{Kind, OPERATIONS, operation_name};
+
+/// The length of a request header.
+const HEADER: usize = 8;
+
+/// The fields of a request, as a case writes it; the first one is its name. If the body does not decode: why, and its bytes.
+pub(crate) fn of_incoming(request: &Incoming, payload: &[u8]) -> Fields {
+    let body = payload.get(HEADER..).unwrap_or_default();
+    if let (Ok(_), Some(fields)) = (&request.body, take_request(request.op, &mut &*body)) {
+        return fields;
+    }
+    let mut fields = named(&operation_or_number(request.op));
+    if let Err(error) = &request.body {
+        fields.push(("malformed", Value::Text(error.to_string())));
+        fields.push(("body", Value::Data(Some(Bytes::copy_from_slice(body)))));
+    }
+    fields
+}
+
+/// The name of an operation, or its number.
+pub(crate) fn operation_or_number(code: i32) -> String {
+    operation_name(code).map_or_else(|| format!("opcode-{code}"), str::to_owned)
+}
+
+fn take_request(code: i32, body: &mut &[u8]) -> Option<Fields> {
+    let mut fields = named(operation_name(code)?);
+    let Some(operation) = OPERATIONS.iter().find(|operation| operation.code == code) else {
+        fields.push(("results", Value::Results(take_parts(body)?)));
+        return Some(fields);
+    };
+    let mut values = vec![Value::Data(None); operation.fields.len()];
+    for at in operation.wire_order() {
+        values[at] = take_value(operation.fields[at].1, body)?;
+    }
+    fields.extend(operation.fields.iter().map(|(name, ..)| *name).zip(values));
+    Some(fields)
+}
+
+/// The parts of a multi, up to the header that says that there are no more.
+fn take_parts(body: &mut &[u8]) -> Option<Vec<Fields>> {
+    let mut parts = Vec::new();
+    loop {
+        let (code, is_done) = (body.try_get_i32().ok()?, body.try_get_u8().ok()? != 0);
+        body.try_get_i32().ok()?;
+        if is_done {
+            return Some(parts);
+        }
+        parts.push(take_request(code, body)?);
+    }
+}
+
+fn take_value(kind: Kind, body: &mut &[u8]) -> Option<Value> {
+    let null = || Value::Text("null".to_owned());
+    Some(match kind {
+        Kind::Int => Value::Int(body.try_get_i32().ok()?.into()),
+        Kind::Long => Value::Int(body.try_get_i64().ok()?),
+        Kind::Bool => Value::Int(body.try_get_u8().ok()?.into()),
+        Kind::Data => Value::Data(take_bytes(body)?.map(Bytes::copy_from_slice)),
+        Kind::Text => take_bytes(body)?.map_or_else(null, |bytes| Value::Text(lossy(bytes))),
+        Kind::Texts => take_list(body, |body| take_bytes(body)?.map(lossy))?.map_or_else(null, Value::List),
+        Kind::Acl => {
+            let entry = |body: &mut &[u8]| AclEntry::take(body).map(|entry| entry.to_string());
+            take_list(body, entry)?.map_or_else(null, Value::List)
+        }
+    })
+}
+
+fn take_list<T>(body: &mut &[u8], mut item: impl FnMut(&mut &[u8]) -> Option<T>) -> Option<Option<Vec<T>>> {
+    match usize::try_from(body.try_get_i32().ok()?) {
+        Ok(count) => (0..count).map(|_| item(body)).collect::<Option<_>>().map(Some),
+        Err(_) => Some(None),
+    }
+}
