@@ -1,5 +1,7 @@
 //! Two servers of ours, compared by random requests.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use zoolet_conformance::{ANSWER_LIMIT, CaseOutcome, Catalogue, Fuzz, Runner, Setting};
 use zoolet_server::{Server, ServerBuilder};
 
@@ -94,4 +96,16 @@ async fn a_difference_becomes_a_short_case_that_only_the_reference_passes() {
     };
     assert_eq!(outcome(&one).await, CaseOutcome::Passed);
     assert!(matches!(outcome(&other).await, CaseOutcome::Failed(_)));
+}
+
+#[tokio::test]
+async fn no_session_is_left_that_would_expire_in_the_middle_of_a_run() {
+    let server = start(with_everything().all_four_letter_words()).await;
+    let runner = Runner::new(&server.connect_string(), 1, ANSWER_LIMIT).await.expect("a server that answers");
+    runner.find_settings(&Setting::ALL).await.expect("a server that answers");
+    let mut connection = TcpStream::connect(server.addrs()[0]).await.expect("a connection");
+    connection.write_all(b"dump").await.expect("a word");
+    let mut dump = String::new();
+    connection.read_to_string(&mut dump).await.expect("an answer");
+    assert!(dump.contains("Session Sets (0)/(0):"), "{dump}");
 }

@@ -40,6 +40,8 @@ impl Runner {
                 Setting::Super => false,
             };
             found.extend(has.then_some(*setting));
+            // Its end at some later time would be a transaction in the middle of what is compared.
+            self.end(&mut connection).await;
             let mut owner = self.owner().await?;
             // What remains is found at the end.
             let _ = self.remove(&mut owner, &root, true).await;
