@@ -22,6 +22,9 @@ const CHECKSUM: usize = 4;
 /// The longest content of a record.
 pub(super) const MAX_CONTENT: usize = 64 << 20;
 
+/// The connection that stands for the observer in a capture.
+pub(super) const OBSERVER: u32 = 0;
+
 /// Something that happened on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::deletions::OBSERVER;
 use super::format::{Record, RecordKind, Records};
-use super::plan::reply_fields;
+use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
+use crate::wire::fields::reply_fields;
 use crate::wire::fields::{Fields, Value, named, of_connect, of_connected, of_event, show};
 use crate::wire::requests::{of_incoming, operation_or_number};
 

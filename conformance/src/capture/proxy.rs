@@ -16,9 +16,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 
-use super::deletions::OBSERVER;
 use super::observer::Observer;
 use super::writer::{self, Captured, End, Seen, SeenWhat};
+use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::connection::is_local;
 use crate::wire::proxy::{Proxy, connect};

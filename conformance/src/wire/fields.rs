@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse, OpResult, WatchedEvent};
-use zoolet_proto::{ErrorCode, Reply, Stat, Zxid};
+use zoolet_proto::{DecodeError, ErrorCode, Reply, Stat, Zxid};
 
 use crate::wire::acl::AclEntry;
 
@@ -100,6 +100,15 @@ pub(crate) fn of_reply(error: Option<ErrorCode>, zxid: Zxid, reply: &Reply) -> F
         }
         // Of an operation that is newer than this.
         _ => {}
+    }
+    fields
+}
+
+/// The fields of a reply, of which the body may not decode.
+pub(crate) fn reply_fields(error: i32, zxid: Zxid, reply: &Result<Reply, DecodeError>) -> Fields {
+    let mut fields = of_reply(ErrorCode::from_code(error), zxid, reply.as_ref().unwrap_or(&Reply::Empty));
+    if let Err(error) = reply {
+        fields.push(("malformed", Value::Text(error.to_string())));
     }
     fields
 }

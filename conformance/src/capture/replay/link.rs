@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use zoolet_proto::records::ConnectResponse;
 use zoolet_proto::{OpCode, Request, Xid, frame};
 
-use super::plan::reply_fields;
 use crate::wire::conversation::{Conversation, Frames, FromServer};
+use crate::wire::fields::reply_fields;
 use crate::wire::fields::{Fields, of_event};
 
 /// A connection to the new server. What comes is taken off at once, so that the server is never kept waiting.

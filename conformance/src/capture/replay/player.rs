@@ -10,7 +10,7 @@ use zoolet_proto::{Incoming, OpCode, Request, SessionId, Xid, Zxid, frame};
 use super::ids::{Ids, show_events};
 use super::link::{Came, Link};
 use super::plan::{Action, Awaited, Plan, Step};
-use super::replay::{Replay, ReplayDifference, Replayed};
+use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
 use crate::wire::fields::{Fields, Value, of_connect, of_connected, show};

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
-use zoolet_proto::{DecodeError, ErrorCode, Incoming, OpCode, Reply, Zxid};
+use zoolet_proto::{Incoming, OpCode};
 
-use super::deletions::{Deletion, Deletions, OBSERVER};
+use super::deletions::{Deletion, Deletions};
 use super::expiry::{Expiries, Expiry, Session};
-use super::format::{RecordKind, Records};
 use super::order::{Key, Order, takes_zxid};
+use crate::capture::format::OBSERVER;
+use crate::capture::format::{RecordKind, Records};
 use crate::error::CaptureError;
 use crate::wire::conversation::{Conversation, FromClient, FromServer};
-use crate::wire::fields::{Fields, Value, of_event, of_reply};
+use crate::wire::fields::{Fields, Value, of_event, reply_fields};
 
 /// What a replay does.
 #[derive(Debug, Default)]
@@ -349,15 +350,6 @@ impl Reading {
         self.plan.steps = keyed.into_iter().map(|(_, step)| step).collect();
         self.plan
     }
-}
-
-/// The fields of a reply, of which the body may not decode.
-pub(super) fn reply_fields(error: i32, zxid: Zxid, reply: &Result<Reply, DecodeError>) -> Fields {
-    let mut fields = of_reply(ErrorCode::from_code(error), zxid, reply.as_ref().unwrap_or(&Reply::Empty));
-    if let Err(error) = reply {
-        fields.push(("malformed", Value::Text(error.to_string())));
-    }
-    fields
 }
 
 #[cfg(test)]

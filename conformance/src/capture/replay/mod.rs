@@ -3,15 +3,24 @@
 //! Nothing is judged by time: each request waits for the reply to the one before. Where the capture has a transaction that no
 //! request explains, such as the end of a session that has expired, the replay waits until the new server has made one as well.
 
+mod deletions;
+mod expiry;
+mod ids;
+mod link;
+mod order;
+mod plan;
+mod player;
+mod waiting;
+
 use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::format::Records;
-use super::plan::Plan;
-use super::player::Player;
+use crate::capture::format::Records;
 use crate::error::CaptureError;
+use plan::Plan;
+use player::Player;
 
 /// Replays captures on a server, which nobody else may use meanwhile.
 #[derive(Debug, Clone)]

@@ -3,9 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The connection that stands for the [observer](super::observer::Observer) in a capture.
-pub(super) const OBSERVER: u32 = 0;
-
 /// The deletions that the observer saw, by their zxids.
 #[derive(Debug, Default)]
 pub(super) struct Deletions(BTreeMap<i64, Vec<Deletion>>);

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use zoolet_proto::records::{Create, GetData};
-use zoolet_proto::{AclList, EventType, ReplyHeader, Request, SessionId, Stat, Xid, frame};
+use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
 
 use super::*;
 
