@@ -122,9 +122,9 @@ fn a_connection_reads_on_when_another_thread_has_answered_and_when_its_own_task_
 fn requests_that_a_turn_has_not_reached_are_returned_to_the_reader() {
     model(3, || {
         let (outbox, turns) = beside(3, |outbox| {
-            outbox.return_unprocessed(2);
             push(outbox, reply(1), 9);
             outbox.finish_requests(1);
+            outbox.return_unprocessed(2);
         });
         block_on(serve(&outbox, &[1], async {
             assert_eq!(outbox.ready_for_requests().await, 2);
@@ -136,14 +136,16 @@ fn requests_that_a_turn_has_not_reached_are_returned_to_the_reader() {
 #[test]
 fn replies_leave_when_the_log_has_what_they_show_and_the_reader_that_waits_for_that_goes_on() {
     model(3, || {
-        let (outbox, turns) = beside(2, |outbox| {
+        let (outbox, turns) = beside(3, |outbox| {
             push(outbox, reply(1), 0);
             push(outbox, reply(2), 0);
-            outbox.finish_requests(2);
+            // Waits for nothing but the replies before it.
+            push(outbox, reply(3), 9);
+            outbox.finish_requests(3);
             outbox.release(Zxid(1));
             outbox.release(Zxid(2));
         });
-        block_on(serve(&outbox, &[1, 2], async {
+        block_on(serve(&outbox, &[1, 2, 3], async {
             outbox.ready_for_requests().await;
             outbox.held_at_most(1).await;
             outbox.held_at_most(0).await;
@@ -187,6 +189,16 @@ fn a_connection_closes_after_the_last_reply_that_waited_for_the_log() {
         });
         let end = block_on(serve(&outbox, &[1], pending()));
         assert_eq!(end, Some(Next::Finish { asked: true }));
+        turns.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_connection_that_has_nothing_to_send_closes() {
+    model(3, || {
+        let (outbox, turns) = beside(0, |outbox| push(outbox, Message::Close { asked: false }, 9));
+        let end = block_on(serve(&outbox, &[], pending()));
+        assert_eq!(end, Some(Next::Finish { asked: false }));
         turns.join().expect("no panic");
     });
 }
