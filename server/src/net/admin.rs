@@ -79,7 +79,7 @@ impl Shared {
             Word::Wchs => self.wchs(at).await.unwrap_or_else(not_serving),
             Word::Wchc => self.wchc(at).await.unwrap_or_else(not_serving),
             Word::Wchp => self.wchp(at).await.unwrap_or_else(not_serving),
-            Word::DirectorySizes => {
+            Word::Dirs => {
                 let dirs = self.dirs().await;
                 format!("datadir_size: {}\nlogdir_size: {}\n", dirs.data_size, dirs.log_size)
             }
