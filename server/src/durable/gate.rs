@@ -25,13 +25,13 @@ pub(crate) struct DurabilityGate {
     before: Zxid,
     /// The last transaction that was submitted.
     last: Zxid,
-    /// What waits, by the transaction that it waits for.
+    /// Connections and requests, by the transaction that they wait for.
     waiting: BTreeMap<Zxid, Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// Connections with messages that it lets leave.
+    /// Connections that hold messages until then.
     peers: Vec<Arc<Peer>>,
     /// Requests that are answered then.
     executed: Vec<Executed>,
@@ -48,8 +48,8 @@ impl DurabilityGate {
         &self.config.disk
     }
 
-    /// Opens the directory again, after a crash of a simulated disk, and returns the state machine that goes on there. What
-    /// waits is lost: its connections must be aborted. Returns how many requests were not answered as well.
+    /// Opens the directory again after a crash of a simulated disk. Returns the state machine that goes on there, and the number of
+    /// requests that were not answered. Held messages are lost: their connections must be aborted.
     pub(crate) fn reopen(
         &mut self,
         core: CoreConfig,
@@ -85,10 +85,7 @@ impl DurabilityGate {
     }
 
     /// Submits the transactions of a turn, or of a part of one.
-    pub(crate) fn submit(&mut self, txns: impl ExactSizeIterator<Item = Txn>) {
-        if txns.len() == 0 {
-            return;
-        }
+    pub(crate) fn submit(&mut self, txns: impl Iterator<Item = Txn>) {
         if let Some(last) = self.queue.submit(txns) {
             self.last = last;
         }
