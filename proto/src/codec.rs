@@ -27,6 +27,12 @@ pub trait Codec: Sized {
 pub trait ByteSink {
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]);
+
+    /// Appends bytes that the sink may also keep as what `share` returns, which is a part of the same memory.
+    fn append_shared(&mut self, bytes: &[u8], share: impl FnOnce() -> Bytes) {
+        let _ = share;
+        self.append(bytes);
+    }
 }
 
 impl ByteSink for BytesMut {
@@ -142,7 +148,8 @@ impl Codec for Bytes {
     }
 
     fn put(&self, out: &mut impl ByteSink) {
-        put_field(self, out);
+        put_len(self.len(), out);
+        out.append_shared(self, || self.clone());
     }
 }
 

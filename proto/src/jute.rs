@@ -163,7 +163,7 @@ impl Codec for NameList {
 
     fn put(&self, out: &mut impl ByteSink) {
         put_len(self.len(), out);
-        out.append(&self.0.encoded);
+        out.append_shared(&self.0.encoded, || self.encoded());
     }
 }
 

@@ -41,6 +41,7 @@ mod stat;
 pub use acl::{Acl, Perms, digest_id, is_digest_id};
 pub use acl_list::AclList;
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, WatchKind, WatcherType};
+pub use codec::ByteSink;
 pub use four_letter_word::FourLetterWord;
 pub use id::{SessionId, Xid, Zxid};
 pub use jute::{DecodeError, Jute, NameList, WeakNameList};

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::acl::Acl;
 use crate::code::{ErrorCode, EventType, KeeperState};
-use crate::codec::{ByteSink, Codec, len_of, put_field, record};
+use crate::codec::{ByteSink, Codec, len_of, put_field, put_len, record};
 use crate::frame;
 use crate::id::{Xid, Zxid};
 use crate::jute::NameList;
@@ -99,6 +99,12 @@ impl Reply {
     /// Appends the reply as a frame.
     pub fn encode_frame(&self, header: ReplyHeader, out: &mut BytesMut) {
         frame::put(out, |out| self.put_with_header(header, out));
+    }
+
+    /// Appends the reply as a frame to a sink that may share long values. Encodes it once more, to know its length before.
+    pub fn encode_frame_to(&self, header: ReplyHeader, out: &mut impl ByteSink) {
+        put_len(self.encoded_len() - frame::PREFIX, out);
+        self.put_with_header(header, out);
     }
 
     /// The length of its frame. The encoder counts it, so it follows every variant and field.

@@ -1,6 +1,6 @@
 //! Several operations in one request: lists of header and record, ended by a header that says so.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use nom::Parser;
 
 use crate::code::ErrorCode;
@@ -126,10 +126,6 @@ macro_rules! results {
             }
 
             /// Appends the result with its header, as one of the list that is the body of the reply.
-            pub fn encode(&self, out: &mut BytesMut) {
-                self.put(out);
-            }
-
             fn put(&self, out: &mut impl ByteSink) {
                 match self {
                     $(Self::$row $(($($field),+))? => {

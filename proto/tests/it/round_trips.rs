@@ -65,6 +65,9 @@ proptest! {
             let header = ReplyHeader { xid: Xid(xid), zxid: Zxid(zxid), err };
             let mut wire = BytesMut::new();
             reply.encode_frame(header, &mut wire);
+            let mut again = BytesMut::new();
+            reply.encode_frame_to(header, &mut again);
+            prop_assert_eq!(&again, &wire);
             prop_assert_eq!(reply.encoded_len(), wire.len());
             let (head, body) = whole(&wire).split_at(REPLY_HEADER);
             prop_assert_eq!(jute::parse::<ReplyHeader>(head), Ok(header));

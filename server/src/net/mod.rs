@@ -11,7 +11,6 @@ pub(crate) mod listener;
 pub(crate) mod listings;
 pub(crate) mod rate_limited_warning;
 pub(crate) mod registry;
-pub(crate) mod reply_size;
 pub(crate) mod stats;
 pub(crate) mod stream;
 pub(crate) mod turns;

@@ -8,8 +8,7 @@ use std::ops::{Add, Sub};
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use zoolet_proto::records::{MultiHeader, OpResult};
-use zoolet_proto::{Jute, NameList, OpCode, Reply, ReplyHeader};
+use zoolet_proto::{ByteSink, Reply, ReplyHeader};
 use zoolet_server_core::{ConnId, SharedEvent};
 
 use super::limits::{EVENT_LISTS, KEEP, KEEP_BUSY, PIECE, SHARED_FROM};
@@ -85,73 +84,17 @@ impl SendBuffer {
         self.pieces.push_back(bytes.clone());
     }
 
-    /// Appends a reply as a frame.
-    pub(crate) fn put_reply(&mut self, header: ReplyHeader, reply: &Reply) {
-        match reply {
-            Reply::Data(Some(data), stat) if data.len() >= SHARED_FROM => self.put_frame(header, |out| {
-                out.put_data(data);
-                out.put(|out| stat.encode(out));
-            }),
-            Reply::Children(names) if names.encoded_len() >= SHARED_FROM => {
-                self.put_frame(header, |out| out.put_names(names));
-            }
-            Reply::Children2(names, stat) if names.encoded_len() >= SHARED_FROM => {
-                self.put_frame(header, |out| {
-                    out.put_names(names);
-                    out.put(|out| stat.encode(out));
-                })
-            }
-            Reply::Multi(results) if results.iter().any(is_long) => {
-                self.put_frame(header, |out| out.put_results(results));
-            }
-            short => self.put(|out| short.encode_frame(header, out)),
+    /// Appends a reply as a frame of `len` bytes.
+    pub(crate) fn put_reply(&mut self, header: ReplyHeader, reply: &Reply, len: usize) {
+        if len < SHARED_FROM {
+            self.put(|out| reply.encode_frame(header, out));
+        } else {
+            reply.encode_frame_to(header, self);
         }
-    }
-
-    fn put_frame(&mut self, header: ReplyHeader, body: impl FnOnce(&mut Self)) {
-        let mut frame = Self::default();
-        frame.put(|out| header.encode(out));
-        body(&mut frame);
-        let len = i32::try_from(frame.len()).unwrap_or(i32::MAX);
-        self.put(|out| out.put_i32(len));
-        self.complete();
-        frame.complete();
-        self.len += frame.len;
-        self.shared += frame.shared;
-        self.pieces.append(&mut frame.pieces);
-    }
-
-    fn put_data(&mut self, data: &Bytes) {
-        self.put(|out| i32::try_from(data.len()).unwrap_or(i32::MAX).encode(out));
-        self.share(data);
-    }
-
-    fn put_names(&mut self, names: &NameList) {
-        self.put(|out| i32::try_from(names.len()).unwrap_or(i32::MAX).encode(out));
-        self.share(&names.encoded());
-    }
-
-    fn put_results(&mut self, results: &[OpResult]) {
-        let header = |op: OpCode| MultiHeader { kind: op.code(), done: false, err: 0 };
-        for result in results {
-            match result {
-                OpResult::GetData(Some(data), stat) if data.len() >= SHARED_FROM => {
-                    self.put(|out| header(OpCode::GetData).encode(out));
-                    self.put_data(data);
-                    self.put(|out| stat.encode(out));
-                }
-                OpResult::GetChildren(names) if names.encoded_len() >= SHARED_FROM => {
-                    self.put(|out| header(OpCode::GetChildren).encode(out));
-                    self.put_names(names);
-                }
-                short => self.put(|out| short.encode(out)),
-            }
-        }
-        self.put(|out| MultiHeader::TRAILER.encode(out));
     }
 
     /// Appends all of another buffer, of which nothing was sent, and empties that for reuse.
-    pub(crate) fn append(&mut self, other: &mut Self) {
+    pub(crate) fn append_all(&mut self, other: &mut Self) {
         if self.is_empty() {
             mem::swap(self, other);
         } else if other.pieces.is_empty() && self.tail.len() + other.tail.len() <= PIECE {
@@ -224,6 +167,16 @@ impl SendBuffer {
     }
 }
 
+impl ByteSink for SendBuffer {
+    fn append(&mut self, bytes: &[u8]) {
+        self.put(|out| out.put_slice(bytes));
+    }
+
+    fn append_shared(&mut self, bytes: &[u8], share: impl FnOnce() -> Bytes) {
+        if bytes.len() < SHARED_FROM { self.append(bytes) } else { self.share(&share()) }
+    }
+}
+
 /// Events that are not delivered yet.
 #[derive(Default)]
 pub(crate) struct EventRuns(Vec<EventRun>);
@@ -269,17 +222,10 @@ pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
     used < capacity / 8
 }
 
-fn is_long(result: &OpResult) -> bool {
-    match result {
-        OpResult::GetData(Some(data), _) => data.len() >= SHARED_FROM,
-        OpResult::GetChildren(names) => names.encoded_len() >= SHARED_FROM,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use zoolet_proto::{EventType, Stat, Xid, Zxid};
+    use zoolet_proto::records::OpResult;
+    use zoolet_proto::{EventType, NameList, Stat, Xid, Zxid};
 
     use super::*;
 
@@ -320,7 +266,7 @@ mod tests {
         ];
         let (mut buffer, mut copied) = (SendBuffer::default(), BytesMut::new());
         for reply in &replies {
-            buffer.put_reply(header, reply);
+            buffer.put_reply(header, reply, reply.encoded_len());
             reply.encode_frame(header, &mut copied);
         }
         assert_eq!(buffer.len(), copied.len());
@@ -337,7 +283,7 @@ mod tests {
         };
         for (first, second, pieces) in [(0, 3, 0), (2, 3, 0), (2, 200, 2), (200, 2, 1), (2, 0, 0)] {
             let (mut joined, mut added) = (buffer(first), buffer(second));
-            joined.append(&mut added);
+            joined.append_all(&mut added);
             assert!(added.is_empty());
             assert_eq!(joined.len(), 100 * (first + second));
             assert_eq!(joined.pieces.len(), pieces, "{first} and {second}");
@@ -355,7 +301,7 @@ mod tests {
         for sent in [0, 500] {
             let (mut waiting, mut held) = (messages(500), messages(500));
             waiting.advance(sent);
-            waiting.append(&mut held);
+            waiting.append_all(&mut held);
             assert!(held.is_empty() && held.tail.capacity() >= 500, "after {sent} bytes were sent");
         }
     }
@@ -364,7 +310,7 @@ mod tests {
     fn what_is_copied_takes_little_more_memory_than_it_has_bytes() {
         let mut buffer = SendBuffer::default();
         for _ in 0..10_000 {
-            buffer.put_reply(ReplyHeader::ok(Xid(1), Zxid(1)), &Reply::Empty);
+            buffer.put_reply(ReplyHeader::ok(Xid(1), Zxid(1)), &Reply::Empty, 20);
         }
         assert_eq!((buffer.len(), buffer.size().unshared), (200_000, 200_000));
         assert!(buffer.tail.capacity() <= 2 * PIECE + 20);

@@ -7,7 +7,6 @@ use zoolet_proto::{Incoming, OpCode, OpKind, Request};
 use zoolet_server_core::{Core, Input, Message, Output};
 
 use super::limits::{CHEAP_IN_A_ROW, EVENT, MANY_CHILDREN, MANY_PARTS, TURN_BYTES, TURN_TIME};
-use crate::net::reply_size::reply_size;
 
 /// What an input costs a turn, as far as can be told before it is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +109,7 @@ impl TurnLimit {
     /// Counts a message that something else than the state machine has led to.
     pub(crate) fn count(&mut self, message: &Message) {
         if let Message::Reply(_, reply) = message {
-            self.bytes += reply_size(reply);
+            self.bytes += reply.encoded_len();
         }
     }
 

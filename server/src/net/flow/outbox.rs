@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use zoolet_proto::Zxid;
+use zoolet_proto::{Reply, Zxid};
 use zoolet_server_core::Message;
 
 use super::budget::SendBudget;
@@ -25,7 +25,6 @@ use super::delivery::{Delivery, ReleaseRule};
 use super::limits::ROUNDS;
 use super::queue::{CloseState, Queue};
 use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
-use crate::net::reply_size::reply_size;
 
 /// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task
 /// of the connection, with its read loop and its write loop, empties it.
@@ -113,15 +112,6 @@ impl Outbox {
             if queue.state != CloseState::Open {
                 break;
             }
-            let exempt = held_back && matches!(message, Delivery::Message(message) if !message.is_event());
-            // Not encoded to find that out: a multiRead of many times one znode takes no memory before.
-            if let Delivery::Message(Message::Reply(_, reply)) = message {
-                let queued = if exempt { 0 } else { queue.size().all };
-                if queued + reply_size(reply) > self.limit {
-                    queue.overflow();
-                    break;
-                }
-            }
             let until = rule.waits_for(message);
             let is_new = match message {
                 Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
@@ -129,7 +119,14 @@ impl Outbox {
                     queue.add(until, |out| out.put(|out| response.encode_frame(out)))
                 }
                 Delivery::Message(Message::Reply(header, reply)) => {
-                    queue.add(until, |out| out.put_reply(*header, reply))
+                    let len = reply.encoded_len();
+                    let is_exempt = held_back && !matches!(reply, Reply::Event(_));
+                    // Counted, and not encoded to find that out: a multiRead of many times one znode takes no memory before.
+                    if len + if is_exempt { 0 } else { queue.size().all } > self.limit {
+                        queue.overflow();
+                        break;
+                    }
+                    queue.add(until, |out| out.put_reply(*header, reply, len))
                 }
                 Delivery::Message(Message::Close { asked }) => {
                     queue.state = CloseState::Draining { asked: *asked };
@@ -140,7 +137,8 @@ impl Outbox {
                 pushed.waits = until;
             }
             pushed.count += 1;
-            if !exempt && queue.size().all > self.limit {
+            // Of events, whose length is known only now.
+            if !held_back && queue.size().all > self.limit {
                 queue.overflow();
             }
         }

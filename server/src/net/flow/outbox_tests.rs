@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
-use zoolet_proto::records::{ClientInfo, OpResult, WatchedEvent};
-use zoolet_proto::{Acl, EventType, KeeperState, NameList, Perms, Reply, ReplyHeader, Stat, Xid, Zxid};
+use zoolet_proto::records::{OpResult, WatchedEvent};
+use zoolet_proto::{EventType, KeeperState, Reply, ReplyHeader, Stat, Xid, Zxid};
 use zoolet_server_core::Message;
 
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::buffer::SendBuffer;
 use crate::net::flow::delivery::{Delivery, ReleaseRule};
 use crate::net::flow::outbox::{Next, Outbox};
-use crate::net::reply_size::reply_size;
 
 fn outbox_of(limit: usize) -> Outbox {
     Outbox::new(limit, &Arc::default())
@@ -199,51 +198,6 @@ async fn a_reply_that_does_not_fit_is_not_encoded_to_find_that_out() {
     outbox.push([ping(), reply, ping()].iter().map(Delivery::Message), false, ReleaseRule::AT_ONCE);
     assert_eq!(outbox.unsent(), 0, "what waited is let go at once");
     assert_eq!(outbox.next(&mut SendBuffer::default()).await, Next::Abort);
-}
-
-#[test]
-fn the_size_of_a_reply_is_that_of_its_frame() {
-    let names: NameList = ["child"; 1_000].into_iter().collect();
-    let (stat, path) = (Stat::default(), "/a".to_owned());
-    let data = Some(Bytes::from("x".repeat(9_000)));
-    let acl = vec![Acl::new(Perms::ALL, "ip", "127.0.0.1"); 3];
-    let event =
-        WatchedEvent { kind: EventType::NodeCreated, state: KeeperState::SyncConnected, path: path.clone() };
-    let results = vec![
-        OpResult::Create(path.clone()),
-        OpResult::Create2(path.clone(), stat),
-        OpResult::Delete,
-        OpResult::SetData(stat),
-        OpResult::Check,
-        OpResult::GetData(data.clone(), stat),
-        OpResult::GetData(None, stat),
-        OpResult::GetChildren(names.clone()),
-        OpResult::Error(None),
-    ];
-    for reply in [
-        Reply::Empty,
-        Reply::Created(path.clone()),
-        Reply::Created2(path.clone(), stat),
-        Reply::Stat(stat),
-        Reply::Data(data, stat),
-        Reply::Data(None, stat),
-        Reply::Acl(acl, stat),
-        Reply::Children(names.clone()),
-        Reply::Children2(names, stat),
-        Reply::Count(1),
-        Reply::Ephemerals(vec![path.clone(); 3]),
-        Reply::Synced(Some(path.clone())),
-        Reply::Synced(None),
-        Reply::WhoAmI(vec![ClientInfo { scheme: "digest".into(), user: "somebody".into() }; 3]),
-        Reply::Sasl(Some(Bytes::from("token"))),
-        Reply::Multi(results),
-        Reply::WatchAdded,
-        Reply::Event(event),
-    ] {
-        let mut frame = bytes::BytesMut::new();
-        reply.encode_frame(ReplyHeader::ok(Xid(1), Zxid(1)), &mut frame);
-        assert_eq!(reply_size(&reply), frame.len(), "{reply:?}");
-    }
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ impl Queue {
             let Some(HeldMessages { mut messages, count, .. }) = self.held.pop_front() else { break };
             self.held_count -= count;
             self.held_size = self.held_size - messages.size();
-            self.waiting.append(&mut messages);
+            self.waiting.append_all(&mut messages);
             self.spare = messages;
         }
     }
