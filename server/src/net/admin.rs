@@ -11,13 +11,17 @@ use zoolet_server_core::{ConnId, Core, ServerMode};
 use crate::durable::DirectorySizes;
 use crate::engine::Engine;
 use crate::net::flow::limits::LISTED;
-use crate::net::java_format::{Endpoint, decimal};
+use crate::net::java_format::{BuildDate, Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::net::stats::{ConnStats, whole_millis};
 use crate::shared::Shared;
 
-/// The release whose behaviour the server has, and its own. In the form that clients parse.
-const VERSION: &str = concat!("3.9.5-zoolet-", env!("CARGO_PKG_VERSION"), ", built on 2026-11-20 00:00 UTC");
+/// The release whose behaviour the server has, its own, and when it was built, in the form that clients parse. The date is that
+/// of `SOURCE_DATE_EPOCH` at the time of the build, or the epoch itself: the same source gives the same binary.
+fn version() -> String {
+    let built = option_env!("SOURCE_DATE_EPOCH").and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+    format!("3.9.5-zoolet-{}, built on {}", env!("CARGO_PKG_VERSION"), BuildDate(built))
+}
 
 /// The directories of a server without any, in `conf`.
 const IN_MEMORY: &str = "(in memory)";
@@ -147,7 +151,7 @@ impl Shared {
         let (received, sent) = self.packets();
         let read_only = facts.mode == ServerMode::ReadOnly;
         let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
-        let mut text = format!("Zookeeper version: {VERSION}\n{read_only}{clients}");
+        let mut text = format!("Zookeeper version: {}\n{read_only}{clients}", version());
         let _ = write!(
             text,
             "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
@@ -231,7 +235,7 @@ impl Shared {
         let Some(facts) = self.facts(at) else { return not_serving() };
         let stats = &self.stats;
         let (received, sent) = self.packets();
-        let mut text = format!("zk_version\t{VERSION}\nzk_server_state\t{}\n", facts.mode);
+        let mut text = format!("zk_version\t{}\nzk_server_state\t{}\n", version(), facts.mode);
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };
@@ -316,10 +320,11 @@ fn envi() -> String {
     let total = memory("MemTotal");
     let directory = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
     format!(
-        "Environment:\nzookeeper.version={VERSION}\nhost.name={host}\njava.version=none\njava.vendor=zoolet\njava.home=\n\
+        "Environment:\nzookeeper.version={}\nhost.name={host}\njava.version=none\njava.vendor=zoolet\njava.home=\n\
          java.class.path=\njava.library.path=\njava.io.tmpdir={}\njava.compiler=<NA>\n\
          os.name={os}\nos.arch={arch}\nos.version={}\nuser.name={}\nuser.home={}\nuser.dir={directory}\n\
          os.memory.free={}MB\nos.memory.max={total}MB\nos.memory.total={total}MB\n",
+        version(),
         std::env::temp_dir().display(),
         kernel("osrelease"),
         var("USER"),

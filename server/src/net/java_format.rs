@@ -32,25 +32,41 @@ impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         const MONTHS: [&str; 12] =
-            ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let seconds = self.0.div_euclid(1000);
-        let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        // Counted from 1 March of the year 0, so that a leap day is the last day of its year, and the lengths of
-        // months repeat every five. An era is 400 years.
-        let since = days + 719_468;
-        let (era, day_of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * month + 2) / 5 + 1;
-        let year = era * 400 + year_of_era + i64::from(month >= 10);
-        let name =
-            |names: &[&'static str], index: i64| usize::try_from(index).map_or("", |index| names[index]);
-        let (weekday, month) = (name(&WEEKDAYS, days.rem_euclid(7)), name(&MONTHS, month));
+        let (year, month, day) = civil_date(seconds);
+        let name = |names: &[&'static str], at: i64| usize::try_from(at).map_or("", |at| names[at]);
+        let (weekday, month) = (name(&WEEKDAYS, seconds.div_euclid(DAY).rem_euclid(7)), name(&MONTHS, month - 1));
+        let time = seconds.rem_euclid(DAY);
         let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
         write!(f, "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
     }
+}
+
+/// A time, in seconds since the Unix epoch, as ZooKeeper prints when it was built.
+pub(crate) struct BuildDate(pub(crate) i64);
+
+impl fmt::Display for BuildDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_date(self.0);
+        let time = self.0.rem_euclid(DAY);
+        write!(f, "{year}-{month:02}-{day:02} {:02}:{:02} UTC", time / 3600, time / 60 % 60)
+    }
+}
+
+const DAY: i64 = 86_400;
+
+/// Year, month and day of a time in seconds since the Unix epoch.
+fn civil_date(seconds: i64) -> (i64, i64, i64) {
+    // Counted from 1 March of the year 0, so that a leap day is the last day of its year, and the lengths of months repeat every
+    // five. An era is 400 years.
+    let since = seconds.div_euclid(DAY) + 719_468;
+    let (era, day_of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    (era * 400 + year_of_era + i64::from(month >= 10), (month + 2) % 12 + 1, day)
 }
 
 #[cfg(test)]
@@ -73,6 +89,14 @@ mod tests {
             "Mon Mar 01 00:00:00 UTC 2100",
         ];
         assert_eq!(dates.map(|date| Date(date).to_string()), expected);
+    }
+
+    #[test]
+    fn the_date_of_a_build_is_printed_as_apache_prints_it() {
+        let dates = [0, 951_868_799, 1_770_841_080, 4_107_542_400];
+        let expected =
+            ["1970-01-01 00:00 UTC", "2000-02-29 23:59 UTC", "2026-02-11 20:18 UTC", "2100-03-01 00:00 UTC"];
+        assert_eq!(dates.map(|date| BuildDate(date).to_string()), expected);
     }
 
     #[test]
