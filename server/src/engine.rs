@@ -5,6 +5,7 @@ use std::mem;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::Zxid;
@@ -15,7 +16,9 @@ use zoolet_storage::disk::Disk;
 use crate::bus::Bus;
 use crate::durable::{SnapshotSource, SnapshotStart};
 use crate::net::stream::Transport;
-use crate::net::turns::Batch;
+
+/// Inputs of one connection. Most reads yield one request, which needs no allocation.
+pub(crate) type Batch = SmallVec<[Input; 1]>;
 
 /// Makes the state machine of a server, with so many replicas.
 pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;

@@ -28,7 +28,7 @@ use crate::net::driver::Driver;
 use crate::net::flow::limits::BULK_SENDERS;
 use crate::net::flow::outbox::Outbox;
 use crate::net::listener;
-use crate::net::rate_limited_warning::Repeated;
+use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::stats::ServerStats;
 use crate::net::stream::Transport;
@@ -56,9 +56,9 @@ pub(crate) struct Shared {
     /// One for each connection that is sending much.
     pub(crate) bulk: Semaphore,
     /// Connections that were refused, that were closed for what they did not read, and that began with another protocol.
-    pub(crate) refused: Repeated,
-    pub(crate) overflowed: Repeated,
-    pub(crate) foreign: Repeated,
+    pub(crate) refused: RateLimitedWarning,
+    pub(crate) overflowed: RateLimitedWarning,
+    pub(crate) foreign: RateLimitedWarning,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -141,9 +141,9 @@ impl Shared {
             tasks,
             listing: tokio::sync::Mutex::default(),
             bulk: Semaphore::new(BULK_SENDERS),
-            refused: Repeated::default(),
-            overflowed: Repeated::default(),
-            foreign: Repeated::default(),
+            refused: RateLimitedWarning::default(),
+            overflowed: RateLimitedWarning::default(),
+            foreign: RateLimitedWarning::default(),
             runtime,
             span,
         });

@@ -27,7 +27,7 @@ fn version() -> String {
 const IN_MEMORY: &str = "(in memory)";
 
 /// What is printed of the state, read between two inputs.
-struct Facts {
+struct ServerSummary {
     mode: ServerMode,
     zxid: i64,
     znodes: usize,
@@ -38,7 +38,7 @@ struct Facts {
 }
 
 /// What is shown of a connection: itself, what was counted, and its session with that session's timeout.
-type Connection = (Arc<Peer>, ConnStats, Option<(SessionId, i32)>);
+type ListedConnection = (Arc<Peer>, ConnStats, Option<(SessionId, i32)>);
 
 impl Shared {
     /// The text that answers `word`, which `asker` has sent; `rest` is what follows it. If the state machine has several
@@ -113,11 +113,11 @@ impl Shared {
         mode.map_or("null", |mode| if mode == ServerMode::ReadOnly { "ro" } else { "rw" }).to_owned()
     }
 
-    fn facts(&self, at: usize) -> Option<Facts> {
-        let facts = move |engine: &mut Engine, _| {
+    fn summary(&self, at: usize) -> Option<ServerSummary> {
+        let summary = move |engine: &mut Engine, _| {
             let machine = engine.bus.machine();
             let core = machine.replica(at);
-            Facts {
+            ServerSummary {
                 mode: machine.mode(at),
                 zxid: core.tree().last_zxid().0,
                 // A real server has the root under two names and counts both.
@@ -128,7 +128,7 @@ impl Shared {
                 watches: core.watches().count_by_table(),
             }
         };
-        self.turns.act(facts)
+        self.turns.act(summary)
     }
 
     fn peers_at(&self, replica: usize) -> Vec<(ConnId, Arc<Peer>)> {
@@ -146,10 +146,10 @@ impl Shared {
     }
 
     fn srvr(&self, at: usize, clients: String) -> String {
-        let Some(facts) = self.facts(at) else { return not_serving() };
+        let Some(summary) = self.summary(at) else { return not_serving() };
         let latency = &self.stats.latency;
         let (received, sent) = self.packets();
-        let read_only = facts.mode == ServerMode::ReadOnly;
+        let read_only = summary.mode == ServerMode::ReadOnly;
         let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
         let mut text = format!("Zookeeper version: {}\n{read_only}{clients}", version());
         let _ = write!(
@@ -161,9 +161,9 @@ impl Shared {
             whole_millis(latency.max()),
             self.peers_at(at).len(),
             self.stats.outstanding(),
-            facts.zxid,
-            facts.mode,
-            facts.znodes,
+            summary.zxid,
+            summary.mode,
+            summary.znodes,
         );
         text
     }
@@ -198,7 +198,7 @@ impl Shared {
     }
 
     /// Every connection of a replica, with its counters, its session and that session's timeout.
-    async fn connections(&self, at: usize) -> Option<Vec<Connection>> {
+    async fn connections(&self, at: usize) -> Option<Vec<ListedConnection>> {
         let mut peers = self.peers_at(at).into_iter();
         let mut connections = Vec::with_capacity(peers.len());
         while peers.len() > 0 {
@@ -232,10 +232,10 @@ impl Shared {
     }
 
     fn mntr(&self, at: usize) -> String {
-        let Some(facts) = self.facts(at) else { return not_serving() };
+        let Some(summary) = self.summary(at) else { return not_serving() };
         let stats = &self.stats;
         let (received, sent) = self.packets();
-        let mut text = format!("zk_version\t{}\nzk_server_state\t{}\n", version(), facts.mode);
+        let mut text = format!("zk_version\t{}\nzk_server_state\t{}\n", version(), summary.mode);
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };
@@ -249,11 +249,11 @@ impl Shared {
         line("connection_request_count", &stats.connects.load(Relaxed));
         line("connection_rejected", &stats.rejected.load(Relaxed));
         line("outstanding_requests", &stats.outstanding());
-        line("znode_count", &facts.znodes);
-        line("watch_count", &facts.watches);
-        line("ephemerals_count", &facts.ephemerals);
-        line("approximate_data_size", &facts.data_size);
-        line("global_sessions", &facts.sessions);
+        line("znode_count", &summary.znodes);
+        line("watch_count", &summary.watches);
+        line("ephemerals_count", &summary.ephemerals);
+        line("approximate_data_size", &summary.data_size);
+        line("global_sessions", &summary.sessions);
         line("local_sessions", &0);
         line("stale_sessions_expired", &stats.expired.load(Relaxed));
         line("uptime", &(self.now().0 - stats.started.0));
@@ -304,8 +304,8 @@ fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> St
 fn envi() -> String {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let kernel = |name: &str| {
-        let told = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-        told.map(|text| text.trim().to_owned()).unwrap_or_default()
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        text.map(|text| text.trim().to_owned()).unwrap_or_default()
     };
     let host = Some(kernel("hostname")).filter(|name| !name.is_empty()).unwrap_or_else(|| var("HOSTNAME"));
     let os = match std::env::consts::OS {

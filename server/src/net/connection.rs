@@ -19,6 +19,7 @@ use tracing::Instrument;
 use zoolet_proto::{FourLetterWord, Incoming, Zxid, frame, jute};
 use zoolet_server_core::Input;
 
+use crate::engine::Batch;
 use crate::net::close::linger;
 use crate::net::flow::buffer::{SendBuffer, is_little};
 use crate::net::flow::limits::{
@@ -27,7 +28,6 @@ use crate::net::flow::limits::{
 use crate::net::flow::outbox::{Next, Outbox};
 use crate::net::registry::Registration;
 use crate::net::stream::{Half, Transport, send_all};
-use crate::net::turns::Batch;
 use crate::shared::Shared;
 
 /// How a request of HTTP begins.

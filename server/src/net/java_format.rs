@@ -36,7 +36,8 @@ impl fmt::Display for Date {
         let seconds = self.0.div_euclid(1000);
         let (year, month, day) = civil_date(seconds);
         let name = |names: &[&'static str], at: i64| usize::try_from(at).map_or("", |at| names[at]);
-        let (weekday, month) = (name(&WEEKDAYS, seconds.div_euclid(DAY).rem_euclid(7)), name(&MONTHS, month - 1));
+        let (weekday, month) =
+            (name(&WEEKDAYS, seconds.div_euclid(DAY).rem_euclid(7)), name(&MONTHS, month - 1));
         let time = seconds.rem_euclid(DAY);
         let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
         write!(f, "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")

@@ -36,14 +36,14 @@ impl Shared {
     pub(crate) async fn wchc(&self, at: usize) -> Option<String> {
         let (watches, names) = self.named_watches(at).await?;
         let text = grouped(watches.iter().map(|(path, conn)| (&*names[conn], &**path))).await;
-        let_go(watches).await;
+        drop_in_slices(watches).await;
         Some(text)
     }
 
     pub(crate) async fn wchp(&self, at: usize) -> Option<String> {
         let (watches, names) = self.named_watches(at).await?;
         let text = grouped(watches.iter().map(|(path, conn)| (&**path, &*names[conn]))).await;
-        let_go(watches).await;
+        drop_in_slices(watches).await;
         Some(text)
     }
 
@@ -201,7 +201,7 @@ async fn grouped<'t>(pairs: impl Iterator<Item = (&'t str, &'t str)>) -> String 
 }
 
 /// Frees the memory of a long list in slices.
-async fn let_go(watches: Vec<Watch>) {
+async fn drop_in_slices(watches: Vec<Watch>) {
     for (freed, watch) in watches.into_iter().enumerate() {
         drop(watch);
         pause(freed).await;

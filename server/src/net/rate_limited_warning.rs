@@ -8,9 +8,9 @@ use crate::net::flow::limits::WARNING_PERIOD;
 
 /// A warning that may be repeated.
 #[derive(Debug, Default)]
-pub(crate) struct Repeated(Mutex<(Option<Instant>, u64)>);
+pub(crate) struct RateLimitedWarning(Mutex<(Option<Instant>, u64)>);
 
-impl Repeated {
+impl RateLimitedWarning {
     /// Counts one at a time. Returns how many the line that is due now stands for, if one is.
     pub(crate) fn count(&self, now: Instant) -> Option<u64> {
         // Nothing panics while it holds the lock.
@@ -33,9 +33,9 @@ mod tests {
 
     #[test]
     fn a_line_a_second_stands_for_all_since_the_one_before() {
-        let (repeated, start) = (Repeated::default(), Instant::now());
+        let (warning, start) = (RateLimitedWarning::default(), Instant::now());
         let lines: Vec<_> = [0, 1, 400, 999, 1_000, 1_001, 5_000]
-            .map(|ms| repeated.count(start + Duration::from_millis(ms)))
+            .map(|ms| warning.count(start + Duration::from_millis(ms)))
             .into_iter()
             .flatten()
             .collect();

@@ -6,7 +6,6 @@ use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +15,7 @@ use zoolet_proto::{Incoming, OpCode};
 use zoolet_server_core::{ConnId, Core, Input, Millis};
 
 use crate::durable::CommitQueue;
-use crate::engine::{Engine, locked};
-
-/// Most reads yield one request, which needs no allocation.
-pub(crate) type Batch = SmallVec<[Input; 1]>;
+use crate::engine::{Batch, Engine, locked};
 
 /// A batch of a slow connection, for the driver. A connection has at most one.
 pub(crate) struct SlowBatch {

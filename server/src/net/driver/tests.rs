@@ -17,11 +17,10 @@ use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Millis, Outpu
 
 use super::*;
 use crate::bus::Bus;
-use crate::engine::Engine;
+use crate::engine::{Batch, Engine};
 use crate::net::flow::outbox::Outbox;
 use crate::net::registry::{Peer, Registration};
 use crate::net::stats::ServerStats;
-use crate::net::turns::Batch;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

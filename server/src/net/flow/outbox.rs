@@ -23,7 +23,7 @@ use super::budget::SendBudget;
 use super::buffer::{SendBuffer, Size};
 use super::delivery::{Delivery, ReleaseRule};
 use super::limits::ROUNDS;
-use super::queue::{CloseState, Queue};
+use super::queue::{CloseState, SendQueue};
 use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 
 /// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task
@@ -33,8 +33,8 @@ use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 /// wake-ups; `outbox_model_tests.rs` tries the interleavings.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    queue: Mutex<Queue>,
-    /// A [`TaskState`].
+    queue: Mutex<SendQueue>,
+    /// A [`PollState`].
     task: AtomicU8,
     /// Requests that are submitted and not answered. Counted without the lock, as each request changes it twice.
     unanswered: AtomicUsize,
@@ -51,7 +51,7 @@ pub(crate) struct Outbox {
 /// What the task of the connection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum TaskState {
+enum PollState {
     /// It is polled, and nothing has changed since that began.
     Polling,
     /// It sleeps: a change wakes it.
@@ -86,8 +86,8 @@ pub(crate) enum Next {
 impl Outbox {
     pub(crate) fn new(limit: usize, budget: &Arc<SendBudget>) -> Self {
         Self {
-            queue: Mutex::new(Queue::new(budget)),
-            task: AtomicU8::new(TaskState::Polling as u8),
+            queue: Mutex::new(SendQueue::new(budget)),
+            task: AtomicU8::new(PollState::Polling as u8),
             unanswered: AtomicUsize::new(0),
             unprocessed: AtomicUsize::new(0),
             unsent: AtomicUsize::new(0),
@@ -162,7 +162,7 @@ impl Outbox {
         Pushed { count, waits: until.filter(|_| is_new) }
     }
 
-    fn pushed(&self, queue: &mut Queue) {
+    fn pushed(&self, queue: &mut SendQueue) {
         self.note_size(queue);
         let is_large = queue.size().unshared > self.budget.mark() && self.budget.is_spent();
         if is_large && queue.state != CloseState::Aborted {
@@ -249,7 +249,7 @@ impl Outbox {
     ) -> Poll<io::Result<T>> {
         for _ in 0..ROUNDS {
             // Before the loops look, so that a change after their look is seen below.
-            self.task.swap(TaskState::Polling as u8, AcqRel);
+            self.task.swap(PollState::Polling as u8, AcqRel);
             if let Poll::Ready(outcome) = writing.as_mut().poll(cx) {
                 return Poll::Ready(outcome);
             }
@@ -257,7 +257,7 @@ impl Outbox {
                 return Poll::Ready(Ok(outcome));
             }
             // Both have left their waker with what they wait for.
-            let (polling, parked) = (TaskState::Polling as u8, TaskState::Parked as u8);
+            let (polling, parked) = (PollState::Polling as u8, PollState::Parked as u8);
             if self.task.compare_exchange(polling, parked, AcqRel, Acquire).is_ok() {
                 return Poll::Pending;
             }
@@ -316,7 +316,7 @@ impl Outbox {
         let mut waits = false;
         poll_fn(|cx| {
             // Replies leave before more is read: both loops are polled again, the write loop first.
-            if self.task.load(Acquire) == TaskState::Scheduled as u8 {
+            if self.task.load(Acquire) == PollState::Scheduled as u8 {
                 return Poll::Pending;
             }
             let is_ready = !self.has_requests() && self.unsent() < self.budget.mark();
@@ -346,7 +346,7 @@ impl Outbox {
         self.until(|queue| queue.first_held_beyond(most).is_none()).await;
     }
 
-    async fn until(&self, is_reached: impl Fn(&Queue) -> bool) {
+    async fn until(&self, is_reached: impl Fn(&SendQueue) -> bool) {
         poll_fn(|cx| if is_reached(&self.lock_to_wait(cx)) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }
@@ -354,7 +354,7 @@ impl Outbox {
 /// For both.
 impl Outbox {
     /// Has the task look again after a change.
-    fn changed(&self, queue: &Queue) {
+    fn changed(&self, queue: &SendQueue) {
         if self.schedule() {
             queue.wake();
         }
@@ -363,11 +363,11 @@ impl Outbox {
     /// Notes a change. Returns whether the task has to be woken: after that, nobody else has to.
     fn schedule(&self) -> bool {
         // Never only a load, even if it shows that the task is scheduled: the exchange makes the change visible to the next poll.
-        self.task.swap(TaskState::Scheduled as u8, AcqRel) == TaskState::Parked as u8
+        self.task.swap(PollState::Scheduled as u8, AcqRel) == PollState::Parked as u8
     }
 
     /// Accounts for the size of the queue after a change.
-    fn note_size(&self, queue: &mut Queue) {
+    fn note_size(&self, queue: &mut SendQueue) {
         let is_aborted = queue.state == CloseState::Aborted;
         let Size { all, unshared } = queue.size();
         queue.charge.set(unshared);
@@ -376,13 +376,13 @@ impl Outbox {
     }
 
     /// The queue, for a look after which the task may park.
-    fn lock_to_wait(&self, cx: &Context<'_>) -> MutexGuard<'_, Queue> {
+    fn lock_to_wait(&self, cx: &Context<'_>) -> MutexGuard<'_, SendQueue> {
         let mut queue = self.lock();
         queue.is_polled_by(cx);
         queue
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, SendQueue> {
         // Nothing panics while it holds the lock; if something did, the queue is still whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

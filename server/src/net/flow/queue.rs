@@ -1,4 +1,4 @@
-//! [`Queue`]: the messages of one connection that are not sent yet, in order.
+//! [`SendQueue`]: the messages of one connection that are not sent yet, in order.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,7 +12,7 @@ use super::buffer::{SendBuffer, Size};
 
 /// The messages that wait, and what an [`Outbox`](super::outbox::Outbox) knows of their connection.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct SendQueue {
     /// Messages that may leave.
     pub(crate) waiting: SendBuffer,
     /// The messages after those, by the transaction that they wait for; how many these are, and their bytes.
@@ -54,7 +54,7 @@ pub(crate) enum CloseState {
     Aborted,
 }
 
-impl Queue {
+impl SendQueue {
     pub(crate) fn new(budget: &Arc<SendBudget>) -> Self {
         Self {
             waiting: SendBuffer::default(),
