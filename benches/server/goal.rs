@@ -51,14 +51,14 @@ impl Comparison {
             [|f| f.rate, |f| f.p50, |f| f.p99, |f| f.cpu, |f| f.beside];
         match workload.name {
             "durable-set-1x1" => vec![
-                compare("p50, zoolet / apache", p50, Zoolet, Apache, Some(AtMost(0.6))),
-                compare("p50, zoolet / echo", p50, Zoolet, Echo, Some(AtMost(1.3))),
+                compare("p50, zoolet / apache", p50, Zoolet, Apache, Some(AtMost(0.7))),
+                compare("p50, zoolet / echo", p50, Zoolet, Echo, None),
                 compare("p99, zoolet / apache", p99, Zoolet, Apache, None),
                 compare("p50, echo-thread / apache", p50, EchoThread, Apache, None),
-                compare("p50, zoolet / echo-thread", p50, Zoolet, EchoThread, None),
+                compare("p50, zoolet / echo-thread", p50, Zoolet, EchoThread, Some(AtMost(1.3))),
             ],
             "durable-reader" | "durable-reader-16" => vec![
-                compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.25))),
+                compare("p99, zoolet / apache", p99, Zoolet, Apache, Some(AtMost(0.35))),
                 compare("p99, echo-thread / apache", p99, EchoThread, Apache, None),
                 compare("p99, zoolet / echo-thread", p99, Zoolet, EchoThread, None),
                 compare("writes/s, zoolet / apache", beside, Zoolet, Apache, None),
