@@ -58,7 +58,7 @@ pub struct CoreConfig {
     /// the frame and its lists have room in an entry of a log that every server reads, of 2,097,150 bytes.
     pub max_acl_bytes: usize,
     /// Whether transactions go to a log, which reports how far it is by
-    /// [`set_durable`](crate::StateMachine::set_durable). Then a reply to a read names not the newest zxid but one
+    /// [`set_durable`](crate::Core::set_durable). Then a reply to a read names not the newest zxid but one
     /// that is durable, unless what it shows has changed since; and a new tree keeps its digest, which transactions contain.
     pub logged: bool,
 }

@@ -1,6 +1,5 @@
 //! [`TreeLoader`]: builds a tree from the znodes of a snapshot.
 
-use std::fmt;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -24,31 +23,22 @@ pub struct TreeLoader {
 }
 
 /// Why the znodes of a snapshot do not make a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// No znode can have this path.
+    #[error("no znode can have the path {0:?}")]
     InvalidPath(Arc<str>),
     /// The parent of the znode at this path does not come before it.
+    #[error("the parent of {0:?} does not come before it")]
     NoParent(Arc<str>),
     /// Two znodes have this path.
+    #[error("there are two znodes {0:?}")]
     Duplicate(Arc<str>),
     /// There is no root.
+    #[error("there is no root znode")]
     NoRoot,
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidPath(path) => write!(f, "no znode can have the path {path:?}"),
-            Self::NoParent(path) => write!(f, "the parent of {path:?} does not come before it"),
-            Self::Duplicate(path) => write!(f, "there are two znodes {path:?}"),
-            Self::NoRoot => f.write_str("there is no root znode"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 impl TreeLoader {
     /// Begins an empty tree, which keeps its digest if `digest` is set.

@@ -25,17 +25,10 @@ const IN_PROCESS_BITS: u32 = 52;
 /// The sessions that have not expired. A session whose client sends nothing for its timeout expires at the end of that tick.
 #[derive(Debug)]
 pub struct SessionTable {
-    sessions: HashMap<SessionId, Session>,
+    sessions: HashMap<SessionId, SessionView>,
     deadlines: BTreeSet<(Millis, SessionId)>,
     tick: i64,
     next_id: i64,
-}
-
-#[derive(Debug)]
-struct Session {
-    timeout: i32,
-    deadline: Millis,
-    conn: Option<ConnId>,
 }
 
 /// A view of a session.
@@ -76,8 +69,7 @@ impl SessionTable {
 
     /// The session, if it exists.
     pub fn get(&self, id: SessionId) -> Option<SessionView> {
-        let Session { timeout, deadline, conn } = *self.sessions.get(&id)?;
-        Some(SessionView { id, timeout, deadline, conn })
+        self.sessions.get(&id).copied()
     }
 
     /// Every session, the first to expire first.
@@ -147,7 +139,7 @@ impl SessionTable {
         self.remove(id);
         let deadline = deadline(now, timeout, self.tick);
         self.deadlines.insert((deadline, id));
-        self.sessions.insert(id, Session { timeout, deadline, conn });
+        self.sessions.insert(id, SessionView { id, timeout, deadline, conn });
     }
 
     /// Removes a session.

@@ -124,17 +124,19 @@ impl SnapshotWalk {
                     Step::End => ended = true,
                 }
             }
-            let record = match (next, self.saved.first_key_value()) {
-                (Some(node), Some((saved, _))) => match by_components(&node.path, &saved.0) {
-                    Ordering::Less => next.take().map(ZnodeRecord::of),
-                    Ordering::Equal => {
-                        next = None;
-                        self.saved.pop_first().map(|(_, record)| record)
-                    }
-                    Ordering::Greater => self.saved.pop_first().map(|(_, record)| record),
-                },
-                (Some(_), None) => next.take().map(ZnodeRecord::of),
-                (None, _) => self.saved.pop_first().map(|(_, record)| record),
+            let tree_to_saved = match (next, self.saved.first_key_value()) {
+                (Some(node), Some((saved, _))) => by_components(&node.path, &saved.0),
+                (Some(_), None) => Ordering::Less,
+                (None, _) => Ordering::Greater,
+            };
+            if tree_to_saved.is_eq() {
+                // It has changed since the beginning: what was saved is given out instead.
+                next = None;
+            }
+            let record = if tree_to_saved.is_lt() {
+                next.take().map(ZnodeRecord::of)
+            } else {
+                self.saved.pop_first().map(|(_, record)| record)
             };
             let Some(record) = record else { break };
             self.passed = Some(Arc::clone(&record.path));

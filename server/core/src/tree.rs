@@ -227,10 +227,10 @@ impl Tree {
             }
             TxnOp::SetAcl { path, acl, aversion } => {
                 let Some(node) = self.nodes.get_mut(path) else { return };
-                track(&mut self.tracker, |tracker| tracker.before(node));
-                let old = std::mem::replace(&mut node.acl, self.acls.keep(acl));
-                node.aversion = *aversion;
-                track(&mut self.tracker, |tracker| tracker.after(node));
+                let old = tracked(&mut self.tracker, node, |node| {
+                    node.aversion = *aversion;
+                    std::mem::replace(&mut node.acl, self.acls.keep(acl))
+                });
                 let stat = node.stat();
                 self.acls.release(&old);
                 seen(self, Change::AclSet { stat });
@@ -256,9 +256,7 @@ impl Tree {
     /// Sets the number of children that a znode has ever had. Returns false if there is no such znode.
     pub(crate) fn set_counter(&mut self, path: &str, children: i64) -> bool {
         let Some(node) = self.nodes.get_mut(path) else { return false };
-        track(&mut self.tracker, |tracker| tracker.before(node));
-        node.children_mut().creates = children;
-        track(&mut self.tracker, |tracker| tracker.after(node));
+        tracked(&mut self.tracker, node, |node| node.children_mut().creates = children);
         true
     }
 
@@ -285,19 +283,17 @@ impl Tree {
     /// Raises how many children a znode has ever had, and when the list changed.
     pub(crate) fn count_creates(&mut self, at: NodeIndex, creates: i64, zxid: Zxid) {
         let Some(node) = self.nodes.at_mut(at) else { return };
-        track(&mut self.tracker, |tracker| tracker.before(node));
-        let children = node.children_mut();
-        children.pzxid = children.pzxid.max(zxid);
-        children.creates = children.creates.max(creates);
-        track(&mut self.tracker, |tracker| tracker.after(node));
+        tracked(&mut self.tracker, node, |node| {
+            let children = node.children_mut();
+            children.pzxid = children.pzxid.max(zxid);
+            children.creates = children.creates.max(creates);
+        });
     }
 
     /// Sets when the list of children of a znode changed, if that is later than before.
     pub(crate) fn raise_pzxid(&mut self, path: &str, zxid: Zxid) {
         let Some(node) = self.nodes.get_mut(path).filter(|node| zxid > node.pzxid()) else { return };
-        track(&mut self.tracker, |tracker| tracker.before(node));
-        node.children_mut().pzxid = zxid;
-        track(&mut self.tracker, |tracker| tracker.after(node));
+        tracked(&mut self.tracker, node, |node| node.children_mut().pzxid = zxid);
     }
 
     /// Inserts a znode, and adds it to its parent and to the indexes. Returns false if there is one at its path, which stays.
@@ -323,12 +319,8 @@ impl Tree {
             list(parent.children_mut(), &path);
         }
         self.count_below(parent, 1, len_change(0, len));
-        if let Some(session) = owner.as_session() {
-            self.ephemerals.entry(session).or_default().insert(path);
-        } else if owner == Owner::CONTAINER {
-            self.containers.insert(path);
-        } else if owner.as_ttl().is_some() {
-            self.ttls.insert(path);
+        if let Some(index) = self.index(owner) {
+            index.insert(path);
         }
         true
     }
@@ -339,11 +331,11 @@ impl Tree {
         let len = node.data_len();
         self.count_below(node.parent, -1, len_change(len, 0));
         if let Some(parent) = self.nodes.at_mut(node.parent) {
-            track(&mut self.tracker, |tracker| tracker.before(parent));
-            let children = parent.children_mut();
-            children.pzxid = children.pzxid.max(zxid);
-            children.remove(path);
-            track(&mut self.tracker, |tracker| tracker.after(parent));
+            tracked(&mut self.tracker, parent, |parent| {
+                let children = parent.children_mut();
+                children.pzxid = children.pzxid.max(zxid);
+                children.remove(path);
+            });
         }
         for orphan in node.children() {
             // Possible only with the log of another tree.
@@ -351,7 +343,13 @@ impl Tree {
                 orphan.parent = NodeIndex::NONE;
             }
         }
-        self.remove_from_indexes(&node);
+        if let Some(index) = self.index(node.owner) {
+            index.remove(path);
+            if let (true, Some(session)) = (index.is_empty(), node.owner.as_session()) {
+                self.ephemerals.remove(&session);
+            }
+        }
+        self.data_size -= path.len() + len;
         self.quotas.deleted(path);
         self.count_in_quota(path, -1, len_change(len, 0));
         let acl = node.acl;
@@ -359,21 +357,13 @@ impl Tree {
         seen(self, Change::Deleted { path: Arc::clone(path), acl });
     }
 
-    fn remove_from_indexes(&mut self, node: &Znode) {
-        let path = &node.path;
-        if let Some(session) = node.owner.as_session() {
-            if let Some(owned) = self.ephemerals.get_mut(&session) {
-                owned.remove(path);
-                if owned.is_empty() {
-                    self.ephemerals.remove(&session);
-                }
-            }
-        } else if node.owner == Owner::CONTAINER {
-            self.containers.remove(path);
-        } else if node.owner.as_ttl().is_some() {
-            self.ttls.remove(path);
+    /// The index that has the znodes of this owner, if they are in one.
+    fn index(&mut self, owner: Owner) -> Option<&mut BTreeSet<Arc<str>>> {
+        match owner.as_session() {
+            Some(session) => Some(self.ephemerals.entry(session).or_default()),
+            None if owner == Owner::CONTAINER => Some(&mut self.containers),
+            None => owner.as_ttl().map(|_| &mut self.ttls),
         }
-        self.data_size -= path.len() + node.data_len();
     }
 
     /// Counts a change below a znode and all above it.
@@ -449,6 +439,19 @@ pub(crate) fn track(tracker: &mut Option<Box<ChangeTracker>>, notify: impl FnOnc
     if let Some(tracker) = tracker {
         notify(tracker);
     }
+}
+
+/// Changes a znode but for its data, and reports that to the tracker.
+#[inline]
+fn tracked<T>(
+    tracker: &mut Option<Box<ChangeTracker>>,
+    node: &mut Znode,
+    change: impl FnOnce(&mut Znode) -> T,
+) -> T {
+    track(tracker, |tracker| tracker.before(node));
+    let changed = change(node);
+    track(tracker, |tracker| tracker.after(node));
+    changed
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
