@@ -100,7 +100,8 @@ pub fn inspect(
     meter.expect(listing.logs.iter().map(|file| file.len).sum());
     let mut snapshots = Vec::new();
     for file in listing.snapshots {
-        let content = snapshot(disk, &file, &mut meter);
+        let opened = SnapshotReader::open(disk, &file.path);
+        let content = opened.and_then(|reader| reader.check_with(&mut |done| meter.at(done)));
         meter.end(file.len);
         snapshots.push(InspectedSnapshot { file, content });
     }
@@ -123,45 +124,35 @@ pub fn inspect(
     })
 }
 
-fn snapshot(
-    disk: &dyn Disk,
-    file: &SnapshotFile,
-    meter: &mut Meter<'_>,
-) -> Result<SnapshotSummary, StorageError> {
-    SnapshotReader::open(disk, &file.path)?.check_with(&mut |done| meter.at(done))
-}
-
 fn log(disk: &dyn Disk, file: &LogFile, meter: &mut Meter<'_>) -> Result<LogSummary, StorageError> {
     let mut reader = LogReader::open(disk, &file.path)?;
-    let (mut first, mut last) = (None, None);
-    let (mut txns, mut refused, mut sessions_opened, mut sessions_closed) = (0, 0, 0, 0);
-    let mut has_batches = false;
+    let mut found = LogSummary {
+        first: None,
+        last: None,
+        txns: 0,
+        refused: 0,
+        sessions_opened: 0,
+        sessions_closed: 0,
+        used: 0,
+        has_batches: false,
+        end: LogEnd::Clean { offset: 0 },
+    };
     loop {
         match reader.next()? {
             LogItem::Entry(entry) => {
-                last = Some((entry.txn.zxid, entry.txn.time.0));
-                first = first.or(last);
-                txns += 1;
-                refused += u64::from(matches!(entry.txn.op, TxnOp::Error(_)));
-                sessions_opened += u64::from(matches!(entry.txn.op, TxnOp::CreateSession { .. }));
-                sessions_closed += u64::from(matches!(entry.txn.op, TxnOp::CloseSession { .. }));
-                has_batches |= entry.batch.is_some();
+                found.last = Some((entry.txn.zxid, entry.txn.time.0));
+                found.first = found.first.or(found.last);
+                found.txns += 1;
+                match entry.txn.op {
+                    TxnOp::Error(_) => found.refused += 1,
+                    TxnOp::CreateSession { .. } => found.sessions_opened += 1,
+                    TxnOp::CloseSession { .. } => found.sessions_closed += 1,
+                    _ => {}
+                }
+                found.has_batches |= entry.batch.is_some();
                 meter.at(entry.offset);
             }
-            LogItem::End(end) => {
-                let used = end.offset();
-                return Ok(LogSummary {
-                    first,
-                    last,
-                    txns,
-                    refused,
-                    sessions_opened,
-                    sessions_closed,
-                    used,
-                    has_batches,
-                    end,
-                });
-            }
+            LogItem::End(end) => return Ok(LogSummary { used: end.offset(), end, ..found }),
         }
     }
 }

@@ -134,30 +134,27 @@ impl Layout {
             listing.foreign.extend(others.into_iter().map(|file| file.path));
         }
         if self.is_split() {
-            if let Some(entry) = entries.iter().find(|entry| begins(entry, LOG_PREFIX)) {
-                return Err(swapped(
-                    self.snapshot_dir.join(&entry.name),
-                    "a log in the directory of the snapshots",
-                ));
-            }
+            refuse_swapped(
+                &self.snapshot_dir,
+                &entries,
+                LOG_PREFIX,
+                "a log in the directory of the snapshots",
+            )?;
             let entries = list(disk, &self.log_dir)?;
             refuse_what_is_no_file(&self.log_dir, &entries)?;
-            if let Some(entry) = entries.iter().find(|entry| begins(entry, SNAPSHOT_PREFIX)) {
-                return Err(swapped(
-                    self.log_dir.join(&entry.name),
-                    "a snapshot in the directory of the log",
-                ));
-            }
+            refuse_swapped(
+                &self.log_dir,
+                &entries,
+                SNAPSHOT_PREFIX,
+                "a snapshot in the directory of the log",
+            )?;
             self.take(&self.log_dir, &entries, &mut listing);
         }
         listing.logs.sort_unstable_by(|a, b| a.first.cmp(&b.first).then_with(|| a.path.cmp(&b.path)));
         for (one, other) in listing.logs.iter().zip(listing.logs.iter().skip(1)) {
             if one.first == other.first {
-                return Err(damage(
-                    other.path.clone(),
-                    format!("{} begins with the same transaction", one.path.display()),
-                    "remove the one of them that is a copy",
-                ));
+                let reason = format!("{} begins with the same transaction", one.path.display());
+                return Err(Damage::new(&other.path, reason, "remove the one of them that is a copy").into());
             }
         }
         let neighbours = list(disk, &self.log_parent)?;
@@ -214,15 +211,13 @@ impl Layout {
             let name = entry.name.to_string_lossy();
             let has_version = name.strip_prefix(VERSION_PREFIX).is_some_and(|version| version != "2");
             if entry.is_dir && has_version && !list(disk, &path)?.is_empty() {
-                return Err(damage(
-                    path,
-                    "it has the data of another version of the format, and version-2 is empty".to_owned(),
-                    "use the server that wrote it, or another directory",
-                ));
+                let reason = "it has the data of another version of the format, and version-2 is empty";
+                let hint = "use the server that wrote it, or another directory";
+                return Err(Damage::new(path, reason, hint).into());
             }
             if !entry.is_dir && (begins(&entry, LOG_PREFIX) || begins(&entry, SNAPSHOT_PREFIX)) {
                 let reason = "the files are in the directory itself, and its subdirectory version-2 is empty";
-                return Err(damage(path, reason.to_owned(), WRONG_DIRECTORY));
+                return Err(Damage::new(path, reason, WRONG_DIRECTORY).into());
             }
         }
         Ok(())
@@ -240,11 +235,9 @@ fn refuse_what_is_no_file(dir: &Path, entries: &[DiskEntry]) -> Result<(), Stora
             } else {
                 "it is a pipe, a socket, or a link to nothing"
             };
-            return Err(damage(
-                dir.join(&entry.name),
-                format!("{what}, and has the name of a file of the data"),
-                "restore the file; if there was none, move this away",
-            ));
+            let reason = format!("{what}, and has the name of a file of the data");
+            let hint = "restore the file; if there was none, move this away";
+            return Err(Damage::new(dir.join(&entry.name), reason, hint).into());
         }
     }
     Ok(())
@@ -254,10 +247,9 @@ fn begins(entry: &DiskEntry, prefix: &str) -> bool {
     entry.name.to_string_lossy().starts_with(prefix)
 }
 
-fn swapped(file: PathBuf, what: &str) -> StorageError {
-    damage(file, what.to_owned(), "check whether dataDir and dataLogDir are swapped, or move the file")
-}
-
-fn damage(file: PathBuf, reason: String, hint: &'static str) -> StorageError {
-    Damage::new(file, reason, hint).into()
+/// Refuses a file in the directory of the other kind.
+fn refuse_swapped(dir: &Path, entries: &[DiskEntry], prefix: &str, what: &str) -> Result<(), StorageError> {
+    let hint = "check whether dataDir and dataLogDir are swapped, or move the file";
+    let found = entries.iter().find(|entry| begins(entry, prefix));
+    found.map_or(Ok(()), |entry| Err(Damage::new(dir.join(&entry.name), what, hint).into()))
 }

@@ -63,6 +63,8 @@ struct OpenLog {
     batch_start: u64,
     /// How long the file is, with the room that is reserved.
     reserved: u64,
+    /// By how much more room is reserved at once.
+    pre_alloc: u64,
     /// Whether something is written and not synced.
     dirty: bool,
     /// Up to where the disk was given what was written, without a sync.
@@ -221,7 +223,7 @@ impl LogWriter {
 
     fn write_batch(&mut self) -> Result<(), StorageError> {
         if let (Some(log), false) = (&mut self.file, self.batch.is_empty()) {
-            log.write(&self.batch, self.pre_alloc, &mut self.spare)?;
+            log.write(&self.batch, &mut self.spare)?;
             self.batch.clear();
             self.batch.shrink_to(2 * WRITE_AT);
         }
@@ -239,11 +241,11 @@ impl OpenLog {
         pre_alloc: u64,
         spare: Option<SpareLog>,
     ) -> Result<Self, StorageError> {
-        let path = dir.join(names::log(first));
-        match disk.open(&path) {
+        let name = dir.join(names::log(first));
+        match disk.open(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StorageError::io("create", &path)(error)),
-            Ok(_) => return Err(StorageError::io("create", &path)(io::ErrorKind::AlreadyExists.into())),
+            Err(error) => return Err(StorageError::io("create", &name)(error)),
+            Ok(_) => return Err(StorageError::io("create", &name)(io::ErrorKind::AlreadyExists.into())),
         }
         let (temporary, file, reserved) = match spare.and_then(SpareLog::take) {
             Some(spare) => spare,
@@ -253,13 +255,13 @@ impl OpenLog {
                 (temporary, file, 0)
             }
         };
-        let batch_start = FILE_HEADER;
-        let mut log = Self { path: temporary, file, end: 0, batch_start, reserved, dirty: false, begun: 0 };
-        log.write(&file_header(), pre_alloc, &mut None)?;
+        let (path, batch_start) = (temporary, FILE_HEADER);
+        let mut log = Self { path, file, end: 0, batch_start, reserved, pre_alloc, dirty: false, begun: 0 };
+        log.write(&file_header(), &mut None)?;
         log.sync()?;
-        disk.rename(&log.path, &path).map_err(StorageError::io("rename", &log.path))?;
+        disk.rename(&log.path, &name).map_err(StorageError::io("rename", &log.path))?;
         disk.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
-        log.path = path;
+        log.path = name;
         Ok(log)
     }
 
@@ -268,13 +270,8 @@ impl OpenLog {
         u32::try_from(self.end + pending as u64 - self.batch_start).ok()
     }
 
-    fn write(
-        &mut self,
-        bytes: &[u8],
-        pre_alloc: u64,
-        spare: &mut Option<SpareLog>,
-    ) -> Result<(), StorageError> {
-        self.reserve(bytes.len() as u64, pre_alloc, spare)?;
+    fn write(&mut self, bytes: &[u8], spare: &mut Option<SpareLog>) -> Result<(), StorageError> {
+        self.reserve(bytes.len() as u64, spare)?;
         self.dirty = true;
         self.file.write_at(bytes, self.end).map_err(StorageError::io("write", &self.path))?;
         self.end += bytes.len() as u64;
@@ -282,13 +279,8 @@ impl OpenLog {
     }
 
     /// Reserves room before it is needed, so that a sync has no length to store.
-    fn reserve(
-        &mut self,
-        len: u64,
-        pre_alloc: u64,
-        spare: &mut Option<SpareLog>,
-    ) -> Result<(), StorageError> {
-        let end = self.end + len;
+    fn reserve(&mut self, len: u64, spare: &mut Option<SpareLog>) -> Result<(), StorageError> {
+        let (end, pre_alloc) = (self.end + len, self.pre_alloc);
         if pre_alloc == 0 || end + MARGIN < self.reserved {
             return Ok(());
         }

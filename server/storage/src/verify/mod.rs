@@ -10,7 +10,6 @@ use zoolet_proto::Zxid;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::log::follows;
-use crate::marks::NoLog;
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
@@ -120,11 +119,8 @@ impl Verifier<'_> {
                 Ok(Base { shows, mut digest, missing_acls, .. }) => {
                     if !warnings.is_empty() {
                         digest = None;
-                        self.damage(
-                            file.path.clone(),
-                            None,
-                            "the tree has another digest than the snapshot says",
-                        );
+                        let reason = "the tree has another digest than the snapshot says";
+                        self.damage(file.path.clone(), None, reason);
                     }
                     if !missing_acls.is_empty() {
                         let path = file.path.display();
@@ -168,44 +164,33 @@ impl Verifier<'_> {
     /// Adds what keeps a server from starting, if that is not known yet.
     fn recover(&mut self, bytes: u64, meter: &mut Meter<'_>) {
         let mut progress = |done, _| meter.at(done);
-        match recovery::read_until(
-            self.disk,
-            self.options,
-            None,
-            NoLog::Refused,
-            &mut Meter::new(&mut progress),
-        ) {
+        match recovery::read_with(self.disk, self.options, None, &mut progress) {
             Ok(recovered) => {
                 self.found.last_zxid = Some(recovered.report.last_zxid);
                 for warning in recovered.report.warnings {
                     match warning {
                         // One that lacks an ACL which the log does not have either.
-                        Warning::SnapshotSkipped(damage) => self.fault_unless_known(damage),
+                        Warning::SnapshotSkipped(damage) => self.fault_unless_known(damage.into()),
                         // Such faults were found before.
                         Warning::SnapshotDigest { .. } | Warning::OldDamage { .. } => {}
                         warning => self.note(&warning),
                     }
                 }
             }
-            Err(StorageError::Damaged(damage)) => self.fault_unless_known(damage),
-            Err(error) => {
-                if !self.found.faults.iter().any(|fault| fault.to_string() == error.to_string()) {
-                    self.found.faults.push(error);
-                }
-            }
+            Err(error) => self.fault_unless_known(error),
         }
         meter.end(bytes);
     }
 
-    fn fault_unless_known(&mut self, damage: Damage) {
-        let is_known = self.found.faults.iter().any(|fault| match fault {
-            StorageError::Damaged(known) => {
+    fn fault_unless_known(&mut self, error: StorageError) {
+        let is_known = |fault: &StorageError| match (fault, &error) {
+            (StorageError::Damaged(known), StorageError::Damaged(damage)) => {
                 known.file == damage.file && (known.offset == damage.offset || known.reason == damage.reason)
             }
-            _ => false,
-        });
-        if !is_known {
-            self.found.faults.push(damage.into());
+            _ => fault.to_string() == error.to_string(),
+        };
+        if !self.found.faults.iter().any(is_known) {
+            self.found.faults.push(error);
         }
     }
 
