@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+
 use crate::file::Survival;
-use crate::random::Dice;
 
 /// File systems commit their journal on their own: so many changes can be unsynced at most.
 const MAX_PENDING: usize = 1024;
@@ -42,7 +44,7 @@ impl Directory {
     }
 
     /// The names that a power loss may bring back.
-    pub(crate) fn undead(&self) -> impl Iterator<Item = &OsStr> {
+    pub(crate) fn unsynced_removals(&self) -> impl Iterator<Item = &OsStr> {
         self.durable.keys().filter(|name| !self.names.contains_key(*name)).map(OsString::as_os_str)
     }
 
@@ -85,14 +87,14 @@ impl Directory {
         }
     }
 
-    pub(crate) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
+    pub(crate) fn lose_power(&mut self, survival: Survival, rng: &mut SmallRng) {
         let mut lost = BTreeSet::new();
         for change in self.pending.drain(..) {
             let survives = match survival {
                 Survival::Nothing => false,
                 Survival::Everything => true,
                 Survival::UpTo(last) => change.step <= last,
-                Survival::Torn => dice.chance(50),
+                Survival::Torn => rng.random_bool(0.5),
             };
             if survives && !change.names.iter().any(|(name, _)| lost.contains(name)) {
                 apply(&mut self.durable, &change.names);

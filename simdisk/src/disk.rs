@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zoolet_storage::disk::{DirLock, Disk, DiskEntry, DiskFile};
 
 use crate::fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, FiredDiskFault};
-use crate::machine::{Held, Machine};
+use crate::machine::Machine;
 use crate::open_file::OpenFile;
 
 /// A disk in memory, for tests. It keeps exactly what [`Disk`] promises, and of the rest what a seed says.
@@ -179,12 +179,32 @@ impl SimulatedDisk {
         Self { process: machine.process, machine: Arc::new(Mutex::new(machine)) }
     }
 
-    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+    fn machine(&self) -> MutexGuard<'_, Machine> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened(&self, held: Held, is_writable: bool) -> Box<dyn DiskFile> {
-        Box::new(OpenFile::new(self.clone(), held, is_writable))
+    /// The machine, unless the process of this handle is dead or the machine is off.
+    pub(crate) fn running_process(&self) -> io::Result<MutexGuard<'_, Machine>> {
+        let machine = self.machine();
+        if self.process != machine.process {
+            return Err(io::Error::other(
+                "the process of this handle was killed; use the handle of the next one",
+            ));
+        }
+        machine.check_on()?;
+        Ok(machine)
+    }
+
+    /// Gives something of the process back, unless its end has done so.
+    pub(crate) fn of_process(&self, give_back: impl FnOnce(&mut Machine)) {
+        let mut machine = self.machine();
+        if self.process == machine.process {
+            give_back(&mut machine);
+        }
+    }
+
+    fn opened(&self, file: u64, is_writable: bool) -> Box<dyn DiskFile> {
+        Box::new(OpenFile { disk: self.clone(), file, is_writable })
     }
 }
 
@@ -196,43 +216,43 @@ impl fmt::Debug for SimulatedDisk {
 
 impl Disk for SimulatedDisk {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.machine().create_dir(self.process, dir)
+        self.running_process()?.create_dir(dir)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
-        self.machine().list(self.process, dir)
+        self.running_process()?.list(dir)
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let held = self.machine().open(self.process, path)?;
-        Ok(self.opened(held, false))
+        let file = self.running_process()?.open(path)?;
+        Ok(self.opened(file, false))
     }
 
     fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let held = self.machine().open(self.process, path)?;
-        Ok(self.opened(held, true))
+        let file = self.running_process()?.open(path)?;
+        Ok(self.opened(file, true))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let held = self.machine().create(self.process, path)?;
-        Ok(self.opened(held, true))
+        let file = self.running_process()?.create(path)?;
+        Ok(self.opened(file, true))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.machine().rename(self.process, from, to)
+        self.running_process()?.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.machine().remove(self.process, path)
+        self.running_process()?.remove(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.machine().sync_dir(self.process, dir)
+        self.running_process()?.sync_dir(dir)
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Option<DirLock>> {
-        let Some(held) = self.machine().lock_dir(self.process, dir)? else { return Ok(None) };
-        Ok(Some(Box::new(Locked { disk: self.clone(), dir: held })))
+        let Some(dir) = self.running_process()?.lock_dir(dir)? else { return Ok(None) };
+        Ok(Some(Box::new(Locked { disk: self.clone(), dir })))
     }
 
     fn blocks(&self) -> bool {
@@ -252,7 +272,7 @@ struct Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        self.disk.machine().unlock_dir(self.disk.process, self.dir);
+        self.disk.of_process(|machine| _ = machine.locked.remove(&self.dir));
     }
 }
 

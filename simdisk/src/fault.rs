@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 
+use crate::glob;
+
 /// An operation of a disk. Those that change something are numbered steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DiskOp {
@@ -90,29 +92,11 @@ impl DiskMatcher {
     }
 
     fn matches(&self, op: DiskOp, name: &OsStr) -> bool {
-        let fits = |pattern: &String| matches(pattern.as_bytes(), name.as_encoded_bytes());
+        let fits = |pattern: &String| {
+            glob::matches(pattern.as_bytes(), name.as_encoded_bytes(), &b'*', PartialEq::eq)
+        };
         self.op == op && self.pattern.as_ref().is_none_or(fits)
     }
-}
-
-/// Whether `text` matches `pattern`. Only the last star is ever tried again with a longer run.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t, mut retry) = (0, 0, None);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                retry = Some((p + 1, t));
-                p += 1;
-            }
-            Some(byte) if *byte == text[t] => (p, t) = (p + 1, t + 1),
-            _ => {
-                let Some((after, from)) = retry else { return false };
-                (p, t) = (after, from + 1);
-                retry = Some((after, t));
-            }
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
 /// What goes wrong.

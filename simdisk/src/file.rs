@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use rand::seq::IteratorRandom as _;
+
 use crate::content::{ALL_SECTORS, Content, PAGE, Page, Sectors, sectors, zeros};
-use crate::random::Dice;
 
 /// The system writes pages back on its own. So many states of one page, and so many lengths of one file, can be on disk at most.
 const MAX_VERSIONS: usize = 8;
@@ -147,20 +150,20 @@ impl FileState {
 
     /// As Linux does it: the pages are clean from now on, so that the next sync succeeds, and at least one of them never
     /// reaches the disk.
-    pub(crate) fn fail_sync(&mut self, dice: &mut Dice) {
-        let lost = self.dirty.keys().nth(dice.below(self.dirty.len() as u64) as usize).copied();
+    pub(crate) fn fail_sync(&mut self, rng: &mut SmallRng) {
+        let lost = self.dirty.keys().copied().choose(rng);
         if let Some(lost) = lost {
             self.dirty.remove(&lost);
         } else {
             self.lengths.clear();
         }
-        let survival = if dice.chance(50) { Survival::Nothing } else { Survival::Torn };
-        self.write_back(survival, dice);
+        let survival = if rng.random_bool(0.5) { Survival::Nothing } else { Survival::Torn };
+        self.write_back(survival, rng);
     }
 
     /// What is left after a power loss.
-    pub(crate) fn lose_power(&mut self, survival: Survival, dice: &mut Dice) {
-        self.write_back(survival, dice);
+    pub(crate) fn lose_power(&mut self, survival: Survival, rng: &mut SmallRng) {
+        self.write_back(survival, rng);
         self.cache = self.durable.clone();
         self.reserved = self.reserved.min(self.cache.len.next_multiple_of(PAGE));
     }
@@ -202,9 +205,9 @@ impl FileState {
     }
 
     /// Makes what survives of the changes durable, and forgets the others.
-    fn write_back(&mut self, survival: Survival, dice: &mut Dice) {
+    fn write_back(&mut self, survival: Survival, rng: &mut SmallRng) {
         for (number, versions) in std::mem::take(&mut self.dirty) {
-            for (sectors, upto) in survivors(&versions, survival, dice) {
+            for (sectors, upto) in survivors(&versions, survival, rng) {
                 for version in &versions[..upto] {
                     self.durable.put(number, version.sectors & sectors, version.page.as_ref());
                 }
@@ -216,8 +219,8 @@ impl FileState {
             Survival::Everything => lengths.len(),
             Survival::UpTo(last) => lengths.partition_point(|(step, _)| *step <= last),
             // The last length shows the holes that lost pages leave.
-            Survival::Torn if dice.chance(50) => lengths.len(),
-            Survival::Torn => dice.below(lengths.len() as u64 + 1) as usize,
+            Survival::Torn if rng.random_bool(0.5) => lengths.len(),
+            Survival::Torn => rng.random_range(0..=lengths.len()),
         };
         if let Some((_, len)) = kept.checked_sub(1).map(|last| lengths[last]) {
             self.durable.len = len;
@@ -227,17 +230,17 @@ impl FileState {
 }
 
 /// For each group of sectors of a page, how many of its versions reach the disk.
-fn survivors(versions: &[Version], survival: Survival, dice: &mut Dice) -> Vec<(Sectors, usize)> {
+fn survivors(versions: &[Version], survival: Survival, rng: &mut SmallRng) -> Vec<(Sectors, usize)> {
     let all = versions.len();
     match survival {
         Survival::Nothing => Vec::new(),
         Survival::Everything => vec![(ALL_SECTORS, all)],
         Survival::UpTo(last) => vec![(ALL_SECTORS, versions.partition_point(|version| version.step <= last))],
-        Survival::Torn => match dice.below(4) {
+        Survival::Torn => match rng.random_range(0..4) {
             0 => Vec::new(),
             1 => vec![(ALL_SECTORS, all)],
-            2 => vec![(ALL_SECTORS, dice.below(all as u64 + 1) as usize)],
-            _ => (0..8).map(|sector| (1 << sector, dice.below(all as u64 + 1) as usize)).collect(),
+            2 => vec![(ALL_SECTORS, rng.random_range(0..=all))],
+            _ => (0..8).map(|sector| (1 << sector, rng.random_range(0..=all))).collect(),
         },
     }
 }

@@ -80,7 +80,7 @@ impl Machine {
                 self.write_tree(lines, below, depth + 1);
             }
         }
-        for name in dir.undead() {
+        for name in dir.unsynced_removals() {
             _ = writeln!(lines, "{indent}({}: gone, not synced)", name.to_string_lossy());
         }
     }

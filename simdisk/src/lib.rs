@@ -5,11 +5,11 @@ mod directory;
 mod disk;
 mod fault;
 mod file;
+pub mod glob;
 mod inspect;
 mod machine;
 mod open_file;
 mod operations;
-mod random;
 
 pub use disk::SimulatedDisk;
 pub use fault::{DiskFault, DiskFaultError, DiskFaultId, DiskMatcher, DiskOp, FiredDiskFault};

@@ -6,10 +6,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+
 use crate::directory::{Directory, Target};
 use crate::fault::{DiskFault, DiskOp, Rules};
 use crate::file::{FileState, Survival};
-use crate::random::Dice;
 
 pub(crate) const ROOT: u64 = 0;
 
@@ -27,7 +29,7 @@ pub(crate) struct Machine {
     pub(crate) dirs: BTreeMap<u64, Arc<Directory>>,
     pub(crate) locked: BTreeSet<u64>,
     last_id: u64,
-    pub(crate) dice: Dice,
+    pub(crate) rng: SmallRng,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -38,23 +40,16 @@ pub(crate) struct File {
     pub(crate) handles: usize,
 }
 
-/// A file that a process has open.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) file: u64,
-    pub(crate) process: u64,
-}
-
 /// How an operation goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum OpOutcome {
     Normal,
     Fault(DiskFault),
     /// The machine stops now.
     Crash,
 }
 
-impl Course {
+impl OpOutcome {
     pub(crate) fn pass(self) -> io::Result<()> {
         match self {
             Self::Normal => Ok(()),
@@ -78,7 +73,7 @@ impl Machine {
             dirs: BTreeMap::from([(ROOT, Arc::default())]),
             locked: BTreeSet::new(),
             last_id: ROOT,
-            dice: Dice::new(seed),
+            rng: SmallRng::seed_from_u64(seed),
         }
     }
 
@@ -105,55 +100,49 @@ impl Machine {
     }
 
     pub(crate) fn lose_power(&mut self, seed: u64) -> u64 {
-        let mut dice = Dice::new(seed);
+        let mut rng = SmallRng::seed_from_u64(seed);
         let changes = self.files.values().filter_map(|file| file.state.first_change());
         let first = changes
             .chain(self.dirs.values().filter_map(|dir| dir.first_change()))
             .min()
             .unwrap_or(self.steps);
-        let moment = |dice: &mut Dice| Survival::UpTo(first + dice.below(self.steps + 1 - first));
+        let moment = |rng: &mut SmallRng| Survival::UpTo(rng.random_range(first..=self.steps));
         // Half of the power losses treat all files alike, as the seed would hardly ever do by chance.
-        let whole = match dice.below(8) {
+        let whole = match rng.random_range(0..8) {
             0 => Some(Survival::Nothing),
             1 => Some(Survival::Everything),
-            2 => Some(moment(&mut dice)),
+            2 => Some(moment(&mut rng)),
             3 => Some(Survival::Torn),
             _ => None,
         };
-        let draw = |dice: &mut Dice| match (whole, dice.below(6)) {
+        let draw = |rng: &mut SmallRng| match (whole, rng.random_range(0..6)) {
             (Some(whole), _) => whole,
             (None, 0) => Survival::Nothing,
             (None, 1) => Survival::Everything,
-            (None, 2) => moment(dice),
+            (None, 2) => moment(rng),
             (None, _) => Survival::Torn,
         };
         for file in self.files.values_mut() {
-            let survival = draw(&mut dice);
-            Arc::make_mut(file).state.lose_power(survival, &mut dice);
+            let survival = draw(&mut rng);
+            Arc::make_mut(file).state.lose_power(survival, &mut rng);
         }
         for dir in self.dirs.values_mut() {
-            let survival = draw(&mut dice);
-            Arc::make_mut(dir).lose_power(survival, &mut dice);
+            let survival = draw(&mut rng);
+            Arc::make_mut(dir).lose_power(survival, &mut rng);
         }
-        self.dice = dice;
+        self.rng = rng;
         self.kill()
     }
 
-    /// Fails if the process is dead or the machine is off.
-    pub(crate) fn check(&self, process: u64) -> io::Result<()> {
-        if process != self.process {
-            return Err(io::Error::other(
-                "the process of this handle was killed; use the handle of the next one",
-            ));
-        }
-        if self.is_off {
-            return Err(io::Error::other("the simulated machine is off"));
-        }
-        Ok(())
+    /// Fails if the machine is off.
+    pub(crate) fn check_on(&self) -> io::Result<()> {
+        if self.is_off { Err(io::Error::other("the simulated machine is off")) } else { Ok(()) }
     }
 
-    pub(crate) fn begin(&mut self, process: u64, op: DiskOp, name: &OsStr) -> io::Result<Course> {
-        self.check(process)?;
+    /// Begins an operation on a file or directory of this name: counts it, if it is a step, and decides how it goes.
+    pub(crate) fn begin(&mut self, op: DiskOp, name: &OsStr) -> io::Result<OpOutcome> {
+        // An operation may have several steps: it may have stopped the machine at an earlier one.
+        self.check_on()?;
         if op.is_step() {
             if self.history.is_some() {
                 let fork = self.fork();
@@ -162,10 +151,10 @@ impl Machine {
             self.steps += 1;
             if self.crash_at == Some(self.steps) {
                 self.is_off = true;
-                return Ok(Course::Crash);
+                return Ok(OpOutcome::Crash);
             }
         }
-        Ok(self.rules.fire(op, name, self.steps).map_or(Course::Normal, Course::Fault))
+        Ok(self.rules.fire(op, name, self.steps).map_or(OpOutcome::Normal, OpOutcome::Fault))
     }
 
     /// Forgets what no directory names, now or after a power loss, and no process has open.
@@ -189,6 +178,11 @@ impl Machine {
             kept
         });
         self.free = self.free.map(|free| free + given_back);
+    }
+
+    /// Whether an operation takes effect. One at which the machine stops may.
+    pub(crate) fn takes_effect(&mut self, outcome: OpOutcome) -> bool {
+        outcome == OpOutcome::Normal || outcome == OpOutcome::Crash && self.rng.random_bool(0.5)
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

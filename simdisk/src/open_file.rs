@@ -1,69 +1,57 @@
 //! [`OpenFile`]: a file of a simulated disk that a process has open.
 
-use std::fmt;
 use std::io;
+use std::sync::MutexGuard;
 
 use zoolet_storage::disk::DiskFile;
 
 use crate::disk::SimulatedDisk;
-use crate::machine::Held;
+use crate::machine::Machine;
 
+#[derive(Debug)]
 pub(crate) struct OpenFile {
-    disk: SimulatedDisk,
-    held: Held,
-    is_writable: bool,
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) file: u64,
+    pub(crate) is_writable: bool,
 }
 
 impl OpenFile {
-    pub(crate) fn new(disk: SimulatedDisk, held: Held, is_writable: bool) -> Self {
-        Self { disk, held, is_writable }
-    }
-
-    fn check_writable(&self) -> io::Result<()> {
-        if self.is_writable {
-            return Ok(());
+    fn to_write(&self) -> io::Result<MutexGuard<'_, Machine>> {
+        if !self.is_writable {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is open to be read only"));
         }
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is open to be read only"))
-    }
-}
-
-impl fmt::Debug for OpenFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenFile").field("file", &self.held).finish_non_exhaustive()
+        self.disk.running_process()
     }
 }
 
 impl DiskFile for OpenFile {
     fn len(&self) -> io::Result<u64> {
-        self.disk.machine().len(&self.held)
+        Ok(self.disk.running_process()?.files[&self.file].state.len())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.disk.machine().read_at(&self.held, buffer, offset)
+        self.disk.running_process()?.read_at(self.file, buffer, offset)
     }
 
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.check_writable()?;
-        self.disk.machine().write_at(&self.held, bytes, offset)
+        self.to_write()?.write_at(self.file, bytes, offset)
     }
 
     fn set_len(&mut self, len: u64) -> io::Result<()> {
-        self.check_writable()?;
-        self.disk.machine().set_len(&self.held, len)
+        self.to_write()?.set_len(self.file, len)
     }
 
     fn reserve(&mut self, len: u64) -> io::Result<()> {
-        self.check_writable()?;
-        self.disk.machine().reserve(&self.held, len)
+        self.to_write()?.reserve(self.file, len)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.machine().sync(&self.held)
+        self.disk.running_process()?.sync(self.file)
     }
 }
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        self.disk.machine().close(&self.held);
+        self.disk.of_process(|machine| machine.file_mut(self.file).handles -= 1);
     }
 }

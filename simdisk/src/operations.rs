@@ -5,16 +5,16 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
+use rand::Rng as _;
 use zoolet_storage::disk::DiskEntry;
 
 use crate::content::PAGE;
 use crate::directory::Target;
 use crate::fault::{DiskFault, DiskOp, full};
-use crate::machine::{Course, File, Held, Machine, ROOT, components};
+use crate::machine::{File, Machine, OpOutcome, ROOT, components};
 
 impl Machine {
-    pub(crate) fn create_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
-        self.check(process)?;
+    pub(crate) fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         let (mut parent, mut dir, mut parent_name) = (None, ROOT, OsString::from("/"));
         let mut is_new = false;
         for name in components(path)? {
@@ -24,32 +24,26 @@ impl Machine {
                 None => {
                     // As the real disk does it, in the same order.
                     if let (Some(parent), false) = (parent, is_new) {
-                        _ = self.sync_dir_id(process, parent, &parent_name);
+                        _ = self.sync_dir_id(parent, &parent_name);
                     }
                     let id = self.next_id();
                     self.dirs.insert(id, Arc::default());
-                    self.change(
-                        process,
-                        DiskOp::CreateDir,
-                        dir,
-                        vec![(name.clone(), Some(Target::Dir(id)))],
-                    )?;
-                    self.sync_dir_id(process, dir, &parent_name)?;
+                    self.change(DiskOp::CreateDir, dir, vec![(name.clone(), Some(Target::Dir(id)))])?;
+                    self.sync_dir_id(dir, &parent_name)?;
                     (parent, dir, is_new) = (Some(dir), id, true);
                 }
             }
             parent_name = name;
         }
         if let (Some(parent), false) = (parent, is_new) {
-            _ = self.sync_dir_id(process, parent, &parent_name);
+            _ = self.sync_dir_id(parent, &parent_name);
         }
-        self.check(process)
+        self.check_on()
     }
 
-    pub(crate) fn list(&mut self, process: u64, path: &Path) -> io::Result<Vec<DiskEntry>> {
-        self.check(process)?;
+    pub(crate) fn list(&mut self, path: &Path) -> io::Result<Vec<DiskEntry>> {
         let dir = self.dir(path)?;
-        self.begin(process, DiskOp::List, &name_of(path)).and_then(Course::pass)?;
+        self.begin(DiskOp::List, &name_of(path)).and_then(OpOutcome::pass)?;
         let entry = |(name, target): (&OsStr, _)| match target {
             Target::File(file) => DiskEntry {
                 name: name.into(),
@@ -62,51 +56,41 @@ impl Machine {
         Ok(self.dirs[&dir].names().map(entry).collect())
     }
 
-    pub(crate) fn lock_dir(&mut self, process: u64, path: &Path) -> io::Result<Option<u64>> {
-        self.check(process)?;
+    pub(crate) fn lock_dir(&mut self, path: &Path) -> io::Result<Option<u64>> {
         let dir = self.dir(path)?;
-        self.begin(process, DiskOp::Lock, &name_of(path)).and_then(Course::pass)?;
+        self.begin(DiskOp::Lock, &name_of(path)).and_then(OpOutcome::pass)?;
         Ok(self.locked.insert(dir).then_some(dir))
     }
 
-    pub(crate) fn unlock_dir(&mut self, process: u64, dir: u64) {
-        if process == self.process {
-            self.locked.remove(&dir);
-        }
-    }
-
-    pub(crate) fn open(&mut self, process: u64, path: &Path) -> io::Result<Held> {
-        self.check(process)?;
+    pub(crate) fn open(&mut self, path: &Path) -> io::Result<u64> {
         let file = self.file(path)?;
-        self.begin(process, DiskOp::Open, &name_of(path)).and_then(Course::pass)?;
+        self.begin(DiskOp::Open, &name_of(path)).and_then(OpOutcome::pass)?;
         Ok(self.hold(file))
     }
 
-    pub(crate) fn create(&mut self, process: u64, path: &Path) -> io::Result<Held> {
-        self.check(process)?;
+    pub(crate) fn create(&mut self, path: &Path) -> io::Result<u64> {
         let (dir, name) = self.parent(path)?;
         let id = match self.dirs[&dir].get(&name) {
             Some(Target::Dir(_)) => return Err(ErrorKind::IsADirectory.into()),
             Some(Target::File(id)) => {
-                let course = self.begin(process, DiskOp::Create, &name)?;
-                if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
+                let outcome = self.begin(DiskOp::Create, &name)?;
+                if self.takes_effect(outcome) {
                     self.cut(id, 0);
                 }
-                course.pass()?;
+                outcome.pass()?;
                 id
             }
             None => {
                 let id = self.next_id();
                 self.files.insert(id, Arc::new(File { name: name.clone(), ..File::default() }));
-                self.change(process, DiskOp::Create, dir, vec![(name, Some(Target::File(id)))])?;
+                self.change(DiskOp::Create, dir, vec![(name, Some(Target::File(id)))])?;
                 id
             }
         };
         Ok(self.hold(id))
     }
 
-    pub(crate) fn rename(&mut self, process: u64, from: &Path, to: &Path) -> io::Result<()> {
-        self.check(process)?;
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let file = self.file(from)?;
         let ((dir, old), (new_dir, new)) = (self.parent(from)?, self.parent(to)?);
         if dir != new_dir {
@@ -117,136 +101,110 @@ impl Machine {
             Some(Target::File(there)) if there == file => return Ok(()),
             _ => {}
         }
-        self.change(
-            process,
-            DiskOp::Rename,
-            dir,
-            vec![(old, None), (new.clone(), Some(Target::File(file)))],
-        )?;
+        self.change(DiskOp::Rename, dir, vec![(old, None), (new.clone(), Some(Target::File(file)))])?;
         self.file_mut(file).name = new;
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, process: u64, path: &Path) -> io::Result<()> {
-        self.check(process)?;
+    pub(crate) fn remove(&mut self, path: &Path) -> io::Result<()> {
         self.file(path)?;
         let (dir, name) = self.parent(path)?;
-        self.change(process, DiskOp::Remove, dir, vec![(name, None)])
+        self.change(DiskOp::Remove, dir, vec![(name, None)])
     }
 
-    pub(crate) fn sync_dir(&mut self, process: u64, path: &Path) -> io::Result<()> {
-        self.check(process)?;
+    pub(crate) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let dir = self.dir(path)?;
-        self.sync_dir_id(process, dir, &name_of(path))
+        self.sync_dir_id(dir, &name_of(path))
     }
 
-    pub(crate) fn close(&mut self, held: &Held) {
-        if held.process == self.process {
-            self.file_mut(held.file).handles -= 1;
-        }
-    }
-
-    pub(crate) fn len(&self, held: &Held) -> io::Result<u64> {
-        self.check(held.process)?;
-        Ok(self.files[&held.file].state.len())
-    }
-
-    pub(crate) fn read_at(&mut self, held: &Held, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let most = match self.begin_on(held, DiskOp::Read)? {
-            Course::Fault(DiskFault::Short { bytes }) => bytes.max(1).min(buffer.len()),
-            course => course.pass().map(|()| buffer.len())?,
+    pub(crate) fn read_at(&mut self, file: u64, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let most = match self.begin_on(file, DiskOp::Read)? {
+            OpOutcome::Fault(DiskFault::Short { bytes }) => bytes.max(1).min(buffer.len()),
+            outcome => outcome.pass().map(|()| buffer.len())?,
         };
-        Ok(self.files[&held.file].state.read(&mut buffer[..most], offset))
+        Ok(self.files[&file].state.read(&mut buffer[..most], offset))
     }
 
-    pub(crate) fn write_at(&mut self, held: &Held, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let course = self.begin_on(held, DiskOp::Write)?;
-        let done = match course {
-            Course::Normal => bytes.len(),
-            Course::Crash => self.dice.below(bytes.len() as u64 + 1) as usize,
-            Course::Fault(DiskFault::Short { bytes: most }) => most.min(bytes.len()),
-            Course::Fault(_) => 0,
+    pub(crate) fn write_at(&mut self, file: u64, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let outcome = self.begin_on(file, DiskOp::Write)?;
+        let done = match outcome {
+            OpOutcome::Normal => bytes.len(),
+            OpOutcome::Crash => self.rng.random_range(0..=bytes.len()),
+            OpOutcome::Fault(DiskFault::Short { bytes: most }) => most.min(bytes.len()),
+            OpOutcome::Fault(_) => 0,
         };
-        let fitting = self.allocate(held.file, &bytes[..done], offset);
+        let fitting = self.allocate(file, &bytes[..done], offset);
         let step = self.steps;
-        self.file_mut(held.file).state.write(&bytes[..fitting], offset, step);
-        course.pass()?;
+        self.file_mut(file).state.write(&bytes[..fitting], offset, step);
+        outcome.pass()?;
         if fitting < done { Err(full()) } else { Ok(()) }
     }
 
-    pub(crate) fn set_len(&mut self, held: &Held, len: u64) -> io::Result<()> {
-        let course = self.begin_on(held, DiskOp::SetLen)?;
-        if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
-            self.cut(held.file, len);
+    pub(crate) fn set_len(&mut self, file: u64, len: u64) -> io::Result<()> {
+        let outcome = self.begin_on(file, DiskOp::SetLen)?;
+        if self.takes_effect(outcome) {
+            self.cut(file, len);
         }
-        course.pass()
+        outcome.pass()
     }
 
-    pub(crate) fn reserve(&mut self, held: &Held, len: u64) -> io::Result<()> {
-        let course = self.begin_on(held, DiskOp::Reserve)?;
-        if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
-            let mut reserved = self.files[&held.file].state.clone();
+    pub(crate) fn reserve(&mut self, file: u64, len: u64) -> io::Result<()> {
+        let outcome = self.begin_on(file, DiskOp::Reserve)?;
+        if self.takes_effect(outcome) {
+            let mut reserved = self.files[&file].state.clone();
             let before = reserved.allocated();
             reserved.reserve(len, self.steps);
             if let Some(free) = &mut self.free {
                 *free = free.checked_sub(reserved.allocated() - before).ok_or_else(full)?;
             }
-            self.file_mut(held.file).state = reserved;
+            self.file_mut(file).state = reserved;
         }
-        course.pass()
+        outcome.pass()
     }
 
-    pub(crate) fn sync(&mut self, held: &Held) -> io::Result<()> {
-        let course = self.begin_on(held, DiskOp::Sync)?;
-        match course {
-            Course::Normal => self.file_mut(held.file).state.sync(),
-            Course::Fault(DiskFault::Lie) => return Ok(()),
-            Course::Fault(_) => {
-                let mut dice = self.dice.clone();
-                self.file_mut(held.file).state.fail_sync(&mut dice);
-                self.dice = dice;
+    pub(crate) fn sync(&mut self, file: u64) -> io::Result<()> {
+        let outcome = self.begin_on(file, DiskOp::Sync)?;
+        match outcome {
+            OpOutcome::Normal => self.file_mut(file).state.sync(),
+            OpOutcome::Fault(DiskFault::Lie) => return Ok(()),
+            OpOutcome::Fault(_) => {
+                let file = Arc::make_mut(self.files.entry(file).or_default());
+                file.state.fail_sync(&mut self.rng);
             }
-            Course::Crash => {}
+            OpOutcome::Crash => {}
         }
-        course.pass()
+        outcome.pass()
     }
 
-    fn begin_on(&mut self, held: &Held, op: DiskOp) -> io::Result<Course> {
-        self.check(held.process)?;
+    fn begin_on(&mut self, file: u64, op: DiskOp) -> io::Result<OpOutcome> {
         // A new reference instead of a copied name.
-        let file = Arc::clone(&self.files[&held.file]);
-        self.begin(held.process, op, &file.name)
+        let file = Arc::clone(&self.files[&file]);
+        self.begin(op, &file.name)
     }
 
     /// Changes names of a directory. The last of them is the one that faults match.
-    fn change(
-        &mut self,
-        process: u64,
-        op: DiskOp,
-        dir: u64,
-        names: Vec<(OsString, Option<Target>)>,
-    ) -> io::Result<()> {
+    fn change(&mut self, op: DiskOp, dir: u64, names: Vec<(OsString, Option<Target>)>) -> io::Result<()> {
         let name = names.last().map(|(name, _)| name.clone()).unwrap_or_default();
-        let course = self.begin(process, op, &name)?;
-        if course == Course::Normal || course == Course::Crash && self.dice.chance(50) {
+        let outcome = self.begin(op, &name)?;
+        if self.takes_effect(outcome) {
             let step = self.steps;
             self.dir_mut(dir).change(step, names);
         }
-        course.pass()
+        outcome.pass()
     }
 
-    fn sync_dir_id(&mut self, process: u64, dir: u64, name: &OsStr) -> io::Result<()> {
-        let course = self.begin(process, DiskOp::SyncDir, name)?;
-        match course {
-            Course::Normal => {
+    fn sync_dir_id(&mut self, dir: u64, name: &OsStr) -> io::Result<()> {
+        let outcome = self.begin(DiskOp::SyncDir, name)?;
+        match outcome {
+            OpOutcome::Normal => {
                 self.dir_mut(dir).sync();
                 self.collect();
             }
-            Course::Fault(DiskFault::Lie) => return Ok(()),
+            OpOutcome::Fault(DiskFault::Lie) => return Ok(()),
             // Unlike pages, names stay in the journal: they are as unsynced as before.
-            Course::Fault(_) | Course::Crash => {}
+            OpOutcome::Fault(_) | OpOutcome::Crash => {}
         }
-        course.pass()
+        outcome.pass()
     }
 
     /// How many of these bytes fit on the disk, which gives them the room.
@@ -274,9 +232,9 @@ impl Machine {
         self.free = self.free.map(|free| free + given_back);
     }
 
-    fn hold(&mut self, file: u64) -> Held {
+    fn hold(&mut self, file: u64) -> u64 {
         self.file_mut(file).handles += 1;
-        Held { file, process: self.process }
+        file
     }
 }
 
