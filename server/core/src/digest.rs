@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use crc32fast::Hasher;
 
-use crate::tree::ROOT;
+use crate::paths::ROOT;
 use crate::znode::Znode;
 
 /// Whether the znode at `path` is in the digest. What is below `/zookeeper` is not: statistics of quotas change without a

@@ -45,6 +45,7 @@ mod load;
 mod machine;
 mod message;
 mod nodes;
+mod paths;
 mod pending;
 mod prepare;
 mod quota;

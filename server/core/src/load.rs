@@ -6,8 +6,9 @@ use hashbrown::HashMap;
 use zoolet_proto::{Zxid, path};
 
 use crate::nodes::NodeIndex;
+use crate::paths::{ROOT, is_below_root};
 use crate::record::ZnodeRecord;
-use crate::tree::{ROOT, Tree, is_below_root};
+use crate::tree::Tree;
 use crate::znode::{Children, Znode};
 
 /// Builds a tree from the znodes of a snapshot, parents first.

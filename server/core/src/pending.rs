@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{AclList, path};
 
-use crate::quota::{HardLimits, Usage, limits_path, stats_path};
+use crate::quota::{HardLimits, Usage, limits_path, signed, stats_path};
 use crate::tree::Tree;
 use crate::txn::TxnOp;
 use crate::znode::{Owner, Znode};
@@ -140,9 +140,4 @@ impl NodeState {
             data_len: node.data_len(),
         }
     }
-}
-
-#[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
-pub(crate) fn signed(len: usize) -> i64 {
-    len as i64
 }

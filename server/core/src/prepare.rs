@@ -10,8 +10,10 @@ use zoolet_proto::{AclList, ErrorCode, Perms, SessionId, path};
 
 use crate::access::{AclCheckCache, Identity, fix_up, take_room};
 use crate::config::CoreConfig;
-use crate::pending::{NodeState, Pending, signed};
-use crate::tree::{CONFIG, QUOTA, ROOT, SYSTEM, Tree};
+use crate::paths::{CONFIG, QUOTA, ROOT, SYSTEM};
+use crate::pending::{NodeState, Pending};
+use crate::quota::signed;
+use crate::tree::Tree;
 use crate::txn::TxnOp;
 use crate::znode::Owner;
 

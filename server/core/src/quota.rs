@@ -5,7 +5,7 @@ use std::fmt;
 
 use zoolet_proto::path;
 
-use crate::tree::QUOTA;
+use crate::paths::QUOTA;
 
 const LIMITS: &str = "/zookeeper_limits";
 const STATS: &str = "/zookeeper_stats";
@@ -114,6 +114,11 @@ fn number(text: &[u8], key: &str) -> Option<i64> {
         // The soft limits end in a stray `=` before the first semicolon.
         (name.trim() == key).then(|| value.trim_end_matches('=').trim().parse().ok())?
     })
+}
+
+#[allow(clippy::cast_possible_wrap, reason = "no data is that long")]
+pub(crate) fn signed(len: usize) -> i64 {
+    len as i64
 }
 
 #[cfg(test)]

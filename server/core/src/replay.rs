@@ -9,7 +9,8 @@ use std::sync::Arc;
 use zoolet_proto::{AclList, SessionId, Zxid, path};
 
 use crate::message::Millis;
-use crate::tree::{Tree, is_below_root, track};
+use crate::paths::is_below_root;
+use crate::tree::{Tree, track};
 use crate::txn::{Txn, TxnOp};
 use crate::znode::Znode;
 

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use zoolet_proto::{AclList, Zxid, path};
 
 use crate::nodes::Nodes;
+use crate::paths::ROOT;
 use crate::record::ZnodeRecord;
-use crate::tree::{ROOT, Tree};
+use crate::tree::Tree;
 use crate::znode::Znode;
 
 /// What a snapshot begins with.

@@ -11,17 +11,11 @@ use zoolet_proto::{Acl, AclList, NameList, SessionId, Stat, Zxid, path};
 use crate::access::AclCache;
 use crate::message::Millis;
 use crate::nodes::{NodeIndex, Nodes};
-use crate::pending::signed;
-use crate::quota::{Quotas, Usage, stats_path};
+use crate::paths::{CONFIG, QUOTA, ROOT, SYSTEM};
+use crate::quota::{Quotas, Usage, signed, stats_path};
 use crate::tracker::ChangeTracker;
 use crate::txn::{Txn, TxnOp};
 use crate::znode::{Children, Owner, Znode};
-
-/// The paths of the znodes that every tree has and that cannot be deleted.
-pub(crate) const ROOT: &str = "/";
-pub(crate) const SYSTEM: &str = "/zookeeper";
-pub(crate) const QUOTA: &str = "/zookeeper/quota";
-pub(crate) const CONFIG: &str = "/zookeeper/config";
 
 /// All znodes, and their indexes.
 #[derive(Debug)]
@@ -425,12 +419,6 @@ impl Tree {
             self.count_bytes(parent, change);
         }
     }
-}
-
-/// Whether a path from a disk can be one of a znode other than the root. Components before the last one are those of the parent,
-/// which must exist.
-pub(crate) fn is_below_root(path: &str) -> bool {
-    path.starts_with('/') && !path.starts_with("//") && !path::name(path).is_empty()
 }
 
 /// Reports a change to the tracker, if there is one.

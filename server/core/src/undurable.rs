@@ -28,7 +28,8 @@ use zoolet_proto::Zxid;
 
 use crate::core::Core;
 use crate::message::{ConnId, Output, Recipients};
-use crate::tree::{QUOTA, ROOT, Tree};
+use crate::paths::{QUOTA, ROOT};
+use crate::tree::Tree;
 use crate::txn::{Txn, TxnOp};
 
 /// The paths whose znodes undurable transactions have deleted or given another ACL, each with the last of these.

@@ -8,9 +8,9 @@ use zoolet_server_core::{Txn, TxnOp};
 
 use super::entry::{self, END, Entry, EntryHeader, MAX_PAYLOAD, MIN_PAYLOAD, PREFIX};
 use super::fields::Fields;
+use super::format::{FILE_HEADER, MAGIC, VERSION};
 use super::record::{RecordParser, is_known};
 use super::window::Window;
-use super::{FILE_HEADER, MAGIC, VERSION};
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 

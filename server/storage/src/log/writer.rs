@@ -7,7 +7,8 @@ use std::sync::Arc;
 use zoolet_proto::Zxid;
 use zoolet_server_core::Txn;
 
-use super::{FILE_HEADER, MAGIC, SpareJob, SpareLog, VERSION, entry, follows};
+use super::format::{FILE_HEADER, MAGIC, VERSION, follows};
+use super::{SpareJob, SpareLog, entry};
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 use crate::names;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use zoolet_proto::AclList;
 
-use super::OPEN_ACL;
+use super::format::OPEN_ACL;
 
 /// The ids of the lists, in the order in which a snapshot's table has them: from 1 on.
 pub(super) struct AclIds {

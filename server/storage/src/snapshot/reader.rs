@@ -7,8 +7,9 @@ use std::sync::Arc;
 use zoolet_proto::{Acl, AclList, Perms, SessionId, Zxid, jute};
 use zoolet_server_core::{Owner, ZnodeRecord};
 
+use super::file;
+use super::format::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION};
 use super::source::Source;
-use super::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION, file};
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::text;

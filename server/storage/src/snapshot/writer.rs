@@ -10,8 +10,9 @@ use zoolet_server_core::{Tree, ZnodeRecord};
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;
+use super::format::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION};
 use super::sink::{CHUNK, Sink};
-use super::{DBID, DIGEST_VERSION, MAGIC, OPEN_ACL, SnapshotReader, TERMINATOR, VERSION, file};
+use super::{SnapshotReader, file};
 use crate::disk::Disk;
 use crate::error::StorageError;
 use crate::options::{Compression, StorageOptions};
