@@ -8,12 +8,12 @@ use rand::rngs::SmallRng;
 
 use crate::file::Survival;
 
-/// File systems commit their journal on their own: so many changes can be unsynced at most.
+/// File systems commit their journal on their own: the most changes that can be unsynced.
 const MAX_PENDING: usize = 1024;
 
 /// What a name stands for, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum NameTarget {
     File(u64),
     Dir(u64),
 }
@@ -22,24 +22,24 @@ pub(crate) enum Target {
 /// every file system keeps is kept: a rename is one change, and a change of a name needs the earlier ones of that name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Directory {
-    names: BTreeMap<OsString, Target>,
-    durable: BTreeMap<OsString, Target>,
-    pending: Vec<Change>,
+    names: BTreeMap<OsString, NameTarget>,
+    durable: BTreeMap<OsString, NameTarget>,
+    pending: Vec<NameChange>,
 }
 
 /// Names and what each stands for from now on.
 #[derive(Debug, Clone)]
-struct Change {
+struct NameChange {
     step: u64,
-    names: Vec<(OsString, Option<Target>)>,
+    names: Vec<(OsString, Option<NameTarget>)>,
 }
 
 impl Directory {
-    pub(crate) fn get(&self, name: &OsStr) -> Option<Target> {
+    pub(crate) fn get(&self, name: &OsStr) -> Option<NameTarget> {
         self.names.get(name).copied()
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = (&OsStr, Target)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&OsStr, NameTarget)> {
         self.names.iter().map(|(name, target)| (name.as_os_str(), *target))
     }
 
@@ -58,15 +58,15 @@ impl Directory {
     }
 
     /// All that is, was or may again be in it.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = NameTarget> {
         let pending = self.pending.iter().flat_map(|change| &change.names).filter_map(|(_, target)| *target);
         self.names.values().chain(self.durable.values()).copied().chain(pending)
     }
 
     /// Changes names, all or none of which survive a power loss.
-    pub(crate) fn change(&mut self, step: u64, names: Vec<(OsString, Option<Target>)>) {
+    pub(crate) fn change(&mut self, step: u64, names: Vec<(OsString, Option<NameTarget>)>) {
         apply(&mut self.names, &names);
-        self.pending.push(Change { step, names });
+        self.pending.push(NameChange { step, names });
         if self.pending.len() > MAX_PENDING {
             for change in self.pending.drain(..MAX_PENDING / 2) {
                 apply(&mut self.durable, &change.names);
@@ -75,7 +75,7 @@ impl Directory {
     }
 
     /// Gives it a name that has been on disk for long.
-    pub(crate) fn insert_durable(&mut self, name: OsString, target: Target) {
+    pub(crate) fn insert_durable(&mut self, name: OsString, target: NameTarget) {
         self.sync();
         self.names.insert(name.clone(), target);
         self.durable.insert(name, target);
@@ -106,7 +106,7 @@ impl Directory {
     }
 }
 
-fn apply(names: &mut BTreeMap<OsString, Target>, changes: &[(OsString, Option<Target>)]) {
+fn apply(names: &mut BTreeMap<OsString, NameTarget>, changes: &[(OsString, Option<NameTarget>)]) {
     for (name, target) in changes {
         match target {
             Some(target) => _ = names.insert(name.clone(), *target),

@@ -161,7 +161,7 @@ impl SimulatedDisk {
         self.machine().read(path.as_ref())
     }
 
-    /// Puts a file on the disk as if it had been there for long: durable, with its directories. It is no step and no fault
+    /// Puts a file on the disk as if it had been there for long: durable, with its directories. It is not a step, and no fault
     /// matches it.
     ///
     /// # Errors

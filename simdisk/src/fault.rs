@@ -110,7 +110,7 @@ pub enum DiskFault {
     /// The operation fails as `ENOSPC` does, otherwise like [`Fail`](Self::Fail). To fill the disk for real, see
     /// [`SimulatedDisk::set_free_space`](crate::SimulatedDisk::set_free_space).
     Full,
-    /// A write fails after its first bytes; a read returns no more than these, which is no error.
+    /// A write fails after its first bytes; a read returns no more than these, which is not an error.
     Short {
         /// How many bytes at most.
         bytes: usize,
@@ -197,21 +197,21 @@ impl fmt::Display for FiredDiskFault {
 
 /// The faults that are placed. The oldest is tried first, and at most one fires for an operation.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules {
-    rules: Vec<Rule>,
+pub(crate) struct DiskRules {
+    rules: Vec<DiskRule>,
     placed: u64,
     pub(crate) fired: Vec<FiredDiskFault>,
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct DiskRule {
     id: DiskFaultId,
     matcher: DiskMatcher,
     fault: DiskFault,
     matched: u64,
 }
 
-impl Rules {
+impl DiskRules {
     pub(crate) fn place(
         &mut self,
         matcher: DiskMatcher,
@@ -225,7 +225,7 @@ impl Rules {
         }
         self.placed += 1;
         let id = DiskFaultId(self.placed);
-        self.rules.push(Rule { id, matcher, fault, matched: 0 });
+        self.rules.push(DiskRule { id, matcher, fault, matched: 0 });
         Ok(id)
     }
 

@@ -9,7 +9,7 @@ use rand::seq::IteratorRandom as _;
 
 use crate::content::{ALL_SECTORS, Content, PAGE, Page, Sectors, sectors, zeros};
 
-/// The system writes pages back on its own. So many states of one page, and so many lengths of one file, can be on disk at most.
+/// The system writes pages back on its own. The most states of one page, and lengths of one file, that can be on disk.
 const MAX_VERSIONS: usize = 8;
 const MAX_LENGTHS: usize = 64;
 

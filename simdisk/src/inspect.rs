@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::directory::Target;
+use crate::directory::NameTarget;
 use crate::file::FileState;
 use crate::machine::{File, Machine, ROOT, components};
 
@@ -32,23 +32,23 @@ impl Machine {
         let mut dir = ROOT;
         for name in names {
             dir = match self.dirs[&dir].get(&name) {
-                Some(Target::File(_)) => return Err(ErrorKind::NotADirectory.into()),
-                Some(Target::Dir(below)) => below,
+                Some(NameTarget::File(_)) => return Err(ErrorKind::NotADirectory.into()),
+                Some(NameTarget::Dir(below)) => below,
                 None => {
                     let id = self.next_id();
                     self.dirs.insert(id, Arc::default());
-                    self.dir_mut(dir).insert_durable(name, Target::Dir(id));
+                    self.dir_mut(dir).insert_durable(name, NameTarget::Dir(id));
                     id
                 }
             };
         }
-        if let Some(Target::Dir(_)) = self.dirs[&dir].get(&name) {
+        if let Some(NameTarget::Dir(_)) = self.dirs[&dir].get(&name) {
             return Err(ErrorKind::IsADirectory.into());
         }
         let id = self.next_id();
         let file = File { name: name.clone(), state: FileState::durable(bytes), handles: 0 };
         self.files.insert(id, Arc::new(file));
-        self.dir_mut(dir).insert_durable(name, Target::File(id));
+        self.dir_mut(dir).insert_durable(name, NameTarget::File(id));
         Ok(())
     }
 
@@ -65,8 +65,8 @@ impl Machine {
             let unsynced = if dir.is_durable(name) { "" } else { ", name not synced" };
             let name = name.to_string_lossy();
             _ = match target {
-                Target::Dir(_) => writeln!(lines, "{indent}{name}/{unsynced}"),
-                Target::File(file) => {
+                NameTarget::Dir(_) => writeln!(lines, "{indent}{name}/{unsynced}"),
+                NameTarget::File(file) => {
                     let state = &self.files[&file].state;
                     let (len, durable, dirty) = (state.len(), state.durable_len(), state.dirty_pages());
                     let shorter =
@@ -76,7 +76,7 @@ impl Machine {
                     writeln!(lines, "{indent}{name}: {len} bytes{shorter}{dirty}{unsynced}")
                 }
             };
-            if let Target::Dir(below) = target {
+            if let NameTarget::Dir(below) = target {
                 self.write_tree(lines, below, depth + 1);
             }
         }

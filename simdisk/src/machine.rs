@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use crate::directory::{Directory, Target};
-use crate::fault::{DiskFault, DiskOp, Rules};
+use crate::directory::{Directory, NameTarget};
+use crate::fault::{DiskFault, DiskOp, DiskRules};
 use crate::file::{FileState, Survival};
 
 pub(crate) const ROOT: u64 = 0;
@@ -22,7 +22,7 @@ pub(crate) struct Machine {
     pub(crate) is_off: bool,
     pub(crate) crash_at: Option<u64>,
     pub(crate) steps: u64,
-    pub(crate) rules: Rules,
+    pub(crate) rules: DiskRules,
     pub(crate) free: Option<u64>,
     pub(crate) history: Option<Vec<Machine>>,
     pub(crate) files: BTreeMap<u64, Arc<File>>,
@@ -66,7 +66,7 @@ impl Machine {
             is_off: false,
             crash_at: None,
             steps: 0,
-            rules: Rules::default(),
+            rules: DiskRules::default(),
             free: None,
             history: None,
             files: BTreeMap::new(),
@@ -100,6 +100,7 @@ impl Machine {
     }
 
     pub(crate) fn lose_power(&mut self, seed: u64) -> u64 {
+        // From the seed alone, so that a loss can be repeated on a fork, whatever was drawn before.
         let mut rng = SmallRng::seed_from_u64(seed);
         let changes = self.files.values().filter_map(|file| file.state.first_change());
         let first = changes
@@ -164,8 +165,8 @@ impl Machine {
             if dirs.insert(dir) {
                 for target in self.dirs[&dir].targets() {
                     match target {
-                        Target::File(file) => _ = files.insert(file),
-                        Target::Dir(dir) => open.push(dir),
+                        NameTarget::File(file) => _ = files.insert(file),
+                        NameTarget::Dir(dir) => open.push(dir),
                     }
                 }
             }
@@ -200,8 +201,8 @@ impl Machine {
 
     pub(crate) fn dir(&self, path: &Path) -> io::Result<u64> {
         components(path)?.iter().try_fold(ROOT, |dir, name| match self.dirs[&dir].get(name) {
-            Some(Target::Dir(below)) => Ok(below),
-            Some(Target::File(_)) => Err(ErrorKind::NotADirectory.into()),
+            Some(NameTarget::Dir(below)) => Ok(below),
+            Some(NameTarget::File(_)) => Err(ErrorKind::NotADirectory.into()),
             None => Err(ErrorKind::NotFound.into()),
         })
     }
@@ -214,8 +215,8 @@ impl Machine {
     pub(crate) fn file(&self, path: &Path) -> io::Result<u64> {
         let (dir, name) = self.parent(path)?;
         match self.dirs[&dir].get(&name) {
-            Some(Target::File(file)) => Ok(file),
-            Some(Target::Dir(_)) => Err(ErrorKind::IsADirectory.into()),
+            Some(NameTarget::File(file)) => Ok(file),
+            Some(NameTarget::Dir(_)) => Err(ErrorKind::IsADirectory.into()),
             None => Err(ErrorKind::NotFound.into()),
         }
     }

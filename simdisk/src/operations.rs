@@ -9,7 +9,7 @@ use rand::Rng as _;
 use zoolet_storage::disk::DiskEntry;
 
 use crate::content::PAGE;
-use crate::directory::Target;
+use crate::directory::NameTarget;
 use crate::fault::{DiskFault, DiskOp, full};
 use crate::machine::{File, Machine, OpOutcome, ROOT, components};
 
@@ -19,8 +19,8 @@ impl Machine {
         let mut is_new = false;
         for name in components(path)? {
             match self.dirs[&dir].get(&name) {
-                Some(Target::Dir(below)) => (parent, dir) = (Some(dir), below),
-                Some(Target::File(_)) => return Err(ErrorKind::NotADirectory.into()),
+                Some(NameTarget::Dir(below)) => (parent, dir) = (Some(dir), below),
+                Some(NameTarget::File(_)) => return Err(ErrorKind::NotADirectory.into()),
                 None => {
                     // As the real disk does it, in the same order.
                     if let (Some(parent), false) = (parent, is_new) {
@@ -28,7 +28,7 @@ impl Machine {
                     }
                     let id = self.next_id();
                     self.dirs.insert(id, Arc::default());
-                    self.change(DiskOp::CreateDir, dir, vec![(name.clone(), Some(Target::Dir(id)))])?;
+                    self.change(DiskOp::CreateDir, dir, vec![(name.clone(), Some(NameTarget::Dir(id)))])?;
                     self.sync_dir_id(dir, &parent_name)?;
                     (parent, dir, is_new) = (Some(dir), id, true);
                 }
@@ -45,13 +45,13 @@ impl Machine {
         let dir = self.dir(path)?;
         self.begin(DiskOp::List, &name_of(path)).and_then(OpOutcome::pass)?;
         let entry = |(name, target): (&OsStr, _)| match target {
-            Target::File(file) => DiskEntry {
+            NameTarget::File(file) => DiskEntry {
                 name: name.into(),
                 len: self.files[&file].state.len(),
                 is_dir: false,
                 is_file: true,
             },
-            Target::Dir(_) => DiskEntry { name: name.into(), len: 0, is_dir: true, is_file: false },
+            NameTarget::Dir(_) => DiskEntry { name: name.into(), len: 0, is_dir: true, is_file: false },
         };
         Ok(self.dirs[&dir].names().map(entry).collect())
     }
@@ -71,8 +71,8 @@ impl Machine {
     pub(crate) fn create(&mut self, path: &Path) -> io::Result<u64> {
         let (dir, name) = self.parent(path)?;
         let id = match self.dirs[&dir].get(&name) {
-            Some(Target::Dir(_)) => return Err(ErrorKind::IsADirectory.into()),
-            Some(Target::File(id)) => {
+            Some(NameTarget::Dir(_)) => return Err(ErrorKind::IsADirectory.into()),
+            Some(NameTarget::File(id)) => {
                 let outcome = self.begin(DiskOp::Create, &name)?;
                 if self.takes_effect(outcome) {
                     self.cut(id, 0);
@@ -83,7 +83,7 @@ impl Machine {
             None => {
                 let id = self.next_id();
                 self.files.insert(id, Arc::new(File { name: name.clone(), ..File::default() }));
-                self.change(DiskOp::Create, dir, vec![(name, Some(Target::File(id)))])?;
+                self.change(DiskOp::Create, dir, vec![(name, Some(NameTarget::File(id)))])?;
                 id
             }
         };
@@ -97,11 +97,11 @@ impl Machine {
             return Err(ErrorKind::CrossesDevices.into());
         }
         match self.dirs[&dir].get(&new) {
-            Some(Target::Dir(_)) => return Err(ErrorKind::IsADirectory.into()),
-            Some(Target::File(there)) if there == file => return Ok(()),
+            Some(NameTarget::Dir(_)) => return Err(ErrorKind::IsADirectory.into()),
+            Some(NameTarget::File(there)) if there == file => return Ok(()),
             _ => {}
         }
-        self.change(DiskOp::Rename, dir, vec![(old, None), (new.clone(), Some(Target::File(file)))])?;
+        self.change(DiskOp::Rename, dir, vec![(old, None), (new.clone(), Some(NameTarget::File(file)))])?;
         self.file_mut(file).name = new;
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Machine {
     }
 
     /// Changes names of a directory. The last of them is the one that faults match.
-    fn change(&mut self, op: DiskOp, dir: u64, names: Vec<(OsString, Option<Target>)>) -> io::Result<()> {
+    fn change(&mut self, op: DiskOp, dir: u64, names: Vec<(OsString, Option<NameTarget>)>) -> io::Result<()> {
         let name = names.last().map(|(name, _)| name.clone()).unwrap_or_default();
         let outcome = self.begin(op, &name)?;
         if self.takes_effect(outcome) {

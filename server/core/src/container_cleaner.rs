@@ -63,7 +63,7 @@ impl Core {
         while self.cleaner.next_attempt <= now {
             let Some(path) = self.cleaner.candidates.pop_front() else { break };
             self.cleaner.next_attempt = self.cleaner.next_attempt.plus(pause.max(1));
-            if !self.is_to_stay(now, &path) {
+            if !self.must_keep(now, &path) {
                 self.delete_container(now, &path);
             }
         }
@@ -107,7 +107,7 @@ impl Core {
 
     /// Whether there is a leaf at the path of a candidate that must not be deleted: it was created since, perhaps as a znode of
     /// another kind, or its data was set. A real server deletes it all the same.
-    fn is_to_stay(&self, now: Millis, path: &str) -> bool {
+    fn must_keep(&self, now: Millis, path: &str) -> bool {
         self.tree.get(path).is_some_and(|node| {
             let may_expire = node.owner() == Owner::CONTAINER || node.owner().as_ttl().is_some();
             node.children().len() == 0 && !(may_expire && self.is_expired(now, path))

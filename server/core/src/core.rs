@@ -88,11 +88,11 @@ impl Core {
     pub fn new(config: CoreConfig, now: Millis) -> Self {
         let tree = Tree::starting_at(config.initial_zxid);
         let tree = if config.logged { tree.keeping_digest() } else { tree };
-        Self::around(config, tree, now)
+        Self::with_tree(config, tree, now)
     }
 
     /// Creates a server with this tree and without sessions.
-    pub(crate) fn around(config: CoreConfig, tree: Tree, now: Millis) -> Self {
+    pub(crate) fn with_tree(config: CoreConfig, tree: Tree, now: Millis) -> Self {
         Self {
             undurable: config.logged.then(|| Box::new(UndurableChanges::new(tree.last_zxid()))),
             tree,
@@ -231,6 +231,7 @@ impl Core {
             Request::WhoAmI => self.who_am_i(call),
             Request::MultiRead(ops) => self.multi_read(call, &ops),
             Request::Sync(record) => self.reply(call, self.tree.last_zxid(), Reply::Synced(record.path)),
+            // Answered whatever the log does: a slow disk must not make clients give up their connections.
             Request::Ping => {
                 let ping = RequestContext { xid: Xid::PING, ..call };
                 self.reply(ping, self.durable_zxid(), Reply::Empty);
@@ -260,6 +261,7 @@ impl Core {
             Request::RemoveWatches(record) => {
                 self.find_watch(call, record.path.as_deref(), record.kind, true)
             }
+            // The newer request has the kinds that the older one lacks.
             Request::SetWatches2(record) => self.set_watches(call, *record),
             Request::SetWatches(record) => self.set_watches(call, record.into()),
 
@@ -270,6 +272,7 @@ impl Core {
                 self.send(call.conn, Message::Close { asked: true });
                 self.forget(call.conn);
             }
+            // Internal, but a client may send it.
             Request::CreateSession(_) => self.repeat_connect_response(call),
             Request::Check(_) => self.unimplemented(call),
             Request::Auth(_) | Request::Sasl(_) => self.identify(call, Ok(request)),

@@ -51,7 +51,7 @@ impl<'a> Actor<'a> {
             acl_checks: AclCheckCache::default(),
             lists: None,
             // A request and its lists must fit into one entry of a log: about two frames.
-            acl_room: config.max_acl_bytes >> u32::from(config.logged),
+            acl_room: if config.logged { config.max_acl_bytes / 2 } else { config.max_acl_bytes },
         }
     }
 
@@ -119,6 +119,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::WRITE, node.acl)?;
+            // Before the version: clients see the quota's error first.
             let len = data.as_ref().map_or(0, Bytes::len);
             within_quota(view, actor.config, &path, 0, signed(len) - signed(node.state.data_len))?;
             expect_version(version, node.state.version)?;
@@ -130,6 +131,7 @@ pub(crate) fn decide(view: &Pending<'_>, actor: &mut Actor<'_>, write: Write) ->
         }
         Write::SetAcl(SetAcl { path, acl, version }) => {
             path::validate(&path).map_err(|_| ErrorCode::BadArguments)?;
+            // Before the znode is looked up: a bad list is refused even if there is no znode.
             let acl = actor.fix_up(view.tree, acl)?;
             let node = view.get(&path).ok_or(ErrorCode::NoNode)?;
             actor.needs(Perms::ADMIN, node.acl)?;
@@ -163,6 +165,7 @@ fn create(
     let acl = actor.fix_up(view.tree, acl)?;
     let parent = view.get(path::parent(&path)).ok_or(ErrorCode::NoNode)?;
     actor.needs(Perms::CREATE, parent.acl)?;
+    // A name such as `/a/` becomes a path only with its number, so the path is validated after it.
     if sequential {
         path.push_str(&format!("{:010}", parent.state.creates));
     }

@@ -89,7 +89,7 @@ impl RecursiveWatches {
             };
             push_unless_empty(lists, (&list).into());
         };
-        // The root is the only path that is no prefix of those below it, up to a slash.
+        // Unlike every other path, the root is not a prefix, up to a slash, of those below it.
         if path.len() > 1 {
             look_up("/", hash(hasher, "/"));
         }

@@ -23,7 +23,7 @@ impl Core {
         highest_session: Option<SessionId>,
         now: Millis,
     ) -> Self {
-        let mut core = Self::around(config, tree, now);
+        let mut core = Self::with_tree(config, tree, now);
         // Nothing is left of sessions that were closed before the last snapshot, and on a manual clock no time may have passed since
         // they got their ids: but each has taken a zxid.
         core.sessions.skip_ids(core.tree.last_zxid().0 & 0xffff_ffff);

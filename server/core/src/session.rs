@@ -108,7 +108,7 @@ impl SessionTable {
         }
     }
 
-    /// Leaves out the next `ids` ids.
+    /// Skips this number of ids.
     pub(crate) fn skip_ids(&mut self, ids: i64) {
         self.next_id += ids;
     }

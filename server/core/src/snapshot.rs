@@ -196,6 +196,7 @@ impl<'t> TreeWalk<'t> {
         }
         match &self.position {
             Position::Start => self.nodes.get(ROOT).map_or(Step::End, |root| self.visit(root)),
+            // A slice ended below this znode. Its children may have gone since.
             Position::Inside(path) => {
                 match self.nodes.get(path) {
                     Some(node) if node.has_children() => self.descend(node, Bound::Unbounded),
@@ -204,6 +205,7 @@ impl<'t> TreeWalk<'t> {
                 Step::Move
             }
             Position::After(path) if **path == *ROOT => Step::End,
+            // On to the next sibling. If the parent is gone, so are they, and the walk goes on beside the parent.
             Position::After(path) => {
                 let path = Arc::clone(path);
                 match self.nodes.get(path::parent(&path)) {

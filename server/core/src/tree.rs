@@ -199,6 +199,7 @@ impl Tree {
                 let node = Znode::new(Arc::clone(path), data.clone(), acl.clone(), *owner, zxid, time.0);
                 let stat = node.stat();
                 let parent = self.parent_of(path);
+                // Of the log of another tree: there the znode may exist, and stays as it is.
                 if self.create(node, parent) {
                     self.count_creates(parent, *parent_creates, zxid);
                 }
@@ -213,6 +214,7 @@ impl Tree {
                 node.mzxid = zxid;
                 node.mtime = time.0;
                 track(&mut self.tracker, |tracker| tracker.after_data(node));
+                // The quota's statistics change in the same step, without a transaction of their own.
                 let (stat, parent) = (node.stat(), node.parent);
                 let change = len_change(old.as_ref().map_or(0, Bytes::len), node.data_len());
                 self.count_bytes(parent, change);

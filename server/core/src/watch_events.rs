@@ -73,6 +73,7 @@ impl Core {
                 Some(false) => self.watches.add(call.conn, &path, Modes::CHILD),
             }
         }
+        // Persistent watches miss what has happened meanwhile, as on a real server: their clients read again.
         for path in persistent {
             self.watches.add(call.conn, &path, Modes::PERSISTENT);
         }

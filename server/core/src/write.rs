@@ -78,6 +78,7 @@ impl Core {
                 }
             }
         }
+        // Each operation is decided on the tree as the ones before it leave it; nothing is applied until all are decided.
         let mut with_stat = Vec::with_capacity(count);
         let mut steps = Vec::with_capacity(count);
         let mut failure = None;
@@ -102,6 +103,7 @@ impl Core {
                 let stat = with_stat.get(results.len()).copied().unwrap_or_default();
                 results.push(multi_result(change, stat));
             }),
+            // All or none: those before the failed one are reported as undone, those after it as not tried.
             Some((failed, code)) => {
                 results.extend((0..count).map(|at| match at.cmp(&failed) {
                     std::cmp::Ordering::Less => OpResult::Error(None),

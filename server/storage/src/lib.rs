@@ -22,7 +22,7 @@ pub use inspect::{InspectedLog, InspectedSnapshot, Inspection, LogSummary, inspe
 pub use log::{SpareJob, SpareLog};
 pub use names::LogFile;
 pub use options::{Compression, Durability, StorageOptions};
-pub use recovery::{Cut, Recovered, RecoveryReport, Warning, open, open_with, read, read_with};
+pub use recovery::{Cut, Recovered, RecoveryReport, RecoveryWarning, open, open_with, read, read_with};
 pub use repair::{Copied, copy};
 pub use snapshot::{
     CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,

@@ -10,7 +10,7 @@ use zoolet_proto::Zxid;
 use crate::disk::{Disk, files};
 use crate::error::{Damage, StorageError};
 use crate::names::{Layout, Listing};
-use crate::recovery::Warning;
+use crate::recovery::RecoveryWarning;
 
 /// Beside the snapshots: where the log is, if it is in another directory.
 const LOG_DIR: &str = ".zoolet-log-dir";
@@ -35,7 +35,7 @@ pub(crate) fn check(
     layout: &Layout,
     listing: &Listing,
     no_log: NoLog,
-) -> Result<Option<Warning>, StorageError> {
+) -> Result<Option<RecoveryWarning>, StorageError> {
     let Some(newest) = listing.snapshots.first() else { return Ok(None) };
     let (last, dir) = (newest.zxid, &layout.snapshot_dir);
     let is_complete = read(disk, &dir.join(COMPLETE))?.is_some_and(|zxid| zxid == last.to_string());
@@ -68,7 +68,7 @@ pub(crate) fn check(
     }
     match no_log {
         _ if !has_txns => return Ok(None),
-        NoLog::Accepted => return Ok(Some(Warning::NoLog { last })),
+        NoLog::Accepted => return Ok(Some(RecoveryWarning::NoLog { last })),
         NoLog::Refused => {}
     }
     let reason =

@@ -81,7 +81,7 @@ pub(crate) struct Listing {
     pub(crate) snapshots: Vec<SnapshotFile>,
     /// Oldest first.
     pub(crate) logs: Vec<LogFile>,
-    /// Files that look like a log or a snapshot and are none.
+    /// Files with a name like that of a log or a snapshot, but not one that a server gives.
     pub(crate) foreign: Vec<PathBuf>,
     /// What a server of ours was writing when it ended.
     pub(crate) leftovers: Vec<PathBuf>,
@@ -124,6 +124,7 @@ impl Layout {
         let mut listing = Listing::default();
         let entries = list(disk, &self.snapshot_dir)?;
         refuse_what_is_no_file(&self.snapshot_dir, &entries)?;
+        // The log is here as well, unless it has a directory of its own.
         self.take(&self.snapshot_dir, &entries, &mut listing);
         listing.has_epochs =
             entries.iter().any(|entry| entry.name == CURRENT_EPOCH || entry.name == ACCEPTED_EPOCH);
@@ -133,6 +134,7 @@ impl Layout {
             listing.snapshots = usual;
             listing.foreign.extend(others.into_iter().map(|file| file.path));
         }
+        // A server that found neither log nor snapshot where it looks for them would begin an empty database.
         if self.is_split() {
             refuse_swapped(
                 &self.snapshot_dir,
@@ -157,6 +159,7 @@ impl Layout {
                 return Err(Damage::new(&other.path, reason, "remove the one of them that is a copy").into());
             }
         }
+        // An operator puts it beside `version-2`.
         let neighbours = list(disk, &self.log_parent)?;
         let initialize = neighbours.into_iter().find(|entry| entry.name == INITIALIZE && !entry.is_dir);
         listing.initialize = initialize.map(|entry| self.log_parent.join(entry.name));

@@ -19,7 +19,7 @@ impl<'r> Meter<'r> {
         self.total += bytes;
     }
 
-    /// Reports that so many bytes of the current part are done.
+    /// Reports how many bytes of the current part are done.
     pub(crate) fn at(&mut self, bytes: u64) {
         let now = self.done + bytes;
         if now >= self.reported + (1 << 20) {
@@ -28,7 +28,7 @@ impl<'r> Meter<'r> {
         }
     }
 
-    /// Ends the current part, which had so many bytes.
+    /// Ends the current part, which had this many bytes.
     pub(crate) fn end(&mut self, bytes: u64) {
         self.done += bytes;
         self.at(0);

@@ -61,6 +61,7 @@ pub fn copy(
         return Err(Damage::new(source_layout.log_dir, reason, "name this one, or an earlier one").into());
     }
 
+    // A line `server.N=...` for each member of an ensemble.
     let config = tree.get("/zookeeper/config").and_then(|node| node.data());
     let names_members = config.is_some_and(|config| config.starts_with(b"server."));
 
@@ -72,6 +73,7 @@ pub fn copy(
     let expected = 200 * tree.len() as u64;
     meter.expect(expected);
     writer.add_tree(&mut tree, |znodes| meter.at(200 * znodes))?;
+    // The snapshot gets its name last: until then a crash leaves a directory that no server takes for a copy.
     let complete = writer.sync()?;
     for name in [CURRENT_EPOCH, ACCEPTED_EPOCH] {
         const LONGEST: usize = 64;
@@ -81,6 +83,7 @@ pub fn copy(
     }
     marks::complete(&**target, &target_layout, header.zxid)?;
     let published = complete.publish()?;
+    // Reads back what was written: a copy that cannot be read is worse than none.
     let summary = SnapshotReader::open(&**target, &published.path).and_then(SnapshotReader::check)?;
     meter.finish();
     Ok(Copied {

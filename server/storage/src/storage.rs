@@ -107,7 +107,7 @@ impl Storage {
         self.log.last_zxid()
     }
 
-    /// Whether so much was logged since the last [`roll`](Self::roll) that the options ask for a snapshot, or what was found of it was
+    /// Whether the options ask for a snapshot, as enough was logged since the last [`roll`](Self::roll), or the log that was found was
     /// in many files.
     pub fn snapshot_is_due(&self) -> bool {
         self.is_scattered

@@ -139,7 +139,7 @@ pub(crate) fn parse(payload: &[u8], records: &mut RecordParser) -> Result<Entry,
     Ok(Entry { txn: Txn { session, xid, zxid, time, op, digest }, distance })
 }
 
-/// What follows the record. As in ZooKeeper, less than a digest is none, and more is ignored.
+/// What follows the record. As in ZooKeeper, fewer bytes than a digest has are not one, and more are ignored.
 fn parse_trailer(mut fields: Fields<'_>) -> Result<(Option<u64>, Option<u32>), Malformed> {
     let digest = if fields.len() >= DIGEST {
         let (version, digest) = (fields.int()?, fields.long()?);

@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
         Ok(text.into())
     }
 
-    /// A string that is no path. Null, which no server writes there, becomes empty.
+    /// A string that is not a path. Null, which no server writes there, becomes empty.
     pub(crate) fn text(&mut self) -> Result<String, Malformed> {
         let Some(bytes) = self.buffer()? else { return Ok(String::new()) };
         text::decode(bytes).ok_or("a string that is not UTF-8")

@@ -85,7 +85,7 @@ pub enum Fault {
     LastByte(u8),
     /// The checksum is not that of the content.
     Checksum,
-    /// The checksum is right, and the content is none that a server writes.
+    /// The checksum is right, but no server writes such content.
     Malformed(&'static str),
     /// The file does not begin as a log does.
     NoLog,
@@ -140,7 +140,7 @@ impl LogReader {
     /// Begins to read `file`, whose name is `path`.
     ///
     /// # Errors
-    /// The disk's. A file that is no log is none: its end says so.
+    /// The disk's. A file that is not a log is not an error: its end says so.
     pub fn new(file: Box<dyn DiskFile>, path: &Path) -> Result<Self, StorageError> {
         let window = Window::new(file, path)?;
         let records = RecordParser::default();
@@ -162,7 +162,7 @@ impl LogReader {
     /// The next entry, or the end of the file.
     ///
     /// # Errors
-    /// The disk's. What is wrong with the content is no error here.
+    /// The disk's. Wrong content is not an error here: it is a [`LogEnd`].
     #[allow(clippy::should_implement_trait, reason = "the end is a value, and so is an error")]
     pub fn next(&mut self) -> Result<LogItem, StorageError> {
         if let Some(end) = self.end {
@@ -199,7 +199,7 @@ impl LogReader {
     /// The first valid entry after `offset`, where a bad one is: its offset and its zxid.
     pub(crate) fn find_after(&mut self, offset: u64) -> Result<Option<(u64, Zxid)>, StorageError> {
         let next = self.certain_end(offset)?.unwrap_or(offset + 1);
-        let mut search = Search { next, budget: 16 * self.window.len() + (64 << 20) };
+        let mut search = EntrySearch { next, budget: 16 * self.window.len() + (64 << 20) };
         Ok(match self.search(&mut search)? {
             Some(SearchResult::Entry(entry)) => Some((entry.offset, entry.txn.zxid)),
             Some(SearchResult::GivenUp) | None => None,
@@ -270,7 +270,7 @@ impl LogReader {
             // Not within the bad entry, if where it ends is beyond doubt: the data of a znode may look like an entry.
             _ => self.certain_end(offset)?.unwrap_or(offset + 1),
         };
-        let mut search = Search { next: from, budget: 16 * self.window.len() + (64 << 20) };
+        let mut search = EntrySearch { next: from, budget: 16 * self.window.len() + (64 << 20) };
         let mut next = None;
         // Checked and stored long ago: no power loss changes such an entry.
         let mut damaged = matches!(fault, Fault::Malformed(_));
@@ -306,7 +306,7 @@ impl LogReader {
     }
 
     /// The next valid entry from `search.next` on, at any offset.
-    fn search(&mut self, search: &mut Search) -> Result<Option<SearchResult>, StorageError> {
+    fn search(&mut self, search: &mut EntrySearch) -> Result<Option<SearchResult>, StorageError> {
         // As far as the type in the header.
         const NEEDED: usize = PREFIX + MIN_PAYLOAD;
         while let Some(nonzero) = self.window.next_nonzero(search.next)? {
@@ -348,7 +348,7 @@ impl LogReader {
 }
 
 /// A search for valid entries.
-struct Search {
+struct EntrySearch {
     /// Where to look next.
     next: u64,
     /// How many more bytes are summed in vain before the search gives up: data that is made for it costs quadratic time.

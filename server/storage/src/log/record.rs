@@ -127,7 +127,7 @@ fn put_change(op: &TxnOp, session: SessionId, out: &mut Vec<u8>) -> Result<(), U
             put_int(-1, out);
         }
         TxnOp::Multi(_) | TxnOp::CreateSession { .. } | TxnOp::CloseSession { .. } | TxnOp::Error(_) => {
-            return Err("a multi with a member that is no change of a znode");
+            return Err("a multi with a member that is not a change of a znode");
         }
     }
     Ok(())
@@ -169,10 +169,10 @@ pub(crate) struct RecordParser {
     acls: HashMap<Vec<u8>, AclList>,
 }
 
-/// So many elements are reserved for a count that may be wrong.
+/// The most elements that are reserved for a count, which may be wrong.
 const MAX_RESERVED: usize = 1024;
 
-/// Beyond so many the lists of a parser are forgotten.
+/// A parser that has more lists forgets them.
 const MAX_KEPT_ACLS: usize = 1024;
 
 impl RecordParser {

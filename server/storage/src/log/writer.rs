@@ -14,13 +14,13 @@ use crate::error::StorageError;
 use crate::names;
 use crate::options::{Durability, StorageOptions};
 
-/// So much of a batch is kept in memory before it is written.
+/// How much of a batch is kept in memory before it is written.
 const WRITE_AT: usize = 1 << 20;
 /// Room is reserved as soon as less than this is left, as Apache does.
 const MARGIN: u64 = 4096;
 /// A spare file is made once this part of the room of a file is used: a server with little to write does without.
 const SPARE_AFTER: u64 = 16;
-/// Without syncs, the disk is given so much at once.
+/// How much the disk is given at once if commits do not sync.
 const PIECE: u64 = 1 << 20;
 /// The name of a log file that is not complete yet.
 const TEMPORARY: &str = ".zoolet-log.tmp";

@@ -7,7 +7,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Tree, TreeLoader};
 
 use super::Recovery;
-use super::report::Warning;
+use super::report::RecoveryWarning;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
 use crate::names::Layout;
@@ -61,7 +61,7 @@ impl Base {
         disk: &dyn Disk,
         file: &SnapshotFile,
         options: &StorageOptions,
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<RecoveryWarning>,
         meter: &mut Meter<'_>,
     ) -> Result<Self, StorageError> {
         let mut reader = SnapshotReader::open(disk, &file.path)?;
@@ -70,6 +70,7 @@ impl Base {
             loader.insert(znode).map_err(|error| reader.refuse(error.to_string()))?;
             meter.at(reader.progress().0);
         }
+        // The name says what the snapshot has in full. Its znodes and its last sections may show later transactions.
         let zxid = file.zxid;
         let digest = reader.digest();
         let sections = [reader.last_zxid(), digest.map(|digest| digest.zxid)];
@@ -79,7 +80,7 @@ impl Base {
             if digest.digest.is_some_and(|digest| digest != actual) && shows == zxid && zxid > Zxid(0) {
                 // A warning, as Apache does: nothing in the file says who wrote it, and digests of Apache may be wrong. An entry of
                 // the log has a mark of ours, so one with another digest is refused; also the one after this snapshot.
-                warnings.push(Warning::SnapshotDigest { file: file.path.clone() });
+                warnings.push(RecoveryWarning::SnapshotDigest { file: file.path.clone() });
             }
         }
         Ok(Self {
@@ -125,7 +126,7 @@ impl Recovery<'_, '_> {
         let base = Base::empty(self.options);
         let has_log = !self.listing.logs.is_empty();
         if has_log && self.options.trust_empty_snapshot {
-            self.report.warnings.push(Warning::NoSnapshot);
+            self.report.warnings.push(RecoveryWarning::NoSnapshot);
             return Ok(Choice { base, skipped, is_new: false });
         }
         // Snapshot 0 has no transaction. Apache may not have finished the first thing that it writes.

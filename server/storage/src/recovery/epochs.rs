@@ -45,5 +45,5 @@ pub(crate) fn read(disk: &dyn Disk, path: PathBuf) -> Result<Option<i64>, Storag
         return Ok(Some(epoch));
     }
     let hint = "restore it, or write the epoch of the last transaction into it: its upper 32 bits";
-    Err(Damage::new(path, "this is no epoch", hint).into())
+    Err(Damage::new(path, "this is not an epoch", hint).into())
 }

@@ -29,7 +29,7 @@ pub(crate) use epochs::read as read_epoch;
 pub(crate) use replay::{RESTORE, gap};
 use replay::{Repairs, Replay};
 
-pub use report::{Cut, RecoveryReport, Warning};
+pub use report::{Cut, RecoveryReport, RecoveryWarning};
 
 /// What a data directory held.
 #[derive(Debug)]
@@ -193,8 +193,10 @@ impl<'r, 'm> Recovery<'r, 'm> {
     /// Recovers from the newest snapshot that is valid and not one of `unfit`, or returns why it is unfit, too.
     fn run_without(&mut self, unfit: &[Damage]) -> Result<Result<Findings, Damage>, StorageError> {
         self.report = RecoveryReport::default();
-        let foreign = self.listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() });
-        let leftovers = self.listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() });
+        let foreign =
+            self.listing.foreign.iter().map(|file| RecoveryWarning::ForeignName { file: file.clone() });
+        let leftovers =
+            self.listing.leftovers.iter().map(|file| RecoveryWarning::Leftover { file: file.clone() });
         self.report.warnings.extend(foreign.chain(leftovers));
         let Choice { mut base, skipped, is_new } = self.choose_base(unfit)?;
         let (shows, file) = (base.shows, base.file.clone());
@@ -210,7 +212,7 @@ impl<'r, 'm> Recovery<'r, 'm> {
                 let reason = format!("{}, and the log ends before it, with {}", damage.reason, replay.last());
                 return Err(Damage { reason, ..damage }.into());
             }
-            self.report.warnings.push(Warning::SnapshotSkipped(damage));
+            self.report.warnings.push(RecoveryWarning::SnapshotSkipped(damage));
         }
         // Apache writes a snapshot while the tree changes: without the log up to there it is a mixture of states.
         if let Some(file) = file.filter(|_| shows > replay.last()) {

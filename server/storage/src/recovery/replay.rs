@@ -8,7 +8,7 @@ use zoolet_server_core::{SessionTable, Tree, TxnOp};
 
 use super::Recovery;
 use super::base::Base;
-use super::report::{Cut, RecoveryReport, Warning};
+use super::report::{Cut, RecoveryReport, RecoveryWarning};
 use crate::error::{Damage, StorageError};
 use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
@@ -87,13 +87,13 @@ impl Replay {
         }
         let warnings = &mut recovery.report.warnings;
         for LogFile { path, first, .. } in std::mem::take(&mut self.repairs.empty) {
-            warnings.push(Warning::EmptyLog { file: path.clone() });
+            warnings.push(RecoveryWarning::EmptyLog { file: path.clone() });
             // The next transaction may need a name before this one.
             if first > self.last {
                 self.repairs.remove.push(path);
             }
         }
-        warnings.extend(self.wrong_digests.map(|(zxid, count)| Warning::Digest { zxid, count }));
+        warnings.extend(self.wrong_digests.map(|(zxid, count)| RecoveryWarning::Digest { zxid, count }));
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Replay {
                 LogItem::End(LogEnd::Damaged { offset, next: Some((at, zxid)), fault })
                     if log.first <= self.start && zxid <= self.start.next() =>
                 {
-                    report.warnings.push(Warning::OldDamage { file: path.clone(), offset, fault });
+                    report.warnings.push(RecoveryWarning::OldDamage { file: path.clone(), offset, fault });
                     previous = Previous::Unknown;
                     reader.resume_at(at);
                 }
@@ -222,12 +222,13 @@ impl Replay {
                 return Ok(());
             }
             LogEnd::Torn { offset, fault } => (offset, fault, None),
+            // Apache reads up to the first bad entry and goes on in a new file, so this need not be damage.
             LogEnd::Damaged { offset, fault, next } => (offset, fault, next.map(|(_, zxid)| zxid)),
         };
         match next {
             // A server went on here: it took this for the end, and so do we.
             Some(next) if follows(self.last, next.first) => {
-                report.warnings.push(Warning::TornEnd { file: file(), offset, fault, ignored });
+                report.warnings.push(RecoveryWarning::TornEnd { file: file(), offset, fault, ignored });
                 Ok(())
             }
             Some(next) => Err(damaged(log, offset, fault, &format!(", and {}", gap(self.last, next.first)))),
@@ -238,6 +239,7 @@ impl Replay {
                 };
                 Err(damaged(log, offset, fault, &and))
             }
+            // The last write before a crash. It was not acknowledged, so it is cut off.
             None => {
                 report.cut = Some(Cut { file: file(), offset, fault });
                 if is_empty {

@@ -27,7 +27,7 @@ pub struct RecoveryReport {
     /// What was cut from the end of the log, or would be in an open to write: none of it was acknowledged.
     pub cut: Option<Cut>,
     /// Everything that an operator should know of.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<RecoveryWarning>,
 }
 
 impl fmt::Display for RecoveryReport {
@@ -67,7 +67,7 @@ impl fmt::Display for Cut {
 /// Something that is not as a server leaves it, and that does not keep it from going on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum RecoveryWarning {
     /// A snapshot cannot be used. An older one, or none, is used with the log, which is complete.
     SnapshotSkipped(Damage),
     /// The tree that was loaded has another digest than the snapshot says.
@@ -126,7 +126,7 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for RecoveryWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SnapshotSkipped(damage) => write!(f, "a snapshot is skipped: {damage}"),

@@ -40,7 +40,7 @@ pub struct SnapshotSummary {
 }
 
 impl SnapshotReader {
-    /// Reads to the end, and checks that the znodes form a tree. A missing access control list is no error.
+    /// Reads to the end, and checks that the znodes form a tree. A missing access control list is not an error.
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.

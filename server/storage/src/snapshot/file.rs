@@ -64,7 +64,7 @@ pub(crate) fn zxid_of(name: &str) -> Option<Zxid> {
 }
 
 impl Compression {
-    /// The compression of a snapshot, by the last extension of its name. An unknown one is none.
+    /// The compression of a snapshot, by the last extension of its name. With an unknown one it is taken for plain.
     pub(crate) fn of_name(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => Self::Gzip,

@@ -73,7 +73,7 @@ impl SnapshotReader {
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StorageError> {
         let mut source = Source::open(disk, path)?;
         if source.array("the header")? != MAGIC {
-            return Err(source.damage(0, "this is no snapshot: it does not begin with ZKSN").into());
+            return Err(source.damage(0, "this is not a snapshot: it does not begin with ZKSN").into());
         }
         match source.int("the header")? {
             VERSION => {}
@@ -223,6 +223,7 @@ impl SnapshotReader {
             Some(&[0, 0, 0, len @ ..=16]) => 16 + usize::from(len),
             _ => usize::MAX,
         };
+        // Nothing says which sections follow: their lengths tell. The last zxid has 8 bytes, a digest at least 16.
         let (with_digest, with_last) = match left {
             0 => (false, false),
             left if left == 8 + SEAL => (false, true),
@@ -230,8 +231,9 @@ impl SnapshotReader {
             left if Some(left) == digest_len.checked_add(SEAL + 8 + SEAL) => (true, true),
             left => {
                 let more = if left < 128 { "" } else { " and more" };
-                let reason =
-                    format!("{left} bytes{more} after the first checksum are no digest and no last zxid");
+                let reason = format!(
+                    "{left} bytes{more} after the first checksum are neither a digest nor a last zxid"
+                );
                 return Err(self.source.damage(at, reason).into());
             }
         };
@@ -299,7 +301,7 @@ fn acls(source: &mut Source) -> Result<HashMap<i64, AclList>, StorageError> {
         let id = source.long(PART)?;
         if id == OPEN_ACL {
             return Err(source
-                .damage(at, "the table of ACLs has the id -1, which is no id of a table")
+                .damage(at, "the table of ACLs has the id -1, which a table does not have")
                 .into());
         }
         let mut acl = Vec::new();

@@ -2,12 +2,12 @@
 
 use zoolet_proto::Zxid;
 
-use super::{State, Verifier};
+use super::{ReplayedTree, Verifier};
 use crate::error::StorageError;
 use crate::log::{Fault, LogEnd, LogEntry, LogItem, LogReader, follows};
 use crate::names::LogFile;
 use crate::progress::Meter;
-use crate::recovery::{Cut, Warning, gap};
+use crate::recovery::{Cut, RecoveryWarning, gap};
 
 /// Where in the log the scan is.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ struct Scan {
 impl Verifier<'_> {
     pub(super) fn read_logs(&mut self, logs: &[LogFile], meter: &mut Meter<'_>) {
         self.found.log_files = logs.len() as u64;
-        let mut state = State::default();
+        let mut state = ReplayedTree::default();
         let mut scan = Scan::default();
         for (at, log) in logs.iter().enumerate() {
             scan.in_file = false;
@@ -41,7 +41,7 @@ impl Verifier<'_> {
         log: &LogFile,
         next: Option<&LogFile>,
         scan: &mut Scan,
-        state: &mut State,
+        state: &mut ReplayedTree,
         meter: &mut Meter<'_>,
     ) -> Result<(), StorageError> {
         let mut reader = LogReader::open(self.disk, &log.path)?;
@@ -50,6 +50,7 @@ impl Verifier<'_> {
                 LogItem::Entry(entry) => {
                     meter.at(entry.offset);
                     self.found.txns += 1;
+                    // Apache gives a refused write that it cannot decode the zxid of the one before.
                     if scan.last.is_some_and(|last| entry.repeats(last)) {
                         scan.in_file = true;
                         continue;
@@ -106,17 +107,17 @@ impl Verifier<'_> {
         match (end, next) {
             (LogEnd::Clean { .. }, _) => {
                 if !scan.in_file {
-                    self.note(&Warning::EmptyLog { file: file() });
+                    self.note(&RecoveryWarning::EmptyLog { file: file() });
                 }
             }
             (LogEnd::Torn { offset, fault }, None) => self.note(&Cut { file: file(), offset, fault }),
             (LogEnd::Torn { offset, fault }, Some(next)) if continues(next) => {
-                self.note(&Warning::TornEnd { file: file(), offset, fault, ignored: None });
+                self.note(&RecoveryWarning::TornEnd { file: file(), offset, fault, ignored: None });
             }
             // Apache stopped here, and went on in the next file.
             (LogEnd::Damaged { offset, fault, next: later }, Some(next)) if continues(next) => {
                 let ignored = later.map(|(_, zxid)| zxid);
-                self.note(&Warning::TornEnd { file: file(), offset, fault, ignored });
+                self.note(&RecoveryWarning::TornEnd { file: file(), offset, fault, ignored });
             }
             _ => return false,
         }

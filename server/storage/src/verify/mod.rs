@@ -13,9 +13,9 @@ use crate::log::follows;
 use crate::names::{Layout, Listing};
 use crate::options::StorageOptions;
 use crate::progress::Meter;
-use crate::recovery::{self, Base, RESTORE, Warning, gap};
+use crate::recovery::{self, Base, RESTORE, RecoveryWarning, gap};
 use crate::snapshot::{SnapshotDigest, SnapshotFile};
-use state::State;
+use state::ReplayedTree;
 
 /// What to do about an old snapshot.
 const NOT_NEEDED: &str = "none to open the directory, as a newer snapshot is good; restore the log to go back to this one, or remove it";
@@ -80,13 +80,13 @@ struct Verifier<'d> {
     options: &'d StorageOptions,
     found: Verification,
     /// Those that can be loaded, oldest first.
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<LoadedSnapshot>,
     /// The parts of the log in which nothing is missing: their first and their last transactions.
     runs: Vec<(Zxid, Zxid)>,
 }
 
 /// A snapshot that can be loaded.
-struct Snapshot {
+struct LoadedSnapshot {
     file: SnapshotFile,
     /// The last transaction of which it may show something.
     shows: Zxid,
@@ -99,8 +99,8 @@ impl Verifier<'_> {
         let logs: u64 = listing.logs.iter().map(|file| file.len).sum();
         // A recovery reads as much again, or less.
         meter.expect(2 * (snapshots + logs));
-        let foreign = listing.foreign.iter().map(|file| Warning::ForeignName { file: file.clone() });
-        let leftovers = listing.leftovers.iter().map(|file| Warning::Leftover { file: file.clone() });
+        let foreign = listing.foreign.iter().map(|file| RecoveryWarning::ForeignName { file: file.clone() });
+        let leftovers = listing.leftovers.iter().map(|file| RecoveryWarning::Leftover { file: file.clone() });
         foreign.chain(leftovers).for_each(|warning| self.note(&warning));
         if listing.logs.is_empty() && listing.snapshots.iter().all(|file| file.zxid == Zxid(0)) {
             self.note(&EMPTY);
@@ -130,7 +130,7 @@ impl Verifier<'_> {
                         );
                         self.found.notes.push(note);
                     }
-                    self.snapshots.push(Snapshot { file: file.clone(), shows, digest });
+                    self.snapshots.push(LoadedSnapshot { file: file.clone(), shows, digest });
                 }
                 Err(error) => self.found.faults.push(error),
             }
@@ -142,7 +142,8 @@ impl Verifier<'_> {
     fn check_coverage(&mut self) {
         // To cut the directory at an old one would lose what newer ones have.
         let mut hint = RESTORE;
-        for Snapshot { file: SnapshotFile { path, zxid, .. }, shows, .. } in self.snapshots.iter().rev() {
+        for LoadedSnapshot { file: SnapshotFile { path, zxid, .. }, shows, .. } in self.snapshots.iter().rev()
+        {
             let after = self.runs.iter().find(|(_, last)| last > zxid);
             let last = after.map_or(*zxid, |(_, last)| *last);
             let reason = match after {
@@ -170,9 +171,9 @@ impl Verifier<'_> {
                 for warning in recovered.report.warnings {
                     match warning {
                         // One that lacks an ACL which the log does not have either.
-                        Warning::SnapshotSkipped(damage) => self.fault_unless_known(damage.into()),
+                        RecoveryWarning::SnapshotSkipped(damage) => self.fault_unless_known(damage.into()),
                         // Such faults were found before.
-                        Warning::SnapshotDigest { .. } | Warning::OldDamage { .. } => {}
+                        RecoveryWarning::SnapshotDigest { .. } | RecoveryWarning::OldDamage { .. } => {}
                         warning => self.note(&warning),
                     }
                 }

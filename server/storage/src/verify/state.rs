@@ -1,4 +1,4 @@
-//! [`State`]: the tree while the log is read, compared with the digests in log and snapshots.
+//! [`ReplayedTree`]: the tree while the log is read, compared with the digests in log and snapshots.
 
 use zoolet_proto::Zxid;
 use zoolet_server_core::Tree;
@@ -7,11 +7,11 @@ use super::Verifier;
 use crate::log::{LogEntry, follows};
 use crate::names::LogFile;
 use crate::progress::Meter;
-use crate::recovery::{Base, Warning};
+use crate::recovery::{Base, RecoveryWarning};
 
 /// The tree after a transaction, as long as nothing is missing since a snapshot.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ReplayedTree {
     known: Option<Known>,
     /// The first entry of Apache with another digest than the tree, and how many there are.
     wrong_digests: Option<(Zxid, u64)>,
@@ -25,7 +25,7 @@ struct Known {
     consistent_from: Zxid,
 }
 
-impl State {
+impl ReplayedTree {
     pub(super) fn apply(&mut self, verifier: &mut Verifier<'_>, log: &LogFile, entry: &LogEntry) {
         let zxid = entry.txn.zxid;
         if self.known.as_ref().is_some_and(|known| zxid > known.last && !follows(known.last, zxid)) {
@@ -62,7 +62,7 @@ impl State {
 
     pub(super) fn report(self, verifier: &mut Verifier<'_>) {
         if let Some((zxid, count)) = self.wrong_digests {
-            verifier.note(&Warning::Digest { zxid, count });
+            verifier.note(&RecoveryWarning::Digest { zxid, count });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Millis, Tree};
 use zoolet_simdisk::SimulatedDisk;
-use zoolet_storage::{Durability, Recovered, Storage, StorageError, StorageOptions, Warning};
+use zoolet_storage::{Durability, Recovered, RecoveryWarning, Storage, StorageError, StorageOptions};
 
 use crate::server::{Mark, Server};
 use crate::truth::{State, Truth};
@@ -59,8 +59,9 @@ impl Known {
         let (storage, recovered, state) = self.open(disk, options)?;
         if disk.fired().is_empty() && options.durability == Durability::Sync {
             // Anything else would mean that the server before had gone on over something torn.
-            let expected =
-                |warning: &Warning| matches!(warning, Warning::EmptyLog { .. } | Warning::Leftover { .. });
+            let expected = |warning: &RecoveryWarning| {
+                matches!(warning, RecoveryWarning::EmptyLog { .. } | RecoveryWarning::Leftover { .. })
+            };
             assert!(recovered.report.warnings.iter().all(expected), "{:?}", recovered.report.warnings);
         }
         Ok((storage, recovered, state))

@@ -7,7 +7,9 @@ use zoolet_proto::Zxid;
 use zoolet_server_core::Owner;
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::disk::Disk;
-use zoolet_storage::{Damage, Storage, StorageError, StorageOptions, Warning, copy, open, read, verify};
+use zoolet_storage::{
+    Damage, RecoveryWarning, Storage, StorageError, StorageOptions, copy, open, read, verify,
+};
 
 use super::support::{Writer, files, options, path};
 
@@ -139,7 +141,7 @@ fn a_snapshot_without_any_log_is_served_only_as_a_copy() {
     let mut to = options();
     to.data_dir = "/copy".into();
     let copied = copy((&disk, &options()), (&target, &to), None, &mut |_, _| {}).unwrap();
-    assert_eq!(copied.report.warnings, [Warning::NoLog { last: Zxid(5) }]);
+    assert_eq!(copied.report.warnings, [RecoveryWarning::NoLog { last: Zxid(5) }]);
     for _ in 0..2 {
         let (_, recovered) = open(Arc::clone(&target), to.clone()).unwrap();
         assert_eq!(recovered.report.last_zxid, Zxid(5));

@@ -7,7 +7,7 @@ use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Owner, TxnOp};
 use zoolet_simdisk::{DiskFault, DiskOp, SimulatedDisk};
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::{Durability, Recovered, StorageError, StorageOptions, Warning, open, read};
+use zoolet_storage::{Durability, Recovered, RecoveryWarning, StorageError, StorageOptions, open, read};
 
 use super::support::{
     DATA, DIR, SESSION, Writer, entries, files, options, path, read_dir, without_markers, znodes,
@@ -396,7 +396,7 @@ fn what_a_server_was_writing_when_it_ended_is_removed() {
     for path in &leftovers {
         disk.write(path, b"half").unwrap();
     }
-    let warned = leftovers.clone().map(|file| Warning::Leftover { file });
+    let warned = leftovers.clone().map(|file| RecoveryWarning::Leftover { file });
     assert_eq!(read_dir(&disk).unwrap().report.warnings, warned);
     let (_, recovered) = open(Arc::new(disk.clone()), options()).unwrap();
     assert_eq!(recovered.report.warnings, warned);
@@ -425,7 +425,7 @@ fn the_first_snapshot_of_apache_may_be_unfinished() {
     disk.write(path("snapshot.0"), b"ZKSN").unwrap();
     assert!(matches!(read_dir(&disk), Err(StorageError::NoData(_))));
     let (_, recovered) = open(Arc::new(disk.clone()), options()).unwrap();
-    assert!(matches!(&recovered.report.warnings[..], [Warning::SnapshotSkipped(_)]));
+    assert!(matches!(&recovered.report.warnings[..], [RecoveryWarning::SnapshotSkipped(_)]));
     let again = read_dir(&disk).unwrap();
     assert_eq!(again.report.snapshot, Some((path("snapshot.0"), Zxid(0))));
     assert!(again.report.warnings.is_empty());

@@ -18,8 +18,8 @@ fn every_damage_is_refused_with_its_place_and_reason() {
     let rows: Vec<(&str, Vec<u8>, u64, &str)> = vec![
         ("nothing", cut(0), 0, "the file ends within the header"),
         ("a part of the magic", cut(3), 3, "the file ends within the header"),
-        ("zeros", vec![0; 478], 0, "this is no snapshot: it does not begin with ZKSN"),
-        ("a log", [b"ZKLG", &fresh[4..]].concat(), 0, "this is no snapshot: it does not begin with ZKSN"),
+        ("zeros", vec![0; 478], 0, "this is not a snapshot: it does not begin with ZKSN"),
+        ("a log", [b"ZKLG", &fresh[4..]].concat(), 0, "this is not a snapshot: it does not begin with ZKSN"),
         ("another version", with(|raw| raw.header[7] = 3), 4, "version 3 of the format is unknown"),
         ("a cut header", cut(10), 10, "the file ends within the header"),
         // Sessions.
@@ -61,7 +61,7 @@ fn every_damage_is_refused_with_its_place_and_reason() {
             "the open list",
             with(|raw| raw.acls[4..12].fill(0xff)),
             24,
-            "the table of ACLs has the id -1, which is no id of a table",
+            "the table of ACLs has the id -1, which a table does not have",
         ),
         (
             "a list twice",
@@ -168,43 +168,43 @@ fn every_damage_is_refused_with_its_place_and_reason() {
             "a byte after the checksum",
             [&fresh[..424], &b"?"[..]].concat(),
             424,
-            "1 bytes after the first checksum are no digest and no last zxid",
+            "1 bytes after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "a digest without its checksum",
             cut(444),
             424,
-            "20 bytes after the first checksum are no digest and no last zxid",
+            "20 bytes after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "a cut last zxid",
             cut(460),
             424,
-            "36 bytes after the first checksum are no digest and no last zxid",
+            "36 bytes after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "a byte after the end",
             with(|raw| raw.rest = vec![0]),
             424,
-            "55 bytes after the first checksum are no digest and no last zxid",
+            "55 bytes after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "a page after the end",
             with(|raw| raw.rest = vec![0; 4_096]),
             424,
-            "128 bytes and more after the first checksum are no digest and no last zxid",
+            "128 bytes and more after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "itself after the end",
             twice(478),
             424,
-            "128 bytes and more after the first checksum are no digest and no last zxid",
+            "128 bytes and more after the first checksum are neither a digest nor a last zxid",
         ),
         (
             "a digest of more than 16 digits",
             with(|raw| raw.sections[0] = digest(0, 1, &field(&[b'0'; 17]))),
             424,
-            "67 bytes after the first checksum are no digest and no last zxid",
+            "67 bytes after the first checksum are neither a digest nor a last zxid",
         ),
     ];
     assert!(rows.len() >= 45);
@@ -320,7 +320,7 @@ fn compressed_files_are_refused_as_well() {
     // Names and content that do not belong together.
     assert!(reason("snapshot.0.gz", &fresh).starts_with("cannot decompress: "));
     assert_eq!(reason("snapshot.0.snappy", &fresh), "cannot decompress: wrong magic bytes of snappy");
-    assert_eq!(reason("snapshot.0.gz.bak", &gz), "this is no snapshot: it does not begin with ZKSN");
+    assert_eq!(reason("snapshot.0.gz.bak", &gz), "this is not a snapshot: it does not begin with ZKSN");
     // The checksum of gzip itself.
     let mut wrong = gz.clone();
     let last = wrong.len() - 5;

@@ -241,11 +241,11 @@ fn the_epochs_of_an_ensemble_member_must_fit() {
         }),
         ("an epoch that is none", |scene| {
             scene.write("currentEpoch", b"zero");
-            refused("currentEpoch", None, "this is no epoch")
+            refused("currentEpoch", None, "this is not an epoch")
         }),
         ("an empty file", |scene| {
             scene.write("acceptedEpoch", b"");
-            refused("acceptedEpoch", None, "this is no epoch")
+            refused("acceptedEpoch", None, "this is not an epoch")
         }),
         ("a current epoch that was not accepted", |scene| {
             scene.write("currentEpoch", b"2");
