@@ -18,9 +18,9 @@ use zoolet_storage::disk::Disk;
 use crate::durable::DurabilityGate;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
-use crate::net::flow::delivery::{Delivery, ReleaseRule};
 use crate::net::flow::limits::TURN_BYTES;
 use crate::net::flow::outbox::Pushed;
+use crate::net::flow::queue::{Delivery, ReleaseRule};
 use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
 

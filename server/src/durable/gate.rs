@@ -11,7 +11,7 @@ use zoolet_storage::disk::Disk;
 
 use crate::durable::queue::CommitQueue;
 use crate::durable::start::{DurableConfig, restore};
-use crate::net::flow::delivery::ReleaseRule;
+use crate::net::flow::queue::ReleaseRule;
 use crate::net::registry::Peer;
 use crate::net::stats::Executed;
 

@@ -71,12 +71,11 @@
 pub(crate) mod budget;
 pub(crate) mod buffer;
 pub(crate) mod cost;
-pub(crate) mod delivery;
 pub(crate) mod limits;
 pub(crate) mod outbox;
 #[cfg(test)]
 mod outbox_model_tests;
 #[cfg(test)]
 mod outbox_tests;
-mod queue;
+pub(crate) mod queue;
 mod sync;

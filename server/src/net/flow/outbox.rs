@@ -21,9 +21,8 @@ use zoolet_server_core::Message;
 
 use super::budget::SendBudget;
 use super::buffer::{SendBuffer, Size};
-use super::delivery::{Delivery, ReleaseRule};
 use super::limits::ROUNDS;
-use super::queue::{CloseState, SendQueue};
+use super::queue::{CloseState, Delivery, ReleaseRule, SendQueue};
 use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 
 /// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task

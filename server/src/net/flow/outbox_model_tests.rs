@@ -15,10 +15,10 @@ use zoolet_proto::{Reply, ReplyHeader, Stat, Xid, Zxid, frame};
 use zoolet_server_core::Message;
 
 use self::buffer::SendBuffer;
-use self::delivery::{Delivery, ReleaseRule};
 use self::limits::MOST_MARK;
 use self::outbox::{Next, Outbox};
-use super::{budget, buffer, delivery, limits, queue};
+use self::queue::{Delivery, ReleaseRule};
+use super::{budget, buffer, limits, queue};
 
 #[allow(dead_code, reason = "these tests use what the task and the turns race for")]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]

@@ -15,8 +15,8 @@ use zoolet_server_core::Message;
 
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::buffer::SendBuffer;
-use crate::net::flow::delivery::{Delivery, ReleaseRule};
 use crate::net::flow::outbox::{Next, Outbox};
+use crate::net::flow::queue::{Delivery, ReleaseRule};
 
 fn outbox_of(limit: usize) -> Outbox {
     Outbox::new(limit, &Arc::default())
