@@ -42,8 +42,7 @@ impl Bus {
     pub(super) fn count_answered(&mut self, now: Millis, at: Instant, executed: &Executed) {
         let took = at.saturating_duration_since(executed.read);
         let micros = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-        self.stats.handled.fetch_add(executed.requests, Relaxed);
-        self.stats.latency.record(micros, executed.requests);
+        self.stats.record(micros, executed.requests);
         if let Some(conn) = self.conns.get_mut(&executed.conn) {
             conn.stats.record(now, micros, executed);
         }
@@ -61,7 +60,7 @@ impl Bus {
     pub(crate) fn reset_stats(&mut self, conn: ConnId) {
         if let Some(conn) = self.conns.get_mut(&conn) {
             // All but what is not answered yet.
-            conn.peer.received.fetch_sub(conn.stats.handled, Relaxed);
+            conn.peer.received.fetch_sub(conn.stats.handled(), Relaxed);
             conn.stats = ConnStats::default();
         }
     }

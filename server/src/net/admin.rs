@@ -147,7 +147,7 @@ impl Shared {
 
     fn srvr(&self, at: usize, clients: String) -> String {
         let Some(summary) = self.summary(at) else { return not_serving() };
-        let latency = &self.stats.latency;
+        let latency = self.stats.latency();
         let (received, sent) = self.packets();
         let read_only = summary.mode == ServerMode::ReadOnly;
         let read_only = if read_only { "READ-ONLY mode; serving only read-only clients\n" } else { "" };
@@ -156,9 +156,9 @@ impl Shared {
             text,
             "Latency min/avg/max: {}/{}/{}\nReceived: {received}\nSent: {sent}\nConnections: {}\nOutstanding: {}\n\
              Zxid: {:#x}\nMode: {}\nNode count: {}\n",
-            whole_millis(latency.min()),
+            whole_millis(latency.min),
             decimal(latency.avg_millis()),
-            whole_millis(latency.max()),
+            whole_millis(latency.max),
             self.peers_at(at).len(),
             self.stats.outstanding(),
             summary.zxid,
@@ -233,15 +233,15 @@ impl Shared {
 
     fn mntr(&self, at: usize) -> String {
         let Some(summary) = self.summary(at) else { return not_serving() };
-        let stats = &self.stats;
+        let (stats, latency) = (&self.stats, self.stats.latency());
         let (received, sent) = self.packets();
         let mut text = format!("zk_version\t{}\nzk_server_state\t{}\n", version(), summary.mode);
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };
-        line("avg_latency", &decimal(stats.latency.avg_millis()));
-        line("max_latency", &whole_millis(stats.latency.max()));
-        line("min_latency", &whole_millis(stats.latency.min()));
+        line("avg_latency", &decimal(latency.avg_millis()));
+        line("max_latency", &whole_millis(latency.max));
+        line("min_latency", &whole_millis(latency.min));
         line("packets_received", &received);
         line("packets_sent", &sent);
         line("bytes_received_count", &stats.bytes_received.load(Relaxed));
@@ -272,7 +272,7 @@ fn not_serving() -> String {
 /// What `stat` and `cons` both print of a connection, without the closing bracket.
 fn brief(peer: &Peer, stats: &ConnStats) -> String {
     let (received, word) = (peer.received.load(Relaxed), peer.word.load(Relaxed));
-    let queued = received.saturating_sub(stats.handled + u64::from(word));
+    let queued = received.saturating_sub(stats.handled() + u64::from(word));
     let reading = u8::from(!word);
     format!(" {}[{reading}](queued={queued},recved={received},sent={}", Endpoint(peer.addr), stats.sent)
 }
@@ -293,9 +293,9 @@ fn in_session(peer: &Peer, stats: &ConnStats, id: SessionId, timeout: i32) -> St
         stats.last_zxid.map_or(-1, |zxid| zxid.0),
         stats.last_response.map_or(0, |at| at.0),
         whole_millis(stats.last_latency),
-        whole_millis(stats.min_latency),
-        whole_millis(stats.avg_latency()),
-        whole_millis(stats.max_latency),
+        whole_millis(stats.latency.min),
+        whole_millis(stats.latency.avg()),
+        whole_millis(stats.latency.max),
     );
     text
 }

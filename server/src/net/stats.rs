@@ -1,6 +1,7 @@
 //! Counters: of the server as a whole, and of each connection.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use zoolet_proto::{OpCode, Xid, Zxid};
@@ -17,7 +18,7 @@ pub(crate) struct ServerStats {
     pub(crate) rejected: AtomicU64,
     pub(crate) connects: AtomicU64,
     pub(crate) expired: AtomicU64,
-    pub(crate) latency: Latency,
+    latency: Mutex<Latency>,
     /// Set by `stmk` and read by `gtmk`. Nothing is traced with it.
     pub(crate) trace_mask: AtomicI64,
 }
@@ -45,7 +46,22 @@ impl ServerStats {
         for count in [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired] {
             count.store(0, Relaxed);
         }
-        self.latency.reset();
+        *self.lock_latency() = Latency::default();
+    }
+
+    pub(crate) fn latency(&self) -> Latency {
+        *self.lock_latency()
+    }
+
+    /// Counts `requests` that were answered after `micros` each.
+    pub(crate) fn record(&self, micros: i64, requests: u64) {
+        self.handled.fetch_add(requests, Relaxed);
+        self.lock_latency().record(micros, requests);
+    }
+
+    fn lock_latency(&self) -> MutexGuard<'_, Latency> {
+        // Nothing panics while it holds the lock.
+        self.latency.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,60 +84,37 @@ pub(crate) fn whole_millis(micros: i64) -> i64 {
 }
 
 /// How long requests took from being read to being answered, in microseconds.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Latency {
-    min: AtomicI64,
-    max: AtomicI64,
-    sum: AtomicI64,
-    count: AtomicI64,
-}
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self { min: i64::MAX.into(), max: 0.into(), sum: 0.into(), count: 0.into() }
-    }
+    pub(crate) min: i64,
+    pub(crate) max: i64,
+    sum: i64,
+    pub(crate) count: u64,
 }
 
 impl Latency {
     /// Counts `requests` that took `micros` each.
-    pub(crate) fn record(&self, micros: i64, requests: u64) {
-        let requests = i64::try_from(requests).unwrap_or(0);
-        self.min.fetch_min(micros, Relaxed);
-        self.max.fetch_max(micros, Relaxed);
-        self.sum.fetch_add(micros * requests, Relaxed);
-        self.count.fetch_add(requests, Relaxed);
+    pub(crate) fn record(&mut self, micros: i64, requests: u64) {
+        self.min = if self.count == 0 { micros } else { self.min.min(micros) };
+        self.max = self.max.max(micros);
+        self.sum += micros * i64::try_from(requests).unwrap_or(0);
+        self.count += requests;
     }
 
-    pub(crate) fn min(&self) -> i64 {
-        let min = self.min.load(Relaxed);
-        if min == i64::MAX { 0 } else { min }
-    }
-
-    pub(crate) fn max(&self) -> i64 {
-        self.max.load(Relaxed)
+    pub(crate) fn avg(&self) -> i64 {
+        i64::try_from(self.count).ok().filter(|count| *count > 0).map_or(0, |count| self.sum / count)
     }
 
     /// In milliseconds, with a fraction.
     #[allow(clippy::cast_precision_loss, reason = "four decimals are printed")]
     pub(crate) fn avg_millis(&self) -> f64 {
-        match self.count.load(Relaxed) {
-            0 => 0.0,
-            count => self.sum.load(Relaxed) as f64 / 1_000.0 / count as f64,
-        }
-    }
-
-    fn reset(&self) {
-        self.min.store(i64::MAX, Relaxed);
-        self.max.store(0, Relaxed);
-        self.sum.store(0, Relaxed);
-        self.count.store(0, Relaxed);
+        if self.count == 0 { 0.0 } else { self.sum as f64 / 1_000.0 / self.count as f64 }
     }
 }
 
 /// Counters of a connection that change in turns. Latencies are in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ConnStats {
-    pub(crate) handled: u64,
     pub(crate) sent: u64,
     /// The opcode of the last request as it was on the wire.
     pub(crate) last_op: Option<i32>,
@@ -129,30 +122,25 @@ pub(crate) struct ConnStats {
     pub(crate) last_zxid: Option<Zxid>,
     pub(crate) last_response: Option<Millis>,
     pub(crate) last_latency: i64,
-    pub(crate) min_latency: i64,
-    pub(crate) max_latency: i64,
-    pub(crate) latency_sum: i64,
+    pub(crate) latency: Latency,
 }
 
 impl ConnStats {
-    /// Counts requests that were answered at `now`, after so many microseconds each.
+    /// Counts requests that were answered at `now`, after `micros` each.
     pub(crate) fn record(&mut self, now: Millis, micros: i64, executed: &Executed) {
-        let Executed { requests, last, zxid, .. } = *executed;
-        self.min_latency = if self.handled == 0 { micros } else { self.min_latency.min(micros) };
-        self.max_latency = self.max_latency.max(micros);
-        self.latency_sum += micros * i64::try_from(requests).unwrap_or(0);
-        self.handled += requests;
+        self.latency.record(micros, executed.requests);
         self.last_latency = micros;
-        if let Some(LastRequest { op, xid }) = last {
+        if let Some(LastRequest { op, xid }) = executed.last {
             self.last_response = Some(now);
             self.last_op = Some(op);
             self.last_xid = (xid.0 >= 0).then_some(xid).or(self.last_xid);
-            self.last_zxid = Some(zxid);
+            self.last_zxid = Some(executed.zxid);
         }
     }
 
-    pub(crate) fn avg_latency(&self) -> i64 {
-        i64::try_from(self.handled).ok().filter(|handled| *handled > 0).map_or(0, |n| self.latency_sum / n)
+    /// Requests that were answered.
+    pub(crate) fn handled(&self) -> u64 {
+        self.latency.count
     }
 }
 

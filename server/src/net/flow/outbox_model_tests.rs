@@ -100,7 +100,7 @@ fn zxids(bytes: &SendBuffer) -> Vec<i64> {
 
 #[test]
 fn a_connection_reads_on_when_another_thread_has_answered_and_when_its_own_task_has() {
-    model(3, || {
+    model(2, || {
         let (outbox, turns) = beside(2, |outbox| {
             push(outbox, reply(1), 9);
             outbox.finish_requests(1);
@@ -165,7 +165,7 @@ fn an_event_wakes_a_connection_that_waits_for_nothing_else() {
 
 #[test]
 fn above_the_mark_the_reader_waits_for_the_writer() {
-    model(3, || {
+    model(2, || {
         let (outbox, turns) = beside(1, |outbox| {
             let data = Reply::Data(Some(vec![0; MOST_MARK].into()), Stat::default());
             push(outbox, Message::Reply(ReplyHeader::ok(Xid(7), Zxid(1)), data), 9);
