@@ -1,26 +1,18 @@
-//! [`Deletions`]: what the server has deleted by itself.
+//! [`Deletions`]: which znodes the captured server has deleted by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-/// The deletions that the observer saw, by their zxids.
+use super::timeline::Sighting;
+
+/// The deletions that the observer of the capture saw, by their zxids.
 #[derive(Debug, Default)]
-pub(super) struct Deletions(BTreeMap<i64, Vec<Deletion>>);
-
-/// A znode that was deleted.
-#[derive(Debug)]
-pub(super) struct Deletion {
-    pub(super) path: String,
-    pub(super) time: Duration,
-    /// The record that shows it.
-    pub(super) at: usize,
-}
+pub(super) struct Deletions(BTreeMap<i64, Vec<(Sighting, String)>>);
 
 impl Deletions {
     /// Notes one. Servers before 3.9 do not tell its zxid, which is −1 then.
-    pub(super) fn add(&mut self, zxid: i64, deletion: Deletion) {
-        if zxid > 0 {
-            self.0.entry(zxid).or_default().push(deletion);
+    pub(super) fn saw(&mut self, sighting: Sighting, path: String) {
+        if sighting.zxid > 0 {
+            self.0.entry(sighting.zxid).or_default().push((sighting, path));
         }
     }
 
@@ -29,18 +21,18 @@ impl Deletions {
         !self.0.is_empty()
     }
 
-    /// Those of a transaction of its own that is neither a request nor the end of the session of an ephemeral.
+    /// Those of a transaction of its own that is neither `explained` by a request nor the end of the session of an ephemeral.
     pub(super) fn of_server(
         self,
         base: i64,
-        known: &BTreeSet<i64>,
+        explained: &BTreeSet<i64>,
         is_ephemeral: impl Fn(&str) -> bool,
-    ) -> BTreeMap<i64, Deletion> {
-        let own = self.0.into_iter().filter(|(zxid, _)| *zxid > base && !known.contains(zxid));
-        // A timer of the server deletes one in a transaction.
-        own.filter_map(|(zxid, mut deletions)| {
-            let only = deletions.pop().filter(|only| deletions.is_empty() && !is_ephemeral(&only.path))?;
-            Some((zxid, only))
+    ) -> Vec<(Sighting, String)> {
+        let own = self.0.into_iter().filter(|(zxid, _)| *zxid > base && !explained.contains(zxid));
+        // A timer of the server deletes one znode in a transaction; the end of a session deletes as many as it has.
+        own.filter_map(|(_, mut deleted)| {
+            let only = deleted.pop()?;
+            (deleted.is_empty() && !is_ephemeral(&only.1)).then_some(only)
         })
         .collect()
     }

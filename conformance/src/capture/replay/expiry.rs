@@ -10,54 +10,63 @@ use std::time::Duration;
 use zoolet_proto::records::WatchedEvent;
 use zoolet_proto::{EventType, Request};
 
+use super::timeline::{Sighting, Timeline};
 use crate::wire::fields::{Fields, Value};
 
 /// How late a server may notice that a session has expired, beyond half its timeout.
 const DELAY: Duration = Duration::from_millis(500);
 
-/// How many transactions are looked at: an ensemble begins each epoch with a zxid that is far from the last one.
-const MOST: usize = 100_000;
-
 /// What a capture tells of the ends of sessions.
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
-    pub(super) sessions: HashMap<i64, Session>,
+    sessions: HashMap<i64, CapturedSession>,
     /// The session of each ephemeral.
     ephemerals: HashMap<String, i64>,
-    /// The transactions with which ephemerals were deleted.
+    /// The transactions with which ephemerals were deleted, and their sessions.
     deleted: Vec<(i64, i64)>,
-    /// The zxids that were seen, when, and in which record.
-    seen: Vec<(i64, Duration, usize)>,
 }
 
-/// A session of the capture.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) timeout: Duration,
+struct CapturedSession {
+    timeout: Duration,
     /// When something was last heard of it.
-    pub(super) heard: Duration,
-    pub(super) is_closed: bool,
+    heard: Duration,
+    is_closed: bool,
 }
 
-/// A session that has expired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Expiry {
-    pub(super) session: i64,
-    pub(super) zxid: i64,
-    pub(super) time: Duration,
-    /// The record that shows it.
-    pub(super) at: usize,
+impl CapturedSession {
+    fn end(&self) -> Duration {
+        self.heard + self.timeout
+    }
 }
 
 impl Expiries {
-    /// Notes the zxid of a reply or an event.
-    pub(super) fn saw(&mut self, zxid: i64, time: Duration, at: usize) {
-        if zxid > 0 {
-            self.seen.push((zxid, time, at));
+    /// Notes that a session was opened or resumed. The timeout is in milliseconds.
+    pub(super) fn opened(&mut self, session: i64, timeout: i32, heard: Duration) {
+        let timeout = Duration::from_millis(u64::try_from(timeout).unwrap_or(0));
+        self.sessions.insert(session, CapturedSession { timeout, heard, is_closed: false });
+    }
+
+    /// Notes that the client of a session has said something.
+    pub(super) fn heard(&mut self, session: i64, time: Duration) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.heard = time;
         }
     }
 
-    /// Notes the reply to a request of a session.
+    /// Notes that a client has closed a session.
+    pub(super) fn closed(&mut self, session: i64) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.is_closed = true;
+        }
+    }
+
+    /// How long nothing has been heard of a session at this time.
+    pub(super) fn silence(&self, session: i64, time: Duration) -> Duration {
+        self.sessions.get(&session).map_or(Duration::ZERO, |session| time.saturating_sub(session.heard))
+    }
+
+    /// Notes the reply to a request of a session, which may have created an ephemeral.
     pub(super) fn replied(&mut self, session: i64, request: &Request, reply: &Fields) {
         let flags = match request {
             Request::Create(create) | Request::Create2(create) => create.flags,
@@ -74,53 +83,39 @@ impl Expiries {
         self.ephemerals.contains_key(path)
     }
 
-    /// Notes that a client has closed a session.
-    pub(super) fn closed(&mut self, session: Option<i64>) {
-        if let Some(session) = session.and_then(|id| self.sessions.get_mut(&id)) {
-            session.is_closed = true;
-        }
-    }
-
-    /// Notes an event.
+    /// Notes an event, which may show that an ephemeral has gone.
     pub(super) fn happened(&mut self, zxid: i64, event: &WatchedEvent) {
         if let (EventType::NodeDeleted, Some(session)) = (event.kind, self.ephemerals.get(&event.path)) {
             self.deleted.push((zxid, *session));
         }
     }
 
-    /// The transactions that are not `known`: the zxid of each, and when and in which record it was seen that it was over.
-    pub(super) fn unexplained(&self, base: i64, known: &BTreeSet<i64>) -> Vec<(i64, Duration, usize)> {
-        let last = self.seen.iter().map(|(zxid, ..)| *zxid).max().unwrap_or(base);
-        let unexplained = (base + 1..=last).filter(|zxid| !known.contains(zxid)).take(MOST);
-        // How far the server was after each record.
-        let mut far = self.seen.clone();
-        for at in 1..far.len() {
-            far[at].0 = far[at].0.max(far[at - 1].0);
-        }
-        let shown = |zxid| far.get(far.partition_point(|(seen, ..)| *seen < zxid));
-        unexplained.filter_map(|zxid| shown(zxid).map(|(_, time, at)| (zxid, *time, *at))).collect()
-    }
-
-    /// The expiries, in the order of their zxids. `known` are the zxids that requests explain.
-    pub(super) fn find(&self, base: i64, known: &BTreeSet<i64>) -> Vec<Expiry> {
+    /// The sessions that have expired, in the order of the zxids of that. `explained` are the transactions of which the cause is known.
+    pub(super) fn find(
+        &self,
+        timeline: &Timeline,
+        base: i64,
+        explained: &BTreeSet<i64>,
+    ) -> Vec<(Sighting, i64)> {
         let is_open = |session: &i64| self.sessions.get(session).is_some_and(|session| !session.is_closed);
         let mut by_event: HashMap<i64, i64> =
             self.deleted.iter().filter(|(_, session)| is_open(session)).copied().collect();
-        let mut open: Vec<_> = self.sessions.iter().filter(|(_, session)| !session.is_closed).collect();
+        // Those of which no event tells when they expired: the one whose time is over first is taken first.
+        let mut open: Vec<_> = self.sessions.iter().filter(|(id, _)| is_open(id)).collect();
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));
-        open.sort_by_key(|(_, session)| session.heard + session.timeout);
+        open.sort_by_key(|(_, session)| session.end());
         let mut found = Vec::new();
-        for (zxid, time, at) in self.unexplained(base, known) {
-            let before = self.seen.iter().filter(|(seen, ..)| *seen < zxid).map(|(_, time, _)| *time).max();
-            let is_over = |session: &Session| {
-                let end = session.heard + session.timeout;
-                end <= time && before.is_none_or(|before| before <= end + session.timeout / 2 + DELAY)
+        for sighting in timeline.unexplained(base, explained) {
+            let before = timeline.last_before(sighting.zxid);
+            let is_over = |session: &CapturedSession| {
+                let latest = session.end() + session.timeout / 2 + DELAY;
+                session.end() <= sighting.time && before.is_none_or(|before| before <= latest)
             };
-            let session = by_event.remove(&zxid).or_else(|| {
+            let session = by_event.remove(&sighting.zxid).or_else(|| {
                 let at = open.iter().position(|(_, session)| is_over(session))?;
                 Some(*open.remove(at).0)
             });
-            found.extend(session.map(|session| Expiry { session, zxid, time, at }));
+            found.extend(session.map(|session| (sighting, session)));
         }
         found
     }

@@ -1,8 +1,10 @@
 //! [`Ids`]: which ids of the new server stand for those of the captured one, and answers without what must differ.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use zoolet_proto::records::ConnectResponse;
 
 use crate::wire::fields::{Fields, Value, show};
 use crate::wire::normal::normal;
@@ -15,16 +17,25 @@ pub(super) struct Ids {
     /// The zxids of both servers at the begin: what is older has nothing to do with the capture.
     captured_base: i64,
     base: i64,
-    /// The new session of each captured one.
-    sessions: HashMap<i64, (i64, Bytes)>,
-    /// The captured session of each new one.
-    captured: HashMap<i64, i64>,
+    /// By the id in the capture.
+    sessions: HashMap<i64, ReplayedSession>,
+}
+
+/// A session of the new server that stands for one of the capture.
+#[derive(Debug, Clone)]
+pub(super) struct ReplayedSession {
+    pub(super) id: i64,
+    pub(super) password: Bytes,
+    /// What the server has granted.
+    pub(super) timeout: Duration,
+    /// When its client last said something.
+    pub(super) heard: Instant,
+    pub(super) is_closed: bool,
 }
 
 impl Ids {
     pub(super) fn new(captured_base: i64, base: i64) -> Self {
-        let (sessions, captured) = (HashMap::new(), HashMap::new());
-        Self { offset: base - captured_base, captured_base, base, sessions, captured }
+        Self { offset: base - captured_base, captured_base, base, sessions: HashMap::new() }
     }
 
     /// A zxid of the capture on the new server. 0 and −1 mean something of their own.
@@ -32,15 +43,21 @@ impl Ids {
         if captured > 0 { captured + self.offset } else { captured }
     }
 
-    /// The id and the password of a session on the new server.
-    pub(super) fn session(&self, captured: i64) -> Option<(i64, Bytes)> {
-        self.sessions.get(&captured).cloned()
+    pub(super) fn session(&self, captured: i64) -> Option<&ReplayedSession> {
+        self.sessions.get(&captured)
+    }
+
+    /// The session of a connection, if it has one, to note something about it.
+    pub(super) fn session_mut(&mut self, captured: Option<i64>) -> Option<&mut ReplayedSession> {
+        self.sessions.get_mut(&captured?)
     }
 
     /// Notes that a session stands for another.
-    pub(super) fn opened(&mut self, captured: i64, session: i64, password: Bytes) {
-        self.sessions.insert(captured, (session, password));
-        self.captured.insert(session, captured);
+    pub(super) fn opened(&mut self, captured: i64, by: &ConnectResponse) {
+        let (id, password) = (by.session.0, by.password.clone());
+        let timeout = Duration::from_millis(u64::try_from(by.timeout).unwrap_or(0));
+        let session = ReplayedSession { id, password, timeout, heard: Instant::now(), is_closed: false };
+        self.sessions.insert(captured, session);
     }
 
     /// What was captured, as it is compared.
@@ -50,7 +67,10 @@ impl Ids {
 
     /// What the new server has sent, in the ids of the capture.
     pub(super) fn normal(&self, fields: &Fields) -> Fields {
-        let captured = |session| self.captured.get(&session).copied().unwrap_or(session);
+        let captured = |id| {
+            let stands_for = self.sessions.iter().find(|(_, session)| session.id == id);
+            stands_for.map_or(id, |(captured, _)| *captured)
+        };
         self.compared(fields, self.base, self.offset, &captured)
     }
 

@@ -34,8 +34,8 @@ pub(super) struct Link {
     pub(super) session: Option<i64>,
 }
 
-/// Something that is waited for.
-pub(super) enum Came {
+/// What comes on a connection.
+pub(super) enum LinkMessage {
     Connected(ConnectResponse),
     /// The reply to the request of this number.
     Reply {
@@ -43,7 +43,9 @@ pub(super) enum Came {
         fields: Fields,
         zxid: i64,
     },
-    /// An event, the reply to a ping, or bytes that are no frame.
+    /// An event, which is kept.
+    Event,
+    /// The reply to a ping, or bytes that are not a frame.
     Other,
     Ended,
 }
@@ -95,22 +97,22 @@ impl Link {
     }
 
     /// What comes next. Events are kept as well. Dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Came {
-        let Some(payload) = self.came.recv().await else { return Came::Ended };
+    pub(super) async fn next(&mut self) -> LinkMessage {
+        let Some(payload) = self.came.recv().await else { return LinkMessage::Ended };
         match self.conversation.from_server(&payload) {
-            Ok(FromServer::Connected(response)) => Came::Connected(response),
+            Ok(FromServer::Connected(response)) => LinkMessage::Connected(response),
             Ok(FromServer::Event(zxid, event)) => {
                 self.events.push(of_event(zxid, &event));
-                Came::Other
+                LinkMessage::Event
             }
             Ok(FromServer::Reply { header, op, reply }) => match self.conversation.answered() {
                 Some(number) if op != Some(OpCode::Ping.code()) => {
                     let fields = reply_fields(header.err, header.zxid, &reply);
-                    Came::Reply { number, fields, zxid: header.zxid.0 }
+                    LinkMessage::Reply { number, fields, zxid: header.zxid.0 }
                 }
-                _ => Came::Other,
+                _ => LinkMessage::Other,
             },
-            Err(_) => Came::Other,
+            Err(_) => LinkMessage::Other,
         }
     }
 }

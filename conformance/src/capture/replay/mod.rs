@@ -10,6 +10,9 @@ mod link;
 mod order;
 mod plan;
 mod player;
+mod reading;
+mod step;
+mod timeline;
 mod waiting;
 
 use std::path::Path;

@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use zoolet_proto::{Incoming, OpCode};
 
-use super::plan::{Action, Awaited, Draft};
+use super::reading::Draft;
+use super::step::{Action, Awaited};
 
 /// A zxid, whether the step comes after the transaction of that zxid, and the number of its record.
 pub(super) type Key = (i64, bool, usize);
@@ -35,7 +36,7 @@ impl Order {
                 draft.step.action
             {
                 known.insert(zxid);
-                later.push((draft.step.at, zxid));
+                later.push((draft.step.moment.at, zxid));
             }
         }
         // The smallest zxid of a request and all later ones.
@@ -51,7 +52,7 @@ impl Order {
         // Zxids that a request has taken if nothing else has.
         let possible: BTreeSet<_> = drafts.iter().filter_map(Draft::possible_zxid).collect();
         let mut hiding: Vec<_> = drafts.iter().filter(|draft| draft.has_hidden_zxid()).collect();
-        hiding.sort_by_key(|draft| (end(draft), draft.step.at));
+        hiding.sort_by_key(|draft| (end(draft), draft.step.moment.at));
         let (mut hidden, mut given) = (HashMap::new(), Vec::new());
         for draft in hiding {
             let mut free = (draft.seen + 1..end(&draft)).filter(|zxid| !known.contains(zxid));
@@ -60,7 +61,7 @@ impl Order {
             let zxid = free.clone().find(is_likely).or_else(|| free.next());
             if let Some(zxid) = zxid {
                 known.insert(zxid);
-                hidden.insert(draft.step.at, zxid);
+                hidden.insert(draft.step.moment.at, zxid);
                 given.extend(draft.done.map(|done| (done, zxid)));
             }
         }
@@ -76,7 +77,7 @@ impl Order {
     /// The place of a step, and up to where the server must have come before. None if it has not been executed. To be asked in
     /// the order of the records.
     pub(super) fn place(&mut self, draft: &Draft) -> Option<(Key, i64)> {
-        let at = draft.step.at;
+        let at = draft.step.moment.at;
         while let Some((_, zxid)) = self.given.last().filter(|(done, _)| *done < at) {
             self.floor = self.floor.max(*zxid);
             self.given.pop();

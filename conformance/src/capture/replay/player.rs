@@ -1,15 +1,17 @@
 //! [`Player`]: makes the steps of a plan.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use zoolet_proto::records::{AuthPacket, ConnectRequest, ConnectResponse, Delete, DeleteContainer};
-use zoolet_proto::{Incoming, OpCode, Request, SessionId, Xid, Zxid, frame};
+use zoolet_proto::{ErrorCode, Incoming, OpCode, Request, SessionId, Zxid, frame};
 
 use super::ids::{Ids, show_events};
-use super::link::{Came, Link};
-use super::plan::{Action, Awaited, Plan, Step};
+use super::link::{Link, LinkMessage};
+use super::plan::Plan;
+use super::step::{Action, Awaited, Moment, Step};
+use super::waiting::Missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
 use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
@@ -27,21 +29,10 @@ pub(super) struct Player<'r> {
     pub(super) links: HashMap<u32, Link>,
     /// Connections that were lost before their time.
     lost: HashSet<u32>,
-    /// By the id of the capture.
-    pub(super) sessions: HashMap<i64, Activity>,
     /// The record of the step that is made.
     pub(super) at: usize,
     pub(super) ticked: Instant,
     replayed: Replayed,
-}
-
-/// A session of the capture on the new server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Activity {
-    pub(super) last: Instant,
-    /// What the server has granted.
-    pub(super) timeout: Duration,
-    is_closed: bool,
 }
 
 impl<'r> Player<'r> {
@@ -55,7 +46,6 @@ impl<'r> Player<'r> {
             zxid: 0,
             links: HashMap::new(),
             lost: HashSet::new(),
-            sessions: HashMap::new(),
             at: 0,
             ticked: Instant::now(),
             replayed: Replayed { pings: plan.pings, warning: plan.warning.clone(), ..Replayed::default() },
@@ -68,48 +58,40 @@ impl<'r> Player<'r> {
 
     pub(super) async fn play(mut self) -> Result<Replayed, CaptureError> {
         for step in std::mem::take(&mut self.plan.steps) {
-            self.at = step.at;
+            self.at = step.moment.at;
             self.tick().await;
-            if self.lost.contains(&step.connection) {
+            if self.lost.contains(&step.moment.connection) {
                 self.replayed.unsent += usize::from(matches!(step.action, Action::Request { .. }));
                 continue;
             }
+            self.catch_up(&step).await?;
             self.step(&step).await?;
         }
+        // The capture ended before these connections did.
         let mut open: Vec<_> = self.links.keys().copied().collect();
         open.sort_unstable();
         for connection in open {
-            let step =
-                Step { time: self.plan.duration, connection, at: usize::MAX, action: Action::Cut, after: 0 };
-            self.cut(&step).await;
+            let moment = Moment { time: self.plan.duration, connection, at: usize::MAX };
+            self.cut(&Step { moment, action: Action::Cut, after: 0 }).await;
         }
         self.observer.close().await;
         Ok(self.replayed)
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), CaptureError> {
-        self.catch_up(step).await?;
         match &step.action {
-            Action::Connect { request, response, silence } => {
-                self.connect(step, request, response.as_ref(), *silence).await
+            Action::Connect { request, response, .. } => {
+                self.connect(step, request, response.as_ref()).await?;
             }
-            Action::Request { payload, request, reply } => {
-                self.request(step, payload, request, reply).await;
-                Ok(())
-            }
-            Action::Bytes { bytes, is_answered } => self.bytes(step, bytes, *is_answered).await,
-            Action::Cut => {
-                self.cut(step).await;
-                Ok(())
-            }
-            Action::Ended => {
-                self.ended(step).await;
-                Ok(())
-            }
-            Action::Expire { session } => self.end_session(step, *session).await,
-            Action::Delete { path } => self.delete(step, path).await,
-            Action::Refuse => self.refuse(step).await,
+            Action::Request { payload, request, reply } => self.request(step, payload, request, reply).await,
+            Action::Bytes { bytes, is_answered } => self.bytes(step, bytes, *is_answered).await?,
+            Action::Cut => self.cut(step).await,
+            Action::Ended => self.ended(step).await,
+            Action::Expire { session } => self.end_session(step, *session).await?,
+            Action::Delete { path } => self.delete(step, path).await?,
+            Action::Refuse => self.refuse(step).await?,
         }
+        Ok(())
     }
 
     async fn connect(
@@ -117,121 +99,121 @@ impl<'r> Player<'r> {
         step: &Step,
         request: &ConnectRequest,
         response: Option<&ConnectResponse>,
-        silence: Duration,
     ) -> Result<(), CaptureError> {
-        let asked = request.session.0;
-        let mut session = self.ids.session(asked);
-        let is_refused = response.is_some_and(ConnectResponse::is_refusal);
-        match (&mut session, self.sessions.get(&asked).copied()) {
-            (Some((_, password)), Some(activity)) if is_refused && !activity.is_closed => {
-                if silence >= activity.timeout {
-                    self.expire(activity).await;
-                } else {
-                    // It cannot have expired, so the password was wrong.
-                    *password = Bytes::from(vec![0xff; password.len()]);
-                }
-            }
-            // One from before the capture.
-            (none @ None, _) if asked != 0 && response.is_some() && !is_refused => *none = Some(NO_SESSION),
-            _ => {}
-        }
-        let (id, password) = session.unwrap_or((asked, request.password.clone().unwrap_or_default()));
+        let connection = step.moment.connection;
+        let (id, password) = self.credentials(step, request, response).await;
         let mut sent = request.clone();
         sent.session = SessionId(id);
         sent.last_zxid_seen = Zxid(self.ids.zxid(request.last_zxid_seen.0));
-        if request.password.is_some() {
-            sent.password = Some(password);
-        }
+        sent.password = request.password.as_ref().map(|_| password);
         let mut bytes = BytesMut::new();
         sent.encode_frame(&mut bytes);
-        let mut link = self.open().await?;
-        link.send(&bytes[frame::PREFIX..]).await;
-        self.links.insert(step.connection, link);
-        self.replayed.connections += 1;
+        self.open(connection).await?.send(&bytes[frame::PREFIX..]).await;
         let Some(response) = response else { return Ok(()) };
-        let what = show(&of_connect(request));
-        let captured = of_connected(response);
-        let until = Instant::now() + self.replay.limit;
-        let came = loop {
-            match self.next(step.connection, until).await {
-                Some(Came::Connected(came)) => break came,
-                Some(Came::Ended) => {
-                    return self.lose(step, &what, &show(&captured), "the server has ended the connection");
-                }
-                None => return self.lose(step, &what, &show(&captured), "no answer"),
-                Some(_) => {}
+
+        let (what, captured) = (show(&of_connect(request)), of_connected(response));
+        let wanted = |message| match message {
+            LinkMessage::Connected(response) => Some(response),
+            _ => None,
+        };
+        let came = match self.wait_for(connection, self.replay.limit, wanted).await {
+            Ok(came) => came,
+            Err(missing) => {
+                self.lose(step, &what, &show(&captured), missing.text("no answer"));
+                return Ok(());
             }
         };
         if came.is_refusal() != response.is_refusal() {
             let came = show(&self.ids.normal(&of_connected(&came)));
-            return self.lose(step, &what, &show(&captured), &came);
+            self.lose(step, &what, &show(&captured), &came);
+            return Ok(());
         }
         if !came.is_refusal() {
-            let captured = response.session.0;
-            // A session of its own has taken a zxid that the captured one had not.
-            self.ids.offset += i64::from(id == 0 && asked != 0);
-            self.ids.opened(captured, came.session.0, came.password.clone());
-            let timeout = Duration::from_millis(u64::try_from(came.timeout).unwrap_or(0));
-            self.sessions.insert(captured, Activity { last: Instant::now(), timeout, is_closed: false });
-            if let Some(link) = self.links.get_mut(&step.connection) {
-                link.session = Some(captured);
+            let session = response.session.0;
+            // One that was opened in place of one from before the capture has taken a zxid, which the captured one had not.
+            self.ids.offset += i64::from(id == 0 && request.session.0 != 0);
+            self.ids.opened(session, &came);
+            if let Some(link) = self.links.get_mut(&connection) {
+                link.session = Some(session);
             }
         }
         self.compare(step, &what, &captured, &of_connected(&came));
         Ok(())
     }
 
+    /// The session to ask for, so that the server does what the captured one did.
+    async fn credentials(
+        &mut self,
+        step: &Step,
+        request: &ConnectRequest,
+        response: Option<&ConnectResponse>,
+    ) -> (i64, Bytes) {
+        let asked = request.session.0;
+        let is_refused = response.is_some_and(ConnectResponse::is_refusal);
+        let own = (asked, request.password.clone().unwrap_or_default());
+        let Some(session) = self.ids.session(asked).cloned() else {
+            // One from before the capture that was resumed cannot be resumed here.
+            return if asked != 0 && response.is_some() && !is_refused { NO_SESSION } else { own };
+        };
+        let silence = match step.action {
+            Action::Connect { silence, .. } if is_refused && !session.is_closed => silence,
+            _ => return (session.id, session.password),
+        };
+        if silence < session.timeout {
+            // It cannot have expired, so the password was wrong.
+            return (session.id, Bytes::from(vec![0xff; session.password.len()]));
+        }
+        self.expire(&session).await;
+        (session.id, session.password)
+    }
+
     async fn request(&mut self, step: &Step, payload: &[u8], request: &Incoming, awaited: &Awaited) {
+        let connection = step.moment.connection;
         let what = show(&of_incoming(request, payload));
         let payload = self.mapped(payload, request);
-        let Some(link) = self.links.get_mut(&step.connection) else { return };
+        let Some(link) = self.links.get_mut(&connection) else { return };
         let number = link.ask(&payload).await;
-        let session = link.session;
         self.replayed.requests += 1;
-        if let Some(activity) = session.and_then(|session| self.sessions.get_mut(&session)) {
-            activity.last = Instant::now();
-            activity.is_closed |= request.op == OpCode::CloseSession.code();
+        if let Some(session) = self.ids.session_mut(link.session) {
+            session.heard = Instant::now();
+            session.is_closed |= request.op == OpCode::CloseSession.code();
         }
         if matches!(awaited, Awaited::Nothing) {
             return;
         }
-        let until = Instant::now() + self.replay.limit;
-        let (fields, zxid) = loop {
-            let missing = match self.next(step.connection, until).await {
-                Some(Came::Reply { number: answered, fields, zxid }) if answered == number => {
-                    break (fields, zxid);
-                }
-                Some(Came::Ended) => "the server has ended the connection",
-                None => "no reply",
-                Some(_) => continue,
-            };
-            if let Awaited::Reply { fields, .. } = awaited {
-                let captured = show(&self.ids.normal_captured(fields));
-                let _ = self.lose(step, &what, &captured, missing);
+        let wanted = |message| match message {
+            LinkMessage::Reply { number: answered, fields, zxid } if answered == number => {
+                Some((fields, zxid))
             }
-            return;
+            _ => None,
         };
-        self.zxid = self.zxid.max(zxid);
+        let came = self.wait_for(connection, self.replay.limit, wanted).await;
+        if let Ok((_, zxid)) = came {
+            self.zxid = self.zxid.max(zxid);
+        }
+        // A reply that the client has not got shows nothing but how far the server is.
         let Awaited::Reply { fields: captured, events, transaction } = awaited else { return };
-        self.events(step, &format!("before the reply to {what}"), *events);
-        self.compare(step, &what, captured, &fields);
-        if let Some(transaction) = transaction.filter(|_| zxid > 0) {
-            // A difference is reported once.
-            self.ids.offset = zxid - transaction;
+        match came {
+            Ok((fields, zxid)) => {
+                self.events(step, &format!("before the reply to {what}"), *events);
+                self.compare(step, &what, captured, &fields);
+                if let Some(transaction) = transaction.filter(|_| zxid > 0) {
+                    // A difference is reported once.
+                    self.ids.offset = zxid - transaction;
+                }
+            }
+            Err(missing) => {
+                let captured = show(&self.ids.normal_captured(captured));
+                self.lose(step, &what, &captured, missing.text("no reply"));
+            }
         }
     }
 
     /// The bytes of a request for the new server: with its zxids, and with credentials.
     fn mapped(&mut self, payload: &[u8], request: &Incoming) -> Bytes {
-        let mut request_there = match &request.body {
-            Ok(body @ (Request::SetWatches(_) | Request::SetWatches2(_) | Request::Auth(_))) => body.clone(),
-            Ok(Request::Sasl(_)) => {
-                self.replayed.masked_sasl += 1;
-                return Bytes::copy_from_slice(payload);
-            }
-            _ => return Bytes::copy_from_slice(payload),
-        };
-        match &mut request_there {
+        let unchanged = || Bytes::copy_from_slice(payload);
+        let Ok(mut body) = request.body.clone() else { return unchanged() };
+        match &mut body {
             Request::SetWatches(set) => set.relative_zxid = Zxid(self.ids.zxid(set.relative_zxid.0)),
             Request::SetWatches2(set) => set.relative_zxid = Zxid(self.ids.zxid(set.relative_zxid.0)),
             Request::Auth(AuthPacket { scheme: Some(scheme), auth: Some(auth), .. }) if !auth.is_empty() => {
@@ -240,96 +222,83 @@ impl<'r> Player<'r> {
                     None => self.replayed.masked_auth += 1,
                 }
             }
-            _ => {}
+            Request::Sasl(_) => {
+                self.replayed.masked_sasl += 1;
+                return unchanged();
+            }
+            _ => return unchanged(),
         }
         let mut bytes = BytesMut::new();
-        request_there.encode_frame(Xid(request.xid.0), &mut bytes);
+        body.encode_frame(request.xid, &mut bytes);
         bytes.freeze().slice(frame::PREFIX..)
     }
 
     async fn bytes(&mut self, step: &Step, bytes: &[u8], is_answered: bool) -> Result<(), CaptureError> {
-        if !self.links.contains_key(&step.connection) {
-            let link = self.open().await?;
-            self.links.insert(step.connection, link);
-            self.replayed.connections += 1;
-        }
-        if let Some(link) = self.links.get_mut(&step.connection) {
-            link.send_bytes(bytes).await;
-        }
-        let until = Instant::now() + self.replay.limit;
-        if is_answered && !matches!(self.next(step.connection, until).await, Some(Came::Other)) {
-            let what = show(&[("bytes", Value::Data(Some(Bytes::copy_from_slice(bytes))))]);
-            return self.lose(step, &what, "an answer", "no answer");
+        let connection = step.moment.connection;
+        let link = match self.links.get_mut(&connection) {
+            Some(link) => link,
+            None => self.open(connection).await?,
+        };
+        link.send_bytes(bytes).await;
+        if is_answered {
+            let wanted = |message| matches!(message, LinkMessage::Other).then_some(());
+            if self.wait_for(connection, self.replay.limit, wanted).await.is_err() {
+                let what = show(&[("bytes", Value::Data(Some(Bytes::copy_from_slice(bytes))))]);
+                self.lose(step, &what, "an answer", "no answer");
+            }
         }
         Ok(())
     }
 
     /// Ends a connection, after the events that the client still got.
     async fn cut(&mut self, step: &Step) {
-        let missing = |player: &Self| {
-            let all = player.plan.events.get(&step.connection).map_or(0, Vec::len);
-            let link = player.links.get(&step.connection);
-            link.map_or(0, |link| (all - link.compared).saturating_sub(link.events.len()))
-        };
-        let until = Instant::now() + self.timer_limit();
-        while missing(self) > 0 {
-            if let Some(Came::Ended) | None = self.next(step.connection, until).await {
+        let connection = step.moment.connection;
+        let Some(link) = self.links.get(&connection) else { return };
+        let all = self.captured_events(connection).len();
+        let missing = (all - link.compared).saturating_sub(link.events.len());
+        for _ in 0..missing {
+            let is_event = |message| matches!(message, LinkMessage::Event).then_some(());
+            if self.wait_for(connection, self.timer_limit(), is_event).await.is_err() {
                 break;
             }
         }
-        let all = self.plan.events.get(&step.connection).map_or(0, Vec::len);
-        if let Some(link) = self.links.get_mut(&step.connection) {
+        if let Some(link) = self.links.get_mut(&connection) {
             // Of what came while it went away, the capture may have less.
             link.events.truncate(all - link.compared);
         }
         self.events(step, "before the client ended the connection", all);
-        self.links.remove(&step.connection);
+        self.links.remove(&connection);
     }
 
     /// Waits until the server has ended a connection.
     async fn ended(&mut self, step: &Step) {
-        let until = Instant::now() + self.timer_limit();
-        let has_ended = loop {
-            match self.next(step.connection, until).await {
-                Some(Came::Ended) => break true,
-                None => break false,
-                Some(_) => {}
-            }
-        };
-        let all = self.plan.events.get(&step.connection).map_or(0, Vec::len);
+        let connection = step.moment.connection;
+        let waited = self.wait_for(connection, self.timer_limit(), |_| None::<()>).await;
+        let all = self.captured_events(connection).len();
         self.events(step, "before the server ended the connection", all);
-        if !has_ended {
-            self.differ(
-                step,
-                "nothing was asked",
-                "the server has ended the connection".to_owned(),
-                "it has not".to_owned(),
-            );
+        if waited != Err(Missing::Ended) {
+            self.unasked_difference(step, "the server has ended the connection", "it has not");
         }
-        self.links.remove(&step.connection);
+        self.links.remove(&connection);
     }
 
     /// Ends a session that had expired at this point of the capture. To everybody else it is the same.
     async fn end_session(&mut self, step: &Step, captured: i64) -> Result<(), CaptureError> {
-        let Some((session, password)) = self.ids.session(captured) else { return Ok(()) };
+        let Some(session) = self.ids.session_mut(Some(captured)) else { return Ok(()) };
+        session.is_closed = true;
+        let held = (session.id, session.password.clone());
         let connecting = Connection::to(&self.replay.server, self.replay.limit).await;
-        let mut connection = connecting
-            .map_err(|error| CaptureError::server(&self.replay.server, format!("cannot connect: {error}")))?;
-        let closed = match connection.open((session, password), 0, SESSION_TIMEOUT).await {
+        let mut connection = connecting.map_err(|error| self.unreachable(&error))?;
+        let closed = match connection.open(held, 0, SESSION_TIMEOUT).await {
             Ok((response, _)) if !response.is_refusal() => connection.ask(&Request::CloseSession).await.ok(),
             _ => None,
         };
         match closed {
             Some((_, zxid, _)) => self.zxid = self.zxid.max(zxid.0),
-            None => self.differ(
-                step,
-                "nothing was asked",
-                format!("session {captured:#x} has expired"),
-                "it had expired before".to_owned(),
-            ),
-        }
-        if let Some(activity) = self.sessions.get_mut(&captured) {
-            activity.is_closed = true;
+            None => {
+                let expired = format!("session {captured:#x} has expired");
+                self.unasked_difference(step, &expired, "it had expired before");
+            }
         }
         Ok(())
     }
@@ -337,12 +306,9 @@ impl<'r> Player<'r> {
     /// Deletes what a timer of the captured server had deleted at this point. To everybody else it is the same.
     async fn delete(&mut self, step: &Step, path: &str) -> Result<(), CaptureError> {
         let delete = Request::DeleteContainer(DeleteContainer { path: path.to_owned() });
-        let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
-        let (error, zxid, _) = self.observer.ask(&delete).await.map_err(gone)?;
-        self.zxid = self.zxid.max(zxid.0);
-        if let Some(error) = error {
+        if let Some(error) = self.ask(&delete).await? {
             let captured = format!("the server deletes {path} by itself");
-            self.differ(step, "nothing was asked", captured, error.to_string());
+            self.unasked_difference(step, &captured, &error.to_string());
         }
         Ok(())
     }
@@ -350,55 +316,79 @@ impl<'r> Player<'r> {
     /// Takes a zxid and changes nothing, as the captured server has done by itself at this point.
     async fn refuse(&mut self, step: &Step) -> Result<(), CaptureError> {
         let delete = Delete { path: "/zookeeper/no-such-znode".to_owned(), version: -1 };
-        let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
-        let (error, zxid, _) = self.observer.ask(&Request::Delete(delete)).await.map_err(gone)?;
-        self.zxid = self.zxid.max(zxid.0);
         self.replayed.unexplained += 1;
-        if error.is_none() {
-            let captured = "a transaction of the server that changes nothing".to_owned();
-            self.differ(step, "nothing was asked", captured, "a znode was deleted".to_owned());
+        if self.ask(&Request::Delete(delete)).await?.is_none() {
+            let captured = "a transaction of the server that changes nothing";
+            self.unasked_difference(step, captured, "a znode was deleted");
         }
         Ok(())
     }
 
-    async fn open(&self) -> Result<Link, CaptureError> {
+    /// Asks the server something by the session of the replay itself.
+    async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
+        let answer = self.observer.ask(request).await;
+        let (error, zxid, _) = answer.map_err(|silence| self.gone(&silence))?;
+        self.zxid = self.zxid.max(zxid.0);
+        Ok(error)
+    }
+
+    async fn open(&mut self, connection: u32) -> Result<&mut Link, CaptureError> {
         let opening = Link::open(&self.replay.server, self.replay.limit).await;
-        opening.map_err(|error| CaptureError::server(&self.replay.server, format!("cannot connect: {error}")))
+        let link = opening.map_err(|error| self.unreachable(&error))?;
+        self.replayed.connections += 1;
+        Ok(self.links.entry(connection).insert_entry(link).into_mut())
+    }
+
+    fn unreachable(&self, error: &std::io::Error) -> CaptureError {
+        CaptureError::server(&self.replay.server, format!("cannot connect: {error}"))
+    }
+
+    pub(super) fn gone(&self, silence: &Silence) -> CaptureError {
+        CaptureError::server(&self.replay.server, silence.to_string())
+    }
+
+    fn captured_events(&self, connection: u32) -> &[Fields] {
+        self.plan.connections.get(&connection).map_or(&[], |connection| &connection.events)
     }
 
     /// Compares the events since the last time with those up to this number.
     fn events(&mut self, step: &Step, when: &str, up_to: usize) {
-        let Some(link) = self.links.get_mut(&step.connection) else { return };
+        let connection = step.moment.connection;
+        let Some(link) = self.links.get_mut(&connection) else { return };
         let came = std::mem::take(&mut link.events);
-        let all = self.plan.events.get(&step.connection).map_or(&[][..], |events| &events[..]);
-        let captured = &all[link.compared.min(up_to)..up_to];
-        link.compared = up_to;
+        let from = std::mem::replace(&mut link.compared, up_to).min(up_to);
         self.replayed.events += came.len();
+        let captured = &self.captured_events(connection)[from..up_to];
         let captured: Vec<_> = captured.iter().map(|event| self.ids.normal_captured(event)).collect();
         let came: Vec<_> = came.iter().map(|event| self.ids.normal(event)).collect();
         let (captured, came) = (show_events(&captured), show_events(&came));
         if captured != came {
-            self.differ(step, when, captured, came);
+            self.differ(step, when, &captured, &came);
         }
     }
 
     fn compare(&mut self, step: &Step, what: &str, captured: &Fields, came: &Fields) {
         let (captured, came) = (self.ids.normal_captured(captured), self.ids.normal(came));
         if captured != came {
-            self.differ(step, what, show(&captured), show(&came));
+            self.differ(step, what, &show(&captured), &show(&came));
         }
     }
 
-    /// Reports that a connection is not what it was.
-    fn lose(&mut self, step: &Step, what: &str, captured: &str, replayed: &str) -> Result<(), CaptureError> {
-        self.differ(step, what, captured.to_owned(), replayed.to_owned());
-        self.links.remove(&step.connection);
-        self.lost.insert(step.connection);
-        Ok(())
+    /// Reports that a connection is not what it was. What its client sends later is not sent.
+    fn lose(&mut self, step: &Step, what: &str, captured: &str, replayed: &str) {
+        self.differ(step, what, captured, replayed);
+        self.links.remove(&step.moment.connection);
+        self.lost.insert(step.moment.connection);
     }
 
-    pub(super) fn differ(&mut self, step: &Step, request: &str, captured: String, replayed: String) {
-        let (time, connection, request) = (step.time, step.connection, request.to_owned());
+    /// Reports that the server has not done what it did by itself.
+    pub(super) fn unasked_difference(&mut self, step: &Step, captured: &str, replayed: &str) {
+        self.differ(step, "nothing was asked", captured, replayed);
+    }
+
+    fn differ(&mut self, step: &Step, request: &str, captured: &str, replayed: &str) {
+        let Moment { time, connection, .. } = step.moment;
+        let (request, captured, replayed) = (request.to_owned(), captured.to_owned(), replayed.to_owned());
         self.replayed.differences.push(ReplayDifference { time, connection, request, captured, replayed });
     }
 }

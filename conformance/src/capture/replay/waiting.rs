@@ -5,17 +5,35 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use zoolet_proto::{OpCode, Xid};
 
-use super::link::Came;
-use super::plan::Step;
-use super::player::{Activity, Player};
+use super::ids::ReplayedSession;
+use super::link::LinkMessage;
+use super::player::Player;
+use super::step::Step;
 use crate::error::CaptureError;
-use crate::wire::connection::{Frame, Silence};
+use crate::wire::connection::Frame;
 use crate::wire::fields::Value;
 
 /// How often sessions are kept alive while something is waited for.
 const TICK: Duration = Duration::from_millis(50);
 /// The longest time that is waited for what a timer of the server has done.
 const TIMER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Why what was waited for has not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Ended,
+    Late,
+}
+
+impl Missing {
+    /// In words; `late` says what has not come in time.
+    pub(super) fn text(self, late: &'static str) -> &'static str {
+        match self {
+            Self::Ended => "the server has ended the connection",
+            Self::Late => late,
+        }
+    }
+}
 
 impl Player<'_> {
     /// Waits until the server is as far as it was before this step. What no request explains is done by a timer of it.
@@ -28,12 +46,9 @@ impl Player<'_> {
             }
             if begun.elapsed() > self.timer_limit() {
                 let (captured, came) = (step.after, self.zxid - self.ids.offset);
-                self.differ(
-                    step,
-                    "nothing was asked",
-                    format!("transactions of the server itself up to zxid {captured:#x}"),
-                    format!("it is still at {came:#x}"),
-                );
+                let missing = format!("transactions of the server itself up to zxid {captured:#x}");
+                self.unasked_difference(step, &missing, &format!("it is still at {came:#x}"));
+                // It is reported once: the rest is compared from where the server is.
                 self.ids.offset = self.zxid - step.after;
                 break;
             }
@@ -50,9 +65,10 @@ impl Player<'_> {
 
     /// Asks the server how far it is.
     pub(super) async fn observe(&mut self) -> Result<(), CaptureError> {
-        let gone = |silence: Silence| CaptureError::server(&self.replay.server, silence.to_string());
-        self.observer.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await.map_err(gone)?;
-        if let Frame::Reply(fields) = self.observer.next().await.map_err(gone)? {
+        let sent = self.observer.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
+        sent.map_err(|silence| self.gone(&silence))?;
+        let frame = self.observer.next().await.map_err(|silence| self.gone(&silence))?;
+        if let Frame::Reply(fields) = frame {
             if let Some((_, Value::Int(zxid))) = fields.iter().find(|(name, _)| *name == "zxid") {
                 self.zxid = self.zxid.max(*zxid);
             }
@@ -61,8 +77,8 @@ impl Player<'_> {
     }
 
     /// Waits until the server must have given up a session: it looks at most half a timeout after its time is over.
-    pub(super) async fn expire(&mut self, activity: Activity) {
-        while activity.last.elapsed() < activity.timeout.mul_f64(1.5) + 2 * TICK {
+    pub(super) async fn expire(&mut self, session: &ReplayedSession) {
+        while session.heard.elapsed() < session.timeout.mul_f64(1.5) + 2 * TICK {
             sleep(TICK).await;
             self.tick().await;
         }
@@ -77,26 +93,36 @@ impl Player<'_> {
         // If it fails, the next step tells.
         let _ = self.observe().await;
         for (connection, link) in &mut self.links {
-            let Some(session) = link.session else { continue };
-            if self.plan.last_sign.get(connection).is_some_and(|last| *last > self.at) {
+            let says_more = |number| self.plan.connections[number].last_sign > self.at;
+            if link.session.is_some() && says_more(connection) {
                 link.ping().await;
-                if let Some(activity) = self.sessions.get_mut(&session) {
-                    activity.last = self.ticked;
+                if let Some(session) = self.ids.session_mut(link.session) {
+                    session.heard = self.ticked;
                 }
             }
         }
     }
 
-    /// What comes next on a connection; none if nothing does until then. A server that sends on and on what is not waited for does not
-    /// make it later.
-    pub(super) async fn next(&mut self, connection: u32, until: Instant) -> Option<Came> {
+    /// Waits for something on a connection. A server that sends on and on what is not waited for does not make it later.
+    pub(super) async fn wait_for<T>(
+        &mut self,
+        connection: u32,
+        limit: Duration,
+        wanted: impl Fn(LinkMessage) -> Option<T>,
+    ) -> Result<T, Missing> {
+        let until = Instant::now() + limit;
         while Instant::now() < until {
-            let Some(link) = self.links.get_mut(&connection) else { return Some(Came::Ended) };
-            if let Ok(came) = timeout(TICK, link.next()).await {
-                return Some(came);
+            let Some(link) = self.links.get_mut(&connection) else { return Err(Missing::Ended) };
+            match timeout(TICK, link.next()).await {
+                Ok(LinkMessage::Ended) => return Err(Missing::Ended),
+                Ok(message) => {
+                    if let Some(found) = wanted(message) {
+                        return Ok(found);
+                    }
+                }
+                Err(_) => self.tick().await,
             }
-            self.tick().await;
         }
-        None
+        Err(Missing::Late)
     }
 }

@@ -1,10 +1,12 @@
 //! Captures as lists of records, and the order in which they are replayed.
 
-use bytes::BytesMut;
-use zoolet_proto::records::{Create, GetData};
+use bytes::{Bytes, BytesMut};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, GetData};
 use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
 
 use super::*;
+use crate::capture::format::Record;
+use crate::wire::fields::Fields;
 
 /// A capture that is written by hand. Its records are a millisecond apart.
 #[derive(Default)]
@@ -22,7 +24,8 @@ fn payload(encode: impl FnOnce(&mut BytesMut)) -> Bytes {
 impl Script {
     fn record(&mut self, connection: u32, kind: RecordKind, content: Bytes) -> &mut Self {
         self.millis += 1;
-        self.reading.add(Duration::from_millis(self.millis), connection, kind, content);
+        let time = Duration::from_millis(self.millis);
+        self.reading.add(Record { time, connection, kind, content });
         self
     }
 
@@ -68,7 +71,7 @@ impl Script {
 
     /// The steps in their order: connection, and the path or what else it is.
     fn order(&mut self) -> Vec<(u32, String)> {
-        let plan = std::mem::take(&mut self.reading).finish();
+        let plan = Plan::of(std::mem::take(&mut self.reading));
         let named = |step: &Step| match &step.action {
             Action::Connect { .. } => "connect".to_owned(),
             Action::Request { request, .. } => {
@@ -81,7 +84,7 @@ impl Script {
             Action::Delete { path } => format!("delete {path}"),
             Action::Refuse => "refuse".to_owned(),
         };
-        plan.steps.iter().map(|step| (step.connection, named(step))).collect()
+        plan.steps.iter().map(|step| (step.moment.connection, named(step))).collect()
     }
 }
 
@@ -222,7 +225,7 @@ fn an_event_that_comes_after_the_client_has_gone_is_not_waited_for() {
     script.reply(1, 1, 1, &Reply::Data(None, zero())).record(1, RecordKind::EndedByClient, Bytes::new());
     let event = payload(|out| Reply::encode_event(Zxid(2), EventType::NodeDataChanged, "/a", out));
     script.record(1, RecordKind::ServerFrame, event);
-    assert_eq!(script.reading.finish().events[&1], Vec::<Fields>::new());
+    assert_eq!(Plan::of(script.reading).connections[&1].events, Vec::<Fields>::new());
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! [`Timeline`]: how far the captured server was at each record, as the zxids of replies and events show it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How many transactions are looked at: an ensemble begins each epoch with a zxid that is far from the last one.
+const MOST: usize = 100_000;
+
+/// A zxid, and the record that shows that its transaction is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pub(super) zxid: i64,
+    pub(super) time: Duration,
+    pub(super) at: usize,
+}
+
+/// All sightings, in the order of the records.
+#[derive(Debug, Default)]
+pub(super) struct Timeline(Vec<Sighting>);
+
+impl Timeline {
+    /// Notes the zxid of a reply or an event. Events of servers before 3.9, and replies to what has no zxid, have none.
+    pub(super) fn saw(&mut self, sighting: Sighting) {
+        if sighting.zxid > 0 {
+            self.0.push(sighting);
+        }
+    }
+
+    /// The transactions after `base` that are not `explained`, each with the first record that shows that it is over.
+    pub(super) fn unexplained(&self, base: i64, explained: &BTreeSet<i64>) -> Vec<Sighting> {
+        // Replies overtake events: how far the server was after each record is the largest zxid up to there.
+        let mut furthest = self.0.clone();
+        for at in 1..furthest.len() {
+            furthest[at].zxid = furthest[at].zxid.max(furthest[at - 1].zxid);
+        }
+        let last = furthest.last().map_or(base, |last| last.zxid);
+        let unexplained = (base + 1..=last).filter(|zxid| !explained.contains(zxid)).take(MOST);
+        let shown = |zxid| furthest[furthest.partition_point(|seen| seen.zxid < zxid)];
+        unexplained.map(|zxid| Sighting { zxid, ..shown(zxid) }).collect()
+    }
+
+    /// The last time at which the server had not come to this zxid yet.
+    pub(super) fn last_before(&self, zxid: i64) -> Option<Duration> {
+        self.0.iter().filter(|seen| seen.zxid < zxid).map(|seen| seen.time).max()
+    }
+}
