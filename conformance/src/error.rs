@@ -1,4 +1,4 @@
-//! What keeps a check from being made. What is found by a check is no error.
+//! What keeps a check from being made. A finding of a check is not an error.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::wire::connection::NoSession;
 
-/// A text that is no list of cases.
+/// A text that is not a list of cases.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct SyntaxError {

@@ -287,7 +287,7 @@ impl ServerBuilder {
     /// the session id, as on Apache ZooKeeper: a client that reads the `ephemeralOwner` of a znode can resume the session of its
     /// owner and end it.
     ///
-    /// Default: yes, unless the clock is manual or was told when to start, so that such runs repeat byte for byte, or there is a
+    /// Default: yes, unless the clock is manual or has a given start, so that such runs repeat byte for byte, or there is a
     /// data directory: another server that takes it over must accept the same passwords.
     pub fn unguessable_session_passwords(mut self, unguessable: bool) -> Self {
         self.unguessable = Some(unguessable);

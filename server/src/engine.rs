@@ -20,7 +20,7 @@ use crate::net::stream::Transport;
 /// Inputs of one connection. Most reads yield one request, which needs no allocation.
 pub(crate) type Batch = SmallVec<[Input; 1]>;
 
-/// Makes the state machine of a server, with so many replicas.
+/// Makes the state machine of a server, with the given number of replicas.
 pub type MakeMachine = fn(CoreConfig, usize, Millis) -> Box<dyn StateMachine>;
 
 /// Sees what passes through a server. All calls but the first two are made in turns, one after the other.

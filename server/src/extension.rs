@@ -31,7 +31,7 @@ pub use zoolet_server_core::StateMachine;
 use zoolet_storage::StorageError;
 pub use zoolet_storage::disk::Disk;
 
-/// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with so many replicas. Listeners
+/// Settings that run another state machine than a [`Core`](zoolet_server_core::Core), with `replicas` replicas. Listeners
 /// belong to these in turn.
 pub fn with_state_machine(mut settings: ServerBuilder, replicas: usize, make: MakeMachine) -> ServerBuilder {
     (settings.make_machine, settings.replicas) = (make, replicas);

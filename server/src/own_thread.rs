@@ -48,7 +48,7 @@ impl OwnThread {
         }
     }
 
-    /// Waits until the thread has ended, after the server was told to stop.
+    /// Waits until the thread has ended, after the server was stopped.
     pub(crate) async fn ended(self) {
         let _ = self.ended.await;
         // Nothing is left to run on it: this takes no time. A panic was that of a task, which tokio has caught.

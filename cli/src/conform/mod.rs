@@ -68,7 +68,7 @@ pub(crate) struct Conform {
     timeout: Duration,
     #[command(flatten)]
     reach: Reach,
-    /// Stop after so many failures: an answer that does not come costs --timeout
+    /// Stop after this many failures: an answer that does not come costs --timeout
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_failures: Option<u32>,
     /// Print one JSON object for each case instead of the report
@@ -88,7 +88,7 @@ pub(crate) struct Conform {
 /// What begins a message about a server that does not serve.
 const JUDGING: &str = "cannot judge ";
 
-/// A case, what has become of it, and how long that took.
+/// A case, its outcome, and how long that took.
 struct Judged {
     case: Case,
     outcome: CaseOutcome,

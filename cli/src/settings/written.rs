@@ -71,7 +71,7 @@ impl<'a> Written<'a> {
         self.text().parse().map_err(|_| "must be a whole number, such as 100".to_owned())
     }
 
-    /// A limit of connections, where 0 is no limit.
+    /// A limit of connections, where 0 means no limit.
     pub(crate) fn connections(self, java: JavaNumber) -> Result<usize, String> {
         match self {
             Self::Flag(_) => self.count(),
@@ -151,7 +151,7 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Bytes, where 0 is no limit.
+    /// Bytes, where 0 means no limit.
     pub(crate) fn size_limit(self) -> Result<Option<u64>, String> {
         self.size(decoded_long, "is no limit").map(|bytes| Some(bytes).filter(|bytes| *bytes > 0))
     }

@@ -1,6 +1,6 @@
 //! The file of a capture: a header, then records, the last of which says that it is whole.
 //!
-//! Everything has a checksum, so damage is always noticed. A file that ends early is no damage: it is what a capture leaves
+//! Everything has a checksum, so damage is always noticed. A file that ends early is not damage: it is what a capture leaves
 //! that was killed.
 
 use std::fs::File;
@@ -33,7 +33,7 @@ pub(crate) struct Record {
     /// Connections are counted from 1. 0 is the capture itself, which watches what is deleted.
     pub(crate) connection: u32,
     pub(crate) kind: RecordKind,
-    /// The payload of a frame, or bytes that are none.
+    /// The payload of a frame, or bytes that are not a frame.
     pub(crate) content: Bytes,
 }
 
@@ -47,9 +47,9 @@ pub(crate) enum RecordKind {
     ClientFrame = 2,
     /// A frame of the server.
     ServerFrame = 3,
-    /// Bytes of the client that are no frame, such as a four-letter word.
+    /// Bytes of the client that are not a frame, such as a four-letter word.
     ClientBytes = 4,
-    /// Bytes of the server that are no frame.
+    /// Bytes of the server that are not a frame.
     ServerBytes = 5,
     /// The client has ended the connection.
     EndedByClient = 6,

@@ -42,7 +42,7 @@ impl Messages {
     /// Opens a capture.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no capture.
+    /// If the file cannot be read, or is not a capture.
     pub fn open(file: &Path) -> Result<Self, CaptureError> {
         Ok(Self { records: Records::open(file)?, conversations: HashMap::new() })
     }

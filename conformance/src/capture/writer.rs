@@ -104,7 +104,7 @@ struct Connection {
 struct Direction {
     frames: Frames,
     has_begun: bool,
-    /// Whether they are no frames.
+    /// Whether the bytes are not frames.
     is_raw: bool,
 }
 

@@ -14,7 +14,7 @@ const DEEPEST: usize = 50;
 /// How long a removal may take, in the time that one answer may take.
 const ANSWERS: u32 = 12;
 
-/// What has become of a subtree.
+/// The outcome of deleting a subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removed {
     /// The server has refused nothing for want of permission.

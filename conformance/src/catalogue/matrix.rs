@@ -17,7 +17,7 @@ pub struct Matrix {
     pub answers: Vec<(String, Vec<(String, usize)>)>,
     /// Each operation with two checks, the first of which comes before the other, and the case that shows it. None is a hole.
     pub orders: Vec<(String, String, Option<String>)>,
-    /// Answers that cases show, and that are no answers of the operation by the table.
+    /// Answers that cases show, and that the table does not have for the operation.
     pub unknown: Vec<(String, String)>,
 }
 

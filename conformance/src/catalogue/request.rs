@@ -167,7 +167,7 @@ impl Draft {
         Ok(Self { code: operation.code, xid, body: Body::Fields(fields), damage })
     }
 
-    /// The name of the operation; `unknown` if it is none.
+    /// The name of the operation; `unknown` if the opcode has none.
     pub(crate) fn operation(&self) -> &'static str {
         operation_name(self.code).unwrap_or("unknown")
     }

@@ -16,7 +16,7 @@ use crate::wire::connection::Connection;
 use crate::wire::fields::QUOTAS;
 use crate::wire::fields::Value;
 
-/// What has become of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
     /// Everything came as it must.

@@ -37,7 +37,7 @@ pub struct ClientCheck {
     pub limit: Duration,
 }
 
-/// What has become of a scenario.
+/// The outcome of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientVerdict {
     /// Why the scenario has not taken place, if it has not.

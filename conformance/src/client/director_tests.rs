@@ -72,7 +72,7 @@ impl Play {
         self.replies(op, 1)
     }
 
-    /// Watches for the creation of a znode whose path has so many bytes.
+    /// Watches for the creation of a znode whose path has `length` bytes.
     fn watches(&mut self, length: usize) -> Disposition {
         self.asks(Request::Exists(Exists { path: format!("/{}", "x".repeat(length - 1)), watch: true }))
     }

@@ -42,7 +42,7 @@ rules! {
     XidBackwards = "xid-backwards",
         "The xids of a connection rise; from the largest number they start again",
         "ClientCnxn.getXid of the Java client";
-    /// A negative xid that is none of the reserved ones.
+    /// A negative xid that is not reserved.
     XidReserved = "xid-reserved",
         "A negative xid is -2 on a ping, -4 on an auth packet or -8 on a setWatches; no other request has one",
         "ClientCnxn.NOTIFICATION_XID, PING_XID, AUTHPACKET_XID and SET_WATCHES_XID";

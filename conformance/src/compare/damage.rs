@@ -1,11 +1,11 @@
-//! Requests that no client sends: damaged ones, and opcodes that are none.
+//! Requests that no client sends: damaged ones, and unknown opcodes.
 
 use rand::Rng as _;
 
 use super::generate::Generator;
 
 impl Generator {
-    /// A request of which some bytes are missing, wrong or too many, or which is none.
+    /// A request with missing, wrong or additional bytes, or with an unknown opcode.
     pub(super) fn damaged(&mut self) -> String {
         if self.one_in(8) {
             let opcode = self.opcode();

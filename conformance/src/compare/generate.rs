@@ -19,7 +19,7 @@ pub(super) struct Move {
 
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// Requests in the words of cases, one right after the other. `$since` in them is the zxid of so many transactions ago.
+    /// Requests in the words of cases, one right after the other. `$since` in them is the zxid of `since` transactions ago.
     Ask { requests: Vec<(String, Draft)>, since: i64 },
     /// Cuts the connection, and takes the session up again.
     Resume,

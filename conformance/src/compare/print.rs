@@ -178,7 +178,7 @@ impl Printer {
         }
     }
 
-    /// The name of the zxid of so many transactions ago, or of the next one before it that has a name.
+    /// The name of the zxid of `back` transactions ago, or of the next one before it that has a name.
     fn since(&self, back: i64) -> String {
         let named = (1..=self.last - back).rev().map(|zxid| format!("$z{zxid}"));
         named.into_iter().find(|name| self.known.contains(name)).unwrap_or_else(|| "0".to_owned())

@@ -53,8 +53,8 @@ pub(super) async fn shortest(fuzz: &Fuzz, found: Differing) -> Result<Differing,
     Ok(shortest)
 }
 
-/// The moves without one piece of one of them: a request, or if it is the only one, a part of a multi. None if there are
-/// not so many, or only one.
+/// The moves without one piece of one of them: a request, or if it is the only one, a part of a multi. `None` if there are
+/// fewer of them, or only one.
 fn without(moves: &[Move], at: usize, piece: usize) -> Option<Vec<Move>> {
     let mut moves = moves.to_vec();
     let What::Ask { requests, .. } = &mut moves.get_mut(at)?.what else { return None };

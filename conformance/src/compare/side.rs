@@ -221,7 +221,7 @@ impl<'r> Side<'r> {
         }
     }
 
-    /// Reads so many replies, and the events among them. If the last one ends the connection, that is waited for.
+    /// Reads `missing` replies, and the events among them. If the last one ends the connection, that is waited for.
     async fn replies(&mut self, session: char, mut missing: usize, out: &mut Vec<Observed>) {
         let Some(mut connection) = self.connections.remove(&session) else { return };
         let deadline = connection.deadline();

@@ -9,7 +9,7 @@ pub(super) struct Recorder {
     history: History,
     conn: Conn,
     conversation: Conversation,
-    /// The bytes of each direction; none once they are no frames, or if the client has sent a four-letter word.
+    /// The bytes of each direction; none once they are not frames, or if the client has sent a four-letter word.
     sent: Option<Frames>,
     received: Option<Frames>,
     has_begun: bool,

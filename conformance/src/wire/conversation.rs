@@ -39,7 +39,7 @@ impl Frames {
         FourLetterWord::from_bytes(*self.buffer.first_chunk()?)
     }
 
-    /// The next whole payload. Fails if the next length is no length of a frame; there is no going on after that.
+    /// The next whole payload. Fails if the next length is not that of a frame; nothing can be read after that.
     pub(crate) fn next(&mut self) -> Result<Option<Bytes>, String> {
         let split = frame::split(&self.buffer, MAX_FRAME).map_err(|error| error.to_string())?;
         let Some(payload) = split.map(Bytes::copy_from_slice) else { return Ok(None) };

@@ -204,7 +204,7 @@ impl Bus {
         requests
     }
 
-    /// Lets a connection go on as if so many of its requests were answered, from the end of this turn.
+    /// Lets a connection go on as if `requests` of its requests were answered, from the end of this turn.
     pub fn finish(&mut self, conn: ConnId, requests: usize) {
         self.finished.push((conn, requests));
     }

@@ -21,7 +21,7 @@ use crate::durable::queue::{CommitQueue, Work};
 /// How much is copied at once: a number of znodes, or of bytes of paths and data.
 const SLICE: usize = 500;
 const SLICE_BYTES: usize = 256 << 10;
-/// After so much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
+/// After this much work its thread rests for a multiple of it while others write: their syncs wait for all that the disk was given
 /// before, and they may need the processor.
 const WORK: Duration = Duration::from_micros(500);
 const REST: u32 = 4;
@@ -34,7 +34,7 @@ pub(crate) trait SnapshotSource: Send + Sync {
     /// the state that it has left.
     fn begin(&self, begun: Box<dyn FnOnce() + '_>) -> Option<SnapshotStart>;
 
-    /// Passes the next znodes on, up to a number or to so many bytes. Returns whether there are more.
+    /// Passes the next znodes on, up to `max` of them or to `bytes` bytes. Returns whether there are more.
     fn slice(&self, max: usize, bytes: usize, take: &mut dyn FnMut(ZnodeRecord)) -> bool;
 
     /// Ends the snapshot, complete or not.

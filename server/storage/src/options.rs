@@ -50,10 +50,10 @@ pub struct StorageOptions {
     /// longest request and its access control lists. Default: 2,097,150, the longest that Apache reads: twice its
     /// `jute.maxbuffer`.
     pub max_entry: usize,
-    /// A snapshot is due after so many transactions; on a real disk it begins a second after the one before at the earliest. Default:
+    /// A snapshot is due after this number of transactions; on a real disk it begins a second after the one before at the earliest. Default:
     /// 100,000 (`snapCount`). It is also due after a start that found more than three log files since the last one.
     pub snapshot_after_txns: u64,
-    /// A snapshot is due after so many bytes of log as well, with the same limit. Default: 4 GiB; `None` for any number
+    /// A snapshot is due after this number of bytes of log as well, with the same limit. Default: 4 GiB; `None` for any number
     /// (`snapSizeLimitInKb`).
     pub snapshot_after_bytes: Option<u64>,
     /// How many snapshots are kept, with the log from the oldest of them on, at least 1; `None` for all.

@@ -123,7 +123,7 @@ impl Drop for Link {
     }
 }
 
-/// Passes on whole payloads, or bytes as they are if they are no frames.
+/// Passes on whole payloads, or bytes as they are if they are not frames.
 async fn read(mut from: OwnedReadHalf, came: UnboundedSender<Bytes>) {
     let mut frames = Frames::default();
     while frames.read(&mut from).await {

@@ -63,7 +63,7 @@ impl Cutter {
     }
 }
 
-/// Forwards so many bytes, counting both directions. False if one end has closed before.
+/// Forwards `left` bytes, counting both directions. False if one end has closed before.
 async fn forward(mut client: TcpStream, mut server: TcpStream, mut left: usize) -> io::Result<bool> {
     let (mut up, mut down) = ([0; 4096], [0; 4096]);
     while left > 0 {

@@ -84,7 +84,7 @@ impl Charge {
         Self { charged: 0, budget: Arc::clone(budget) }
     }
 
-    /// Charges for so many bytes, within a step.
+    /// Charges for `bytes` bytes, within a step.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes > self.charged + CHARGE_STEP {
             self.budget.used.fetch_add(bytes - self.charged, Relaxed);

@@ -217,7 +217,7 @@ fn are_disjoint(one: &[ConnId], other: &[ConnId]) -> bool {
     short.iter().all(|conn| long.binary_search(conn).is_err())
 }
 
-/// Whether so much is little for a buffer of that size.
+/// Whether `used` bytes are few for a buffer of this capacity.
 pub(crate) fn is_little(used: usize, capacity: usize) -> bool {
     used < capacity / 8
 }

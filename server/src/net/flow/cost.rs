@@ -8,12 +8,12 @@ use zoolet_server_core::{Core, Input, Message, Output};
 
 use super::limits::{CHEAP_IN_A_ROW, EVENT, MANY_CHILDREN, MANY_PARTS, TURN_BYTES, TURN_TIME};
 
-/// What an input costs a turn, as far as can be told before it is executed.
+/// What an input costs a turn, as far as it is known before the input is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
     /// No longer than a few others.
     Cheap,
-    /// Cannot be told: the clock is read after it.
+    /// Not known: the clock is read after it.
     Unknown,
     /// A good part of a turn by itself: only the driver's queue of slow connections has room for it.
     Large,

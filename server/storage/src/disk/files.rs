@@ -24,7 +24,7 @@ pub(crate) fn lock(disk: &dyn Disk, dir: &Path) -> Result<DirLock, StorageError>
     lock.ok_or_else(|| StorageError::InUse(dir.to_owned()))
 }
 
-/// The beginning of a file, at most so many bytes; `None` if there is no such file.
+/// The beginning of a file, at most `most` bytes; `None` if there is no such file.
 pub(crate) fn read(disk: &dyn Disk, path: &Path, most: usize) -> Result<Option<Vec<u8>>, StorageError> {
     let file = match disk.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

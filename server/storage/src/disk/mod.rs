@@ -96,7 +96,7 @@ pub trait DiskFile: fmt::Debug + Send + 'static {
     /// Makes the content and the length durable (`fdatasync`).
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Has the disk begin to write these bytes, where the system can be told that, so that a later sync finds less to do. Nothing
+    /// Has the disk begin to write these bytes, where the system offers that, so that a later sync finds less to do. Nothing
     /// is known to be durable after it.
     fn begin_write(&mut self, _offset: u64, _len: u64) {}
 }
