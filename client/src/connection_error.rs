@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct ConnectionError(Arc<Failure>);
+pub struct ConnectionError(Arc<ConnectionFailure>);
 
 #[derive(PartialEq, Eq)]
-struct Failure {
+struct ConnectionFailure {
     host: Option<Arc<str>>,
     kind: io::ErrorKind,
     reason: String,
@@ -26,7 +26,7 @@ struct Failure {
 
 impl ConnectionError {
     pub(crate) fn new(host: Option<Arc<str>>, error: &io::Error) -> Self {
-        Self(Arc::new(Failure { host, kind: error.kind(), reason: error.to_string() }))
+        Self(Arc::new(ConnectionFailure { host, kind: error.kind(), reason: error.to_string() }))
     }
 
     /// The host and port, as in the connect string; `None` if the target is a closure.

@@ -15,7 +15,7 @@ pub struct ErrorContext {
     operation: &'static str,
     path: String,
     may_have_applied: bool,
-    detail: Option<Detail>,
+    detail: Option<ErrorDetail>,
 }
 
 /// The parent that is missing, and what to do about it.
@@ -27,7 +27,7 @@ pub(crate) struct MissingParent {
 
 /// What else is known about an error. Displayed after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum ErrorDetail {
     /// Why there was no connection.
     Connection(ConnectionError),
     /// A create was refused because there is no parent. Boxed, to keep errors small.
@@ -66,25 +66,25 @@ impl ErrorContext {
     }
 
     /// With what else is known.
-    pub(crate) fn with(self, detail: impl Into<Option<Detail>>) -> Self {
+    pub(crate) fn with(self, detail: impl Into<Option<ErrorDetail>>) -> Self {
         Self { detail: detail.into(), ..self }
     }
 
     /// With other advice about a missing parent, if that is what it reports.
     pub(crate) fn set_parent_advice(&mut self, new: &'static str) {
-        if let Some(Detail::MissingParent(parent)) = &mut self.detail {
+        if let Some(ErrorDetail::MissingParent(parent)) = &mut self.detail {
             parent.advice = new;
         }
     }
 
     /// With the reason why there was no connection, if that is known.
     pub(crate) fn without_connection(self, last: Option<ConnectionError>) -> Self {
-        self.with(last.map(Detail::Connection))
+        self.with(last.map(ErrorDetail::Connection))
     }
 
     /// With a hint.
     pub(crate) fn hint(self, hint: impl Into<Arc<str>>) -> Self {
-        self.with(Detail::Hint(hint.into()))
+        self.with(ErrorDetail::Hint(hint.into()))
     }
 
     /// The name of the operation as ZooKeeper spells it, such as `setData`; `watch` for a watch.
@@ -100,7 +100,7 @@ impl ErrorContext {
     /// Why there was no connection.
     pub(crate) fn connection_error(&self) -> Option<&ConnectionError> {
         match &self.detail {
-            Some(Detail::Connection(error)) => Some(error),
+            Some(ErrorDetail::Connection(error)) => Some(error),
             _ => None,
         }
     }
@@ -117,16 +117,16 @@ impl ErrorContext {
 }
 
 /// See [`ErrorContext::detail`].
-pub(crate) struct DisplayDetail<'d>(Option<&'d Detail>);
+pub(crate) struct DisplayDetail<'d>(Option<&'d ErrorDetail>);
 
 impl fmt::Display for DisplayDetail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(Detail::Connection(error)) => write!(f, "; last connection error: {error}"),
-            Some(Detail::MissingParent(parent)) => {
+            Some(ErrorDetail::Connection(error)) => write!(f, "; last connection error: {error}"),
+            Some(ErrorDetail::MissingParent(parent)) => {
                 write!(f, "; its parent {} does not exist, {}", parent.path, parent.advice)
             }
-            Some(Detail::Hint(hint)) => write!(f, "; {hint}"),
+            Some(ErrorDetail::Hint(hint)) => write!(f, "; {hint}"),
             None => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use zoolet_clock::{ActivityGuard, Clock, Sleep, tokio_is_paused};
 
 use crate::command::{DriverCommand, ReplyTo};
-use crate::framed_stream::{FramedStream, Received};
+use crate::framed_stream::{FramedStream, ReceivedFrame};
 use crate::session::{Session, WantedLink};
 use crate::transport::{Dialing, Transport};
 
@@ -321,8 +321,8 @@ fn exchange(
 fn pass_frames(stream: &mut FramedStream, session: &mut Session, now: Instant) -> io::Result<()> {
     while session.wanted_link() == WantedLink::Up {
         let handled = match stream.next_frame(session.max_reply())? {
-            Some(Received::Frame(frame)) => session.handle_frame(now, frame),
-            Some(Received::Oversize { header, size }) => session.handle_oversize(now, header, size),
+            Some(ReceivedFrame::Frame(frame)) => session.handle_frame(now, frame),
+            Some(ReceivedFrame::Oversize { header, size }) => session.handle_oversize(now, header, size),
             None => break,
         };
         handled.map_err(|violation| io::Error::new(io::ErrorKind::InvalidData, violation.0))?;

@@ -30,7 +30,7 @@ pub(crate) struct FramedStream {
 }
 
 /// What a server has sent.
-pub(crate) enum Received<'b> {
+pub(crate) enum ReceivedFrame<'b> {
     Frame(&'b [u8]),
     /// The header of a reply that is too large. The rest is skipped as it arrives.
     Oversize {
@@ -100,7 +100,7 @@ impl FramedStream {
     ///
     /// # Errors
     /// If the bytes are not a frame of a server.
-    pub(crate) fn next_frame(&mut self, max_reply: Option<usize>) -> io::Result<Option<Received<'_>>> {
+    pub(crate) fn next_frame(&mut self, max_reply: Option<usize>) -> io::Result<Option<ReceivedFrame<'_>>> {
         let skipped = self.skip.min(self.read_buf.len());
         self.read_buf.advance(skipped);
         self.skip -= skipped;
@@ -110,7 +110,7 @@ impl FramedStream {
         match frame::split(&self.read_buf, max_reply.unwrap_or(MAX_CONNECT_RESPONSE)) {
             Ok(Some(frame)) => {
                 self.skip = frame::PREFIX + frame.len();
-                Ok(Some(Received::Frame(frame)))
+                Ok(Some(ReceivedFrame::Frame(frame)))
             }
             Ok(None) => Ok(None),
             Err(_) if max_reply.is_none() => Err(not_zookeeper(&self.read_buf)),
@@ -121,7 +121,7 @@ impl FramedStream {
                 // Its caller learns from the header which of them the reply is for.
                 let header = self.read_buf.get(frame::PREFIX..frame::PREFIX + HEADER);
                 self.skip = header.map_or(0, |_| frame::PREFIX + size);
-                Ok(header.map(|header| Received::Oversize { header, size }))
+                Ok(header.map(|header| ReceivedFrame::Oversize { header, size }))
             }
         }
     }

@@ -4,13 +4,13 @@ use zoolet_proto::records::Op;
 use zoolet_proto::{Acl, ErrorCode, OpCode, OpKind, Request, path};
 
 use crate::chroot::Chroot;
-use crate::context::{Detail, MissingParent};
+use crate::context::{ErrorDetail, MissingParent};
 
 /// What to do about a missing parent.
 const PARENTS_ADVICE: &str = "which `.parents()` creates";
 
 /// What a refused operation asked for.
-struct Asked<'r> {
+struct RefusedOperation<'r> {
     op: OpCode,
     /// As the server sees it.
     path: &'r str,
@@ -25,7 +25,7 @@ pub(crate) fn of_request(
     code: ErrorCode,
     chroot: &Chroot,
     has_identity: bool,
-) -> Option<Detail> {
+) -> Option<ErrorDetail> {
     let (version, acl) = match request {
         Request::Create(create) | Request::Create2(create) | Request::CreateContainer(create) => {
             (None, create.acl.as_deref())
@@ -36,12 +36,17 @@ pub(crate) fn of_request(
         Request::SetAcl(set) => (Some(set.version), set.acl.as_deref()),
         _ => (None, None),
     };
-    let asked = Asked { op: request.op(), path: request.path().unwrap_or_default(), version, acl };
+    let asked = RefusedOperation { op: request.op(), path: request.path().unwrap_or_default(), version, acl };
     explain(&asked, code, chroot, has_identity)
 }
 
 /// As [`of_request`], for one operation of a multi.
-pub(crate) fn of_multi_op(op: &Op, code: ErrorCode, chroot: &Chroot, has_identity: bool) -> Option<Detail> {
+pub(crate) fn of_multi_op(
+    op: &Op,
+    code: ErrorCode,
+    chroot: &Chroot,
+    has_identity: bool,
+) -> Option<ErrorDetail> {
     let (version, acl) = match op {
         Op::Create(create) | Op::Create2(create) | Op::CreateContainer(create) => {
             (None, create.acl.as_deref())
@@ -52,10 +57,15 @@ pub(crate) fn of_multi_op(op: &Op, code: ErrorCode, chroot: &Chroot, has_identit
         Op::Check(check) => (Some(check.version), None),
         Op::GetData(_) | Op::GetChildren(_) => (None, None),
     };
-    explain(&Asked { op: op.op(), path: op.path(), version, acl }, code, chroot, has_identity)
+    explain(&RefusedOperation { op: op.op(), path: op.path(), version, acl }, code, chroot, has_identity)
 }
 
-fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bool) -> Option<Detail> {
+fn explain(
+    asked: &RefusedOperation<'_>,
+    code: ErrorCode,
+    chroot: &Chroot,
+    has_identity: bool,
+) -> Option<ErrorDetail> {
     let creates = asked.op.kind() == OpKind::Create;
     let parent = || chroot.strip(path::parent(asked.path));
     let hint = match code {
@@ -63,7 +73,7 @@ fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bo
             "/" => format!("the chroot {} does not exist", chroot.as_str()),
             path => {
                 let parent = MissingParent { path: path.to_owned(), advice: PARENTS_ADVICE };
-                return Some(Detail::MissingParent(Box::new(parent)));
+                return Some(ErrorDetail::MissingParent(Box::new(parent)));
             }
         },
         ErrorCode::NoNode if !chroot.as_str().is_empty() && !asked.path.is_empty() => {
@@ -82,7 +92,7 @@ fn explain(asked: &Asked<'_>, code: ErrorCode, chroot: &Chroot, has_identity: bo
         ErrorCode::InvalidAcl => wrong_acl(asked.acl?, has_identity)?,
         _ => return None,
     };
-    Some(Detail::Hint(hint.into()))
+    Some(ErrorDetail::Hint(hint.into()))
 }
 
 /// The first release of Apache ZooKeeper that has an operation, if older ones are in use.

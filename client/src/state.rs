@@ -18,7 +18,7 @@ use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Zxid};
 
 use crate::connection_error::ConnectionError;
-use crate::context::{Detail, ErrorContext};
+use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::pending::PendingRoom;
 use crate::session_password::SessionPassword;
@@ -87,7 +87,7 @@ pub(crate) struct SharedState {
     pub(crate) hosts: usize,
     /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
-    progress: Mutex<Progress>,
+    progress: Mutex<PublishedState>,
     failures: Mutex<Failures>,
     id: AtomicI64,
     password: Mutex<SessionPassword>,
@@ -100,9 +100,9 @@ pub(crate) struct SharedState {
 /// The state, and who is notified of changes: in the order in which they subscribed. A `watch` channel would wake them in
 /// random order.
 #[derive(Debug)]
-struct Progress {
+struct PublishedState {
     state: SessionState,
-    end_detail: Option<Detail>,
+    end_detail: Option<ErrorDetail>,
     listeners: Vec<Weak<StreamQueue<SessionState>>>,
 }
 
@@ -131,7 +131,7 @@ impl SharedState {
             clock,
             hosts,
             rng: Mutex::new(rng),
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(PublishedState {
                 state: SessionState::Connecting,
                 end_detail: None,
                 listeners: Vec::new(),
@@ -222,7 +222,7 @@ impl SharedState {
     }
 
     /// Sets the state, with the reason if that is a final one.
-    pub(crate) fn set_state_because(&self, state: SessionState, detail: Option<Detail>) {
+    pub(crate) fn set_state_because(&self, state: SessionState, detail: Option<ErrorDetail>) {
         let mut progress = self.progress();
         let old = progress.state;
         // A session that is closing remains so, whatever happens to its connection.
@@ -271,7 +271,7 @@ impl SharedState {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, PublishedState> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -78,7 +78,7 @@ impl<'c> DeleteRecursive<'c> {
             let reason = format!("{outside} belongs to the server");
             return Err(Error::InvalidOptions { context, reason });
         }
-        let deleting = Deletion { client, retries: 0 }.run(path);
+        let deleting = TreeDeletion { client, retries: 0 }.run(path);
         match timeout {
             None => deleting.await,
             Some(timeout) => match client.shared.clock.timeout(timeout, deleting).await {
@@ -98,12 +98,12 @@ impl<'c> IntoFuture for DeleteRecursive<'c> {
     }
 }
 
-struct Deletion<'c> {
+struct TreeDeletion<'c> {
     client: &'c Client,
     retries: u32,
 }
 
-impl Deletion<'_> {
+impl TreeDeletion<'_> {
     async fn run(mut self, path: String) -> Result<(), Error> {
         // The znodes from the top to the one in progress, each with its siblings that are to come.
         let mut levels = vec![Level { path, listed: false }];

@@ -5,7 +5,7 @@ use zoolet_proto::{Request, SessionId};
 
 use super::{Phase, Session, answer};
 use crate::command::{ReplyTo, Submission};
-use crate::context::{Detail, ErrorContext};
+use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::state::SessionState;
 
@@ -57,14 +57,14 @@ impl Session {
     pub(super) fn end_unclosed(&mut self, error: &Error, reason: Option<&'static str>) {
         let closing = self.closing.take();
         let reason = reason.filter(|_| closing.is_none());
-        self.end(SessionState::Closed, reason.map(|reason| Detail::Hint(reason.into())));
+        self.end(SessionState::Closed, reason.map(|reason| ErrorDetail::Hint(reason.into())));
         for mut reply_to in closing.into_iter().flat_map(|closing| closing.reply_to) {
             reply_to.send(Err(error.clone()));
         }
     }
 
     /// The session is over, for the reason in `detail` as far as that is known. Everything that waits for it fails.
-    pub(super) fn end(&mut self, end: SessionState, detail: Option<Detail>) {
+    pub(super) fn end(&mut self, end: SessionState, detail: Option<ErrorDetail>) {
         if self.phase == Phase::Over {
             return;
         }

@@ -15,7 +15,7 @@ use super::probe::ReadWriteProbe;
 use super::{FIRST_BACKOFF, Phase, ProtocolViolation, Session};
 use crate::command::Submission;
 use crate::connection_error::ConnectionError;
-use crate::context::Detail;
+use crate::context::ErrorDetail;
 use crate::error::Error;
 use crate::session_password::SessionPassword;
 use crate::state::SessionState;
@@ -77,7 +77,7 @@ impl Session {
             let end = if self.closing.is_some() { SessionState::Closed } else { SessionState::Expired };
             let reason = self.is_to_be_resumed().then(|| {
                 let text = format!("no server knows session {} with this password any more", self.id);
-                Detail::Hint(text.into())
+                ErrorDetail::Hint(text.into())
             });
             self.end(end, reason);
             return Ok(());

@@ -18,7 +18,7 @@ use zoolet_proto::{Jute, OpCode, Request, SessionId, Xid, Zxid, frame, jute};
 
 use crate::command::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
-use crate::context::{Detail, ErrorContext};
+use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
@@ -352,7 +352,7 @@ impl Session {
         if self.expiry_due().is_some_and(|due| due <= now) {
             let closing = self.closing.is_some();
             let end = if closing { SessionState::Closed } else { SessionState::Expired };
-            return self.end(end, self.connection_error().map(Detail::Connection));
+            return self.end(end, self.connection_error().map(ErrorDetail::Connection));
         }
         if self.probe_due().is_some_and(|due| due <= now) {
             self.handle_probe_timeout(now);

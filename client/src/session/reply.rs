@@ -7,7 +7,7 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer};
 use crate::command::ReplyExtra;
-use crate::context::{Detail, ErrorContext};
+use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::state::SessionState;
 use crate::watch::WatchEvent;
@@ -74,7 +74,7 @@ impl Session {
                     _ => ", which it perhaps does not know",
                 };
                 let hint = format!("the server refused the identity of scheme {scheme:?}{unusual}");
-                self.end(SessionState::AuthFailed, Some(Detail::Hint(hint.into())));
+                self.end(SessionState::AuthFailed, Some(ErrorDetail::Hint(hint.into())));
                 self.fail(call, true, |context| self.shared.end_error(context));
                 return Ok(());
             }

@@ -26,11 +26,11 @@ struct WatchUser {
     id: u64,
     /// The user sees its paths below this.
     chroot: Chroot,
-    sink: Sink,
+    sink: WatchSink,
 }
 
 #[derive(Debug)]
-enum Sink {
+enum WatchSink {
     OneShot(oneshot::Sender<Result<WatchEvent, Error>>),
     Stream(Arc<UpdateQueue>),
 }
@@ -45,8 +45,8 @@ impl WatchUser {
     fn end(self, path: &str, error: impl FnOnce(ErrorContext) -> Error) {
         let error = error(ErrorContext::local("watch", self.chroot.strip(path)));
         match self.sink {
-            Sink::OneShot(user) => drop(user.send(Err(error))),
-            Sink::Stream(user) => user.end(WatchUpdate::Ended(error)),
+            WatchSink::OneShot(user) => drop(user.send(Err(error))),
+            WatchSink::Stream(user) => user.end(WatchUpdate::Ended(error)),
         }
     }
 }
@@ -129,11 +129,11 @@ impl WatchTable {
         let (sink, handle) = match kind {
             WatchKind::Data | WatchKind::Child => {
                 let (user, changed) = oneshot::channel();
-                (Sink::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
+                (WatchSink::OneShot(user), WatchHandle::OneShot(Watch { changed, registration }))
             }
             WatchKind::Persistent | WatchKind::Recursive => {
                 let queue = Arc::<UpdateQueue>::default();
-                let sink = Sink::Stream(Arc::clone(&queue));
+                let sink = WatchSink::Stream(Arc::clone(&queue));
                 (sink, WatchHandle::Persistent(WatchStream { queue, _registration: registration }))
             }
         };
@@ -180,7 +180,7 @@ impl WatchTable {
         entry.registered = false;
         for user in entry.users.drain(..) {
             let event = user.seen(event);
-            if let Sink::OneShot(user) = user.sink {
+            if let WatchSink::OneShot(user) = user.sink {
                 let _ = user.send(Ok(event));
             }
         }
@@ -189,7 +189,7 @@ impl WatchTable {
 
     fn push_event(&self, kind: WatchKind, path: &str, event: &WatchEvent) {
         for user in self.entries(kind).get(path).into_iter().flat_map(|entry| &entry.users) {
-            if let Sink::Stream(queue) = &user.sink {
+            if let WatchSink::Stream(queue) = &user.sink {
                 queue.push_event(user.seen(event));
             }
         }
@@ -211,7 +211,7 @@ impl WatchTable {
         for entry in self.entries.iter_mut().flat_map(BTreeMap::values_mut) {
             entry.registered = true;
             for user in &entry.users {
-                if let Sink::Stream(queue) = &user.sink {
+                if let WatchSink::Stream(queue) = &user.sink {
                     queue.push_missed();
                 }
             }

@@ -20,16 +20,16 @@ use crate::state::{Grant, HoldState, LostReason, Released};
 pub(crate) struct LockTask<C> {
     claim: C,
     grant: Grant,
-    state: TaskState,
+    state: CommandReceiver,
 }
 
 /// The task's reference to the [`LockState`]. Closes it when the task ends, also by a shutdown of the runtime.
-struct TaskState {
+struct CommandReceiver {
     lock: Arc<LockState>,
     commands: mpsc::UnboundedReceiver<LockCommand>,
 }
 
-impl TaskState {
+impl CommandReceiver {
     async fn next_command(&mut self) -> LockCommand {
         match self.commands.recv().await {
             Some(command) => command,
@@ -39,7 +39,7 @@ impl TaskState {
     }
 }
 
-impl Drop for TaskState {
+impl Drop for CommandReceiver {
     fn drop(&mut self) {
         // In this order: a command that comes later is dropped, and its sender then sees why.
         self.commands.close();
@@ -54,7 +54,7 @@ impl<C: Claim> LockTask<C> {
         lock: Arc<LockState>,
         commands: mpsc::UnboundedReceiver<LockCommand>,
     ) -> Self {
-        Self { claim, grant, state: TaskState { lock, commands } }
+        Self { claim, grant, state: CommandReceiver { lock, commands } }
     }
 
     /// Watches over the lock until its guard is released or dropped, then gives it up.
@@ -132,7 +132,7 @@ impl<C: Claim> LockTask<C> {
 /// Answers the commands of the guards of a lost lock, until one of them releases it or the last is dropped.
 async fn answer(
     config: &LockConfig,
-    state: &mut TaskState,
+    state: &mut CommandReceiver,
     lost: LostReason,
     mut releasing: Option<ReleaseWaiter>,
 ) {
