@@ -353,7 +353,7 @@ impl ServerBuilder {
         let hint = "must not be set with a data directory: a server that takes it over must accept the same passwords";
         ensure(!secret, "unguessable_session_passwords", true, hint)?;
         let alone = self.durable.is_none() || self.replicas == 1;
-        ensure(alone, "data_dir", "set", "must not be set for a simulated ensemble, which is in memory")?;
+        ensure(alone, "data_dir", "set", "must not be set for an ensemble, which is in memory")?;
         let fits = self.durable.is_none() || net.max_frame <= 32 << 20;
         let hint = "must be at most 32 MiB with a data directory: an entry of the log may have twice that";
         ensure(fits, "max_frame", net.max_frame, hint)?;
