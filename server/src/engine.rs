@@ -15,6 +15,7 @@ use zoolet_storage::disk::Disk;
 
 use crate::bus::Bus;
 use crate::durable::{SnapshotSource, SnapshotStart};
+use crate::net::flow::limits::COMPARE_CLOCKS;
 use crate::net::stream::Transport;
 
 /// Inputs of one connection. Most reads yield one request, which needs no allocation.
@@ -66,9 +67,6 @@ pub(crate) struct Engine {
     compare_clocks: Millis,
 }
 
-/// Milliseconds between comparisons of the two clocks, which cost as much as a tenth of a short request.
-const COMPARE_EVERY: i64 = 100;
-
 /// The engine, for as long as the guard lives: never over an await.
 pub(crate) fn locked(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
     // A turn that panics stops the server. What it leaves can only be read.
@@ -93,7 +91,7 @@ impl Engine {
     pub(crate) fn begin_turn(&mut self, now: Millis, clock: &Clock) {
         self.bus.begin_turn(now);
         if self.compare_clocks <= now {
-            self.compare_clocks = now.plus(COMPARE_EVERY);
+            self.compare_clocks = now.plus(COMPARE_CLOCKS);
             self.bus.core_mut().set_wall_ahead(clock.wall_ahead());
         }
     }

@@ -67,12 +67,14 @@ impl Connection {
         let open = Input::Open { peer: peer.addr.ip(), in_process: peer.in_process };
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
+        // Turns may still push to it, and nothing would empty it any more.
         self.registration.peer.outbox.abort();
         if self.registration.peer.outbox.has_overflowed() {
             if let Some(count) = self.shared.overflowed.count(self.shared.clock.now()) {
                 tracing::warn!(count, "too much waits to be sent; closing the connection");
             }
         }
+        // Also after a panic: the session must not keep a connection that is gone.
         self.submit(&mut smallvec![Input::Closed]).await;
         let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
         let close = async {
@@ -104,6 +106,7 @@ impl Connection {
     ) -> CloseReason {
         let outbox = &self.registration.peer.outbox;
         let mut reading = pin!(self.read_loop(reader));
+        // The write loop is dropped before the read loop goes on alone.
         {
             let mut writing = pin!(self.write_loop(writer));
             match poll_fn(|cx| outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())).await {
@@ -142,13 +145,13 @@ impl Connection {
             // All whole frames in the buffer, a batch at a time.
             loop {
                 let (parsed, reason) = self.parse(&mut buffer, &mut attached, &mut inputs);
+                // A reason to close waits until the frames before it are executed; then it is found once more.
                 if inputs.is_empty() {
                     match reason {
                         Some(reason) => return reason,
                         None => break,
                     }
                 }
-                // With a reason to close after them, these are executed first; the frame in question is then parsed once more.
                 let submitted = inputs.len();
                 if !self.submit(&mut inputs).await {
                     return CloseReason::Close;
