@@ -82,7 +82,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The file is something else.
-    #[error("{} is no capture: it does not begin as `zoolet capture` writes it", .file.display())]
+    #[error("{} is not a capture: it does not begin as `zoolet capture` writes it", .file.display())]
     NoCapture {
         /// The file.
         file: PathBuf,
@@ -103,7 +103,7 @@ pub enum CaptureError {
         /// Where the record that is damaged begins, in bytes.
         offset: u64,
     },
-    /// There is no ZooKeeper, or no longer.
+    /// There is not a ZooKeeper, or no longer.
     #[error("{address}: {reason}")]
     Server {
         /// Where it should be.

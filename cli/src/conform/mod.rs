@@ -142,7 +142,7 @@ impl Conform {
             matches && case.is_for(self.profile) && (self.list || self.can_be_run(case))
         };
         let chosen: Vec<_> = catalogue.cases().iter().filter(is_chosen).cloned().collect();
-        // Nothing that was judged is no pass.
+        // That nothing was judged is not a pass.
         if chosen.is_empty() { Err(Failure::NoCaseLeft) } else { Ok(chosen) }
     }
 

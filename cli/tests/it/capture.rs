@@ -433,7 +433,7 @@ fn a_file_that_breaks_off_is_used_with_a_warning_and_a_damaged_one_is_refused() 
     assert!(replayed.refused(2).contains("is damaged at offset"));
 
     fs::write(&file, "text").unwrap();
-    assert!(run(&["show", &file]).refused(2).contains("is no capture"));
+    assert!(run(&["show", &file]).refused(2).contains("is not a capture"));
     assert!(run(&["show", "/no/such/file"]).refused(2).contains("cannot read /no/such/file"));
 }
 

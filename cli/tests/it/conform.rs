@@ -325,21 +325,21 @@ fn a_mistake_in_a_case_names_its_line() {
     let temp = TempDir::new().unwrap();
     let file = temp.path().join("own.case");
     for (line, reason) in [
-        ("A creat ~/n", "`creat` is no operation"),
+        ("A creat ~/n", "`creat` is not an operation"),
         ("A create", "create requires `path`"),
         ("A create ~/n colour=red", "create has no `colour`; it has path, data, acl, flags"),
-        ("A create ~/n -> Ok", "`Ok` is no result"),
+        ("A create ~/n -> Ok", "`Ok` is not a result"),
         ("A create \"~/n", "a quote is missing"),
-        ("A event Created ~/n", "`Created` is no type of an event"),
+        ("A event Created ~/n", "`Created` is not the type of an event"),
         ("create ~/n", "`create` is neither a connection"),
         ("A delete ~/n 1 2", "delete takes no more than that"),
         ("A create ~/n -> ok vers=1", "no reply and no event has `vers`; known are zxid, path, "),
         ("A create ~/n [auth::r]", "`data` of create: a text is missing before `[`"),
         (
             "A create ~/n acl=[world:anyone:xyz]",
-            "`acl` of create: `xyz` of world:anyone:xyz are no permissions",
+            "`acl` of create: `xyz` of world:anyone:xyz are not permissions",
         ),
-        ("A create $n", "`path` of create: `$n` is no text"),
+        ("A create $n", "`path` of create: `$n` is not a text"),
         ("A exists ~/n version=$v", "exists has no `version`; it has path, watch"),
         ("A setData ~/n x $v", "no line before has named $v"),
         ("A create ~/n -> ok zxid=>$q", "no line before has named $q"),

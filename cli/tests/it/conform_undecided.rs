@@ -402,6 +402,6 @@ fn what_is_no_zookeeper_is_not_waited_for() {
         }
     });
     let ran = run(&["conform", &address, "--wait", "30s"]);
-    assert!(ran.refused(2).contains("it is no ZooKeeper"), "{ran:?}");
+    assert!(ran.refused(2).contains("it is not a ZooKeeper"), "{ran:?}");
     assert!(!ran.err.contains("--wait"), "{ran:?}");
 }

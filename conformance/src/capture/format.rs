@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn another_file_and_another_version_are_refused() {
         let refused = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-        assert_eq!(refused(b""), "x.cap is no capture: it does not begin as `zoolet capture` writes it");
+        assert_eq!(refused(b""), "x.cap is not a capture: it does not begin as `zoolet capture` writes it");
         assert_eq!(refused(b"#!/bin/sh\n"), refused(b""));
         assert!(refused(b"zlcaptr\x02").contains("version 2"), "{}", refused(b"zlcaptr\x02"));
     }

@@ -11,9 +11,9 @@ use zoolet_proto::records::AddWatch;
 use zoolet_proto::{AddWatchMode, EventType, OpCode, Reply, Request, Xid, frame};
 
 use super::proxy::Recorder;
-use super::writer::SeenWhat;
+use super::writer::CaptureEvent;
 use crate::error::CaptureError;
-use crate::wire::connection::{ANSWER_LIMIT, Connection, Silence};
+use crate::wire::connection::{ANSWER_LIMIT, Connection, ReceiveError};
 
 /// How often the session is kept alive: less than the time that a [`Connection`] waits.
 const PING: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ impl Observer {
     /// Opens a session, and watches. None if the server has no such watches, as one before ZooKeeper 3.6.
     ///
     /// # Errors
-    /// If there is no ZooKeeper that opens a session.
+    /// If there is not a ZooKeeper that opens a session.
     pub(super) async fn start(address: &str) -> Result<Option<Self>, CaptureError> {
         let connecting = Connection::with_session(address, ANSWER_LIMIT).await;
         let mut connection = connecting.map_err(|no| CaptureError::server(address, no.reason))?;
@@ -49,7 +49,7 @@ impl Observer {
         mut self,
         recorder: Recorder,
         mut stop: impl Future + Unpin,
-    ) -> Result<(), Silence> {
+    ) -> Result<(), ReceiveError> {
         let mut pings = interval(PING);
         loop {
             tokio::select! {
@@ -59,12 +59,12 @@ impl Observer {
                         let mut bytes = BytesMut::new();
                         Reply::encode_event(zxid, event.kind, &event.path, &mut bytes);
                         let payload = bytes.freeze().slice(frame::PREFIX..);
-                        if recorder.record(SeenWhat::Observed(payload)).await.is_err() {
+                        if recorder.record(CaptureEvent::Observed(payload)).await.is_err() {
                             break;
                         }
                     }
                     Ok(_) => {}
-                    Err(silence) => return Err(silence),
+                    Err(error) => return Err(error),
                 },
                 // Whatever else comes: events do not keep a session alive.
                 _ = pings.tick() => {
@@ -75,7 +75,7 @@ impl Observer {
         // Whoever has stopped the capture does not wait for a server that does not answer.
         match timeout(PING, self.connection.ask(&Request::CloseSession)).await {
             // It was lost before, and nobody had noticed.
-            Ok(Err(silence)) => Err(silence),
+            Ok(Err(error)) => Err(error),
             _ => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 
 use super::observer::Observer;
-use super::writer::{self, Captured, End, Seen, SeenWhat};
+use super::writer::{self, CaptureEvent, Captured, End, Seen};
 use crate::capture::format::OBSERVER;
 use crate::error::CaptureError;
 use crate::wire::connection::is_local;
@@ -47,7 +47,7 @@ impl Capture {
     /// Listens for clients of `server`, both as HOST:PORT, and begins the file, which is replaced if it exists.
     ///
     /// # Errors
-    /// If the server is no ZooKeeper that answers, the address cannot be listened on, or the file cannot be created.
+    /// If the server is not a ZooKeeper that answers, the address cannot be listened on, or the file cannot be created.
     pub async fn start(listen: &str, server: &str, path: &Path) -> Result<Self, CaptureError> {
         let observer = Observer::start(server).await?;
         let (seen, waiting) = mpsc::channel(WAITING);
@@ -87,9 +87,9 @@ impl Capture {
             warnings.push(format!("{what}: {error}"));
         }
         if let Some(observing) = observing {
-            if let Ok(Err(silence)) = observing.await {
+            if let Ok(Err(error)) = observing.await {
                 let what = "what the server has deleted by itself is not known to the end of the capture";
-                warnings.push(format!("{what}: {silence}"));
+                warnings.push(format!("{what}: {error}"));
             }
         }
         // The writer ends when the last connection has: each of them has a sender.
@@ -136,7 +136,7 @@ pub(super) struct Recorder {
 pub(super) struct NotRecorded;
 
 impl Recorder {
-    pub(super) async fn record(&self, what: SeenWhat) -> Result<(), NotRecorded> {
+    pub(super) async fn record(&self, what: CaptureEvent) -> Result<(), NotRecorded> {
         let seen = Seen { time: self.begun.elapsed(), connection: self.number, what };
         self.seen.send(seen).await.map_err(|_| NotRecorded)
     }
@@ -149,12 +149,12 @@ async fn forward_both(
     server: &str,
     recorder: Recorder,
 ) -> Result<Option<io::Error>, NotRecorded> {
-    recorder.record(SeenWhat::Opened).await?;
+    recorder.record(CaptureEvent::Opened).await?;
     let server = match connect(&client, server).await {
         Ok(server) => server,
         Err(error) => {
-            recorder.record(SeenWhat::Ended(End::Server)).await?;
-            recorder.record(SeenWhat::Over).await?;
+            recorder.record(CaptureEvent::Ended(End::Server)).await?;
+            recorder.record(CaptureEvent::Over).await?;
             return Ok(Some(error).filter(is_local));
         }
     };
@@ -167,12 +167,12 @@ async fn forward_both(
         ended = &mut up => ended?,
         ended = &mut down => ended?,
     };
-    recorder.record(SeenWhat::Ended(ended)).await?;
+    recorder.record(CaptureEvent::Ended(ended)).await?;
     if ended == End::Client {
         // What the server still has for it.
         down.await?;
     }
-    recorder.record(SeenWhat::Over).await?;
+    recorder.record(CaptureEvent::Over).await?;
     Ok(None)
 }
 
@@ -194,6 +194,6 @@ async fn forward(
         if to.write_all(&chunk[..count]).await.is_err() {
             return Ok(other);
         }
-        recorder.record(SeenWhat::Bytes(end, Bytes::copy_from_slice(&chunk[..count]))).await?;
+        recorder.record(CaptureEvent::Bytes(end, Bytes::copy_from_slice(&chunk[..count]))).await?;
     }
 }

@@ -40,11 +40,11 @@ pub(super) struct Seen {
     /// Since the begin of the capture.
     pub(super) time: Duration,
     pub(super) connection: u32,
-    pub(super) what: SeenWhat,
+    pub(super) what: CaptureEvent,
 }
 
 #[derive(Debug)]
-pub(super) enum SeenWhat {
+pub(super) enum CaptureEvent {
     Opened,
     /// Bytes from this end, after they have been forwarded.
     Bytes(End, Bytes),
@@ -112,12 +112,12 @@ impl Writer {
     fn add(&mut self, seen: Seen) -> io::Result<()> {
         self.last = seen.time;
         match seen.what {
-            SeenWhat::Opened => {
+            CaptureEvent::Opened => {
                 self.captured.connections += 1;
                 self.connections.insert(seen.connection, Connection::default());
                 self.put(seen.connection, RecordKind::Opened, Bytes::new())
             }
-            SeenWhat::Bytes(end, bytes) => {
+            CaptureEvent::Bytes(end, bytes) => {
                 let Some(connection) = self.connections.get_mut(&seen.connection) else { return Ok(()) };
                 for (kind, content) in connection.add(end, bytes) {
                     self.captured.frames +=
@@ -126,14 +126,14 @@ impl Writer {
                 }
                 Ok(())
             }
-            SeenWhat::Ended(End::Client) => {
+            CaptureEvent::Ended(End::Client) => {
                 self.put(seen.connection, RecordKind::EndedByClient, Bytes::new())
             }
-            SeenWhat::Ended(End::Server) => {
+            CaptureEvent::Ended(End::Server) => {
                 self.put(seen.connection, RecordKind::EndedByServer, Bytes::new())
             }
-            SeenWhat::Observed(event) => self.put(OBSERVER, RecordKind::ServerFrame, event),
-            SeenWhat::Over => {
+            CaptureEvent::Observed(event) => self.put(OBSERVER, RecordKind::ServerFrame, event),
+            CaptureEvent::Over => {
                 let Some(connection) = self.connections.remove(&seen.connection) else { return Ok(()) };
                 for (kind, rest) in connection.rest() {
                     self.put(seen.connection, kind, rest)?;
@@ -215,11 +215,11 @@ mod tests {
         let path = dir.path().join("x.cap");
         let (sender, seen) = tokio::sync::mpsc::channel(10);
         let what = [
-            SeenWhat::Opened,
-            SeenWhat::Bytes(End::Client, Bytes::from_static(client)),
-            SeenWhat::Bytes(End::Server, Bytes::from_static(server)),
-            SeenWhat::Ended(End::Client),
-            SeenWhat::Over,
+            CaptureEvent::Opened,
+            CaptureEvent::Bytes(End::Client, Bytes::from_static(client)),
+            CaptureEvent::Bytes(End::Server, Bytes::from_static(server)),
+            CaptureEvent::Ended(End::Client),
+            CaptureEvent::Over,
         ];
         for what in what {
             sender.try_send(Seen { time: Duration::ZERO, connection: 1, what }).unwrap();

@@ -98,7 +98,7 @@ impl FromStr for Profile {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|profile| profile.to_string() == text);
-        known.ok_or_else(|| format!("`{text}` is no known version; known are 3.8 and 3.9"))
+        known.ok_or_else(|| format!("`{text}` is not a known version; known are 3.8 and 3.9"))
     }
 }
 
@@ -136,7 +136,7 @@ impl FromStr for Setting {
         let known = Self::ALL.into_iter().find(|setting| setting.to_string() == text);
         known.ok_or_else(|| {
             let known = Self::ALL.map(|setting| setting.to_string()).join(", ");
-            format!("`{text}` is no setting that cases are about; those are {known}")
+            format!("`{text}` is not a setting that cases are about; those are {known}")
         })
     }
 }

@@ -3,7 +3,7 @@
 use zoolet_proto::records::{Delete, GetChildren, SetAcl};
 use zoolet_proto::{AclList, ErrorCode, Reply, Request};
 
-use crate::wire::connection::{Connection, Silence};
+use crate::wire::connection::{Connection, ReceiveError};
 
 /// How many znodes may be below the root of a subtree. Random requests leave some hundred.
 const MOST: usize = 10_000;
@@ -27,21 +27,21 @@ pub(crate) enum Removed {
 #[derive(Debug)]
 pub(crate) enum Unremoved {
     /// The server does not answer, or not as a ZooKeeper does.
-    Silent(Silence),
+    Silent(ReceiveError),
     /// What it lists cannot be what was created.
     Unruly(String),
 }
 
-impl From<Silence> for Unremoved {
-    fn from(silence: Silence) -> Self {
-        Self::Silent(silence)
+impl From<ReceiveError> for Unremoved {
+    fn from(error: ReceiveError) -> Self {
+        Self::Silent(error)
     }
 }
 
 impl std::fmt::Display for Unremoved {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Silent(silence) => silence.fmt(f),
+            Self::Silent(error) => error.fmt(f),
             Self::Unruly(what) => f.write_str(what),
         }
     }
@@ -107,7 +107,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The names of the children of a znode, which need not exist. Nothing if nobody may list them.
-async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<String>>, Silence> {
+async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<String>>, ReceiveError> {
     let list = Request::GetChildren(GetChildren { path: path.to_owned(), watch: false });
     let mut answer = owner.ask(&list).await?;
     if answer.0 == Some(ErrorCode::NoAuth) {
@@ -121,7 +121,7 @@ async fn children(owner: &mut Connection, path: &str) -> Result<Option<Vec<Strin
     })
 }
 
-async fn delete(owner: &mut Connection, path: String) -> Result<Option<ErrorCode>, Silence> {
+async fn delete(owner: &mut Connection, path: String) -> Result<Option<ErrorCode>, ReceiveError> {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
     let delete = Request::Delete(Delete { path, version: -1 });
     let (mut error, ..) = owner.ask(&delete).await?;
@@ -133,7 +133,7 @@ async fn delete(owner: &mut Connection, path: String) -> Result<Option<ErrorCode
 }
 
 /// Lets everybody in: a case that has failed may not have come to where it does so itself.
-async fn open(owner: &mut Connection, path: &str) -> Result<(), Silence> {
+async fn open(owner: &mut Connection, path: &str) -> Result<(), ReceiveError> {
     let open = SetAcl { path: path.to_owned(), acl: Some(AclList::OPEN), version: -1 };
     owner.ask(&Request::SetAcl(open)).await?;
     Ok(())

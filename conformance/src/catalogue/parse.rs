@@ -36,7 +36,9 @@ pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
         let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
         if word == "case" {
             if !rest.contains('/') || rest.contains(' ') {
-                return Err(fail(format!("`{rest}` is no name of a case; one is group/what-it-is-about")));
+                return Err(fail(format!(
+                    "`{rest}` is not the name of a case; one is group/what-it-is-about"
+                )));
             }
             if cases.iter().any(|case| case.name == rest) {
                 return Err(fail(format!("there is a case {rest} already")));
@@ -169,7 +171,7 @@ fn patterns(cursor: &mut Cursor) -> Result<Patterns, String> {
         || ErrorCode::NAMED.iter().any(|code| format!("{code:?}") == result);
     if !is_known {
         let known: Vec<_> = ErrorCode::NAMED.iter().map(|code| format!("{code:?}")).collect();
-        return Err(format!("`{result}` is no result; known are ok and {}", known.join(", ")));
+        return Err(format!("`{result}` is not a result; known are ok and {}", known.join(", ")));
     }
     let mut patterns = vec![("result".to_owned(), Pattern::Word(result))];
     if cursor.take_sign('{') {
@@ -189,7 +191,7 @@ fn event(cursor: &mut Cursor) -> Result<Patterns, String> {
     let kind = cursor.word("the type of an event")?;
     if !EventType::ALL.iter().any(|known| format!("{known:?}") == kind) {
         let known: Vec<_> = EventType::ALL.iter().map(|known| format!("{known:?}")).collect();
-        return Err(format!("`{kind}` is no type of an event; known are {}", known.join(", ")));
+        return Err(format!("`{kind}` is not the type of an event; known are {}", known.join(", ")));
     }
     let path = Pattern::Text(cursor.word_or_text("a path")?);
     let mut patterns = vec![("result".to_owned(), Pattern::Word(kind)), ("path".to_owned(), path)];

@@ -69,7 +69,7 @@ impl Draft {
             "multiRead" => Self::whole(MULTI_READ, Body::Parts(parts(cursor)?), cursor),
             "raw" => {
                 let code = cursor.word("an opcode")?;
-                let code = code.parse().map_err(|_| format!("`{code}` is no opcode"))?;
+                let code = code.parse().map_err(|_| format!("`{code}` is not an opcode"))?;
                 let body = Body::Raw(cursor.text("the bytes of the body, in quotes")?);
                 Self::whole(code, body, cursor)
             }
@@ -78,7 +78,7 @@ impl Draft {
                     OPERATIONS.iter().find(|operation| operation.name == name).ok_or_else(|| {
                         let known: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
                         format!(
-                            "`{name}` is no operation; known are multi, multiRead, raw, {}",
+                            "`{name}` is not an operation; known are multi, multiRead, raw, {}",
                             known.join(", ")
                         )
                     })?;
@@ -226,7 +226,7 @@ impl Draft {
 
 fn xid(cursor: &mut Cursor) -> Result<i32, String> {
     let text = cursor.word("a number")?;
-    text.parse().map_err(|_| format!("`{text}` is no xid"))
+    text.parse().map_err(|_| format!("`{text}` is not an xid"))
 }
 
 /// `cut=3`, `poke=-1:255` or `extra=3`. None if `name` is none of them.
@@ -299,7 +299,7 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
             Some(Token::Word(word)) if word.starts_with('$') => {
                 let name = word[1..].to_owned();
                 if kind == Kind::Text || name != SUPER_NAME {
-                    return Err(format!("`${name}` is no text; put it in quotes if it is meant as one"));
+                    return Err(format!("`${name}` is not a text; put it in quotes if it is meant as one"));
                 }
                 cursor.skip();
                 Ok(Argument::Named(name))
@@ -316,7 +316,7 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
             let word = cursor.word("a number")?;
             match word.strip_prefix('$') {
                 Some(name) => Ok(Argument::Named(name.to_owned())),
-                None => word.parse().map(Argument::Number).map_err(|_| format!("`{word}` is no number")),
+                None => word.parse().map(Argument::Number).map_err(|_| format!("`{word}` is not a number")),
             }
         }
     }
@@ -329,7 +329,7 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
             Some(Value::Int(number)) => Ok(*number),
             _ => Err(format!("no step before has named a number ${name}")),
         },
-        other => Err(format!("{other:?} is no number")),
+        other => Err(format!("{other:?} is not a number")),
     };
     match (kind, argument) {
         (Kind::Int, argument) => {

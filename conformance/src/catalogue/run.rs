@@ -70,7 +70,7 @@ impl Runner {
     /// that has not come after `limit` is missing; [`ANSWER_LIMIT`](crate::ANSWER_LIMIT) is long enough for a server that does nothing else.
     ///
     /// # Errors
-    /// If the server cannot be reached, answers as no ZooKeeper does, or refuses the znode.
+    /// If the server cannot be reached, does not answer as a ZooKeeper does, or refuses the znode.
     pub async fn new(address: &str, run: u64, limit: Duration) -> Result<Self, RunError> {
         let runner = Self {
             address: address.to_owned(),
@@ -106,7 +106,7 @@ impl Runner {
                     "the credentials cannot be tried: it answers a setData of /zookeeper/config with: {answer}"
                 )
             }
-            Err(silence) => silence.to_string(),
+            Err(error) => error.to_string(),
         };
         self.credentials = None;
         Err(self.fail(&reason))
@@ -151,7 +151,7 @@ impl Runner {
         for _ in 0..2 {
             let removed = self.remove(&mut owner, &self.root, true).await;
             let removed = removed.map_err(|why| left(&why.to_string()))?;
-            match owner.ask(&exists).await.map_err(|silence| left(&silence.to_string()))? {
+            match owner.ask(&exists).await.map_err(|error| left(&error.to_string()))? {
                 (None, ..) if removed == Removed::Locked => {
                     self.end(&mut owner).await;
                     let locked = left("something below it cannot be deleted");
@@ -194,7 +194,7 @@ impl Runner {
         if let Some(credentials) = &self.credentials {
             let auth = Bytes::copy_from_slice(credentials.as_bytes());
             let auth = AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth: Some(auth) };
-            owner.ask(&Request::Auth(auth)).await.map_err(|silence| self.fail(&silence.to_string()))?;
+            owner.ask(&Request::Auth(auth)).await.map_err(|error| self.fail(&error.to_string()))?;
         }
         Ok(owner)
     }
@@ -216,7 +216,7 @@ impl Runner {
         match owner.ask(&Request::Create(create)).await {
             Ok((None, zxid, _)) => Ok(Ok(zxid)),
             Ok((Some(error), ..)) => Ok(Err(error)),
-            Err(silence) => Err(self.fail(&silence.to_string())),
+            Err(error) => Err(self.fail(&error.to_string())),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::catalogue::case::{Action, Case, Step};
 use crate::catalogue::pattern::{Names, Pattern, Patterns};
 use crate::catalogue::request::{Damage, Draft};
 use crate::catalogue::run::{Failure, Runner};
-use crate::wire::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::connection::{Connection, Frame, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
 use crate::wire::fields::{Fields, Value, show};
 
 /// A case that runs.
@@ -24,18 +24,18 @@ pub(crate) struct Scene<'r> {
 }
 
 /// Why a step has failed.
-struct Wrong {
+struct StepFailure {
     reason: String,
     came: Option<String>,
 }
 
-impl From<Silence> for Wrong {
-    fn from(silence: Silence) -> Self {
-        Self { reason: silence.to_string(), came: None }
+impl From<ReceiveError> for StepFailure {
+    fn from(error: ReceiveError) -> Self {
+        Self { reason: error.to_string(), came: None }
     }
 }
 
-impl From<String> for Wrong {
+impl From<String> for StepFailure {
     fn from(reason: String) -> Self {
         Self { reason, came: None }
     }
@@ -77,11 +77,11 @@ impl<'r> Scene<'r> {
         }
         match self.unreachable {
             Some(reason) => Err(reason),
-            None => Ok(outcome.map_err(|Wrong { reason, came }| Failure { steps, reason, came })),
+            None => Ok(outcome.map_err(|StepFailure { reason, came }| Failure { steps, reason, came })),
         }
     }
 
-    async fn step(&mut self, step: &Step) -> Result<(), Wrong> {
+    async fn step(&mut self, step: &Step) -> Result<(), StepFailure> {
         match &step.action {
             Action::Open(fields, expected) => self.open(step.session, fields, expected).await,
             Action::Drop => {
@@ -103,12 +103,12 @@ impl<'r> Scene<'r> {
             Action::Event(expected) => self.expect(step.session, expected, Kind::Event).await,
             Action::Quiet => self.quiet(step.session).await,
             Action::Ended => match self.connection(step.session).await?.next().await {
-                Err(Silence::Ended) => {
+                Err(ReceiveError::Ended) => {
                     self.connections.remove(&step.session);
                     Ok(())
                 }
-                Err(silence) => Err(silence.into()),
-                Ok(frame) => Err(Wrong {
+                Err(error) => Err(error.into()),
+                Ok(frame) => Err(StepFailure {
                     reason: "the server was to end the connection".to_owned(),
                     came: Some(self.shown(frame)),
                 }),
@@ -117,17 +117,17 @@ impl<'r> Scene<'r> {
     }
 
     /// What has come before the reply to a ping was expected by some line.
-    async fn quiet(&mut self, name: char) -> Result<(), Wrong> {
+    async fn quiet(&mut self, name: char) -> Result<(), StepFailure> {
         self.connection(name).await?.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await?;
         self.expect(name, &Patterns::ok(), Kind::Reply).await
     }
 
     /// The connection of that name, which opens a session with its first use.
-    async fn connection(&mut self, name: char) -> Result<&mut Connection, Wrong> {
+    async fn connection(&mut self, name: char) -> Result<&mut Connection, StepFailure> {
         if !self.connections.contains_key(&name) {
             self.open(name, &[], &Patterns::ok()).await?;
         }
-        self.connections.get_mut(&name).ok_or_else(|| Wrong::from(format!("{name} is not connected")))
+        self.connections.get_mut(&name).ok_or_else(|| StepFailure::from(format!("{name} is not connected")))
     }
 
     async fn open(
@@ -135,7 +135,7 @@ impl<'r> Scene<'r> {
         name: char,
         fields: &[(String, Pattern)],
         expected: &Patterns,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), StepFailure> {
         let bytes = self.handshake(fields)?;
         let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
         let mut connection = connecting.map_err(|error| {
@@ -143,13 +143,15 @@ impl<'r> Scene<'r> {
             self.unreachable = Some(reason.clone());
             reason
         })?;
-        match connection.shake_hands(&bytes).await {
+        match connection.handshake(&bytes).await {
             Ok((_, fields)) => {
                 self.connections.insert(name, connection);
                 self.compare(expected, fields)
             }
-            Err(Silence::Ended) => self.compare(expected, vec![("result", Value::Text("ended".to_owned()))]),
-            Err(silence) => Err(silence.into()),
+            Err(ReceiveError::Ended) => {
+                self.compare(expected, vec![("result", Value::Text("ended".to_owned()))])
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -158,12 +160,12 @@ impl<'r> Scene<'r> {
         let given = |field: &str| fields.iter().find(|(known, _)| known == field).map(|(_, value)| value);
         let number = |field: &str, default: i64| match given(field) {
             None => Ok(default),
-            Some(Pattern::Word(word)) => word.parse().map_err(|_| format!("`{word}` is no number")),
+            Some(Pattern::Word(word)) => word.parse().map_err(|_| format!("`{word}` is not a number")),
             Some(Pattern::Named(name)) => match self.names.get(name) {
                 Some(Value::Int(number)) => Ok(*number),
                 _ => Err(format!("no step before has named a number ${name}")),
             },
-            Some(other) => Err(format!("{other} is no number")),
+            Some(other) => Err(format!("{other} is not a number")),
         };
         let short = |number| i32::try_from(number).map_err(|_| format!("{number} does not fit into 32 bits"));
         let is_null = |field: &str| matches!(given(field), Some(Pattern::Word(word)) if word == "null");
@@ -175,7 +177,7 @@ impl<'r> Scene<'r> {
                 Some(Value::Data(Some(data))) => Some(data.clone()),
                 _ => return Err(format!("no step before has named a password ${name}")),
             },
-            Some(other) => return Err(format!("{other} is no password")),
+            Some(other) => return Err(format!("{other} is not a password")),
         };
         if let Some(Pattern::Text(bytes)) = given("bytes") {
             return Ok(BytesMut::from(&bytes[..]));
@@ -203,14 +205,14 @@ impl<'r> Scene<'r> {
         Ok(bytes)
     }
 
-    async fn send(&mut self, name: char, draft: &Draft) -> Result<(), Wrong> {
+    async fn send(&mut self, name: char, draft: &Draft) -> Result<(), StepFailure> {
         let mut body = BytesMut::new();
         draft.encode(self.root, &self.names, &mut body)?;
         let connection = self.connection(name).await?;
         sent(connection.send(draft.code, draft.usual_xid(), &body).await)
     }
 
-    async fn expect(&mut self, name: char, expected: &Patterns, kind: Kind) -> Result<(), Wrong> {
+    async fn expect(&mut self, name: char, expected: &Patterns, kind: Kind) -> Result<(), StepFailure> {
         let frame = self.connection(name).await?.next().await?;
         match (kind, frame) {
             (Kind::Reply, Frame::Reply(fields)) | (Kind::Event, Frame::Event(fields)) => {
@@ -221,15 +223,15 @@ impl<'r> Scene<'r> {
                     Kind::Reply => "an event where a reply is due",
                     Kind::Event => "a reply where an event is due",
                 };
-                Err(Wrong { reason: reason.to_owned(), came: Some(self.shown(frame)) })
+                Err(StepFailure { reason: reason.to_owned(), came: Some(self.shown(frame)) })
             }
         }
     }
 
-    fn compare(&mut self, expected: &Patterns, mut fields: Fields) -> Result<(), Wrong> {
+    fn compare(&mut self, expected: &Patterns, mut fields: Fields) -> Result<(), StepFailure> {
         fields.iter_mut().for_each(|(_, value)| value.replace_root(self.root, "~"));
         let came = || Some(show(&fields));
-        expected.check(&fields, &mut self.names).map_err(|reason| Wrong { reason, came: came() })
+        expected.check(&fields, &mut self.names).map_err(|reason| StepFailure { reason, came: came() })
     }
 
     fn shown(&self, frame: Frame) -> String {
@@ -243,10 +245,10 @@ impl<'r> Scene<'r> {
 }
 
 /// A server may end a connection in the middle of a request, which the next step on it finds.
-fn sent(outcome: Result<(), Silence>) -> Result<(), Wrong> {
+fn sent(outcome: Result<(), ReceiveError>) -> Result<(), StepFailure> {
     match outcome {
-        Ok(()) | Err(Silence::Ended) => Ok(()),
-        Err(silence) => Err(silence.into()),
+        Ok(()) | Err(ReceiveError::Ended) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

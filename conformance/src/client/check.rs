@@ -63,7 +63,7 @@ impl ClientCheck {
     pub async fn run(&self, scenario: &ClientScenario) -> Result<ClientVerdict, ClientError> {
         let disturbance = scenario.disturbance;
         let prepared = prepare(&self.server.to_string(), disturbance).await;
-        prepared.map_err(|silence| ClientError::Server(silence.to_string()))?;
+        prepared.map_err(|error| ClientError::Server(error.to_string()))?;
         let proxy = ClientProxy::start(self.server, disturbance).await.map_err(ClientError::Listen)?;
         let failure = self.execute(scenario, &proxy.connect_string()).await?;
         let (exercised, mistakes) = proxy.finish().await.map_err(ClientError::Proxy)?;

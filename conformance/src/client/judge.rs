@@ -95,7 +95,9 @@ impl Judge {
             self.report(ClientRule::Oversized, reason, &evidence);
         }
         match message {
-            Err(error) => self.report(ClientRule::Undecodable, format!("it is no {error}"), &evidence),
+            Err(error) => {
+                self.report(ClientRule::Undecodable, format!("it does not decode: {error}"), &evidence)
+            }
             Ok(FromClient::Connect(connect)) => self.connects(number, at, connect, &evidence),
             Ok(FromClient::Request(incoming)) => self.requests(number, at, incoming, &evidence),
         }
@@ -125,17 +127,17 @@ impl Judge {
     /// The connection has ended.
     pub(crate) fn ended(&mut self, number: usize, at: Duration, end: End) {
         let connection = self.connection(number);
-        let silence = at.saturating_sub(connection.last_sent);
+        let error = at.saturating_sub(connection.last_sent);
         let is_all_answered = connection.in_flight.is_empty();
         let last_frame = connection.last_frame.clone();
         let Some(session) = self.session_of(number) else { return };
         let limit = session.timeout * 2 / 3 + SLACK;
         // A program that has ended may do so. A client that comes back had no reason.
-        let is_needless = end == End::Client && is_all_answered && silence >= session.timeout / 2;
-        session.gave_up = last_frame.clone().filter(|_| is_needless).map(|frame| (silence, frame));
+        let is_needless = end == End::Client && is_all_answered && error >= session.timeout / 2;
+        session.gave_up = last_frame.clone().filter(|_| is_needless).map(|frame| (error, frame));
         self.detach(number, at, end);
-        if let Some(frame) = last_frame.filter(|_| end == End::Peer && silence > limit) {
-            let reason = format!("after it nothing came for {}", seconds(silence));
+        if let Some(frame) = last_frame.filter(|_| end == End::Peer && error > limit) {
+            let reason = format!("after it nothing came for {}", seconds(error));
             self.report(ClientRule::PingTooLate, reason, &frame);
         }
     }
@@ -214,10 +216,10 @@ impl Judge {
             let reason = format!("the session {} has ended, and the client was told so", connect.session);
             return self.report(ClientRule::AfterExpiry, reason, evidence);
         }
-        if let Some((silence, frame)) = gave_up {
-            let silence = seconds(silence);
+        if let Some((error, frame)) = gave_up {
+            let error = seconds(error);
             let reason =
-                format!("after it nothing came for {silence}, until the client gave up the connection");
+                format!("after it nothing came for {error}, until the client gave up the connection");
             self.report(ClientRule::PingTooLate, reason, &frame);
         }
         if !is_password {
@@ -250,7 +252,7 @@ impl Judge {
             let reason = "the connect request has no answer yet".to_owned();
             return self.report(ClientRule::HandshakeFirst, reason, evidence);
         };
-        let silence = at.saturating_sub(connection.last_sent);
+        let error = at.saturating_sub(connection.last_sent);
         // A server does not count these as a sign of life.
         if !matches!(op, Some(OpCode::Auth | OpCode::Sasl)) {
             connection.last_sent = at;
@@ -260,10 +262,10 @@ impl Judge {
         let timeout = session.timeout;
         let known = session.known;
         session.is_closing |= op == Some(OpCode::CloseSession);
-        if silence > timeout * 2 / 3 + SLACK {
+        if error > timeout * 2 / 3 + SLACK {
             let reason = format!(
                 "it comes {} after the frame before, with a session timeout of {}",
-                seconds(silence),
+                seconds(error),
                 seconds(timeout)
             );
             self.report(ClientRule::PingTooLate, reason, evidence);

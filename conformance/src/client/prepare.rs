@@ -6,7 +6,7 @@ use zoolet_proto::{AclList, ErrorCode, Request};
 
 use crate::client::director::{LARGE_DATA, MANY_CHILDREN};
 use crate::client::scenario::Disturbance;
-use crate::wire::connection::{ANSWER_LIMIT, Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::connection::{ANSWER_LIMIT, Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
 
 /// The parent of what is prepared.
 pub(crate) const ROOT: &str = "/zoolet-client";
@@ -18,9 +18,9 @@ const NAME: usize = 180;
 const BATCH: usize = 1_000;
 
 /// Creates `data` and `children` below [`ROOT`]; what they hold depends on the scenario.
-pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(), Silence> {
+pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(), ReceiveError> {
     let connecting = Connection::to(address, ANSWER_LIMIT).await;
-    let mut owner = connecting.map_err(|error| Silence::Invalid(error.to_string()))?;
+    let mut owner = connecting.map_err(|error| ReceiveError::Invalid(error.to_string()))?;
     owner.open(NO_SESSION, 0, SESSION_TIMEOUT).await?;
     let (data, children) = match disturbance {
         Disturbance::LargeReplies => (vec![b'x'; LARGE_DATA], MANY_CHILDREN),
@@ -46,8 +46,8 @@ pub(crate) async fn prepare(address: &str, disturbance: Disturbance) -> Result<(
 }
 
 /// What was not prepared cannot be exercised.
-fn done(error: Option<ErrorCode>) -> Result<(), Silence> {
-    error.map_or(Ok(()), |error| Err(Silence::Invalid(format!("it refuses to create a znode: {error}"))))
+fn done(error: Option<ErrorCode>) -> Result<(), ReceiveError> {
+    error.map_or(Ok(()), |error| Err(ReceiveError::Invalid(format!("it refuses to create a znode: {error}"))))
 }
 
 fn create(path: String, data: Vec<u8>) -> Create {

@@ -21,7 +21,8 @@ impl Xids {
                 _ => None,
             };
             let is_wrong = reserved != Some(Xid(xid));
-            return is_wrong.then(|| (ClientRule::XidReserved, format!("{xid} is no xid of such a request")));
+            return is_wrong
+                .then(|| (ClientRule::XidReserved, format!("{xid} is not an xid of such a request")));
         }
         // The reply to a ping has the xid of pings in any case.
         if op == Some(OpCode::Ping) {

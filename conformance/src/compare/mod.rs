@@ -60,7 +60,7 @@ impl Fuzz {
     /// the znodes from those of other runs. An answer that has not come after `limit` is missing.
     ///
     /// # Errors
-    /// If a server cannot be reached, answers as no ZooKeeper does, or refuses a znode below `/`.
+    /// If a server cannot be reached, does not answer as a ZooKeeper does, or refuses a znode below `/`.
     pub async fn new(reference: &str, candidate: &str, run: u64, limit: Duration) -> Result<Self, RunError> {
         let (reference, candidate) =
             tokio::try_join!(Runner::new(reference, run, limit), Runner::new(candidate, run, limit))?;

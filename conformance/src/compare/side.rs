@@ -8,7 +8,7 @@ use zoolet_proto::{OpCode, Xid};
 use super::generate::{Move, What};
 use crate::catalogue::run::Runner;
 use crate::error::RunError;
-use crate::wire::connection::{Connection, Frame, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::connection::{Connection, Frame, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
 use crate::wire::fields::{Fields, Value, show};
 use crate::wire::normal::normal;
 
@@ -161,7 +161,7 @@ impl<'r> Side<'r> {
         let held = self.held.get(&session).filter(|_| resume).cloned();
         let asked = held.clone().unwrap_or(NO_SESSION);
         let last = if held.is_some() { self.last } else { 0 };
-        match self.shake_hands(asked, last).await {
+        match self.handshake(asked, last).await {
             Ok((connection, Some(opened), fields)) => {
                 if !self.sessions.contains(&opened.0) {
                     self.sessions.push(opened.0);
@@ -176,7 +176,7 @@ impl<'r> Side<'r> {
                 let fields = self.normal(fields);
                 out.push(Observed { session, seen: Seen::Opened(fields) });
             }
-            Err(silence) => self.over(session, &silence, out),
+            Err(error) => self.over(session, &error, out),
         }
     }
 
@@ -184,12 +184,12 @@ impl<'r> Side<'r> {
     /// the connection of its owner.
     async fn intrude(&mut self, session: char, last: i64, password: Option<Bytes>, out: &mut Vec<Observed>) {
         let Some((id, own)) = self.held.get(&session).cloned() else { return };
-        match self.shake_hands((id, password.clone().unwrap_or(own)), last).await {
+        match self.handshake((id, password.clone().unwrap_or(own)), last).await {
             Ok((_, _, fields)) => {
                 let fields = self.normal(fields);
                 out.push(Observed { session, seen: Seen::Opened(fields) });
             }
-            Err(silence) => self.over(session, &silence, out),
+            Err(error) => self.over(session, &error, out),
         }
         if password.is_some() {
             let owner = self.connections.remove(&session);
@@ -197,13 +197,13 @@ impl<'r> Side<'r> {
         }
     }
 
-    async fn shake_hands(
+    async fn handshake(
         &mut self,
         asked: (i64, Bytes),
         last: i64,
-    ) -> Result<(Connection, Option<(i64, Bytes)>, Fields), Silence> {
+    ) -> Result<(Connection, Option<(i64, Bytes)>, Fields), ReceiveError> {
         let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
-        let mut connection = connecting.map_err(|error| Silence::Unreachable(error.to_string()))?;
+        let mut connection = connecting.map_err(|error| ReceiveError::Unreachable(error.to_string()))?;
         let (response, fields) = connection.open(asked, last, SESSION_TIMEOUT).await?;
         let opened = (!response.is_refusal()).then(|| (response.session.0, response.password.clone()));
         Ok((connection, opened, fields))
@@ -216,7 +216,7 @@ impl<'r> Side<'r> {
         loop {
             match connection.next_until(deadline).await {
                 Ok(frame) => self.observe(session, frame, out),
-                Err(silence) => return self.over(session, &silence, out),
+                Err(error) => return self.over(session, &error, out),
             }
         }
     }
@@ -235,7 +235,7 @@ impl<'r> Side<'r> {
                         return self.end(session, Some(connection), out).await;
                     }
                 }
-                Err(silence) => return self.over(session, &silence, out),
+                Err(error) => return self.over(session, &error, out),
             }
         }
         self.connections.insert(session, connection);
@@ -258,8 +258,8 @@ impl<'r> Side<'r> {
                         break;
                     }
                     Ok(frame) => self.observe(session, frame, out),
-                    Err(silence) => {
-                        self.over(session, &silence, out);
+                    Err(error) => {
+                        self.over(session, &error, out);
                         break;
                     }
                 }
@@ -267,12 +267,12 @@ impl<'r> Side<'r> {
         }
     }
 
-    fn over(&mut self, session: char, silence: &Silence, out: &mut Vec<Observed>) {
-        let why = silence.to_string();
-        match silence {
-            Silence::Late(_) => self.late = Some(why.clone()),
-            Silence::Unreachable(_) => self.unreachable = Some(why.clone()),
-            Silence::Ended | Silence::Invalid(_) => {}
+    fn over(&mut self, session: char, error: &ReceiveError, out: &mut Vec<Observed>) {
+        let why = error.to_string();
+        match error {
+            ReceiveError::Late(_) => self.late = Some(why.clone()),
+            ReceiveError::Unreachable(_) => self.unreachable = Some(why.clone()),
+            ReceiveError::Ended | ReceiveError::Invalid(_) => {}
         }
         out.push(Observed { session, seen: Seen::Over(why) });
     }

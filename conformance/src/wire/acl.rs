@@ -19,12 +19,12 @@ impl AclEntry {
         let text = String::from_utf8_lossy(entry);
         let parts = text.split_once(':').and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
         let Some((scheme, (id, perms))) = parts else {
-            return Err(format!("`{text}` is no ACL entry; one is scheme:id:perms"));
+            return Err(format!("`{text}` is not an ACL entry; one is scheme:id:perms"));
         };
         let bit = |letter| PERMS.iter().find(|(known, _)| *known == letter).map(|(_, bit)| bit);
         let letters: Option<i32> = perms.chars().map(bit).sum();
         let perms = perms.parse().ok().or(letters).ok_or_else(|| {
-            format!("`{perms}` of {text} are no permissions; those are c, d, r, w and a, or a number")
+            format!("`{perms}` of {text} are not permissions; those are c, d, r, w and a, or a number")
         })?;
         Ok(Self { scheme: scheme.to_owned(), id: id.to_owned(), perms })
     }

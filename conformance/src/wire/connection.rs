@@ -51,7 +51,7 @@ enum Received {
 
 /// Why there is no frame.
 #[derive(Debug)]
-pub(crate) enum Silence {
+pub(crate) enum ReceiveError {
     /// The server has ended the connection.
     Ended,
     /// There is no connection, and why.
@@ -71,7 +71,7 @@ pub(crate) struct NoSession {
     pub(crate) may_be_starting: bool,
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for ReceiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("the server has ended the connection"),
@@ -106,16 +106,16 @@ impl Connection {
                 Err(starting("it refuses a new session".to_owned()))
             }
             Ok(_) => Ok(connection),
-            Err(Silence::Ended) => Err(starting(
+            Err(ReceiveError::Ended) => Err(starting(
                 "it ends the connection instead of opening a session; is it a ZooKeeper, and does it serve yet?".to_owned(),
             )),
-            Err(Silence::Late(limit)) => Err(starting(format!(
+            Err(ReceiveError::Late(limit)) => Err(starting(format!(
                 "it does not open a session within {} s; is it a ZooKeeper, and does it serve yet?",
                 limit.as_secs_f64()
             ))),
-            Err(silence @ Silence::Unreachable(_)) => Err(starting(silence.to_string())),
-            Err(Silence::Invalid(what)) => {
-                let reason = format!("it is no ZooKeeper: it sends {what}");
+            Err(error @ ReceiveError::Unreachable(_)) => Err(starting(error.to_string())),
+            Err(ReceiveError::Invalid(what)) => {
+                let reason = format!("it is not a ZooKeeper: it sends {what}");
                 Err(NoSession { reason, may_be_starting: false })
             }
         }
@@ -127,7 +127,7 @@ impl Connection {
         (session, password): (i64, Bytes),
         last_zxid: i64,
         session_timeout: i32,
-    ) -> Result<(ConnectResponse, Fields), Silence> {
+    ) -> Result<(ConnectResponse, Fields), ReceiveError> {
         let request = ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: Zxid(last_zxid),
@@ -138,11 +138,14 @@ impl Connection {
         };
         let mut bytes = BytesMut::new();
         request.encode_frame(&mut bytes);
-        self.shake_hands(&bytes).await
+        self.handshake(&bytes).await
     }
 
     /// Sends bytes as the first ones, and reads the answer to a handshake.
-    pub(crate) async fn shake_hands(&mut self, bytes: &[u8]) -> Result<(ConnectResponse, Fields), Silence> {
+    pub(crate) async fn handshake(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<(ConnectResponse, Fields), ReceiveError> {
         self.send_bytes(bytes).await?;
         let payload = self.payload().await?;
         let response = connected(&payload)?;
@@ -156,7 +159,7 @@ impl Connection {
     pub(crate) async fn ask(
         &mut self,
         request: &Request,
-    ) -> Result<(Option<ErrorCode>, Zxid, Reply), Silence> {
+    ) -> Result<(Option<ErrorCode>, Zxid, Reply), ReceiveError> {
         let xid = self.next_xid();
         let mut bytes = BytesMut::new();
         request.encode_frame(Xid(xid), &mut bytes);
@@ -171,7 +174,7 @@ impl Connection {
             }
         };
         // Events do not keep an answer waiting for ever.
-        timeout(limit, answering).await.unwrap_or(Err(Silence::Late(limit)))
+        timeout(limit, answering).await.unwrap_or(Err(ReceiveError::Late(limit)))
     }
 
     fn next_xid(&mut self) -> i32 {
@@ -180,7 +183,7 @@ impl Connection {
     }
 
     /// Sends a request. `xid` is the next one if it is left out.
-    pub(crate) async fn send(&mut self, op: i32, xid: Option<i32>, body: &[u8]) -> Result<(), Silence> {
+    pub(crate) async fn send(&mut self, op: i32, xid: Option<i32>, body: &[u8]) -> Result<(), ReceiveError> {
         let xid = xid.unwrap_or_else(|| self.next_xid());
         let mut bytes = BytesMut::new();
         frame::put(&mut bytes, |out| {
@@ -192,10 +195,10 @@ impl Connection {
         self.send_bytes(&bytes).await
     }
 
-    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Silence> {
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ReceiveError> {
         match timeout(self.limit, self.stream.write_all(bytes)).await {
-            Err(_) => Err(Silence::Late(self.limit)),
-            Ok(Err(_)) => Err(Silence::Ended),
+            Err(_) => Err(ReceiveError::Late(self.limit)),
+            Ok(Err(_)) => Err(ReceiveError::Ended),
             Ok(Ok(())) => Ok(()),
         }
     }
@@ -230,13 +233,13 @@ impl Connection {
     }
 
     /// As [`next`](Self::next), until `deadline`.
-    pub(crate) async fn next_until(&mut self, deadline: Instant) -> Result<Frame, Silence> {
+    pub(crate) async fn next_until(&mut self, deadline: Instant) -> Result<Frame, ReceiveError> {
         let limit = self.limit;
-        timeout_at(deadline, self.next()).await.unwrap_or(Err(Silence::Late(limit)))
+        timeout_at(deadline, self.next()).await.unwrap_or(Err(ReceiveError::Late(limit)))
     }
 
     /// The next event, past any replies. Dropping the future loses nothing.
-    pub(crate) async fn event(&mut self) -> Result<(Zxid, WatchedEvent), Silence> {
+    pub(crate) async fn event(&mut self) -> Result<(Zxid, WatchedEvent), ReceiveError> {
         loop {
             if let Received::Event(zxid, event) = self.receive().await? {
                 return Ok((zxid, event));
@@ -245,7 +248,7 @@ impl Connection {
     }
 
     /// The next frame, which must be an event or the reply to the first request that has none.
-    pub(crate) async fn next(&mut self) -> Result<Frame, Silence> {
+    pub(crate) async fn next(&mut self) -> Result<Frame, ReceiveError> {
         Ok(match self.receive().await? {
             Received::Reply(error, zxid, reply) => Frame::Reply(of_reply(error, zxid, &reply)),
             Received::Event(zxid, event) => Frame::Event(of_event(zxid, &event)),
@@ -253,7 +256,7 @@ impl Connection {
         })
     }
 
-    async fn receive(&mut self) -> Result<Received, Silence> {
+    async fn receive(&mut self) -> Result<Received, ReceiveError> {
         let payload = self.payload().await?;
         let header: ReplyHeader = jute::parse(&payload).map_err(|error| invalid(&error, &payload))?;
         let body = payload.get(16..).unwrap_or_default();
@@ -269,12 +272,12 @@ impl Connection {
             return connected(&payload).map(Received::Connected);
         }
         let Some((xid, op)) = self.sent.pop_front() else {
-            return Err(Silence::Invalid(format!("a reply with xid {} to no request", header.xid)));
+            return Err(ReceiveError::Invalid(format!("a reply with xid {} to no request", header.xid)));
         };
         // The reply to a ping has the xid of pings, whatever that of the ping is.
         let due = if op == OpCode::Ping.code() { Xid::PING } else { Xid(xid) };
         if header.xid != due {
-            return Err(Silence::Invalid(format!(
+            return Err(ReceiveError::Invalid(format!(
                 "a reply with xid {} where that to {due} is due",
                 header.xid
             )));
@@ -294,19 +297,19 @@ impl Connection {
         Ok(Received::Reply(error, header.zxid, reply))
     }
 
-    async fn payload(&mut self) -> Result<Bytes, Silence> {
+    async fn payload(&mut self) -> Result<Bytes, ReceiveError> {
         let limit = self.limit;
         let reading = async {
             loop {
-                if let Some(payload) = self.frames.next().map_err(Silence::Invalid)? {
+                if let Some(payload) = self.frames.next().map_err(ReceiveError::Invalid)? {
                     return Ok(payload);
                 }
                 if !self.frames.read(&mut self.stream).await {
-                    return Err(Silence::Ended);
+                    return Err(ReceiveError::Ended);
                 }
             }
         };
-        timeout(limit, reading).await.unwrap_or(Err(Silence::Late(limit)))
+        timeout(limit, reading).await.unwrap_or(Err(ReceiveError::Late(limit)))
     }
 }
 
@@ -319,19 +322,19 @@ pub(crate) fn is_local(error: &io::Error) -> bool {
         || error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-fn connected(payload: &[u8]) -> Result<ConnectResponse, Silence> {
+fn connected(payload: &[u8]) -> Result<ConnectResponse, ReceiveError> {
     let response: ConnectResponse = jute::parse(payload).map_err(|error| invalid(&error, payload))?;
     must_be(payload, |out| response.encode_frame(out))?;
     Ok(response)
 }
 
 /// A payload has to be the bytes of what it decodes to, and nothing else.
-fn must_be(payload: &[u8], encode: impl FnOnce(&mut BytesMut)) -> Result<(), Silence> {
+fn must_be(payload: &[u8], encode: impl FnOnce(&mut BytesMut)) -> Result<(), ReceiveError> {
     let mut exact = BytesMut::new();
     encode(&mut exact);
     if exact[frame::PREFIX..] == *payload { Ok(()) } else { Err(invalid(&"it has other bytes", payload)) }
 }
 
-fn invalid(error: &dyn std::fmt::Display, payload: &[u8]) -> Silence {
-    Silence::Invalid(format!("a frame that does not decode ({error}): {payload:02x?}"))
+fn invalid(error: &dyn std::fmt::Display, payload: &[u8]) -> ReceiveError {
+    ReceiveError::Invalid(format!("a frame that does not decode ({error}): {payload:02x?}"))
 }

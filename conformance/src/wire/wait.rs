@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Waits until a server opens sessions. One that starts may accept connections before, and end them. It is asked once if `time` is zero.
 ///
 /// # Errors
-/// If it does not do so in time, or answers as no ZooKeeper does, which no waiting changes.
+/// If it does not do so in time, or does not answer as a ZooKeeper does, which no waiting changes.
 pub async fn until_it_serves(address: &str, time: Duration) -> Result<(), RunError> {
     let end = Instant::now() + time;
     loop {

@@ -74,7 +74,7 @@ impl Link {
     pub(super) async fn send(&mut self, payload: &[u8]) {
         let mut bytes = BytesMut::new();
         frame::put(&mut bytes, |out| out.put_slice(payload));
-        // What does not decode is no request, and is not answered.
+        // What does not decode is not a request, and is not answered.
         let _ = self.conversation.from_client(payload);
         self.send_bytes(&bytes).await;
     }

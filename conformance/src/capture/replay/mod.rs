@@ -82,7 +82,7 @@ impl Replay {
     /// Replays a capture.
     ///
     /// # Errors
-    /// If the file cannot be read, or the server is no ZooKeeper or has gone away.
+    /// If the file cannot be read, or the server is not a ZooKeeper or has gone away.
     pub async fn run(&self, file: &Path) -> Result<Replayed, CaptureError> {
         let plan = Plan::read(Records::open(file)?)?;
         Player::new(self, plan).await?.play().await

@@ -14,7 +14,7 @@ use super::step::{Action, Awaited, Moment, Step};
 use super::waiting::Missing;
 use super::{Replay, ReplayDifference, Replayed};
 use crate::error::CaptureError;
-use crate::wire::connection::{Connection, NO_SESSION, SESSION_TIMEOUT, Silence};
+use crate::wire::connection::{Connection, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
 use crate::wire::fields::{Fields, Value, of_connect, of_connected, show};
 use crate::wire::requests::of_incoming;
 
@@ -327,7 +327,7 @@ impl<'r> Player<'r> {
     /// Asks the server something by the session of the replay itself.
     async fn ask(&mut self, request: &Request) -> Result<Option<ErrorCode>, CaptureError> {
         let answer = self.observer.ask(request).await;
-        let (error, zxid, _) = answer.map_err(|silence| self.gone(&silence))?;
+        let (error, zxid, _) = answer.map_err(|error| self.gone(&error))?;
         self.zxid = self.zxid.max(zxid.0);
         Ok(error)
     }
@@ -343,8 +343,8 @@ impl<'r> Player<'r> {
         CaptureError::server(&self.replay.server, format!("cannot connect: {error}"))
     }
 
-    pub(super) fn gone(&self, silence: &Silence) -> CaptureError {
-        CaptureError::server(&self.replay.server, silence.to_string())
+    pub(super) fn gone(&self, error: &ReceiveError) -> CaptureError {
+        CaptureError::server(&self.replay.server, error.to_string())
     }
 
     fn captured_events(&self, connection: u32) -> &[Fields] {

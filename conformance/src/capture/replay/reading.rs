@@ -54,7 +54,7 @@ pub(super) struct Draft {
 #[derive(Debug, Default)]
 pub(super) struct CapturedConnection {
     conversation: Conversation,
-    /// The draft of its handshake, that of its last bytes that are no frames, and that of each request; none for a ping.
+    /// The draft of its handshake, that of its last bytes that are not frames, and that of each request; none for a ping.
     connect: Option<usize>,
     bytes: Option<usize>,
     requests: Vec<Option<usize>>,

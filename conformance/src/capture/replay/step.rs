@@ -40,7 +40,7 @@ pub(super) enum Action {
         request: Incoming,
         reply: Awaited,
     },
-    /// Bytes that are no frames, such as a four-letter word, and whether there was an answer.
+    /// Bytes that are not frames, such as a four-letter word, and whether there was an answer.
     Bytes {
         bytes: Bytes,
         is_answered: bool,

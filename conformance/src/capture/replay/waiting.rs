@@ -66,8 +66,8 @@ impl Player<'_> {
     /// Asks the server how far it is.
     pub(super) async fn observe(&mut self) -> Result<(), CaptureError> {
         let sent = self.observer.send(OpCode::Ping.code(), Some(Xid::PING.0), &[]).await;
-        sent.map_err(|silence| self.gone(&silence))?;
-        let frame = self.observer.next().await.map_err(|silence| self.gone(&silence))?;
+        sent.map_err(|error| self.gone(&error))?;
+        let frame = self.observer.next().await.map_err(|error| self.gone(&error))?;
         if let Frame::Reply(fields) = frame {
             if let Some((_, Value::Int(zxid))) = fields.iter().find(|(name, _)| *name == "zxid") {
                 self.zxid = self.zxid.max(*zxid);

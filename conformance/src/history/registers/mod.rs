@@ -138,7 +138,7 @@ impl HistoryCheck {
     /// have left, also if this is dropped before it is done.
     ///
     /// # Errors
-    /// If a server cannot be reached at the begin or the end, answers as no ZooKeeper does, or refuses a znode.
+    /// If a server cannot be reached at the begin or the end, does not answer as a ZooKeeper does, or refuses a znode.
     pub async fn run(&self, runner: &Runner) -> Result<HistoryReport, RunError> {
         let mut owner = runner.owner().await?;
         let root = runner.subtree("history");
@@ -283,7 +283,7 @@ mod tests {
             undecided(&[get(0, 0, old()), get(1, 1, old())]),
             Some("no write was acknowledged".to_owned())
         );
-        // What is read in the end, past the clients, is no work of theirs.
+        // What is read in the end, past the clients, is not their work.
         let state = Some(CallOutcome::State(Register { value: "a".to_owned(), mzxid: 1, version: 1 }));
         assert!(undecided(&[write.clone(), get(1, 2, state.clone())]).is_some());
         let enough = [write, get(1, 1, state)];
