@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::catalogue::pattern::{Pattern, Patterns};
+use crate::catalogue::pattern::Patterns;
 use crate::catalogue::request::Draft;
 
 /// A short script of requests, and what must come back.
@@ -176,7 +176,7 @@ pub(crate) enum Action {
     /// Nothing has come that was not expected: a ping is answered first.
     Quiet,
     /// Connects, and opens or takes up a session.
-    Open(Vec<(String, Pattern)>, Patterns),
+    Open(Draft, Patterns),
     /// Cuts the connection. The session stays.
     Drop,
     /// The server must have ended the connection.

@@ -30,13 +30,9 @@ impl Coherence {
                 self.read(expected)
             }
             Action::Event(expected) => self.read(expected),
-            Action::Open(fields, expected) => {
+            Action::Open(draft, expected) => {
                 *unanswered = 0;
-                for (_, pattern) in fields {
-                    if let Pattern::Named(name) = pattern {
-                        self.must_know(name)?;
-                    }
-                }
+                draft.names().try_for_each(|name| self.must_know(name))?;
                 self.read(expected)
             }
             Action::Drop | Action::Ended => {

@@ -114,6 +114,14 @@ impl Cursor {
         }
     }
 
+    /// Whether `name=` comes next, which is read then.
+    pub(crate) fn take_key(&mut self, name: &str) -> bool {
+        let is_there =
+            matches!(&self.tokens[self.at..], [Token::Word(word), Token::Sign('='), ..] if word == name);
+        self.at += if is_there { 2 } else { 0 };
+        is_there
+    }
+
     pub(crate) fn word(&mut self, what: &str) -> Result<String, String> {
         self.take(what, |token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
     }

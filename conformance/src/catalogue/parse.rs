@@ -8,13 +8,10 @@ use crate::catalogue::case::{Action, Case, Profile, Setting, Step};
 use crate::catalogue::coherence::Coherence;
 use crate::catalogue::lex::{Cursor, Token};
 use crate::catalogue::pattern::{Pattern, Patterns};
-use crate::catalogue::request::{Damage, Draft};
+use crate::catalogue::request::Draft;
 use crate::error::SyntaxError;
 use crate::wire::acl::AclEntry;
 use crate::wire::fields::FIELDS;
-
-/// The fields of a handshake; `bytes` are sent in its place.
-const HANDSHAKE: [&str; 7] = ["protocol", "lastZxid", "timeout", "session", "password", "readOnly", "bytes"];
 
 /// Reads the cases of a file.
 pub(crate) fn cases(file: &str, text: &str) -> Result<Vec<Case>, SyntaxError> {
@@ -123,8 +120,8 @@ fn step(line: &str) -> Result<Step, String> {
                 "reply" => Action::Reply(patterns(&mut cursor)?),
                 "event" => Action::Event(event(&mut cursor)?),
                 "open" => {
-                    let fields = handshake(&mut cursor)?;
-                    Action::Open(fields, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
+                    let draft = Draft::handshake(&mut cursor)?;
+                    Action::Open(draft, expected(&mut cursor)?.unwrap_or_else(Patterns::ok))
                 }
                 "send" => Action::Send(Draft::parse(&mut cursor)?, None),
                 "bytes" => Action::Bytes(cursor.text("bytes in quotes")?),
@@ -142,16 +139,6 @@ fn step(line: &str) -> Result<Step, String> {
     match cursor.peek() {
         None => Ok(Step { text, session, action }),
         Some(left) => Err(format!("{left} and what follows is too much")),
-    }
-}
-
-/// What is said of the handshake after `open`.
-fn handshake(cursor: &mut Cursor) -> Result<Vec<(String, Pattern)>, String> {
-    let fields = fields(cursor)?;
-    let is_known = |name: &str| HANDSHAKE.contains(&name) || Damage::NAMES.contains(&name);
-    match fields.iter().find(|(name, _)| !is_known(name)) {
-        Some((name, _)) => Err(format!("open has no `{name}`; it has {}", HANDSHAKE.join(", "))),
-        None => Ok(fields),
     }
 }
 

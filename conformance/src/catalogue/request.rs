@@ -8,11 +8,13 @@ use bytes::{BufMut, BytesMut};
 
 use crate::catalogue::lex::Cursor;
 use crate::catalogue::lex::Token;
-use crate::catalogue::pattern::{Names, SUPER_NAME};
+use crate::catalogue::pattern::Names;
 use crate::wire::acl::AclEntry;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
-use crate::wire::operations::{Default, Kind, MULTI, MULTI_READ, OPERATIONS, Operation, operation_name};
+use crate::wire::operations::{
+    Default, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, Operation, operation_name,
+};
 
 /// A request before the names and paths in it are known.
 #[derive(Debug, Clone)]
@@ -26,7 +28,7 @@ pub(crate) struct Draft {
 
 /// A change to the bytes of a body.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Damage {
+enum Damage {
     /// The last bytes are missing.
     Cut(usize),
     /// A byte is this one. It is counted from the end if the number is negative.
@@ -85,6 +87,20 @@ impl Draft {
                 Self::of(operation, cursor)
             }
         }
+    }
+
+    /// Reads what is said of a handshake up to `->` or the end: its fields, or bytes that are sent in its place.
+    pub(crate) fn handshake(cursor: &mut Cursor) -> Result<Self, String> {
+        if cursor.take_key("bytes") {
+            let body = Body::Raw(cursor.text("bytes in quotes")?);
+            return Self::whole(HANDSHAKE.code, body, cursor);
+        }
+        Self::of(&HANDSHAKE, cursor)
+    }
+
+    /// Whether its bytes are sent as they are.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self.body, Body::Raw(_))
     }
 
     /// A request of which only the xid and the damage are left to be read.
@@ -156,7 +172,7 @@ impl Draft {
                 (Some(given), _) => given,
                 (None, Default::Required) => return Err(format!("{} requires `{name}`", operation.name)),
                 (None, Default::Number(number)) => Argument::Number(*number),
-                (None, Default::Empty) if *kind == Kind::Data => Argument::Bytes(Vec::new()),
+                (None, Default::Bytes(bytes)) => Argument::Bytes(bytes.to_vec()),
                 (None, Default::Empty) => Argument::List(Vec::new()),
                 (None, Default::Null) => Argument::Null,
                 (None, Default::Open) => Argument::List(vec![b"world:anyone:cdrwa".to_vec()]),
@@ -238,9 +254,9 @@ fn damage(name: &str, cursor: &mut Cursor) -> Result<Option<Damage>, String> {
 }
 
 impl Damage {
-    pub(crate) const NAMES: [&str; 3] = ["cut", "poke", "extra"];
+    const NAMES: [&str; 3] = ["cut", "poke", "extra"];
 
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+    fn parse(name: &str, text: &str) -> Result<Self, String> {
         let damage = match text.split_once(':') {
             None if name == "cut" => text.parse().ok().map(Damage::Cut),
             None if name == "extra" => text.parse().ok().map(Damage::Extra),
@@ -253,7 +269,7 @@ impl Damage {
     }
 
     /// Changes what begins at `start`.
-    pub(crate) fn apply(self, start: usize, out: &mut BytesMut) {
+    fn apply(self, start: usize, out: &mut BytesMut) {
         let length = out.len() - start;
         match self {
             Self::Cut(count) => out.truncate(start + length.saturating_sub(count)),
@@ -295,10 +311,10 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
         return Ok(Argument::Null);
     }
     match kind {
-        Kind::Text | Kind::Data => match cursor.peek() {
+        Kind::Text | Kind::Data | Kind::Secret => match cursor.peek() {
             Some(Token::Word(word)) if word.starts_with('$') => {
                 let name = word[1..].to_owned();
-                if kind == Kind::Text || name != SUPER_NAME {
+                if kind != Kind::Secret {
                     return Err(format!("`${name}` is not a text; put it in quotes if it is meant as one"));
                 }
                 cursor.skip();
@@ -312,7 +328,7 @@ fn argument(kind: Kind, cursor: &mut Cursor) -> Result<Argument, String> {
             entries.iter().try_for_each(|entry| AclEntry::parse(entry).map(drop))?;
             Ok(Argument::List(entries))
         }
-        Kind::Int | Kind::Long | Kind::Bool => {
+        Kind::Int | Kind::Long | Kind::Bool | Kind::OptionalBool => {
             let word = cursor.word("a number")?;
             match word.strip_prefix('$') {
                 Some(name) => Ok(Argument::Named(name.to_owned())),
@@ -337,13 +353,14 @@ fn put(kind: Kind, argument: &Argument, root: &str, names: &Names, out: &mut Byt
             out.put_i32(i32::try_from(number).map_err(|_| format!("{number} does not fit into 32 bits"))?);
         }
         (Kind::Long, argument) => out.put_i64(number(argument)?),
-        (Kind::Bool, argument) => out.put_u8(u8::from(number(argument)? != 0)),
+        (Kind::OptionalBool, Argument::Null) => {}
+        (Kind::Bool | Kind::OptionalBool, argument) => out.put_u8(u8::from(number(argument)? != 0)),
         (_, Argument::Null) => out.put_i32(-1),
         (Kind::Text, Argument::Bytes(bytes)) => put_bytes(&with_root(bytes, root), out),
-        (Kind::Data, Argument::Bytes(bytes)) => put_bytes(bytes, out),
-        (Kind::Data, Argument::Named(name)) => match names.get(name) {
+        (Kind::Data | Kind::Secret, Argument::Bytes(bytes)) => put_bytes(bytes, out),
+        (Kind::Secret, Argument::Named(name)) => match names.get(name) {
             Some(Value::Data(Some(bytes))) => put_bytes(bytes, out),
-            _ => return Err(format!("${name} is not known")),
+            _ => return Err(format!("no step before has named a password ${name}")),
         },
         (Kind::Texts, Argument::List(texts)) => {
             put_count(texts.len(), out);

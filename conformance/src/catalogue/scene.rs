@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::ConnectRequest;
-use zoolet_proto::{Jute as _, OpCode, SessionId, Xid, Zxid, frame};
+use bytes::BytesMut;
+use zoolet_proto::{OpCode, Xid, frame};
 
 use crate::catalogue::case::{Action, Case, Step};
-use crate::catalogue::pattern::{Names, Pattern, Patterns};
-use crate::catalogue::request::{Damage, Draft};
+use crate::catalogue::lex::Cursor;
+use crate::catalogue::pattern::{Names, Patterns};
+use crate::catalogue::request::Draft;
 use crate::catalogue::run::{Failure, Runner};
-use crate::wire::connection::{Connection, Frame, NO_SESSION, ReceiveError, SESSION_TIMEOUT};
+use crate::wire::connection::{Connection, Frame, ReceiveError};
 use crate::wire::fields::{Fields, Value, show};
 
 /// A case that runs.
@@ -83,7 +83,7 @@ impl<'r> Scene<'r> {
 
     async fn step(&mut self, step: &Step) -> Result<(), StepFailure> {
         match &step.action {
-            Action::Open(fields, expected) => self.open(step.session, fields, expected).await,
+            Action::Open(draft, expected) => self.open(step.session, draft, expected).await,
             Action::Drop => {
                 self.connections.remove(&step.session);
                 Ok(())
@@ -125,18 +125,14 @@ impl<'r> Scene<'r> {
     /// The connection of that name, which opens a session with its first use.
     async fn connection(&mut self, name: char) -> Result<&mut Connection, StepFailure> {
         if !self.connections.contains_key(&name) {
-            self.open(name, &[], &Patterns::ok()).await?;
+            let draft = Draft::handshake(&mut Cursor::new("")?)?;
+            self.open(name, &draft, &Patterns::ok()).await?;
         }
         self.connections.get_mut(&name).ok_or_else(|| StepFailure::from(format!("{name} is not connected")))
     }
 
-    async fn open(
-        &mut self,
-        name: char,
-        fields: &[(String, Pattern)],
-        expected: &Patterns,
-    ) -> Result<(), StepFailure> {
-        let bytes = self.handshake(fields)?;
+    async fn open(&mut self, name: char, draft: &Draft, expected: &Patterns) -> Result<(), StepFailure> {
+        let bytes = self.handshake(draft)?;
         let connecting = Connection::to(self.runner.address(), self.runner.limit()).await;
         let mut connection = connecting.map_err(|error| {
             let reason = format!("cannot connect: {error}");
@@ -156,51 +152,12 @@ impl<'r> Scene<'r> {
     }
 
     /// The bytes to open a connection with.
-    fn handshake(&self, fields: &[(String, Pattern)]) -> Result<BytesMut, String> {
-        let given = |field: &str| fields.iter().find(|(known, _)| known == field).map(|(_, value)| value);
-        let number = |field: &str, default: i64| match given(field) {
-            None => Ok(default),
-            Some(Pattern::Word(word)) => word.parse().map_err(|_| format!("`{word}` is not a number")),
-            Some(Pattern::Named(name)) => match self.names.get(name) {
-                Some(Value::Int(number)) => Ok(*number),
-                _ => Err(format!("no step before has named a number ${name}")),
-            },
-            Some(other) => Err(format!("{other} is not a number")),
-        };
-        let short = |number| i32::try_from(number).map_err(|_| format!("{number} does not fit into 32 bits"));
-        let is_null = |field: &str| matches!(given(field), Some(Pattern::Word(word)) if word == "null");
-        let password = match given("password") {
-            None => Some(NO_SESSION.1),
-            _ if is_null("password") => None,
-            Some(Pattern::Text(text)) => Some(Bytes::from(text.clone())),
-            Some(Pattern::Named(name)) => match self.names.get(name) {
-                Some(Value::Data(Some(data))) => Some(data.clone()),
-                _ => return Err(format!("no step before has named a password ${name}")),
-            },
-            Some(other) => return Err(format!("{other} is not a password")),
-        };
-        if let Some(Pattern::Text(bytes)) = given("bytes") {
-            return Ok(BytesMut::from(&bytes[..]));
+    fn handshake(&self, draft: &Draft) -> Result<BytesMut, String> {
+        let (mut record, mut bytes) = (BytesMut::new(), BytesMut::new());
+        draft.encode(self.root, &self.names, &mut record)?;
+        if draft.is_raw() {
+            return Ok(record);
         }
-        let request = ConnectRequest {
-            protocol_version: short(number("protocol", 0)?)?,
-            last_zxid_seen: Zxid(number("lastZxid", 0)?),
-            timeout: short(number("timeout", SESSION_TIMEOUT.into())?)?,
-            session: SessionId(number("session", 0)?),
-            password,
-            read_only: if is_null("readOnly") { None } else { Some(number("readOnly", 0)? != 0) },
-        };
-        let mut record = BytesMut::new();
-        request.encode(&mut record);
-        for (name, value) in fields {
-            match value {
-                Pattern::Word(word) if Damage::NAMES.contains(&name.as_str()) => {
-                    Damage::parse(name, word)?.apply(0, &mut record);
-                }
-                _ => {}
-            }
-        }
-        let mut bytes = BytesMut::new();
         frame::put(&mut bytes, |out| out.extend_from_slice(&record));
         Ok(bytes)
     }

@@ -1,6 +1,10 @@
 //! [`OPERATIONS`]: the operations that cases can name, with their fields. How a case writes a request and how a request is
 //! printed follow from it.
 
+use zoolet_proto::records::PASSWORD_LEN;
+
+use crate::wire::connection::SESSION_TIMEOUT;
+
 /// The operations that have parts, each of which is an operation.
 pub(crate) const MULTI: i32 = 14;
 pub(crate) const MULTI_READ: i32 = 22;
@@ -11,9 +15,13 @@ const AUTH: i32 = 100;
 pub(crate) enum Kind {
     Text,
     Data,
+    /// Data that a case may give by a name: a password, or credentials.
+    Secret,
     Int,
     Long,
     Bool,
+    /// A flag that is not there if it is null.
+    OptionalBool,
     Acl,
     Texts,
 }
@@ -29,6 +37,7 @@ pub(crate) struct Operation {
 pub(crate) enum Default {
     Required,
     Number(i64),
+    Bytes(&'static [u8]),
     Empty,
     Null,
     /// Everybody may do everything.
@@ -36,7 +45,7 @@ pub(crate) enum Default {
 }
 
 const PATH: Field = ("path", Kind::Text, Default::Required);
-const DATA: Field = ("data", Kind::Data, Default::Empty);
+const DATA: Field = ("data", Kind::Data, Default::Bytes(b""));
 const ACL: Field = ("acl", Kind::Acl, Default::Open);
 const VERSION: Field = ("version", Kind::Int, Default::Number(-1));
 const WATCH: Field = ("watch", Kind::Bool, Default::Number(0));
@@ -51,6 +60,20 @@ const fn texts(name: &'static str) -> Field {
 const fn text(name: &'static str) -> Field {
     (name, Kind::Text, Default::Null)
 }
+
+/// The handshake, which cases write like an operation, though it has no opcode.
+pub(crate) const HANDSHAKE: Operation = Operation {
+    name: "open",
+    code: 0,
+    fields: &[
+        ("protocol", Kind::Int, Default::Number(0)),
+        ("lastZxid", Kind::Long, Default::Number(0)),
+        ("timeout", Kind::Int, Default::Number(SESSION_TIMEOUT as i64)),
+        ("session", Kind::Long, Default::Number(0)),
+        ("password", Kind::Secret, Default::Bytes(&[0; PASSWORD_LEN])),
+        ("readOnly", Kind::OptionalBool, Default::Number(0)),
+    ],
+};
 
 /// What an operation is called, its opcode, and its fields in the order of the wire.
 pub(crate) const OPERATIONS: &[Operation] = &[
@@ -104,7 +127,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         code: 100,
         fields: &[
             ("scheme", Kind::Text, Default::Required),
-            ("auth", Kind::Data, Default::Required),
+            ("auth", Kind::Secret, Default::Required),
             ("kind", Kind::Int, Default::Number(0)),
         ],
     },

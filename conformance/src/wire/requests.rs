@@ -63,8 +63,8 @@ fn take_value(kind: Kind, body: &mut &[u8]) -> Option<Value> {
     Some(match kind {
         Kind::Int => Value::Int(body.try_get_i32().ok()?.into()),
         Kind::Long => Value::Int(body.try_get_i64().ok()?),
-        Kind::Bool => Value::Int(body.try_get_u8().ok()?.into()),
-        Kind::Data => Value::Data(take_bytes(body)?.map(Bytes::copy_from_slice)),
+        Kind::Bool | Kind::OptionalBool => Value::Int(body.try_get_u8().ok()?.into()),
+        Kind::Data | Kind::Secret => Value::Data(take_bytes(body)?.map(Bytes::copy_from_slice)),
         Kind::Text => take_bytes(body)?.map_or_else(null, |bytes| Value::Text(lossy(bytes))),
         Kind::Texts => take_list(body, |body| take_bytes(body)?.map(lossy))?.map_or_else(null, Value::List),
         Kind::Acl => {
