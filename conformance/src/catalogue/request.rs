@@ -117,10 +117,10 @@ impl Draft {
         Ok(Self { code, xid, body, damage })
     }
 
+    /// Reads the fields of an operation: by name, by a word that stands for a flag, or else the first one that is not given yet.
     fn of(operation: &Operation, cursor: &mut Cursor) -> Result<Self, String> {
-        let mut damage = Vec::new();
+        let (mut xid, mut damage) = (None, Vec::new());
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
-        let mut xid = None;
         let field = |at: usize, cursor: &mut Cursor| {
             let (name, kind, _) = operation.fields[at];
             argument(kind, cursor).map_err(|reason| format!("`{name}` of {}: {reason}", operation.name))
@@ -130,35 +130,26 @@ impl Draft {
             if let Some(name) = cursor.key() {
                 if name == "xid" {
                     xid = Some(self::xid(cursor)?);
-                    continue;
-                }
-                if let Some(change) = self::damage(&name, cursor)? {
+                } else if let Some(change) = self::damage(&name, cursor)? {
                     damage.push(change);
-                    continue;
+                } else {
+                    let at = place(&name).ok_or_else(|| {
+                        let known: Vec<_> = operation.fields.iter().map(|(name, ..)| *name).collect();
+                        format!("{} has no `{name}`; it has {}", operation.name, known.join(", "))
+                    })?;
+                    given[at] = Some(field(at, cursor)?);
                 }
-                let at = place(&name).ok_or_else(|| {
-                    let known: Vec<_> = operation.fields.iter().map(|(name, ..)| *name).collect();
-                    format!("{} has no `{name}`; it has {}", operation.name, known.join(", "))
-                })?;
-                given[at] = Some(field(at, cursor)?);
                 continue;
             }
-            if let Some(Token::Word(word)) = cursor.peek() {
-                let flag = FLAGS.iter().find(|(name, _)| name == word);
-                if let (Some((_, bit)), Some(at)) = (flag, place("flags")) {
-                    let before = match &given[at] {
-                        Some(Argument::Number(number)) => *number,
-                        _ => 0,
-                    };
-                    given[at] = Some(Argument::Number(before | bit));
-                    cursor.skip();
-                    continue;
-                }
-                if let (true, Some(at)) = (word == "watch", place("watch")) {
-                    given[at] = Some(Argument::Number(1));
-                    cursor.skip();
-                    continue;
-                }
+            // `ephemeral sequential` adds up; a path of that name has to be in quotes.
+            if let Some((at, bit)) = cursor.peek().and_then(|token| flag(token, place)) {
+                let before = match &given[at] {
+                    Some(Argument::Number(number)) => *number,
+                    _ => 0,
+                };
+                given[at] = Some(Argument::Number(before | bit));
+                cursor.skip();
+                continue;
             }
             let at = given
                 .iter()
@@ -168,15 +159,8 @@ impl Draft {
         }
         let mut fields = Vec::new();
         for ((name, kind, default), given) in operation.fields.iter().zip(given) {
-            let argument = match (given, default) {
-                (Some(given), _) => given,
-                (None, Default::Required) => return Err(format!("{} requires `{name}`", operation.name)),
-                (None, Default::Number(number)) => Argument::Number(*number),
-                (None, Default::Bytes(bytes)) => Argument::Bytes(bytes.to_vec()),
-                (None, Default::Empty) => Argument::List(Vec::new()),
-                (None, Default::Null) => Argument::Null,
-                (None, Default::Open) => Argument::List(vec![b"world:anyone:cdrwa".to_vec()]),
-            };
+            let argument = given.or_else(|| default_argument(*default));
+            let argument = argument.ok_or_else(|| format!("{} requires `{name}`", operation.name))?;
             fields.push((*kind, argument));
         }
         let fields = operation.wire_order().map(|at| fields[at].clone()).collect();
@@ -237,6 +221,26 @@ impl Draft {
         }
         self.damage.iter().for_each(|damage| damage.apply(start, out));
         Ok(())
+    }
+}
+
+/// The place of the field that a word stands for, and its bit there: a flag of a create, or `watch`.
+fn flag(token: &Token, place: impl Fn(&str) -> Option<usize>) -> Option<(usize, i64)> {
+    let Token::Word(word) = token else { return None };
+    match FLAGS.iter().find(|(name, _)| name == word) {
+        Some((_, bit)) => Some((place("flags")?, *bit)),
+        None => Some((place("watch").filter(|_| word == "watch")?, 1)),
+    }
+}
+
+fn default_argument(default: Default) -> Option<Argument> {
+    match default {
+        Default::Required => None,
+        Default::Number(number) => Some(Argument::Number(number)),
+        Default::Bytes(bytes) => Some(Argument::Bytes(bytes.to_vec())),
+        Default::Empty => Some(Argument::List(Vec::new())),
+        Default::Null => Some(Argument::Null),
+        Default::Open => Some(Argument::List(vec![b"world:anyone:cdrwa".to_vec()])),
     }
 }
 

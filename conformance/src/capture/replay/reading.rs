@@ -153,7 +153,7 @@ impl Reading {
         }
     }
 
-    /// Notes a deletion that the capture itself was told. It does not count as seen: the order in which clients were answered is known
+    /// Notes a deletion of which the capture itself got an event. It does not count as seen: the order in which clients were answered is known
     /// better from their own replies.
     fn observed(&mut self, payload: &[u8], moment: Moment) {
         let Ok(FromServer::Event(zxid, event)) = Conversation::established().from_server(payload) else {

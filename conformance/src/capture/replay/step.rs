@@ -64,7 +64,7 @@ pub(super) enum Action {
 /// What follows a request.
 #[derive(Debug)]
 pub(super) enum Awaited {
-    /// A reply, after so many events of the connection. The zxid is given if the request was a transaction.
+    /// A reply, after this number of events of the connection. The zxid is given if the request was a transaction.
     Reply { fields: Fields, events: usize, transaction: Option<i64> },
     /// A reply that the client has not got.
     Lost,
