@@ -159,21 +159,32 @@ async fn forward_both(
         }
     };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let mut up = pin!(forward(from_client, to_server, End::Client, &recorder));
-    let mut down = pin!(forward(from_server, to_client, End::Server, &recorder));
-    let ended = tokio::select! {
+    let up = forward(from_client, to_server, End::Client, &recorder);
+    let down = forward(from_server, to_client, End::Server, &recorder);
+    until_ended(up, down, &recorder).await?;
+    Ok(None)
+}
+
+/// Forwards both directions until an end has ended the connection, and records that.
+async fn until_ended(
+    up: impl Future<Output = Result<End, NotRecorded>>,
+    down: impl Future<Output = Result<End, NotRecorded>>,
+    recorder: &Recorder,
+) -> Result<(), NotRecorded> {
+    let (mut up, mut down) = (pin!(up), pin!(down));
+    let (ended, is_down_over) = tokio::select! {
         // A request is recorded before what it leads to.
         biased;
-        ended = &mut up => ended?,
-        ended = &mut down => ended?,
+        ended = &mut up => (ended?, false),
+        // It also ends if the client takes nothing any more, which is the end of the client then.
+        ended = &mut down => (ended?, true),
     };
     recorder.record(CaptureEvent::Ended(ended)).await?;
-    if ended == End::Client {
+    if ended == End::Client && !is_down_over {
         // What the server still has for it.
         down.await?;
     }
-    recorder.record(CaptureEvent::Over).await?;
-    Ok(None)
+    recorder.record(CaptureEvent::Over).await
 }
 
 /// Forwards one direction until an end has ended it, and returns which.
@@ -195,5 +206,24 @@ async fn forward(
             return Ok(other);
         }
         recorder.record(CaptureEvent::Bytes(end, Bytes::copy_from_slice(&chunk[..count]))).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_any_more_has_ended_its_connection() {
+        let (seen, mut recorded) = mpsc::channel(10);
+        let recorder = Recorder { number: 1, begun: Instant::now(), seen };
+        let ended = until_ended(pending(), ready(Ok(End::Client)), &recorder).await;
+        assert!(ended.is_ok());
+        let first = recorded.recv().await.map(|seen| seen.what);
+        assert!(matches!(first, Some(CaptureEvent::Ended(End::Client))), "{first:?}");
+        let second = recorded.recv().await.map(|seen| seen.what);
+        assert!(matches!(second, Some(CaptureEvent::Over)), "{second:?}");
     }
 }
