@@ -13,7 +13,7 @@ use crate::wire::acl::AclEntry;
 use crate::wire::encoding::{put_bytes, put_count};
 use crate::wire::fields::{Value, with_root};
 use crate::wire::operations::{
-    Default, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, Operation, operation_name,
+    FieldDefault, HANDSHAKE, Kind, MULTI, MULTI_READ, OPERATIONS, OperationRow, operation_name,
 };
 
 /// A request before the names and paths in it are known.
@@ -118,7 +118,7 @@ impl Draft {
     }
 
     /// Reads the fields of an operation: by name, by a word that stands for a flag, or else the first one that is not given yet.
-    fn of(operation: &Operation, cursor: &mut Cursor) -> Result<Self, String> {
+    fn of(operation: &OperationRow, cursor: &mut Cursor) -> Result<Self, String> {
         let (mut xid, mut damage) = (None, Vec::new());
         let mut given: Vec<Option<Argument>> = vec![None; operation.fields.len()];
         let field = |at: usize, cursor: &mut Cursor| {
@@ -233,14 +233,14 @@ fn flag(token: &Token, place: impl Fn(&str) -> Option<usize>) -> Option<(usize, 
     }
 }
 
-fn default_argument(default: Default) -> Option<Argument> {
+fn default_argument(default: FieldDefault) -> Option<Argument> {
     match default {
-        Default::Required => None,
-        Default::Number(number) => Some(Argument::Number(number)),
-        Default::Bytes(bytes) => Some(Argument::Bytes(bytes.to_vec())),
-        Default::Empty => Some(Argument::List(Vec::new())),
-        Default::Null => Some(Argument::Null),
-        Default::Open => Some(Argument::List(vec![b"world:anyone:cdrwa".to_vec()])),
+        FieldDefault::Required => None,
+        FieldDefault::Number(number) => Some(Argument::Number(number)),
+        FieldDefault::Bytes(bytes) => Some(Argument::Bytes(bytes.to_vec())),
+        FieldDefault::Empty => Some(Argument::List(Vec::new())),
+        FieldDefault::Null => Some(Argument::Null),
+        FieldDefault::Open => Some(Argument::List(vec![b"world:anyone:cdrwa".to_vec()])),
     }
 }
 

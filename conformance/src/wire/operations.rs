@@ -27,14 +27,14 @@ pub(crate) enum Kind {
 }
 
 /// An operation that cases can name: its opcode, and its fields with what they are if they are left out.
-pub(crate) struct Operation {
+pub(crate) struct OperationRow {
     pub(crate) name: &'static str,
     pub(crate) code: i32,
     pub(crate) fields: &'static [Field],
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Default {
+pub(crate) enum FieldDefault {
     Required,
     Number(i64),
     Bytes(&'static [u8]),
@@ -44,73 +44,89 @@ pub(crate) enum Default {
     Open,
 }
 
-const PATH: Field = ("path", Kind::Text, Default::Required);
-const DATA: Field = ("data", Kind::Data, Default::Bytes(b""));
-const ACL: Field = ("acl", Kind::Acl, Default::Open);
-const VERSION: Field = ("version", Kind::Int, Default::Number(-1));
-const WATCH: Field = ("watch", Kind::Bool, Default::Number(0));
-const SINCE: Field = ("since", Kind::Long, Default::Required);
+const PATH: Field = ("path", Kind::Text, FieldDefault::Required);
+const DATA: Field = ("data", Kind::Data, FieldDefault::Bytes(b""));
+const ACL: Field = ("acl", Kind::Acl, FieldDefault::Open);
+const VERSION: Field = ("version", Kind::Int, FieldDefault::Number(-1));
+const WATCH: Field = ("watch", Kind::Bool, FieldDefault::Number(0));
+const SINCE: Field = ("since", Kind::Long, FieldDefault::Required);
 
 const fn flags(default: i64) -> Field {
-    ("flags", Kind::Int, Default::Number(default))
+    ("flags", Kind::Int, FieldDefault::Number(default))
 }
 const fn texts(name: &'static str) -> Field {
-    (name, Kind::Texts, Default::Empty)
+    (name, Kind::Texts, FieldDefault::Empty)
 }
 const fn text(name: &'static str) -> Field {
-    (name, Kind::Text, Default::Null)
+    (name, Kind::Text, FieldDefault::Null)
 }
 
 /// The handshake, which cases write like an operation, though it has no opcode.
-pub(crate) const HANDSHAKE: Operation = Operation {
+pub(crate) const HANDSHAKE: OperationRow = OperationRow {
     name: "open",
     code: 0,
     fields: &[
-        ("protocol", Kind::Int, Default::Number(0)),
-        ("lastZxid", Kind::Long, Default::Number(0)),
-        ("timeout", Kind::Int, Default::Number(SESSION_TIMEOUT as i64)),
-        ("session", Kind::Long, Default::Number(0)),
-        ("password", Kind::Secret, Default::Bytes(&[0; PASSWORD_LEN])),
-        ("readOnly", Kind::OptionalBool, Default::Number(0)),
+        ("protocol", Kind::Int, FieldDefault::Number(0)),
+        ("lastZxid", Kind::Long, FieldDefault::Number(0)),
+        ("timeout", Kind::Int, FieldDefault::Number(SESSION_TIMEOUT as i64)),
+        ("session", Kind::Long, FieldDefault::Number(0)),
+        ("password", Kind::Secret, FieldDefault::Bytes(&[0; PASSWORD_LEN])),
+        ("readOnly", Kind::OptionalBool, FieldDefault::Number(0)),
     ],
 };
 
 /// What an operation is called, its opcode, and its fields in the order of the wire.
-pub(crate) const OPERATIONS: &[Operation] = &[
-    Operation { name: "create", code: 1, fields: &[PATH, DATA, ACL, flags(0)] },
-    Operation { name: "create2", code: 15, fields: &[PATH, DATA, ACL, flags(0)] },
-    Operation { name: "createContainer", code: 19, fields: &[PATH, DATA, ACL, flags(4)] },
-    Operation {
+pub(crate) const OPERATIONS: &[OperationRow] = &[
+    OperationRow { name: "create", code: 1, fields: &[PATH, DATA, ACL, flags(0)] },
+    OperationRow { name: "create2", code: 15, fields: &[PATH, DATA, ACL, flags(0)] },
+    OperationRow { name: "createContainer", code: 19, fields: &[PATH, DATA, ACL, flags(4)] },
+    OperationRow {
         name: "createTTL",
         code: 21,
-        fields: &[PATH, DATA, ACL, flags(5), ("ttl", Kind::Long, Default::Number(1000))],
+        fields: &[PATH, DATA, ACL, flags(5), ("ttl", Kind::Long, FieldDefault::Number(1000))],
     },
-    Operation { name: "delete", code: 2, fields: &[PATH, VERSION] },
-    Operation { name: "deleteContainer", code: 20, fields: &[PATH] },
-    Operation { name: "exists", code: 3, fields: &[PATH, WATCH] },
-    Operation { name: "getData", code: 4, fields: &[PATH, WATCH] },
-    Operation { name: "setData", code: 5, fields: &[PATH, DATA, VERSION] },
-    Operation { name: "getACL", code: 6, fields: &[PATH] },
-    Operation { name: "setACL", code: 7, fields: &[PATH, ACL, VERSION] },
-    Operation { name: "getChildren", code: 8, fields: &[PATH, WATCH] },
-    Operation { name: "getChildren2", code: 12, fields: &[PATH, WATCH] },
-    Operation { name: "getAllChildrenNumber", code: 104, fields: &[PATH] },
-    Operation { name: "getEphemerals", code: 103, fields: &[text("prefix")] },
-    Operation { name: "sync", code: 9, fields: &[PATH] },
-    Operation { name: "check", code: 13, fields: &[PATH, VERSION] },
-    Operation { name: "ping", code: 11, fields: &[] },
-    Operation { name: "whoAmI", code: 107, fields: &[] },
-    Operation { name: "closeSession", code: -11, fields: &[] },
-    Operation { name: "createSession", code: -10, fields: &[("timeout", Kind::Int, Default::Required)] },
-    Operation { name: "addWatch", code: 106, fields: &[PATH, ("mode", Kind::Int, Default::Number(0))] },
-    Operation { name: "checkWatches", code: 17, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },
-    Operation { name: "removeWatches", code: 18, fields: &[PATH, ("kind", Kind::Int, Default::Number(3))] },
-    Operation {
+    OperationRow { name: "delete", code: 2, fields: &[PATH, VERSION] },
+    OperationRow { name: "deleteContainer", code: 20, fields: &[PATH] },
+    OperationRow { name: "exists", code: 3, fields: &[PATH, WATCH] },
+    OperationRow { name: "getData", code: 4, fields: &[PATH, WATCH] },
+    OperationRow { name: "setData", code: 5, fields: &[PATH, DATA, VERSION] },
+    OperationRow { name: "getACL", code: 6, fields: &[PATH] },
+    OperationRow { name: "setACL", code: 7, fields: &[PATH, ACL, VERSION] },
+    OperationRow { name: "getChildren", code: 8, fields: &[PATH, WATCH] },
+    OperationRow { name: "getChildren2", code: 12, fields: &[PATH, WATCH] },
+    OperationRow { name: "getAllChildrenNumber", code: 104, fields: &[PATH] },
+    OperationRow { name: "getEphemerals", code: 103, fields: &[text("prefix")] },
+    OperationRow { name: "sync", code: 9, fields: &[PATH] },
+    OperationRow { name: "check", code: 13, fields: &[PATH, VERSION] },
+    OperationRow { name: "ping", code: 11, fields: &[] },
+    OperationRow { name: "whoAmI", code: 107, fields: &[] },
+    OperationRow { name: "closeSession", code: -11, fields: &[] },
+    OperationRow {
+        name: "createSession",
+        code: -10,
+        fields: &[("timeout", Kind::Int, FieldDefault::Required)],
+    },
+    OperationRow {
+        name: "addWatch",
+        code: 106,
+        fields: &[PATH, ("mode", Kind::Int, FieldDefault::Number(0))],
+    },
+    OperationRow {
+        name: "checkWatches",
+        code: 17,
+        fields: &[PATH, ("kind", Kind::Int, FieldDefault::Number(3))],
+    },
+    OperationRow {
+        name: "removeWatches",
+        code: 18,
+        fields: &[PATH, ("kind", Kind::Int, FieldDefault::Number(3))],
+    },
+    OperationRow {
         name: "setWatches",
         code: 101,
         fields: &[SINCE, texts("data"), texts("exist"), texts("child")],
     },
-    Operation {
+    OperationRow {
         name: "setWatches2",
         code: 105,
         fields: &[
@@ -122,32 +138,32 @@ pub(crate) const OPERATIONS: &[Operation] = &[
             texts("recursive"),
         ],
     },
-    Operation {
+    OperationRow {
         name: "auth",
         code: 100,
         fields: &[
-            ("scheme", Kind::Text, Default::Required),
-            ("auth", Kind::Secret, Default::Required),
-            ("kind", Kind::Int, Default::Number(0)),
+            ("scheme", Kind::Text, FieldDefault::Required),
+            ("auth", Kind::Secret, FieldDefault::Required),
+            ("kind", Kind::Int, FieldDefault::Number(0)),
         ],
     },
-    Operation { name: "sasl", code: 102, fields: &[("token", Kind::Data, Default::Required)] },
-    Operation {
+    OperationRow { name: "sasl", code: 102, fields: &[("token", Kind::Data, FieldDefault::Required)] },
+    OperationRow {
         name: "reconfig",
         code: 16,
         fields: &[
             text("joining"),
             text("leaving"),
             text("members"),
-            ("config", Kind::Long, Default::Number(-1)),
+            ("config", Kind::Long, FieldDefault::Number(-1)),
         ],
     },
 ];
 
 /// A field of an operation: its name, how it is encoded, and what it is if it is left out.
-type Field = (&'static str, Kind, Default);
+type Field = (&'static str, Kind, FieldDefault);
 
-impl Operation {
+impl OperationRow {
     /// The places of its fields in the order of the wire, which is that of cases for all operations but one.
     pub(crate) fn wire_order(&self) -> impl Iterator<Item = usize> + use<> {
         let count = self.fields.len();
