@@ -9,7 +9,7 @@ use zoolet_proto::{DecodeError, Incoming, Reply, ReplyHeader, SessionId, Zxid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conn(pub usize);
 
-/// One entry of a [`History`].
+/// One entry of a [`History`](super::History).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
     /// A logical time over all connections. An entry with a smaller number ended before this one began. Requests of one
