@@ -48,8 +48,7 @@ def apache():
 
 
 def zoolet(binary):
-    servers.zoolet(binary)  # builds it if necessary
-    binary = pathlib.Path(binary or toolchain.TARGET.parent / "release" / "zoolet").resolve()
+    binary = servers.binary(binary, profile="dist")
     return lambda _folder, port: [binary, "serve", "--bind", f"127.0.0.1:{port}"]
 
 

@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Echo,
     /// On disk: the same with a thread of its own that writes and syncs.
     EchoThread,
-    /// Our release binary.
+    /// Our binary, built with the profile `dist`.
     Zoolet,
     /// Our server embedded in the bench, without sockets; its CPU time includes the load.
     InProcess,
@@ -83,7 +83,7 @@ enum Life {
 
 /// The configuration to start servers.
 pub(crate) struct Starter {
-    /// The release binary; by default the one in the target folder of this bench.
+    /// Our binary; by default that of the profile `dist` in the target folder of this bench.
     pub(crate) zoolet: Option<PathBuf>,
     /// Nanoseconds of work that the echo server does for each change.
     pub(crate) echo_work: u64,
@@ -156,11 +156,11 @@ impl Starter {
     fn zoolet(&self, addr: SocketAddr, home: &Home, settings: Settings<'_>) -> io::Result<(Command, String)> {
         let binary = match &self.zoolet {
             Some(binary) => binary.clone(),
-            None => target_dir()?.join("release").join("zoolet"),
+            None => target_dir()?.join("dist").join("zoolet"),
         };
         if !binary.exists() {
             let message =
-                format!("no {}; build it with `cargo build --release -p zoolet-cli`", binary.display());
+                format!("no {}; build it with `cargo build --profile dist -p zoolet-cli`", binary.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         let mut command = Command::new(binary);

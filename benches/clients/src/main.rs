@@ -25,7 +25,7 @@ use crate::cpu::CpuTime;
 #[derive(Debug, Parser)]
 struct Args {
     /// The server's binary.
-    #[arg(long, default_value = "target/release/zoolet")]
+    #[arg(long, default_value = "target/dist/zoolet")]
     zoolet: PathBuf,
     /// The address of a running server to use instead.
     #[arg(long)]
@@ -172,7 +172,7 @@ fn start(binary: &PathBuf) -> Outcome<(Server, String)> {
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| {
-            format!("{}: {error}; `cargo build --release -p zoolet-cli` builds it", binary.display())
+            format!("{}: {error}; `cargo build --profile dist -p zoolet-cli` builds it", binary.display())
         })?;
     let server = Server(child);
     for _ in 0..100 {

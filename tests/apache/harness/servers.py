@@ -108,13 +108,13 @@ def apache():
     return command
 
 
-def binary(given=None):
-    """Our release binary, which is built unless one is given."""
+def binary(given=None, profile="release"):
+    """Our binary, which is built with this profile of Cargo unless one is given."""
     if given is None:
         toolchain.need("cargo")
-        toolchain.quietly(["cargo", "build", "--release", "--locked", "--package", "zoolet-cli"],
+        toolchain.quietly(["cargo", "build", "--profile", profile, "--locked", "--package", "zoolet-cli"],
                           cwd=toolchain.REPOSITORY)
-        given = toolchain.TARGET.parent / "release" / "zoolet"
+        given = toolchain.TARGET.parent / profile / "zoolet"
     return pathlib.Path(given).resolve()
 
 
