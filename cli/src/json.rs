@@ -1,6 +1,6 @@
-//! JSON objects in one line, with their keys in the order in which they are added.
+//! JSON objects in one line, with their keys in the order in which they are written.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
@@ -24,70 +24,6 @@ pub(crate) fn line(value: &Value) -> String {
         }
     }
     line
-}
-
-/// An object.
-#[derive(Debug)]
-pub(crate) struct JsonObject(String);
-
-impl JsonObject {
-    pub(crate) fn new() -> Self {
-        Self("{".to_owned())
-    }
-
-    /// Adds text.
-    pub(crate) fn text(self, key: &str, value: &str) -> Self {
-        self.raw(key, quoted(value))
-    }
-
-    /// Adds the text of something, such as a zxid in hexadecimal: many readers of JSON lose the last digits of large numbers.
-    pub(crate) fn display(self, key: &str, value: impl Display) -> Self {
-        self.text(key, &value.to_string())
-    }
-
-    /// Adds a number.
-    pub(crate) fn number(self, key: &str, value: impl Into<i128>) -> Self {
-        self.raw(key, value.into())
-    }
-
-    /// Adds an array of values that are JSON already.
-    pub(crate) fn array(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
-        let values: Vec<_> = values.into_iter().collect();
-        self.raw(key, format_args!("[{}]", values.join(",")))
-    }
-
-    pub(crate) fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-
-    fn raw(mut self, key: &str, value: impl Display) -> Self {
-        let comma = if self.0.len() > 1 { "," } else { "" };
-        // Writing to a string cannot fail.
-        let _ = write!(self.0, "{comma}{}:{value}", quoted(key));
-        self
-    }
-}
-
-/// Text as JSON.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => json.extend(['\\', c]),
-            '\n' => json.push_str("\\n"),
-            '\t' => json.push_str("\\t"),
-            '\r' => json.push_str("\\r"),
-            // U+2028 and U+2029 end a line for some readers.
-            '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(json, "\\u{:04x}", u32::from(c));
-            }
-            _ => json.push(c),
-        }
-    }
-    json.push('"');
-    json
 }
 
 #[cfg(test)]

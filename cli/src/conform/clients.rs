@@ -5,11 +5,12 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use zoolet_conformance::{ClientCheck, ClientScenario, ClientVerdict, Mistake};
 use zoolet_server::Server;
 
 use crate::failure::Failure;
-use crate::json::{JsonObject, quoted};
+use crate::json;
 use crate::output::Lines;
 
 /// Short, so that a scenario in which nobody pings is over soon.
@@ -127,23 +128,25 @@ fn report(scenario: &ClientScenario, verdict: &ClientVerdict, lines: &mut Lines)
 }
 
 fn to_json(scenario: &ClientScenario, verdict: &ClientVerdict) -> String {
-    let mistakes = verdict.mistakes.iter().map(|Mistake { rule, reason, frame, again }| {
-        let object = JsonObject::new().text("rule", rule.name()).text("reason", reason);
-        let object =
-            object.number("connection", frame.connection as u64).display("seconds", frame.at.as_secs_f64());
-        object.text("frame", &frame.line).text("bytes", &frame.hex).number("again", *again as u64).finish()
-    });
-    let object = JsonObject::new().text("scenario", scenario.name());
-    let object = object.text("outcome", if verdict.has_passed() { "passed" } else { "failed" });
-    let object = object.array("mistakes", mistakes);
-    let object = match &verdict.not_exercised {
-        Some(reason) => object.text("not_exercised", reason),
-        None => object,
+    let mistake = |mistake: &Mistake| {
+        json!({
+            "rule": mistake.rule.name(),
+            "reason": mistake.reason,
+            "connection": mistake.frame.connection,
+            "seconds": mistake.frame.at.as_secs_f64().to_string(),
+            "frame": mistake.frame.line,
+            "bytes": mistake.frame.hex,
+            "again": mistake.again,
+        })
     };
-    match &verdict.failure {
-        Some((what, last)) => {
-            object.text("failure", what).array("stderr", last.iter().map(|line| quoted(line))).finish()
-        }
-        None => object.finish(),
-    }
+    let failure = verdict.failure.as_ref().map(|(what, last)| json!({"failure": what, "stderr": last}));
+    json::line(&json::joined([
+        json!({
+            "scenario": scenario.name(),
+            "outcome": if verdict.has_passed() { "passed" } else { "failed" },
+            "mistakes": verdict.mistakes.iter().map(mistake).collect::<Vec<_>>(),
+        }),
+        verdict.not_exercised.as_ref().map(|reason| json!({"not_exercised": reason})).unwrap_or_default(),
+        failure.unwrap_or_default(),
+    ]))
 }

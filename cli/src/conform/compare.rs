@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use serde_json::json;
 use zoolet_conformance::{Difference, Fuzz, Setting};
 
 use super::{Conform, JUDGING, argument, progress, run_number, say_settings};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::json::{JsonObject, quoted};
+use crate::json;
 use crate::output::Lines;
 
 /// The arguments of the comparison.
@@ -126,11 +127,15 @@ fn text(difference: &Difference, again: &str) -> String {
 }
 
 fn object(seed: u64, difference: Option<&Difference>) -> String {
-    let object = JsonObject::new().number("seed", seed);
-    let Some(Difference { case, reference, candidate, repeats }) = difference else {
-        return object.text("outcome", "equal").finish();
-    };
-    let object = object.text("outcome", "different").text("case", case).display("repeats", repeats);
-    let object = object.array("reference", reference.iter().map(|line| quoted(line)));
-    object.array("candidate", candidate.iter().map(|line| quoted(line))).finish()
+    json::line(&match difference {
+        None => json!({"seed": seed, "outcome": "equal"}),
+        Some(Difference { case, reference, candidate, repeats }) => json!({
+            "seed": seed,
+            "outcome": "different",
+            "case": case,
+            "repeats": repeats.to_string(),
+            "reference": reference,
+            "candidate": candidate,
+        }),
+    })
 }

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde_json::json;
 use zoolet_conformance::{CheckError, HistoryCheck, HistoryReport, Runner};
 
 use super::{Conform, JUDGING, finish, run_number};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::json::JsonObject;
+use crate::json;
 use crate::output::Lines;
 
 /// The arguments of the check.
@@ -50,22 +51,25 @@ impl Histories {
         interrupt.then_clean_up(checking, finish(&runner)).await
     }
 
-    fn report(&self, report: &HistoryReport, seed: u64, json: bool) -> Result<ExitCode, Failure> {
+    fn report(&self, report: &HistoryReport, seed: u64, as_json: bool) -> Result<ExitCode, Failure> {
         let servers = self.check_history.join(",");
         let mut lines = Lines::new();
-        if json {
-            let object = JsonObject::new().text("servers", &servers).number("seed", seed);
-            let object = object.number("answered", report.answered as u64);
-            let object = object.number("unanswered", report.unanswered as u64).number("cuts", report.cuts);
-            lines.line(&match &report.checked {
+        if as_json {
+            let outcome = match &report.checked {
                 Err(CheckError::Violation(broken)) => {
-                    object.text("outcome", "failed").text("violation", &broken.to_string()).finish()
+                    json!({"outcome": "failed", "violation": broken.to_string()})
                 }
-                Err(CheckError::Undecided(why)) => {
-                    object.text("outcome", "undecided").text("reason", &why.to_string()).finish()
-                }
-                Ok(()) => object.text("outcome", "passed").finish(),
-            })?;
+                Err(CheckError::Undecided(why)) => json!({"outcome": "undecided", "reason": why.to_string()}),
+                Ok(()) => json!({"outcome": "passed"}),
+            };
+            let run = json!({
+                "servers": servers,
+                "seed": seed,
+                "answered": report.answered,
+                "unanswered": report.unanswered,
+                "cuts": report.cuts,
+            });
+            lines.line(&json::line(&json::joined([run, outcome])))?;
         } else {
             lines.line(&format!(
                 "{servers}: {} operations of {} clients in {} s, {} without an answer, {} connections cut, seed {seed}",

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zoolet_conformance::{
@@ -23,7 +24,7 @@ use zoolet_conformance::{
 use crate::duration;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::json::{JsonObject, quoted};
+use crate::json;
 use crate::output::{Lines, until_reader_leaves};
 use crate::reach::Reach;
 use crate::runtime;
@@ -275,7 +276,7 @@ impl Conform {
     /// Shows a case that was run: a failure with all that belongs to it, and as JSON a success as well.
     fn show(&self, server: &str, judged: &Judged, lines: &mut Lines) -> Result<(), Failure> {
         match &judged.outcome {
-            _ if self.json => lines.line(&json(judged))?,
+            _ if self.json => lines.line(&to_json(judged))?,
             CaseOutcome::Passed => return Ok(()),
             CaseOutcome::Failed(failure) => {
                 lines.line(&format!("{} failed: {}", judged.case.name(), failure.reason))?;
@@ -414,25 +415,22 @@ fn argument(setting: &Setting) -> String {
     }
 }
 
-fn json(Judged { case, outcome, took }: &Judged) -> String {
-    let object = JsonObject::new().text("case", case.name()).text("fact", case.fact());
-    let millis = i128::try_from(took.as_millis()).unwrap_or(i128::MAX);
-    let object = object.array("recorded_on", case.recorded_on().map(quoted));
-    let object = object.number("milliseconds", millis);
-    match outcome {
-        CaseOutcome::Passed => object.text("outcome", "passed").finish(),
-        CaseOutcome::Failed(failure) => {
-            let steps = failure.steps.iter().map(|step| quoted(step));
-            let object =
-                object.text("outcome", "failed").text("reason", &failure.reason).array("steps", steps);
-            let object = match case.deviates() {
-                Some(row) => object.text("deviates", row),
-                None => object,
-            };
-            match &failure.came {
-                Some(came) => object.text("came", came).finish(),
-                None => object.finish(),
-            }
-        }
-    }
+fn to_json(Judged { case, outcome, took }: &Judged) -> String {
+    let outcome = match outcome {
+        CaseOutcome::Passed => json!({"outcome": "passed"}),
+        CaseOutcome::Failed(failure) => json::joined([
+            json!({"outcome": "failed", "reason": failure.reason, "steps": failure.steps}),
+            case.deviates().map(|row| json!({"deviates": row})).unwrap_or_default(),
+            failure.came.as_ref().map(|came| json!({"came": came})).unwrap_or_default(),
+        ]),
+    };
+    json::line(&json::joined([
+        json!({
+            "case": case.name(),
+            "fact": case.fact(),
+            "recorded_on": case.recorded_on().collect::<Vec<_>>(),
+            "milliseconds": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        }),
+        outcome,
+    ]))
 }
