@@ -315,7 +315,7 @@ impl Outbox {
         let mut waits = false;
         poll_fn(|cx| {
             // Replies leave before more is read: both loops are polled again, the write loop first.
-            if self.task.load(Acquire) == PollState::Scheduled as u8 {
+            if self.is_scheduled() {
                 return Poll::Pending;
             }
             let is_ready = !self.has_requests() && self.unsent() < self.budget.mark();
@@ -339,10 +339,12 @@ impl Outbox {
         self.lock().first_held_beyond(most)
     }
 
-    /// Waits until at most `most` messages wait for the log: the others have left for the write loop, which is polled first, or
-    /// the connection is aborted.
+    /// Waits until at most `most` messages wait for the log: the write loop has the others, or the connection is aborted. Only for
+    /// [`poll_loops`](Outbox::poll_loops).
     pub(crate) async fn held_at_most(&self, most: usize) {
-        self.until(|queue| queue.first_held_beyond(most).is_none()).await;
+        // A turn on another thread may have released messages since the write loop looked. That schedules the task under the
+        // lock, so the write loop is polled again before the read loop goes on, or ends the connection.
+        self.until(|queue| queue.first_held_beyond(most).is_none() && !self.is_scheduled()).await;
     }
 
     async fn until(&self, is_reached: impl Fn(&SendQueue) -> bool) {
@@ -357,6 +359,11 @@ impl Outbox {
         if self.schedule() {
             queue.wake();
         }
+    }
+
+    /// Whether something has changed since the loops were polled last: both are polled again.
+    fn is_scheduled(&self) -> bool {
+        self.task.load(Acquire) == PollState::Scheduled as u8
     }
 
     /// Notes a change. Returns whether the task has to be woken: after that, nobody else has to.

@@ -1,6 +1,6 @@
 //! The outbox without a connection.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
@@ -172,6 +172,30 @@ fn nobody_is_woken_for_messages_that_cannot_leave_yet() {
     assert_eq!(wakes.0.load(Relaxed), 1, "it looks again after the write");
     outbox.abort();
     assert_eq!(wakes.0.load(Relaxed), 2);
+}
+
+/// A turn on another thread releases a reply after the write loop has looked, and before the read loop does, which has come to the
+/// end of the stream.
+#[test]
+fn a_reply_that_is_released_while_the_loops_are_polled_leaves_before_the_connection_ends() {
+    let mut cx = Context::from_waker(Waker::noop());
+    let outbox = outbox_of(1 << 20);
+    push(&outbox, &[reply(4)], ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4)));
+    let taken = Cell::new(0);
+    let mut writing = pin!(async {
+        let mut bytes = SendBuffer::default();
+        outbox.next(&mut bytes).await;
+        taken.set(bytes.len());
+        pending::<io::Result<&str>>().await
+    });
+    let mut reading = pin!(async {
+        outbox.release(Zxid(4));
+        outbox.held_at_most(0).await;
+        "the read loop"
+    });
+    let ended = outbox.poll_loops(&mut cx, writing.as_mut(), reading.as_mut());
+    assert!(matches!(ended, Poll::Ready(Ok("the read loop"))), "{ended:?}");
+    assert_eq!(taken.get(), 20, "bytes that the write loop has");
 }
 
 /// What the write loop waits for.
