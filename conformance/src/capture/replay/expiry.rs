@@ -98,8 +98,9 @@ impl Expiries {
         explained: &BTreeSet<i64>,
     ) -> Vec<(Sighting, i64)> {
         let is_open = |session: &i64| self.sessions.get(session).is_some_and(|session| !session.is_closed);
-        let mut by_event: HashMap<i64, i64> =
-            self.deleted.iter().filter(|(_, session)| is_open(session)).copied().collect();
+        // An ephemeral that a client has deleted shows nothing about its session.
+        let shows_end = |(zxid, session): &&(i64, i64)| !explained.contains(zxid) && is_open(session);
+        let mut by_event: HashMap<i64, i64> = self.deleted.iter().filter(shows_end).copied().collect();
         // Those of which no event tells when they expired: the one whose time is over first is taken first.
         let mut open: Vec<_> = self.sessions.iter().filter(|(id, _)| is_open(id)).collect();
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));

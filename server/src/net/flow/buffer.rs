@@ -73,7 +73,7 @@ impl SendBuffer {
         encode(&mut self.tail);
     }
 
-    /// Appends bytes without a copy, unless that costs less.
+    /// Appends bytes without a copy, unless a copy costs less.
     pub(crate) fn share(&mut self, bytes: &Bytes) {
         if bytes.len() < SHARED_FROM {
             return self.put(|out| out.put_slice(bytes));

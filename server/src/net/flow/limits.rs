@@ -69,7 +69,8 @@ pub(crate) const ALL_MARKS: usize = 64 << 20;
 pub(crate) const LEAST_MARK: usize = 16 << 10;
 pub(crate) const MOST_MARK: usize = 256 << 10;
 
-/// If all outboxes together have more bytes that no znode shares, connections that do not read are closed.
+/// If all outboxes together have more bytes that no znode shares, a connection with more than its mark of them is closed at its
+/// next message.
 pub(crate) const ALL_OUTBOXES: usize = 256 << 20;
 
 /// A queue that grows or shrinks by less is not counted in that.
@@ -91,8 +92,8 @@ pub(crate) const EVENT_LISTS: usize = 8;
 
 // Writing.
 
-/// Bytes that are handed to the kernel at once, and how many connections that have more do so at a time: all tasks that are
-/// ready to run wait for these, on a runtime of one thread for all of a thousand. Attack `large`.
+/// Bytes that are handed to the kernel at once, and how many connections with more to send do so at a time. Each ready task waits
+/// while such a write runs: on a runtime of one thread, a thousand such senders would delay everybody. Attack `large`.
 pub(crate) const MAX_SEND: usize = 64 << 10;
 pub(crate) const BULK_SENDERS: usize = 8;
 

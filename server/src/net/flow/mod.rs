@@ -26,29 +26,32 @@
 //! | the read loop waits | because | until | woken by |
 //! | --- | --- | --- | --- |
 //! | in `read_buf` | the peer has sent nothing | bytes arrive | the runtime |
-//! | in `Turns::submit`, before a write | transactions of [`limits::COMMIT_QUEUE`] bytes wait for the disk | the log has synced some | `CommitQueue::has_room` |
+//! | in `Turns::submit`, before a write or a handshake | more than [`limits::COMMIT_QUEUE`] bytes of transactions wait for the disk | the log has synced some, or has ended | `CommitQueue::advance`, `reopen`, `fail`, the end of the log |
 //! | in [`ready_for_requests`](outbox::Outbox::ready_for_requests) | its batch is not answered: it is in the driver's queue, or a fault of a test holds it back | a turn has answered it | `finish_requests` |
-//! | the same | more than the [mark](budget::SendBudget::mark) is unsent | the write loop has sent some, or the connection is aborted | the runtime, `abort` |
+//! | the same | at least the [mark](budget::SendBudget::mark) is unsent | the write loop has sent some, or the connection is aborted | the runtime, `abort`, a push that overflows |
 //! | in [`held_at_most`](outbox::Outbox::held_at_most) | more than [`limits::MAX_HELD_REPLIES`] of its messages wait for the log | the log has them, or [`limits::BACK_PRESSURE_TIMEOUT`] has passed | `release`, `abort`, the timer |
+//! | in `held_at_most(0)`, at the end of the stream | replies wait for the log: a peer that sends nothing more still gets them | the log has them | `release`, `abort` |
 //! | in `yield_now` | it has had its share: [`limits::BATCH`] requests | other tasks have run | itself |
+//! | anywhere | both loops were polled [`limits::ROUNDS`] times in a row | other tasks have run | itself |
 //!
 //! # Why do its replies not leave?
 //!
 //! | the write loop waits | because | until | woken by |
 //! | --- | --- | --- | --- |
 //! | in [`next`](outbox::Outbox::next) | nothing may leave | a turn pushes, or releases what waited for the log | `push`, `push_events`, `release`, `abort` |
-//! | in `send_all` | the peer takes nothing | it does, or [`limits::LINGER`] has passed since the connection began to close | the runtime, `push` of a close, `abort`, the timer |
+//! | in `send_all` | the peer takes nothing | it does, or [`limits::LINGER`] has passed in which the peer of a closing connection has taken nothing | the runtime, `push` of a close, `abort`, the timer |
 //! | the same, with much to send | [`limits::BULK_SENDERS`] others send much | one of them has sent [`limits::MAX_SEND`] bytes | the semaphore `Shared::bulk` |
 //!
 //! # The wake-ups
 //!
-//! There are three from a task or thread to another, each with one place:
+//! From a task or thread to another there are:
 //!
 //! | from | to | by |
 //! | --- | --- | --- |
-//! | whoever changes an outbox | the task of its connection | `Outbox::changed`; `finish_requests` if only the count has changed |
+//! | whoever changes an outbox | the task of its connection | `Outbox::changed`; `Outbox::finish_requests` if only the count has changed |
 //! | a turn | the log | `CommitQueue::submit` |
-//! | the log | the driver, which takes a turn; it releases what became durable, as any turn does | `CommitQueue::advanced` |
+//! | the log | the driver, which takes a turn; it releases what became durable, as any turn does | `CommitQueue::advance` |
+//! | the log | connections that wait for room in the commit queue | `CommitQueue::advance` |
 //!
 //! A turn that moves the next deadline, or finds a connection slow, also has work for the driver: `Turns::moved` and the queue of
 //! slow batches. Neither concerns an outbox.

@@ -180,7 +180,8 @@ impl Outbox {
         self.changed(&queue);
     }
 
-    /// Closes the connection without sending what is queued. Requests that the peer has sent may still be read.
+    /// Closes the connection without sending what is queued. After a write that failed, requests that the peer has sent are still
+    /// read for a while (`Connection::run_loops`).
     pub(crate) fn abort(&self) {
         let mut queue = self.lock();
         queue.abort();
@@ -188,10 +189,10 @@ impl Outbox {
         self.changed(&queue);
     }
 
-    /// Notes that `requests` were answered, after their replies were pushed: a read loop that went on before might come to the
-    /// end of the stream, and they were lost.
+    /// Notes that `requests` were answered. Comes after the push of their replies: a read loop that goes on earlier could come to
+    /// the end of the stream, and the replies would be lost.
     pub(crate) fn finish_requests(&self, requests: usize) {
-        // An update that does not fail.
+        // The update cannot fail: the closure always returns a value.
         let _ = self.unanswered.fetch_update(AcqRel, Acquire, |now| Some(now.saturating_sub(requests)));
         // Most often the task itself takes this turn, or the push has woken it: then the lock is not needed.
         if self.schedule() {
@@ -225,7 +226,7 @@ impl Outbox {
         self.lock().overflowed
     }
 
-    /// Bytes that wait or are being written. None on a connection that is aborted.
+    /// Bytes that wait or are being written; 0 on an aborted connection.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.load(Acquire)
     }
@@ -239,7 +240,7 @@ impl Outbox {
 /// For the task of the connection.
 impl Outbox {
     /// Polls both loops until either ends. The write loop goes first, so that a close that was decided comes before what there
-    /// is to read, and both again after requests were submitted: most often they are answered by then.
+    /// is to read, and both once more after requests were submitted, as most are answered by then.
     pub(crate) fn poll_loops<T>(
         &self,
         cx: &mut Context<'_>,
@@ -285,7 +286,7 @@ impl Outbox {
                 CloseState::Draining { asked } if !queue.is_held() => Poll::Ready(Next::Finish { asked }),
                 CloseState::Draining { .. } | CloseState::Open => Poll::Pending,
             };
-            // The read loop, which is polled after this one, may have waited for the bytes that are sent now.
+            // The read loop, which is polled after this one, may have waited for the bytes whose sending has just ended.
             self.note_size(&mut queue);
             next
         })

@@ -207,7 +207,7 @@ impl SendQueue {
         }
     }
 
-    /// Under the lock, as the waker stays: to wake a task only has it queued.
+    /// Called under the lock, since the waker stays in the queue. That is cheap: a wake-up only schedules the task.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &self.waker {
             waker.wake_by_ref();

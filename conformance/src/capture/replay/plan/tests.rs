@@ -1,7 +1,7 @@
 //! Captures as lists of records, and the order in which they are replayed.
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, GetData};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, GetData};
 use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
 
 use super::*;
@@ -166,6 +166,30 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
         (1, "/e"),
         (1, "cut"),
         (2, "/e"),
+        (0, "expire 1"),
+        (2, "/b"),
+    ]);
+    assert_eq!(script.order(), expected);
+}
+
+/// A lock that was released, for example: the event of that says nothing about the end of the session.
+#[test]
+fn a_session_that_has_deleted_its_ephemeral_itself_still_expires() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 3, "/e");
+    let delete = Request::Delete(Delete { path: "/e".to_owned(), version: -1 });
+    script.ask(1, 2, &delete).reply(1, 2, 4, &Reply::Empty);
+    let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 6, "/b");
+    let expected = steps(&[
+        (1, "connect"),
+        (2, "connect"),
+        (1, "/e"),
+        (1, "/e"),
+        (1, "cut"),
         (0, "expire 1"),
         (2, "/b"),
     ]);
