@@ -1,4 +1,4 @@
-//! The engine: the state, and what a turn does to it. Code that holds its lock outside of a turn only reads.
+//! The engine: the state, and what a turn does to it. Outside of turns only the timer and the snapshot under way are changed.
 
 use std::any::Any;
 use std::mem;

@@ -122,7 +122,7 @@ impl Log {
             self.handle(&mut batch);
         }
         // A snapshot that is given up may still wait for its new log file: this drops its request.
-        self.close_queue();
+        self.queue.close(&mut self.work);
         if self.running.is_some() {
             ended(&mut self.running).await;
         }
@@ -131,7 +131,7 @@ impl Log {
 
     /// Whether nothing is left to do. A clean end waits for a snapshot that is under way.
     fn has_ended(&self) -> bool {
-        self.has_failed || self.close == Some(Close::Drop) || self.close.is_some() && self.running.is_none()
+        self.has_failed || self.close == Some(Close::Drop) || (self.close.is_some() && self.running.is_none())
     }
 
     /// Does a batch of work, and syncs once for all of its transactions.
@@ -203,10 +203,10 @@ impl Log {
         let job = self.job();
         let disk = self.storage.disk();
         let pace = if disk.blocks() { Pace::Rest } else { Pace::Yield };
+        // Also if it cannot begin: the next attempt is not made at once. A simulated run does not depend on time.
+        self.begun = disk.blocks().then(|| self.settings.clock.now());
         match spawn(&**disk, "zoolet-snapshot", async move { job.write(pace).await }) {
             Ok(outcome) => {
-                // On a disk that does not block, snapshots cost no time that the interval could save.
-                self.begun = disk.blocks().then(|| self.settings.clock.now());
                 self.running = Some(Running { outcome, generation: self.generation });
             }
             Err(source) => {
@@ -282,21 +282,15 @@ impl Log {
         self.storage = storage;
     }
 
-    /// Takes nothing more, and wakes those that wait for it.
-    fn close_queue(&mut self) {
-        self.work.close();
-        while self.work.try_recv().is_ok() {}
-        self.queue.wake_all();
-    }
-
     fn fail(&mut self, error: StorageError) {
-        let reason = error.to_string();
         // Otherwise it was the end of a simulated disk, which was opened anew.
-        if self.queue.fail(self.generation, error) {
-            tracing::error!(reason, "the transaction log has failed; the server stops");
+        if self.queue.generation() == self.generation {
+            tracing::error!(reason = %error, "the transaction log has failed; the server stops");
             self.has_failed = true;
             self.is_cancelled.store(true, Ordering::Relaxed);
+            // Before anybody learns of the failure: no turn shows what is not durable.
             self.settings.stop.cancel();
+            self.queue.fail(self.generation, error);
         }
     }
 }
@@ -304,8 +298,10 @@ impl Log {
 /// Waits for the end of the snapshot that is under way; for ever if there is none.
 async fn ended(running: &mut Option<Running>) -> Outcome {
     match running {
-        // A job that has panicked reports nothing.
-        Some(running) => (&mut running.outcome).await.unwrap_or(Outcome::GivenUp),
+        Some(running) => (&mut running.outcome).await.unwrap_or_else(|_| {
+            // The job was dropped with the runtime, or has panicked.
+            Outcome::Failed(StorageError::Failed("the snapshot has not come to its end".to_owned()))
+        }),
         None => pending().await,
     }
 }
@@ -313,13 +309,13 @@ async fn ended(running: &mut Option<Running>) -> Outcome {
 /// Nobody waits for a log that is gone, and no server runs without one, also if it has panicked or its runtime was dropped.
 impl Drop for Log {
     fn drop(&mut self) {
+        self.settings.stop.cancel();
         if thread::panicking() {
             self.queue.fail(self.generation, StorageError::Failed("the log has panicked".to_owned()));
         }
-        self.close_queue();
+        self.queue.close(&mut self.work);
         // What still writes to the directory ends before that is unlocked. After a panic a snapshot may be a moment late.
         self.is_cancelled.store(true, Ordering::Relaxed);
         self.spare.end();
-        self.settings.stop.cancel();
     }
 }

@@ -28,10 +28,10 @@
 //! | a connection, to send | a message that may leave | `Outbox::next` | the next turn, whoever takes it: it begins with `DurabilityGate::advance` |
 //! | a connection, to submit a write | room in 32 MiB | `CommitQueue::has_room` | `advance`, or `fail`, `reopen` or the end |
 //! | `ServerHandle::durable` | everything that was submitted | `CommitQueue::all_durable` | the same |
-//! | a snapshot | the log's next file | `Work::Roll` | `Log::work`, or the drop of it |
+//! | a snapshot | the log's next file | `Work::Roll` | `Log::do_work`, or the drop of it |
 //! | `Server::snapshot` | a snapshot | `Work::Snapshot` | `Log::answer`, or the drop of it |
 //! | `Server::failed` | a failure | `CommitQueue::failed` | `fail` |
-//! | `Server::shutdown` | closed files | `LogHandle::ended` | the end of `Log::run` |
+//! | `Server::shutdown` | closed files | `LogHandle::ended` | the drop of the future in `Log::start` |
 //!
 //! However the log ends, also by a panic or with its runtime, it is dropped: that wakes everybody and stops the server.
 

@@ -30,10 +30,10 @@ pub(crate) enum Work {
     Close(Close),
 }
 
-/// How the log ends. A later [`Work::Close`] can make it a clean end, if the log has not ended by then.
+/// How the log ends. The greater one counts: the `Drop` that follows a shutdown does not undo its `Clean`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Close {
-    /// At once.
+    /// Without a snapshot, once what was submitted before is durable.
     Drop,
     /// With a snapshot.
     Clean,
@@ -55,7 +55,7 @@ struct State {
     last: Zxid,
     /// The last one that is in the log.
     durable: Zxid,
-    /// The last one whose messages have left.
+    /// The last one whose messages were released to their connections.
     released: Zxid,
     /// Of transactions that were submitted and are not durable.
     bytes: usize,
@@ -77,18 +77,33 @@ impl CommitQueue {
         let txns: SmallVec<[Txn; 1]> = txns.collect();
         let last = txns.last()?.zxid;
         let bytes = txns.iter().map(|txn| TXN + size(&txn.op)).sum();
-        {
-            let mut state = self.lock();
-            state.last = last;
-            state.bytes += bytes;
-        }
-        self.send(Work::Txns(txns, bytes));
+        let mut state = self.lock();
+        state.last = last;
+        state.bytes += bytes;
+        self.send_locked(state, Work::Txns(txns, bytes));
         Some(last)
     }
 
-    /// Gives the log something to do. If it has ended, the work is dropped, and so is whom it was to answer.
+    /// Gives the log something to do. If it has ended, the work is dropped, and with it the sender of its answer.
     pub(crate) fn send(&self, work: Work) {
-        let _ = self.work.send(work);
+        self.send_locked(self.lock(), work);
+    }
+
+    /// Sends under the lock, under which the channel is closed as well: what is sent while it is closed would otherwise stay in it, and
+    /// whoever waits for the answer would wait for ever.
+    fn send_locked(&self, state: MutexGuard<'_, State>, work: Work) {
+        let refused = self.work.send(work);
+        drop(state);
+        drop(refused);
+    }
+
+    /// Ends the log's end of the queue: it takes nothing more. Drops what is queued, and wakes all that wait.
+    pub(crate) fn close(&self, work: &mut mpsc::UnboundedReceiver<Work>) {
+        let state = self.lock();
+        work.close();
+        drop(state);
+        while work.try_recv().is_ok() {}
+        self.wake_all();
     }
 
     /// Begins anew with a directory that ends at `last`: what was submitted and is not durable is lost.
@@ -108,6 +123,7 @@ impl CommitQueue {
         let mut state = self.lock();
         if state.generation == generation {
             state.durable = durable;
+            // Never below 0: they were added before they were sent, and reports of an earlier generation are void.
             state.bytes -= bytes;
             drop(state);
             self.wake_all();
@@ -125,8 +141,8 @@ impl CommitQueue {
         !is_void
     }
 
-    /// Wakes all that wait for a state. The log calls it at its end, when it takes nothing more.
-    pub(crate) fn wake_all(&self) {
+    /// Wakes all that wait for a state.
+    fn wake_all(&self) {
         self.changed.notify_waiters();
     }
 

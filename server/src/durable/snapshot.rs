@@ -3,7 +3,7 @@
 //! The end of a turn fixes the zxid. From then on the tree keeps what later writes change until it is copied. It is copied in
 //! slices under the engine's lock, so a writer waits for one slice at most, and written under a temporary name until it is
 //! complete. The log comes first: it has everything up to the zxid before the snapshot has its name, or it would have a hole if the
-//! snapshot is damaged later, and has ended its file before the snapshot begins to sync: otherwise each waits for the other.
+//! snapshot is damaged later, and has ended its file before the snapshot begins to sync, or the two syncs slow each other down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,9 @@ const SLICE_BYTES: usize = 256 << 10;
 /// before, and they may need the processor.
 const WORK: Duration = Duration::from_micros(500);
 const REST: u32 = 4;
-/// How long it waits at most until the log has begun its next file.
+/// It rests no longer, however long the disk was busy: a server that stops waits for it.
+const LONGEST_REST: Duration = Duration::from_millis(50);
+/// How long it sleeps at most, so that the log can create its next file first.
 const LONGEST_BEGIN: Duration = Duration::from_millis(10);
 
 /// The state that snapshots are taken of, one at a time.
@@ -161,7 +163,7 @@ impl SnapshotJob {
         let published = complete.publish()?;
         let zxid = published.zxid;
         tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "snapshot written");
-        if let Some(retain) = self.retain {
+        if let Some(retain) = self.retain.filter(|_| !self.is_given_up()) {
             if let Err(error) = self.dir.purge_with(retain, progress) {
                 tracing::warn!(%error, "cannot remove old snapshots and logs");
             }
@@ -196,7 +198,7 @@ impl Throttle<'_> {
         }
         let now = self.source.last_zxid();
         if mem::replace(&mut self.last, now) != now {
-            thread::sleep(worked * REST);
+            thread::sleep((worked * REST).min(LONGEST_REST));
         }
         self.begun = Instant::now();
     }

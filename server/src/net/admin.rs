@@ -50,8 +50,10 @@ impl Shared {
         self.stats.handled.fetch_add(1, Relaxed);
         let text = self.text(word, asker.replica, rest).await;
         if let (Some(log), false) = (&self.log, word == Word::Ruok) {
-            // It may show what no client may know before it is durable.
-            log.queue.all_durable().await;
+            // It may show what no client may know before it is durable, or ever if the log has failed.
+            if !log.queue.all_durable().await {
+                return String::new();
+            }
         }
         self.stats.sent.fetch_add(1, Relaxed);
         text

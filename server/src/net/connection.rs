@@ -255,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Submits inputs to a turn; false, and they stay, if the server has stopped.
+    /// Submits inputs to a turn; false if the server has stopped.
     async fn submit(&self, inputs: &mut Batch) -> bool {
         let is_frame = |input: &&Input| matches!(input, Input::Connect(_) | Input::Request(_));
         let frames = inputs.iter().filter(is_frame).count();
