@@ -1,5 +1,5 @@
 //! Every setting of `zoolet serve`, in one table. The flags and their help, the keys of a `zoo.cfg`, the suggestions for misspelt
-//! keys and `docs/settings.md` follow from it. A new setting is a new row.
+//! keys and `docs/settings.md` follow from it. A new setting is a new row; "Add a setting" in CONTRIBUTING.md has the rest.
 
 use zoolet_server::{FourLetterWord, ServerBuilder};
 
@@ -11,7 +11,7 @@ use crate::text::quoted;
 pub(crate) struct SettingRow {
     /// The flag, without its dashes.
     pub(crate) flag: Option<&'static str>,
-    /// The key in a `zoo.cfg`. After `zookeeper.` it is the Java system property, which a file may also have.
+    /// The key in a `zoo.cfg`, where it may also be written with `zookeeper.` before it, as Java system properties are.
     pub(crate) key: Option<&'static str>,
     /// A second name of the key.
     pub(crate) alias: Option<&'static str>,
@@ -194,7 +194,7 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
         .help("Run one server standalone; false asks for an ensemble, and is refused")
         .sets(|to, value| put(&mut to.parts.ensemble, value.boolean().map(|standalone| !standalone))),
     key("dynamicConfigFile", "FILE", "none")
-        .help("File with the line of the server")
+        .help("File with the `server.N` line")
         .sets(|to, value| put(&mut to.parts.dynamic_file, value.file().map(Some))),
     flag("data-dir", DIR, "in memory")
         .key("dataDir")
@@ -237,7 +237,7 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
     key("autopurge.purgeInterval", "HOURS", "0")
         .help(
             "Keep only some snapshots, as --retain-snapshots does; 0 or less keeps all. Purges after \
-             each snapshot, whatever the number",
+             each snapshot, whatever the number of hours",
         )
         .stores(|to, value| put(&mut to.parts.purge, value.purge_interval().map(Some))),
     key("autopurge.snapRetainCount", COUNT, "3")

@@ -1,7 +1,8 @@
 //! [`Replay`]: sends what clients have said in a capture again, and compares what comes.
 //!
-//! Nothing is judged by time: each request waits for the reply to the one before. Where the capture has a transaction that no
-//! request explains, such as the end of a session that has expired, the replay waits until the new server has made one as well.
+//! Nothing is judged by time: each request waits for the reply to the one before. What the captured server did by itself, such as the
+//! end of a session that had expired, is done by the replay at the same point if the capture shows what it was. Otherwise the replay
+//! waits until the new server has done it as well.
 
 mod deletions;
 mod expiry;
@@ -33,7 +34,7 @@ pub struct Replay {
     /// Schemes and credentials to put in the place of those that are masked. An auth request gets the first ones of its scheme
     /// and length, and for the scheme `digest` of its user.
     pub auth: Vec<(String, Bytes)>,
-    /// How long the server may take for an answer. What its timers do may take as much longer as the capture is long.
+    /// How long the server may take for an answer. What its timers do may take longer by the length of the capture, at most 60 s.
     pub limit: Duration,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Order {
     known: BTreeSet<i64>,
     /// The zxids that no reply names, by the records of their requests.
     hidden: HashMap<usize, i64>,
-    /// The records after which they were given, and the zxids. The last one is the next one.
+    /// The records by which they were given, and the zxids, sorted so that `pop` gives the earliest.
     given: Vec<(usize, i64)>,
     /// The largest of them that was given before the step that is placed.
     floor: i64,

@@ -56,7 +56,7 @@ impl Plan {
             });
             steps.by_server(sighting, Action::Expire { session });
         }
-        // The rest has changed nothing: the observer, if there was one, would have seen a deletion.
+        // The rest deleted nothing: the observer, if there was one, would have seen it. Writes of others are not repeated.
         let left = if is_observed { timeline.unexplained(base, &explained) } else { Vec::new() };
         left.into_iter().for_each(|sighting| steps.by_server(sighting, Action::Refuse));
 

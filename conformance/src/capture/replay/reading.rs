@@ -46,7 +46,7 @@ pub(super) struct Draft {
     pub(super) seen: i64,
     /// The zxid of its reply.
     pub(super) zxid: Option<i64>,
-    /// The record after which it was done: that of its reply, or of the end of its connection.
+    /// The record by which it was done: that of its reply, or of the end of its connection.
     pub(super) done: Option<usize>,
 }
 
@@ -153,7 +153,7 @@ impl Reading {
         }
     }
 
-    /// Notes a deletion of which the capture itself got an event. It does not count as seen: the order in which clients were answered is known
+    /// Notes a deletion of which the capture itself got an event. It does not raise `seen`: the order in which clients were answered is known
     /// better from their own replies.
     fn observed(&mut self, payload: &[u8], moment: Moment) {
         let Ok(FromServer::Event(zxid, event)) = Conversation::established().from_server(payload) else {

@@ -57,7 +57,8 @@ pub(super) enum Action {
     Delete {
         path: String,
     },
-    /// A transaction of the server that changes nothing: it was about to delete a container, which had got a child.
+    /// A transaction that deletes nothing: the server was about to delete a container, which had got a child; or the write of a
+    /// client that was not captured.
     Refuse,
 }
 

@@ -36,7 +36,7 @@ impl Missing {
 }
 
 impl Player<'_> {
-    /// Waits until the server is as far as it was before this step. What no request explains is done by a timer of it.
+    /// Waits until the server is as far as it was before this step. What the plan has no step for is left to its timers.
     pub(super) async fn catch_up(&mut self, step: &Step) -> Result<(), CaptureError> {
         let begun = Instant::now();
         while self.zxid < self.ids.zxid(step.after) {
