@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A queue with one reader. Filling it never waits, so whoever fills it keeps it bounded: [`StreamQueue::update`] may merge
+/// A queue with one reader. Filling it never waits, so the code that fills it keeps it bounded: [`StreamQueue::update`] may merge
 /// or drop what it cannot hold.
 #[derive(Debug)]
 pub(crate) struct StreamQueue<T>(Mutex<QueueState<T>>);

@@ -1,4 +1,4 @@
-//! [`Proxy`]: a port before a server. What is done with the bytes is the matter of whoever starts it.
+//! [`Proxy`]: a port before a server. The code that starts it decides what is done with the bytes.
 
 use std::io;
 use std::net::SocketAddr;
