@@ -135,8 +135,8 @@ impl ServerHandle {
         yield_now().await;
         let outcome = self.shared.turns.act(reopen);
         if let (Some(Err(error)), Some(log)) = (&outcome, &self.shared.log) {
-            log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
             self.shared.halt();
+            log.queue.fail(log.queue.generation(), StorageError::Failed(error.to_string()));
         }
         outcome
     }

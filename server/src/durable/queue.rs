@@ -130,15 +130,14 @@ impl CommitQueue {
         }
     }
 
-    /// Notes that the log of that generation has failed. Nothing more becomes durable. False if the directory was opened anew meanwhile.
-    pub(crate) fn fail(&self, generation: u64, error: StorageError) -> bool {
-        let is_void = self.lock().generation != generation;
-        if !is_void {
+    /// Notes that the log of that generation has failed: nothing more becomes durable. Void if the directory was opened anew meanwhile.
+    /// The server must be stopped before, as this wakes those that wait for durability.
+    pub(crate) fn fail(&self, generation: u64, error: StorageError) {
+        if self.generation() == generation {
             // A second failure follows from the first.
             let _ = self.failure.set(Arc::new(error));
             self.wake_all();
         }
-        !is_void
     }
 
     /// Wakes all that wait for a state.

@@ -220,7 +220,9 @@ fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     queue.reopen(storage, Zxid(1));
     queue.advance(0, Zxid(3), 0);
     assert_eq!(queue.durable(), Zxid(1), "the new log does not have it");
-    assert!(!queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned())));
+    queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned()));
+    let failed = pin!(queue.failed()).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(failed.is_pending(), "{failed:?}");
     queue.advance(queue.generation(), Zxid(2), 0);
     assert_eq!(queue.durable(), Zxid(2));
 }
