@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
 use std::hint::black_box;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -22,7 +22,7 @@ impl Machine {
     fn with_sessions(count: u64) -> Self {
         let mut core = Core::new(CoreConfig::default(), NOW);
         for conn in (0..count).map(ConnId) {
-            core.handle(NOW, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process: false });
+            core.handle(NOW, conn, Input::Open(IpAddr::from([127, 0, 0, 1]).into()));
             let hello = ConnectRequest {
                 protocol_version: 0,
                 last_zxid_seen: Zxid(0),

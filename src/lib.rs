@@ -45,6 +45,9 @@
 #[cfg(feature = "testing")]
 pub mod testing;
 
+#[cfg(feature = "admin")]
+#[doc(inline)]
+pub use zoolet_admin as admin;
 #[cfg(feature = "client")]
 #[doc(inline)]
 pub use zoolet_client as client;

@@ -102,7 +102,7 @@ impl Engine {
         let Self { bus, interceptor, .. } = self;
         // The first and the last input of a connection come alone.
         let is_last = matches!(inputs.first(), Some(Input::Closed));
-        if matches!(inputs.first(), Some(Input::Open { .. })) {
+        if matches!(inputs.first(), Some(Input::Open(_))) {
             bus.enter(conn);
         }
         let submitted = inputs.len();

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use zoolet_clock::Clock;
-use zoolet_server_core::{ConnId, Millis, SessionSecret, StateMachine};
+use zoolet_server_core::{ConnId, Millis, Origin, SessionSecret, StateMachine};
 
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
@@ -184,7 +184,9 @@ impl Shared {
             parent: &self.span, "connection", peer = %addr, session = tracing::field::Empty
         );
         let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
-        let peer = Peer::new(addr, stream.is_in_process(), replica, self.now(), outbox, span);
+        let (in_process, certificate) = (stream.is_in_process(), stream.certificate());
+        let origin = Origin { peer: addr.ip(), in_process, certificate };
+        let peer = Peer::new(addr, origin, replica, self.now(), outbox, span);
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {
             // Stopped in between: the shutdown did not see this connection.

@@ -13,7 +13,7 @@ use zoolet_proto::{
 use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
-use crate::message::{ConnId, Effects, Input, Message, Millis, Output};
+use crate::message::{ConnId, Effects, Input, Message, Millis, Origin, Output};
 use crate::prepare::Write;
 use crate::session::SessionTable;
 use crate::tree::Tree;
@@ -180,7 +180,8 @@ impl Core {
         self.tree.prefetch(paths);
     }
 
-    pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, peer: IpAddr, in_process: bool) {
+    pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, origin: Origin) {
+        let Origin { peer, in_process, .. } = origin;
         let interval = self.config.sessionless_timeout.max(1);
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));

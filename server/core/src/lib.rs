@@ -13,13 +13,13 @@
 //! [`Core`] is one server. Another one can follow it by [replaying](Core::replay) its transactions.
 //!
 //! ```
-//! use std::net::Ipv4Addr;
+//! use std::net::IpAddr;
 //! use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, Output, StateMachine};
 //! use zoolet_proto::{SessionId, Zxid, records::ConnectRequest};
 //!
 //! let mut core = Core::new(CoreConfig::default(), Millis(1_000));
 //! let conn = ConnId(1);
-//! core.handle(Millis(1_000), conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process: false });
+//! core.handle(Millis(1_000), conn, Input::Open(IpAddr::from([127, 0, 0, 1]).into()));
 //! let request = ConnectRequest {
 //!     protocol_version: 0,
 //!     last_zxid_seen: Zxid(0),
@@ -71,7 +71,7 @@ pub use config::CoreConfig;
 pub use core::Core;
 pub use load::{LoadError, TreeLoader};
 pub use machine::{EXPIRED_AT_ONCE, ServerMode, StateMachine};
-pub use message::{ConnId, Effects, Input, Message, Millis, Output, Recipients, SharedEvent};
+pub use message::{ConnId, Effects, Input, Message, Millis, Origin, Output, Recipients, SharedEvent};
 pub use record::ZnodeRecord;
 pub use session::{SessionSecret, SessionTable, SessionView};
 pub use snapshot::SnapshotHeader;

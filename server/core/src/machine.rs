@@ -2,10 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::net::IpAddr;
 
 use crate::core::Core;
-use crate::message::{ConnId, Effects, Input, Millis, Output};
+use crate::message::{ConnId, Effects, Input, Millis, Origin, Output};
 
 /// The largest capacity of a list that the next effects reuse: most turns are short.
 const REUSE: usize = 1024;
@@ -64,9 +63,9 @@ pub trait StateMachine: Send + 'static {
     /// The outputs of the effects not taken yet.
     fn outputs(&self) -> &[Output];
 
-    /// Opens a connection at a replica. `in_process` is as in [`Input::Open`].
-    fn open(&mut self, now: Millis, conn: ConnId, peer: IpAddr, in_process: bool, _replica: usize) {
-        self.handle(now, conn, Input::Open { peer, in_process });
+    /// Opens a connection at a replica.
+    fn open(&mut self, now: Millis, conn: ConnId, origin: Origin, _replica: usize) {
+        self.handle(now, conn, Input::Open(origin));
     }
 
     /// The newest state, and the sessions.
@@ -99,7 +98,7 @@ pub trait StateMachine: Send + 'static {
 impl StateMachine for Core {
     fn handle(&mut self, now: Millis, conn: ConnId, input: Input) {
         match input {
-            Input::Open { peer, in_process } => self.accept(now, conn, peer, in_process),
+            Input::Open(origin) => self.accept(now, conn, origin),
             Input::Connect(request) => self.connect(now, conn, &request),
             Input::Request(incoming) => self.request(now, conn, incoming),
             Input::Closed => self.forget(conn),

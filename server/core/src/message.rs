@@ -35,17 +35,30 @@ impl Millis {
     }
 }
 
+/// Where a connection comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Its peer address, which is its first identity.
+    pub peer: IpAddr,
+    /// Whether its client is a part of the server's process and ends with it. If transactions are logged, the id of a session
+    /// that it opens shows that.
+    pub in_process: bool,
+    /// The subject of the certificate that its client has proved to own, as Java writes it (RFC 2253).
+    pub certificate: Option<Arc<str>>,
+}
+
+impl From<IpAddr> for Origin {
+    /// Of another process, without a certificate.
+    fn from(peer: IpAddr) -> Self {
+        Self { peer, in_process: false, certificate: None }
+    }
+}
+
 /// An event of a connection.
 #[derive(Debug)]
 pub enum Input {
     /// It is accepted. Must come first.
-    Open {
-        /// Its peer address, which is its first identity.
-        peer: IpAddr,
-        /// Whether its client is a part of the server's process and ends with it. If transactions are logged, the id of a session
-        /// that it opens shows that.
-        in_process: bool,
-    },
+    Open(Origin),
     /// Its first frame.
     Connect(ConnectRequest),
     /// A later frame.

@@ -184,9 +184,9 @@ impl Bus {
     /// Executes an input. Returns how many requests that was.
     fn execute(&mut self, now: Millis, conn: ConnId, input: Input) -> usize {
         let requests = match &input {
-            Input::Open { peer, in_process } => {
+            Input::Open(origin) => {
                 let replica = self.conns.get(&conn).map_or(0, |conn| conn.peer.replica);
-                self.machine.open(now, conn, *peer, *in_process, replica);
+                self.machine.open(now, conn, origin.clone(), replica);
                 return 0;
             }
             Input::Connect(_) => {

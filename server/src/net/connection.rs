@@ -64,7 +64,7 @@ impl Connection {
         let stream = Mutex::new(stream);
         let (mut reader, mut writer) = (Half(&stream), Half(&stream));
         let peer = &self.registration.peer;
-        let open = Input::Open { peer: peer.addr.ip(), in_process: peer.in_process };
+        let open = Input::Open(peer.origin.clone());
         self.submit(&mut smallvec![open]).await;
         let reason = caught(pin!(self.run_loops(&mut reader, &mut writer))).await;
         // Turns may still push to it, and nothing would empty it any more.

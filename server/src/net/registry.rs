@@ -9,7 +9,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use hashbrown::DefaultHashBuilder;
 use tracing::Span;
-use zoolet_server_core::{ConnId, Millis};
+use zoolet_server_core::{ConnId, Millis, Origin};
 
 use crate::net::flow::budget::SendBudget;
 use crate::net::flow::outbox::Outbox;
@@ -28,8 +28,7 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    /// Whether its client is a part of this process.
-    pub(crate) in_process: bool,
+    pub(crate) origin: Origin,
     /// Which replica of the state machine serves it.
     pub(crate) replica: usize,
     pub(crate) established: Millis,
@@ -48,7 +47,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(
         addr: SocketAddr,
-        in_process: bool,
+        origin: Origin,
         replica: usize,
         established: Millis,
         outbox: Outbox,
@@ -56,7 +55,7 @@ impl Peer {
     ) -> Self {
         Self {
             addr,
-            in_process,
+            origin,
             replica,
             established,
             outbox,

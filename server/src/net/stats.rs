@@ -161,7 +161,7 @@ impl LastRequest {
                 let auth = [OpCode::Auth.code(), OpCode::Sasl.code()].contains(&incoming.op);
                 (!auth).then_some(Self { op: incoming.op, xid: incoming.xid })
             }
-            Input::Open { .. } | Input::Closed => None,
+            Input::Open(_) | Input::Closed => None,
         }
     }
 

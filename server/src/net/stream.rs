@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -32,6 +32,11 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     /// Whether the peer is a part of this process. Asked before an interceptor wraps the stream.
     fn is_in_process(&self) -> bool {
         false
+    }
+
+    /// The subject of the certificate that the peer has proved to own. Asked at the same time.
+    fn certificate(&self) -> Option<Arc<str>> {
+        None
     }
 }
 
@@ -66,6 +71,10 @@ impl Transport for Box<dyn Transport> {
 
     fn is_in_process(&self) -> bool {
         (**self).is_in_process()
+    }
+
+    fn certificate(&self) -> Option<Arc<str>> {
+        (**self).certificate()
     }
 }
 

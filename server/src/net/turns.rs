@@ -141,6 +141,6 @@ fn takes_zxid(input: &Input) -> bool {
     match input {
         Input::Request(Incoming { op, .. }) => OpCode::from_code(*op).is_some_and(OpCode::takes_zxid),
         Input::Connect(_) => true,
-        Input::Open { .. } | Input::Closed => false,
+        Input::Open(_) | Input::Closed => false,
     }
 }

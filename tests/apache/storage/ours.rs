@@ -1,12 +1,12 @@
 //! Data directories that our storage has written: a core whose transactions are logged, with snapshots and rolls at random
 //! places, several starts, and ends of every kind.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use zoolet_proto::{Incoming, Request, Xid};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, StateMachine};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Message, Millis, Origin, StateMachine};
 use zoolet_storage::disk::RealDisk;
 use zoolet_storage::{Compression, SnapshotWriter, Storage, StorageOptions, open};
 use zoolet_test_support::{Dice, Hello, close_session, create};
@@ -172,7 +172,11 @@ impl Author {
         let conn = ConnId(self.last_conn);
         let timeout = self.operations.dice().of(&TIMEOUTS);
         let in_process = self.operations.dice().chance(30);
-        self.core.handle(self.now, conn, Input::Open { peer: Ipv4Addr::LOCALHOST.into(), in_process });
+        self.core.handle(
+            self.now,
+            conn,
+            Input::Open(Origin { in_process, ..IpAddr::from([127, 0, 0, 1]).into() }),
+        );
         self.core.handle(self.now, conn, Input::Connect(Hello::new().timeout_ms(timeout).0));
         self.clients.push(conn);
         for request in [Operations::login()].into_iter().chain(TOPS.map(create)) {

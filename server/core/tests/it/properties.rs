@@ -1,5 +1,7 @@
 //! Properties that hold whatever several sessions do, in any order.
 
+use std::net::IpAddr;
+
 use bytes::BytesMut;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,11 +30,7 @@ fn outputs(steps: &[Step]) -> Vec<u8> {
     let mut core = Core::new(config, Millis(START));
     let mut out = Vec::new();
     for conn in 0..4 {
-        core.handle(
-            Millis(START),
-            ConnId(conn),
-            Input::Open { peer: [127, 0, 0, 1].into(), in_process: false },
-        );
+        core.handle(Millis(START), ConnId(conn), Input::Open(IpAddr::from([127, 0, 0, 1]).into()));
         core.handle(Millis(START), ConnId(conn), Input::Connect(new_session()));
     }
     for (at, step) in steps.iter().enumerate() {

@@ -42,7 +42,7 @@ fn server_of(clock: Clock, core: Box<dyn StateMachine>) -> (Driver, Arc<Turns>) 
 }
 
 fn open() -> Batch {
-    Batch::from_iter([Input::Open { peer: PEER, in_process: false }])
+    Batch::from_iter([Input::Open(PEER.into())])
 }
 
 fn is_open(turns: &Turns, conn: ConnId) -> bool {
@@ -120,7 +120,14 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
     let (driver, turns) = server();
     let registry = Arc::clone(&driver.registry);
     let peer = || {
-        Peer::new((PEER, 1).into(), false, 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none())
+        Peer::new(
+            (PEER, 1).into(),
+            PEER.into(),
+            0,
+            Millis(0),
+            Outbox::new(1 << 20, &registry.budget),
+            Span::none(),
+        )
     };
     let members: Vec<_> = (0..MANY).map(|_| registry.enter(peer(), None)).collect();
     tokio::spawn(driver.run());
@@ -203,7 +210,14 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
     let (driver, turns) = server_of(clock, Box::new(machine));
     let registry = Arc::clone(&driver.registry);
     let peer = || {
-        Peer::new((PEER, 1).into(), false, 0, Millis(0), Outbox::new(1 << 20, &registry.budget), Span::none())
+        Peer::new(
+            (PEER, 1).into(),
+            PEER.into(),
+            0,
+            Millis(0),
+            Outbox::new(1 << 20, &registry.budget),
+            Span::none(),
+        )
     };
     let members = [(); 2].map(|()| registry.enter(peer(), None));
     for member in &members {

@@ -1,11 +1,12 @@
 //! A server without a network: a core, its storage, and clients that do random things.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use zoolet_proto::records::ConnectRequest;
 use zoolet_proto::{Acl, Perms, Request, Xid, Zxid, frame};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, StateMachine, Tree};
+use zoolet_server_core::{ConnId, Core, CoreConfig, Input, Millis, Origin, StateMachine, Tree};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::{Recovered, SnapshotWriter, Storage, StorageError, StorageOptions};
 use zoolet_test_support::*;
@@ -241,7 +242,11 @@ impl Server {
         self.opened += 1;
         let conn = ConnId(self.opened);
         let in_process = self.dice.chance(30);
-        self.core.handle(self.now, conn, Input::Open { peer: [127, 0, 0, 1].into(), in_process });
+        self.core.handle(
+            self.now,
+            conn,
+            Input::Open(Origin { in_process, ..IpAddr::from([127, 0, 0, 1]).into() }),
+        );
         let hello = Hello::new().timeout_ms(self.dice.of(&[6_000, 30_000, 60_000]));
         let Hello(request) = hello;
         self.core.handle(self.now, conn, Input::Connect(ConnectRequest { ..request }));

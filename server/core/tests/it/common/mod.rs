@@ -10,7 +10,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::BytesMut;
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{ErrorCode, EventType, Incoming, Reply, Request, SessionId, Stat, Xid, Zxid, frame};
-use zoolet_server_core::{ConnId, Core, CoreConfig, Effects, Input, Message, Millis, StateMachine, Txn};
+use zoolet_server_core::{
+    ConnId, Core, CoreConfig, Effects, Input, Message, Millis, Origin, StateMachine, Txn,
+};
 
 pub use zoolet_test_support::*;
 
@@ -146,7 +148,7 @@ impl<M: Machine> World<M> {
     fn open(&mut self, peer: IpAddr, in_process: bool) -> ConnId {
         self.opened += 1;
         let conn = ConnId(self.opened);
-        self.core.open(self.now, conn, peer, in_process, self.at);
+        self.core.open(self.now, conn, Origin { in_process, ..peer.into() }, self.at);
         self.collect();
         conn
     }

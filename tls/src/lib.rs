@@ -1,0 +1,1 @@
+//! TLS for a ZooKeeper server and its clients, on rustls.
