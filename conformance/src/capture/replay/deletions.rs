@@ -26,13 +26,13 @@ impl Deletions {
         self,
         base: i64,
         explained: &BTreeSet<i64>,
-        is_ephemeral: impl Fn(&str) -> bool,
+        is_of_ephemeral: impl Fn(i64) -> bool,
     ) -> Vec<(Sighting, String)> {
         let own = self.0.into_iter().filter(|(zxid, _)| *zxid > base && !explained.contains(zxid));
         // A timer of the server deletes one znode in a transaction; the end of a session deletes as many as it has.
-        own.filter_map(|(_, mut deleted)| {
+        own.filter_map(|(zxid, mut deleted)| {
             let only = deleted.pop()?;
-            (deleted.is_empty() && !is_ephemeral(&only.1)).then_some(only)
+            (deleted.is_empty() && !is_of_ephemeral(zxid)).then_some(only)
         })
         .collect()
     }

@@ -4,10 +4,11 @@
 //! point, which is the same to everybody else. A transaction that nothing explains was an expiry if an ephemeral of a session
 //! vanished with it, or if the time of a session that was never closed was over then.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use zoolet_proto::records::WatchedEvent;
+use zoolet_proto::records::{Create, Op};
 use zoolet_proto::{EventType, Request};
 
 use super::timeline::{Sighting, Timeline};
@@ -20,10 +21,10 @@ const DELAY: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
     sessions: HashMap<i64, CapturedSession>,
-    /// The session of each ephemeral.
+    /// The session of each ephemeral that is there.
     ephemerals: HashMap<String, i64>,
     /// The transactions with which ephemerals were deleted, and their sessions.
-    deleted: Vec<(i64, i64)>,
+    deleted: BTreeMap<i64, i64>,
 }
 
 #[derive(Debug)]
@@ -68,25 +69,46 @@ impl Expiries {
 
     /// Notes the reply to a request of a session, which may have created an ephemeral.
     pub(super) fn replied(&mut self, session: i64, request: &Request, reply: &Fields) {
-        let flags = match request {
-            Request::Create(create) | Request::Create2(create) => create.flags,
-            _ => 0,
-        };
-        if let Some((_, Value::Text(path))) = reply.iter().find(|(name, _)| *name == "path" && flags & 1 != 0)
-        {
-            self.ephemerals.insert(path.clone(), session);
+        match request {
+            Request::Create(create) | Request::Create2(create) => self.created(session, create, reply),
+            Request::Multi(ops) => {
+                let results = reply.iter().find_map(|(_, value)| match value {
+                    Value::Results(results) => Some(results),
+                    _ => None,
+                });
+                for (op, result) in ops.iter().zip(results.into_iter().flatten()) {
+                    if let Op::Create(create) | Op::Create2(create) = op {
+                        self.created(session, create, result);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
-    /// Whether a session has created this znode as an ephemeral.
-    pub(super) fn is_ephemeral(&self, path: &str) -> bool {
-        self.ephemerals.contains_key(path)
+    fn created(&mut self, session: i64, create: &Create, reply: &Fields) {
+        const EPHEMERAL: i32 = 1;
+        let path = reply.iter().find(|(name, _)| *name == "path");
+        if let Some((_, Value::Text(path))) = path {
+            match create.flags & EPHEMERAL {
+                // Nobody may have seen that an ephemeral of this name was deleted.
+                0 => self.ephemerals.remove(path),
+                _ => self.ephemerals.insert(path.clone(), session),
+            };
+        }
+    }
+
+    /// Whether an ephemeral was deleted with this transaction.
+    pub(super) fn is_of_ephemeral(&self, zxid: i64) -> bool {
+        self.deleted.contains_key(&zxid)
     }
 
     /// Notes an event, which may show that an ephemeral has gone.
     pub(super) fn happened(&mut self, zxid: i64, event: &WatchedEvent) {
-        if let (EventType::NodeDeleted, Some(session)) = (event.kind, self.ephemerals.get(&event.path)) {
-            self.deleted.push((zxid, *session));
+        if event.kind == EventType::NodeDeleted {
+            if let Some(session) = self.ephemerals.remove(&event.path) {
+                self.deleted.insert(zxid, session);
+            }
         }
     }
 
@@ -99,8 +121,9 @@ impl Expiries {
     ) -> Vec<(Sighting, i64)> {
         let is_open = |session: &i64| self.sessions.get(session).is_some_and(|session| !session.is_closed);
         // An ephemeral that a client has deleted shows nothing about its session.
-        let shows_end = |(zxid, session): &&(i64, i64)| !explained.contains(zxid) && is_open(session);
-        let mut by_event: HashMap<i64, i64> = self.deleted.iter().filter(shows_end).copied().collect();
+        let shows_end = |(zxid, session): &(&i64, &i64)| !explained.contains(zxid) && is_open(session);
+        let mut by_event: HashMap<i64, i64> =
+            self.deleted.iter().filter(shows_end).map(|(zxid, session)| (*zxid, *session)).collect();
         // Those of which no event tells when they expired: the one whose time is over first is taken first.
         let mut open: Vec<_> = self.sessions.iter().filter(|(id, _)| is_open(id)).collect();
         open.retain(|(id, _)| !by_event.values().any(|session| session == *id));

@@ -1,7 +1,7 @@
 //! Captures as lists of records, and the order in which they are replayed.
 
 use bytes::{Bytes, BytesMut};
-use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, GetData};
+use zoolet_proto::records::{ConnectRequest, ConnectResponse, Create, Delete, GetData, Op, OpResult};
 use zoolet_proto::{AclList, EventType, Reply, ReplyHeader, Request, SessionId, Stat, Xid, Zxid, frame};
 
 use super::*;
@@ -170,6 +170,37 @@ fn a_session_whose_ephemeral_vanishes_is_ended_there() {
         (2, "/b"),
     ]);
     assert_eq!(script.order(), expected);
+}
+
+#[test]
+fn an_ephemeral_of_a_multi_ends_with_its_session_as_well() {
+    let mut script = Script::default();
+    script.connect(1).connected(1).connect(2).connected(2);
+    let Request::Create(ephemeral) = create("/e", 1) else { unreachable!("a create") };
+    script.ask(1, 1, &Request::Multi(vec![Op::Create(ephemeral)]));
+    script.reply(1, 1, 3, &Reply::Multi(vec![OpResult::Create("/e".to_owned())]));
+    script.record(1, RecordKind::EndedByClient, Bytes::new()).wait(1_200);
+    let event = payload(|out| Reply::encode_event(Zxid(4), EventType::NodeDeleted, "/e", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.ask(2, 1, &create("/b", 0)).created(2, 1, 5, "/b");
+    let order = script.order();
+    assert!(order.contains(&(0, "expire 1".to_owned())), "{order:?}");
+}
+
+#[test]
+fn a_znode_with_the_name_of_a_former_ephemeral_is_deleted_as_what_it_is() {
+    let mut script = Script::default();
+    script.connect(1).connected(1);
+    script.ask(1, 1, &create("/e", 1)).created(1, 1, 2, "/e");
+    // Nobody sees that it is deleted.
+    let delete = Request::Delete(Delete { path: "/e".to_owned(), version: -1 });
+    script.ask(1, 2, &delete).reply(1, 2, 3, &Reply::Empty);
+    script.ask(1, 3, &create("/e", 0)).created(1, 3, 4, "/e");
+    let event = payload(|out| Reply::encode_event(Zxid(5), EventType::NodeDeleted, "/e", out));
+    script.record(OBSERVER, RecordKind::ServerFrame, event);
+    script.ask(1, 4, &create("/b", 0)).created(1, 4, 6, "/b");
+    let order = script.order();
+    assert!(order.contains(&(0, "delete /e".to_owned())), "{order:?}");
 }
 
 /// A lock that was released, for example: the event of that says nothing about the end of the session.
