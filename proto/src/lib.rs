@@ -26,6 +26,7 @@ mod acl;
 mod acl_list;
 mod code;
 mod codec;
+pub mod digest_md5;
 mod four_letter_word;
 pub mod frame;
 mod id;

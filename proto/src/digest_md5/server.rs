@@ -1,0 +1,113 @@
+//! The side that asks: its challenge, and its judgement of the response.
+
+use subtle::ConstantTimeEq;
+
+use super::directives::parse;
+use super::{Computation, DIGEST_URI, DigestMd5Error, MAX_TOKEN, REALM, UserKey};
+
+/// The user whom a response proves, and the proof in return.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthenticatedUser {
+    /// The name that has authenticated. What the client asks to act as (`authzid`) is ignored.
+    pub name: String,
+    /// The last token, which shows the client that the server knows the password.
+    pub rspauth: String,
+}
+
+/// The first token of a server, byte for byte as a real one writes it: some clients read nothing else.
+pub fn challenge(nonce: &str) -> String {
+    format!("realm=\"{REALM}\",nonce=\"{nonce}\",charset=utf-8,algorithm=md5-sess")
+}
+
+/// Judges the response to the challenge with this nonce, given the keys of the users.
+///
+/// # Errors
+/// Any, and then the token proves nothing (`DigestMD5Server.validateClientResponse`).
+pub fn judge(
+    nonce: &str,
+    token: &[u8],
+    key_of: impl FnOnce(&str) -> Option<UserKey>,
+) -> Result<AuthenticatedUser, DigestMd5Error> {
+    use DigestMd5Error::{Malformed, Missing, Unexpected, WrongPassword};
+    if token.len() > MAX_TOKEN {
+        return Err(Malformed("it is too long"));
+    }
+    let [
+        username,
+        realm,
+        nonce_of_client,
+        cnonce,
+        digest_uri,
+        response,
+        nc,
+        qop,
+        charset,
+        maxbuf,
+        authzid,
+        _,
+    ] = parse(
+        token,
+        [
+            "username",
+            "realm",
+            "nonce",
+            "cnonce",
+            "digest-uri",
+            "response",
+            "nc",
+            "qop",
+            "charset",
+            "maxbuf",
+            "authzid",
+            // Not used, but may not come twice.
+            "cipher",
+        ],
+    )?;
+    let is_number = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| text.parse::<i32>().is_ok());
+    let is_one =
+        |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| i32::from_str_radix(text, 16) == Ok(1));
+    for (name, value, is_expected) in [
+        ("charset", &charset, (|value| value == b"utf-8") as fn(&[u8]) -> bool),
+        ("maxbuf", &maxbuf, is_number),
+        ("nc", &nc, is_one),
+        ("qop", &qop, |value| value == b"auth"),
+    ] {
+        if !value.as_deref().is_none_or(is_expected) {
+            return Err(Unexpected(name));
+        }
+    }
+    let username = username.ok_or(Missing("username"))?;
+    let realm = realm.ok_or(Missing("realm"))?;
+    let nonce_of_client = nonce_of_client.ok_or(Missing("nonce"))?;
+    let cnonce = cnonce.ok_or(Missing("cnonce"))?;
+    let digest_uri = digest_uri.ok_or(Missing("digest-uri"))?;
+    let response = response.ok_or(Missing("response"))?;
+    if realm != REALM.as_bytes() {
+        return Err(Unexpected("realm"));
+    }
+    if nonce_of_client != nonce.as_bytes() {
+        return Err(Unexpected("nonce"));
+    }
+    if !digest_uri.eq_ignore_ascii_case(DIGEST_URI.as_bytes()) {
+        return Err(Unexpected("digest-uri"));
+    }
+    // Without a charset it is unknown which characters these are.
+    let is_readable = charset.is_some() || username.is_ascii();
+    let name = String::from_utf8(username).ok().filter(|_| is_readable).ok_or(Unexpected("username"))?;
+    // An unknown user takes as long as a wrong password.
+    let key = key_of(&name);
+    let known = key.is_some();
+    let computed = Computation {
+        key: &key.unwrap_or(UserKey([0; 16])),
+        nonce: nonce.as_bytes(),
+        cnonce: &cnonce,
+        authzid: authzid.as_deref(),
+        // In the client's spelling.
+        digest_uri: &digest_uri,
+    };
+    let is_right: bool = computed.response().as_bytes().ct_eq(&response).into();
+    if !(known && is_right) {
+        return Err(WrongPassword);
+    }
+    Ok(AuthenticatedUser { rspauth: format!("rspauth={}", computed.rspauth()), name })
+}
