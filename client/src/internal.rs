@@ -3,6 +3,8 @@
 use tokio::runtime;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
+#[doc(hidden)]
+pub use zoolet_proto::contender;
 
 use crate::client::Client;
 use crate::error::Error;

@@ -27,6 +27,7 @@ mod acl_list;
 mod code;
 mod codec;
 pub mod digest_md5;
+pub mod contender;
 mod four_letter_word;
 pub mod frame;
 mod id;
