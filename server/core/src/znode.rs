@@ -1,6 +1,7 @@
 //! [`Znode`], and who owns it.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -187,6 +188,13 @@ impl Znode {
     pub fn children(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
         self.children.as_ref().map_or(&NONE, |children| &children.paths).iter()
+    }
+
+    /// The full paths of the children after a path, sorted.
+    pub fn children_after(&self, after: Option<&str>) -> impl Iterator<Item = &Arc<str>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let children = self.children.iter();
+        children.flat_map(move |children| children.paths.range::<str, _>((from, Bound::Unbounded)))
     }
 
     pub(crate) fn has_children(&self) -> bool {

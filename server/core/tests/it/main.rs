@@ -19,5 +19,6 @@ mod replay;
 mod sessions;
 mod snapshots;
 mod stats;
+mod view;
 mod watches;
 mod zxids;

@@ -1,0 +1,59 @@
+//! Reads without a connection: what a client with certain identities would see.
+
+use std::net::IpAddr;
+
+use zoolet_proto::{Acl, ErrorCode, Perms};
+
+use crate::access::{Identity, allows, authenticate, masked};
+use crate::core::Core;
+use crate::znode::Znode;
+
+/// The identities of a reader without a connection. ACLs hold for it as for a client that has them.
+#[derive(Clone)]
+pub struct Viewer {
+    peer: IpAddr,
+    ids: Vec<Identity>,
+}
+
+impl Viewer {
+    /// A reader at this address who has proved nothing else.
+    pub fn new(peer: IpAddr) -> Self {
+        Self { peer, ids: vec![Identity::Ip(peer)] }
+    }
+}
+
+impl Core {
+    /// Adds the identities that an addauth with these credentials gives. False, and nothing is added, if it would fail.
+    #[must_use]
+    pub fn authenticate_viewer(&self, viewer: &mut Viewer, scheme: &str, credentials: &[u8]) -> bool {
+        let super_digest = self.config.super_digest.as_deref();
+        let ids = authenticate(Some(scheme), Some(credentials), viewer.peer, super_digest);
+        ids.map(|ids| viewer.ids.extend(ids)).is_some()
+    }
+
+    /// The znode at `path`, as `getData` would find it.
+    ///
+    /// # Errors
+    /// `NoNode`, `NoAuth`.
+    pub fn view(&self, viewer: &Viewer, path: &str) -> Result<&Znode, ErrorCode> {
+        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
+        if self.viewer_may(viewer, node, Perms::READ) { Ok(node) } else { Err(ErrorCode::NoAuth) }
+    }
+
+    /// The access control list of a znode, as `getACL` would return it: without the digests if the viewer may read the znode
+    /// but not administer it.
+    ///
+    /// # Errors
+    /// `NoNode`, `NoAuth`.
+    pub fn view_acl(&self, viewer: &Viewer, path: &str) -> Result<Vec<Acl>, ErrorCode> {
+        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
+        if self.viewer_may(viewer, node, Perms::ADMIN) {
+            return Ok(node.acl().to_vec());
+        }
+        self.view(viewer, path).map(|node| masked(node.acl()))
+    }
+
+    fn viewer_may(&self, viewer: &Viewer, node: &Znode, perms: Perms) -> bool {
+        self.config.skip_acl || allows(&node.acl, perms, &viewer.ids)
+    }
+}
