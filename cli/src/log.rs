@@ -2,8 +2,10 @@
 
 mod queue;
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::SystemTime;
 
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -16,10 +18,36 @@ use crate::text::quoted;
 /// The filter if neither `--log` nor `RUST_LOG` is given.
 const DEFAULT: LevelFilter = LevelFilter::WARN;
 
+/// How a line is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    /// An object a line: `timestamp`, `level`, `target`, `message` and the fields of the event.
+    Json,
+}
+
+impl LogFormat {
+    /// A line that is not an event.
+    fn line(self, level: Level, message: &str) -> String {
+        match self {
+            Self::Text => format!("zoolet: {message}\n"),
+            Self::Json => {
+                let timestamp = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+                let fields = serde_json::json!({
+                    "timestamp": timestamp, "level": level.as_str(), "message": message, "target": "zoolet"
+                });
+                format!("{fields}\n")
+            }
+        }
+    }
+}
+
 /// Logging, until it is dropped: then it waits a moment for what is not written yet.
 #[must_use = "lines are lost if nothing waits for them"]
 pub(crate) struct Logging {
     queue: LogQueue,
+    format: LogFormat,
 }
 
 /// Sets up logging for the process. The filter is that of `--log` or else of `RUST_LOG`: a level, or several by module, such
@@ -27,7 +55,7 @@ pub(crate) struct Logging {
 ///
 /// # Errors
 /// `--log` is invalid. An invalid `RUST_LOG`, which may be meant for other programs, is only a warning.
-pub(crate) fn start(flag: Option<&str>) -> Result<Logging, Failure> {
+pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Failure> {
     let mut complaint = None;
     let filter = match (flag, std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty())) {
         (Some(filter), _) => {
@@ -40,23 +68,43 @@ pub(crate) fn start(flag: Option<&str>) -> Result<Logging, Failure> {
         (None, None) => Targets::new().with_default(DEFAULT),
     };
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-    let queue = LogQueue::start(io::stderr())
+    let queue = LogQueue::start(io::stderr(), format)
         .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;
     let lines = queue.clone();
-    tracing_subscriber::fmt()
+    let subscriber = tracing_subscriber::fmt()
         // The filter decides alone.
         .with_max_level(LevelFilter::TRACE)
         .with_writer(move || lines.clone())
         .with_ansi(colours)
         // A failed write would be reported to stderr, where it fails again with a panic.
-        .log_internal_errors(false)
-        .finish()
-        .with(filter)
-        .init();
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => subscriber.finish().with(filter).init(),
+        LogFormat::Json => {
+            // A list of spans would repeat the innermost.
+            let subscriber = subscriber.json().flatten_event(true).with_span_list(false);
+            subscriber.finish().with(filter).init();
+        }
+    }
     if let Some(complaint) = complaint {
         tracing::warn!("{complaint}");
     }
-    Ok(Logging { queue })
+    Ok(Logging { queue, format })
+}
+
+impl Logging {
+    /// Writes what ends the process, whatever the filter, so that a collector of JSON has it too. Returns whether it has: as text
+    /// it is written where that of every command is.
+    pub(crate) fn report(&self, failure: &Failure) -> bool {
+        if self.format == LogFormat::Text {
+            return false;
+        }
+        for line in failure.to_string().lines() {
+            // Into a queue, which takes every line.
+            let _ = self.queue.clone().write_all(self.format.line(Level::ERROR, line).as_bytes());
+        }
+        true
+    }
 }
 
 impl Drop for Logging {

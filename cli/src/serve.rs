@@ -9,7 +9,7 @@ use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
 use crate::failure::Failure;
-use crate::log;
+use crate::log::{self, LogFormat};
 use crate::runtime;
 use crate::settings::Flags;
 use crate::signals::Signals;
@@ -37,11 +37,22 @@ pub(crate) struct Serve {
     /// info,zoolet_server=debug. Takes precedence over the environment variable RUST_LOG [default: warn]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
+
+    /// Write the log as text, or as JSON, an object a line
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let _logging = log::start(self.log.as_deref())?;
+        let logging = log::start(self.log.as_deref(), self.log_format)?;
+        self.serve().or_else(|failure| match logging.report(&failure) {
+            true => Ok(ExitCode::from(failure.code())),
+            false => Err(failure),
+        })
+    }
+
+    fn serve(self) -> Result<ExitCode, Failure> {
         let builder = self.builder()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.

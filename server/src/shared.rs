@@ -25,7 +25,7 @@ use crate::epoch;
 use crate::error::StartError;
 use crate::net::connection::Connection;
 use crate::net::driver::Driver;
-use crate::net::flow::limits::BULK_SENDERS;
+use crate::net::flow::limits::{BULK_SENDERS, CLOSED_LINES};
 use crate::net::flow::outbox::Outbox;
 use crate::net::listener;
 use crate::net::rate_limited_warning::RateLimitedWarning;
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) refused: RateLimitedWarning,
     pub(crate) overflowed: RateLimitedWarning,
     pub(crate) foreign: RateLimitedWarning,
+    /// Connections that have ended.
+    pub(crate) closed: RateLimitedWarning,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -144,6 +146,7 @@ impl Shared {
             refused: RateLimitedWarning::default(),
             overflowed: RateLimitedWarning::default(),
             foreign: RateLimitedWarning::default(),
+            closed: RateLimitedWarning::with_lines(CLOSED_LINES),
             runtime,
             span,
         });

@@ -6,6 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use tracing::Level;
+
+use crate::log::LogFormat;
+
 /// The bytes that may wait; more are dropped and counted.
 const LIMIT: usize = 1 << 20;
 
@@ -23,6 +27,7 @@ struct Lines {
     /// Lines that were dropped after those that wait.
     dropped: usize,
     writing: bool,
+    format: LogFormat,
 }
 
 impl Lines {
@@ -50,7 +55,8 @@ impl Lines {
 
     fn notice(&mut self) -> Vec<u8> {
         let dropped = std::mem::take(&mut self.dropped);
-        format!("zoolet: {dropped} log lines dropped, as nobody read stderr\n").into_bytes()
+        let message = format!("{dropped} log lines dropped, as nobody read stderr");
+        self.format.line(Level::WARN, &message).into_bytes()
     }
 
     fn is_done(&self) -> bool {
@@ -60,8 +66,9 @@ impl Lines {
 
 impl LogQueue {
     /// Starts the thread, which lives as long as the process.
-    pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+    pub(super) fn start(out: impl Write + Send + 'static, format: LogFormat) -> io::Result<Self> {
         let queue = Self::default();
+        queue.lock().format = format;
         let writer = queue.clone();
         thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_to(out))?;
         Ok(queue)
@@ -133,7 +140,7 @@ mod tests {
     #[test]
     fn a_line_says_how_many_were_dropped_where_they_are_missing() {
         let ((sender, lines), (go, turn)) = (channel(), channel());
-        let mut queue = LogQueue::start(Slow(sender, turn)).unwrap();
+        let mut queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
         // Room for three of these, however quick the thread takes the first.
         let line = vec![b'x'; LIMIT / 3];
         for _ in 0..20 {
@@ -158,7 +165,7 @@ mod tests {
     #[test]
     fn a_drain_waits_for_what_is_written_and_not_for_a_reader_that_is_stuck() {
         let ((sender, lines), (go, turn)) = (channel(), channel());
-        let mut queue = LogQueue::start(Slow(sender, turn)).unwrap();
+        let mut queue = LogQueue::start(Slow(sender, turn), LogFormat::Text).unwrap();
         queue.write_all(b"one\n").unwrap();
         queue.drain();
         assert!(lines.try_recv().is_err(), "it has waited in vain");

@@ -13,7 +13,7 @@ const HEAD: &str = "\
 A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`, times are in milliseconds and sizes in KiB, `forceSync`
 and `skipACL` are `yes` or `no`, and each key may also be written with `zookeeper.` before it, as Java system properties are.
 A flag without a value, such as `--skip-acl`, also takes `=false`.
-`--config`, `--in-memory`, `--super-digest-file` and `--log` are flags only; `zoolet serve --help` has them.
+`--config`, `--in-memory`, `--super-digest-file`, `--log` and `--log-format` are flags only; `zoolet serve --help` has them.
 [operating.md](operating.md#settings) explains the settings of a data directory, and the keys that are refused or ignored.
 ";
 

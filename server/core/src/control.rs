@@ -12,7 +12,7 @@ impl Core {
     /// no connection.
     pub fn disconnect(&mut self, session: SessionId) -> bool {
         let conn = self.sessions.get(session).and_then(|session| session.conn);
-        conn.inspect(|conn| self.close(*conn)).is_some()
+        conn.inspect(|conn| self.close_because(*conn, "the embedding program has cut it")).is_some()
     }
 
     /// Renews a session for its whole timeout. Returns false if there is no such session.
@@ -29,7 +29,7 @@ impl Core {
         let peer = session.conn.map(|conn| self.peer(conn));
         tracing::info!(session = %id, ?peer, "session expired");
         self.end_session(now, id, Xid(0));
-        session.conn.into_iter().for_each(|conn| self.close(conn));
+        session.conn.into_iter().for_each(|conn| self.close_because(conn, "its session has expired"));
         true
     }
 
@@ -83,6 +83,6 @@ impl Core {
         } else {
             self.refuse(RequestContext { xid, ..call }, self.tree.last_zxid(), ErrorCode::SessionMoved);
         }
-        self.close(call.conn);
+        self.close_because(call.conn, "its session has moved");
     }
 }

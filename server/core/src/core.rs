@@ -115,8 +115,7 @@ impl Core {
             let Some((_, conn)) = self.sessionless.first().copied().filter(|(until, _)| *until <= now) else {
                 break;
             };
-            tracing::debug!(%conn, "no session opened in time; closing connection");
-            self.close(conn);
+            self.close_because(conn, "no session opened in time");
         }
     }
 
@@ -201,7 +200,9 @@ impl Core {
 
     pub(crate) fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
         let Some(ConnState { session, moved, .. }) = self.conns.get(&conn) else { return };
-        let (Some(session), moved) = (*session, *moved) else { return self.close(conn) };
+        let (Some(session), moved) = (*session, *moved) else {
+            return self.close_because(conn, "a request without a session");
+        };
         let Incoming { xid, op, body } = incoming;
         let call = RequestContext { now, conn, session, xid };
         let op = OpCode::from_code(op);
@@ -270,7 +271,7 @@ impl Core {
                 tracing::info!(session = %call.session, peer = %self.peer(call.conn), "session closed");
                 self.end_session(call.now, call.session, call.xid);
                 self.reply(call, self.tree.last_zxid(), Reply::Empty);
-                self.send(call.conn, Message::Close { asked: true });
+                self.send(call.conn, Message::Close { asked: true, reason: "its session was closed" });
                 self.forget(call.conn);
             }
             // Internal, but a client may send it.
@@ -324,7 +325,7 @@ impl Core {
     /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
     fn unimplemented(&mut self, call: RequestContext) {
         self.refuse_without_zxid(call, Zxid(-1), ErrorCode::Unimplemented);
-        self.close(call.conn);
+        self.close_because(call.conn, "an unknown operation");
     }
 
     /// A body that does not decode. A write takes a zxid if the only fault is a null; a few operations always or never do.
@@ -383,9 +384,14 @@ impl Core {
         self.effects.outbound.push(Output::To(conn, message));
     }
 
-    /// Closes a connection after what is queued for it. Its session stays.
+    /// Closes a connection whose authentication has failed, after what is queued for it. Its session stays.
     pub(crate) fn close(&mut self, conn: ConnId) {
-        self.send(conn, Message::Close { asked: false });
+        self.close_because(conn, "authentication failed");
+    }
+
+    /// Closes a connection after what is queued for it. Its session stays.
+    pub(crate) fn close_because(&mut self, conn: ConnId, reason: &'static str) {
+        self.send(conn, Message::Close { asked: false, reason });
         self.forget(conn);
     }
 

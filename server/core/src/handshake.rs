@@ -17,7 +17,7 @@ impl Core {
             // The client has seen more than this server has: it must try another one, and gets no answer.
             let (seen, here) = (request.last_zxid_seen, self.tree.last_zxid());
             if mem::replace(&mut self.warned.of_clients_ahead, true) {
-                tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; closing connection");
+                tracing::info!(%conn, peer = %state.peer, %seen, %here, "client is ahead of the server; refusing it");
             } else {
                 tracing::warn!(
                     %conn, peer = %state.peer, %seen, %here,
@@ -25,7 +25,7 @@ impl Core {
                      clients like it are refused, and try again until they are restarted (later ones are logged at info)"
                 );
             }
-            return self.close(conn);
+            return self.close_because(conn, "its client has seen a later zxid, or has a session already");
         }
         state.read_only = request.read_only;
         let timeout = self.config.negotiate(request.timeout);
@@ -38,8 +38,7 @@ impl Core {
 
     fn open_session(&mut self, now: Millis, conn: ConnId, timeout: i32) {
         if self.config.max_sessions.is_some_and(|max| self.sessions.len() >= max) {
-            tracing::debug!(%conn, "session limit reached; closing connection");
-            return self.close(conn);
+            return self.close_because(conn, "the limit of sessions is reached");
         }
         // Without a log no session outlives the server, wherever its client is.
         let in_process = self.config.logged && self.conns.get(&conn).is_some_and(|state| state.in_process);
@@ -58,7 +57,7 @@ impl Core {
         let id = request.session;
         // Before the password is checked, as in a real server. The rightful client can resume the session at once.
         if let Some(old) = self.sessions.get(id).and_then(|session| session.conn) {
-            self.close(old);
+            self.close_because(old, "its session was resumed on another connection");
         }
         let (exists, peer) = (self.sessions.get(id).is_some(), self.peer(conn));
         if exists && self.config.password_matches(id, request.password.as_ref()) {
@@ -74,7 +73,7 @@ impl Core {
             }
             let refusal = ConnectResponse::refusal(request.read_only.map(|_| false));
             self.send(conn, Message::Connected(refusal));
-            self.close(conn);
+            self.close_because(conn, "its session has expired, or the password of the session is wrong");
         }
     }
 

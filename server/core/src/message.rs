@@ -78,6 +78,8 @@ pub enum Message {
     Close {
         /// Whether the peer requested it by closing its session. It then sends nothing more that could be lost.
         asked: bool,
+        /// Why, for the log.
+        reason: &'static str,
     },
 }
 

@@ -25,7 +25,7 @@ impl Core {
             TxnOp::CloseSession { .. } => {
                 let conn = self.sessions.get(txn.session).and_then(|session| session.conn);
                 self.sessions.remove(txn.session);
-                conn.into_iter().for_each(|conn| self.close(conn));
+                conn.into_iter().for_each(|conn| self.close_because(conn, "its session has ended"));
             }
             TxnOp::CreateSession { .. }
             | TxnOp::Create { .. }

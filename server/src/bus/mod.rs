@@ -291,6 +291,7 @@ impl Bus {
             sent += u64::from(!matches!(message, Delivery::Message(Message::Close { .. })));
             if let Delivery::Message(Message::Connected(response)) = message {
                 conn.peer.span.record("session", tracing::field::display(response.session));
+                conn.peer.note_session(response.session);
             }
         }
         self.stats.sent.fetch_add(sent, Relaxed);

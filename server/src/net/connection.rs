@@ -26,18 +26,23 @@ use crate::net::flow::limits::{
     BACK_PRESSURE_TIMEOUT, BATCH, KEEP, LINGER, MAX_HELD_REPLIES, MAX_READ, MIN_READ,
 };
 use crate::net::flow::outbox::{Next, Outbox};
-use crate::net::registry::Registration;
+use crate::net::registry::{Peer, Registration};
 use crate::net::stream::{Half, Transport, send_all};
 use crate::shared::Shared;
 
 /// How a request of HTTP begins.
 const HTTP_METHODS: [&[u8]; 6] = [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI"];
 
+/// Why a connection is closed, for the log: by its client, or by the server that stops or an embedding program that cuts it.
+const LEFT: &str = "closed by its client";
+const RESET: &str = "reset by its client";
+const STOPPED: &str = "cut off";
+
 /// Why the loops of a connection have ended.
 #[derive(Debug)]
 enum CloseReason {
-    /// The peer has closed, or has broken the protocol beyond repair, or is cut off.
-    Close,
+    /// The peer has closed, or has broken the protocol beyond repair, or is cut off: which of them, for the log.
+    Close(&'static str),
     /// Everything is sent that the server had to send. If the peer asked for the end, it sends nothing more.
     Flushed { asked: bool },
     /// The peer has sent a four-letter word instead of a connect request, and these bytes after it.
@@ -77,9 +82,10 @@ impl Connection {
         // Also after a panic: the session must not keep a connection that is gone.
         self.submit(&mut smallvec![Input::Closed]).await;
         let reason = reason.unwrap_or_else(|panic| resume_unwind(panic));
+        self.log_closed(&reason);
         let close = async {
             let asked = match reason {
-                CloseReason::Close => return,
+                CloseReason::Close(_) => return,
                 CloseReason::Flushed { asked } => asked,
                 CloseReason::Word(word, rest) => {
                     if !self.answer(word, &rest, &mut reader, &mut writer).await {
@@ -107,13 +113,14 @@ impl Connection {
         let outbox = &self.registration.peer.outbox;
         let mut reading = pin!(self.read_loop(reader));
         // The write loop is dropped before the read loop goes on alone.
-        {
+        let error = {
             let mut writing = pin!(self.write_loop(writer));
             match poll_fn(|cx| outbox.poll_loops(cx, writing.as_mut(), reading.as_mut())).await {
                 Ok(reason) => return reason,
-                Err(error) => tracing::debug!(%error, "cannot write"),
+                Err(error) => error,
             }
-        }
+        };
+        tracing::debug!(%error, "cannot write");
         // Replies cannot be sent any more, but the requests that the peer has sent are still executed.
         outbox.abort();
         let mut nothing = pin!(pending());
@@ -123,7 +130,7 @@ impl Connection {
             () = self.shared.stop.cancelled() => {}
             _ = timeout(LINGER, reading) => {}
         }
-        CloseReason::Close
+        CloseReason::Close(lost(&error))
     }
 
     async fn read_loop(&self, reader: &mut (impl AsyncRead + Unpin)) -> CloseReason {
@@ -154,7 +161,7 @@ impl Connection {
                 }
                 let submitted = inputs.len();
                 if !self.submit(&mut inputs).await {
-                    return CloseReason::Close;
+                    return CloseReason::Close(STOPPED);
                 }
                 // Their frames stay in the buffer until they are processed: what a full turn did not reach is parsed again.
                 match outbox.ready_for_requests().await {
@@ -177,11 +184,11 @@ impl Connection {
             buffer.reserve(room);
             let spare = buffer.capacity() - buffer.len();
             let got = match reader.read_buf(&mut buffer).await {
-                Ok(0) => return CloseReason::Close,
+                Ok(0) => return CloseReason::Close(LEFT),
                 Ok(got) => got,
                 Err(error) => {
                     tracing::debug!(%error, "cannot read");
-                    return CloseReason::Close;
+                    return CloseReason::Close(lost(&error));
                 }
             };
             self.shared.stats.bytes_received.fetch_add(got as u64, Relaxed);
@@ -216,7 +223,7 @@ impl Connection {
                 Ok(None) => break,
                 Err(error) => {
                     self.log_foreign(&error, buffer, *attached);
-                    return (parsed, Some(CloseReason::Close));
+                    return (parsed, Some(CloseReason::Close("a frame of an illegal length")));
                 }
             };
             let len = frame.len();
@@ -231,13 +238,38 @@ impl Connection {
                 jute::parse(frame).map(|request| inputs.push(Input::Connect(request))).is_ok()
             };
             if !is_whole {
-                tracing::debug!(len, "a frame without a whole header; closing the connection");
-                return (parsed, Some(CloseReason::Close));
+                tracing::debug!(len, "a frame without a whole header");
+                return (parsed, Some(CloseReason::Close("a frame without a whole header")));
             }
             *attached = true;
             parsed += frame::PREFIX + len;
         }
         (parsed, None)
+    }
+
+    /// Logs the end of a connection: who it was, and why.
+    fn log_closed(&self, reason: &CloseReason) {
+        let Peer { addr: peer, outbox, .. } = &*self.registration.peer;
+        let session = self.registration.peer.session();
+        // What the server has decided comes first: its client may have seen it, and closed in turn.
+        let reason = match (outbox.close_reason(), reason) {
+            (Some(reason), _) => reason,
+            (None, CloseReason::Close(reason)) => reason,
+            (None, CloseReason::Flushed { .. }) => STOPPED,
+            // Asked every few seconds by whatever watches the server.
+            (None, CloseReason::Word(word, _)) => {
+                return tracing::debug!(%peer, word = word.name(), "four-letter word");
+            }
+        };
+        // A probe of the port, just as often.
+        if [LEFT, RESET].contains(&reason) && self.registration.peer.is_unused() {
+            return tracing::debug!(%peer, reason, "connection closed before it was used");
+        }
+        if let Some(count) = self.shared.closed.count(self.shared.clock.now()) {
+            let (conn, session) = (self.registration.id, session.map(tracing::field::display));
+            let unlogged = Some(count - 1).filter(|unlogged| *unlogged > 0);
+            tracing::info!(%peer, session, %conn, reason, unlogged, "connection closed");
+        }
     }
 
     /// Logs a frame that is too long, which is how the first bytes of other protocols read.
@@ -279,12 +311,12 @@ impl Connection {
                 Next::Send => {}
                 Next::SendLast => writer.with(Transport::cork),
                 Next::Finish { asked } => return Ok(CloseReason::Flushed { asked }),
-                Next::Abort => return Ok(CloseReason::Close),
+                Next::Abort => return Ok(CloseReason::Close(STOPPED)),
             }
             let stream = Half(writer.0);
             let progress = || self.registration.peer.note_progress(self.shared.now());
             if !send_all(writer, &mut bytes, &self.shared.bulk, || self.overdue(&stream), progress).await? {
-                return Ok(CloseReason::Close);
+                return Ok(CloseReason::Close("its client does not read"));
             }
         }
     }
@@ -349,6 +381,16 @@ impl BackPressure {
             let few = Box::pin(timeout(BACK_PRESSURE_TIMEOUT, outbox.held_at_most(MAX_HELD_REPLIES)));
             self.slow = few.await.err().map(|_| first);
         }
+    }
+}
+
+/// Why a connection is lost, in the words of the log.
+fn lost(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
+    match error.kind() {
+        BrokenPipe | ConnectionAborted | ConnectionReset => RESET,
+        TimedOut => "its client is not reachable",
+        _ => "its stream has failed",
     }
 }
 

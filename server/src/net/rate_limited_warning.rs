@@ -1,4 +1,4 @@
-//! Warnings that a peer can cause as often as it likes: they are summed up.
+//! Log lines that a peer can cause as often as it likes: they are summed up.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,22 +6,48 @@ use tokio::time::Instant;
 
 use crate::net::flow::limits::WARNING_PERIOD;
 
-/// A warning that may be repeated.
+/// A line that may be repeated.
+#[derive(Debug)]
+pub(crate) struct RateLimitedWarning {
+    /// Lines a period.
+    most: u32,
+    state: Mutex<LinesOfPeriod>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct RateLimitedWarning(Mutex<(Option<Instant>, u64)>);
+struct LinesOfPeriod {
+    since: Option<Instant>,
+    lines: u32,
+    /// How often it was counted since the last line.
+    count: u64,
+}
+
+/// One line a period.
+impl Default for RateLimitedWarning {
+    fn default() -> Self {
+        Self::with_lines(1)
+    }
+}
 
 impl RateLimitedWarning {
+    /// At most this many lines a period.
+    pub(crate) fn with_lines(most: u32) -> Self {
+        Self { most, state: Mutex::default() }
+    }
+
     /// Counts one at a time. Returns how many the line that is due now stands for, if one is.
     pub(crate) fn count(&self, now: Instant) -> Option<u64> {
         // Nothing panics while it holds the lock.
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, count) = &mut *state;
-        *count += 1;
-        if last.is_some_and(|last| now.saturating_duration_since(last) < WARNING_PERIOD) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count += 1;
+        if state.since.is_none_or(|since| now.saturating_duration_since(since) >= WARNING_PERIOD) {
+            (state.since, state.lines) = (Some(now), 0);
+        }
+        if state.lines == self.most {
             return None;
         }
-        *last = Some(now);
-        Some(std::mem::take(count))
+        state.lines += 1;
+        Some(std::mem::take(&mut state.count))
     }
 }
 
@@ -40,5 +66,13 @@ mod tests {
             .flatten()
             .collect();
         assert_eq!(lines, [1, 4, 2]);
+    }
+
+    #[test]
+    fn lines_past_the_most_of_a_period_are_summed_up_by_the_next_one() {
+        let (warning, start) = (RateLimitedWarning::with_lines(3), Instant::now());
+        let lines =
+            [0, 1, 2, 3, 999, 1_000, 1_001].map(|ms| warning.count(start + Duration::from_millis(ms)));
+        assert_eq!(lines, [Some(1), Some(1), Some(1), None, None, Some(3), Some(1)]);
     }
 }

@@ -9,6 +9,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use hashbrown::DefaultHashBuilder;
 use tracing::Span;
+use zoolet_proto::SessionId;
 use zoolet_server_core::{ConnId, Millis, Origin};
 
 use crate::net::flow::budget::SendBudget;
@@ -42,6 +43,8 @@ pub(crate) struct Peer {
     progress: AtomicI64,
     /// Whether its requests wait in the driver's queue.
     slow: AtomicBool,
+    /// The session that it was given, 0 for none.
+    session: AtomicI64,
 }
 
 impl Peer {
@@ -64,6 +67,7 @@ impl Peer {
             word: AtomicBool::new(false),
             progress: AtomicI64::new(0),
             slow: AtomicBool::new(false),
+            session: AtomicI64::new(0),
         }
     }
 
@@ -76,10 +80,25 @@ impl Peer {
         self.slow.store(slow, Ordering::Relaxed);
     }
 
+    /// Notes the session of a connect response; 0 refuses one.
+    pub(crate) fn note_session(&self, session: SessionId) {
+        self.session.store(session.0, Ordering::Relaxed);
+    }
+
+    /// The session that it has, or has had. A turn that ends the session does not change it.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        Some(SessionId(self.session.load(Ordering::Relaxed))).filter(|id| *id != SessionId(0))
+    }
+
     /// Notes requests that are submitted to a turn.
     pub(crate) fn begin_requests(&self, requests: usize) {
         self.received.fetch_add(requests as u64, Ordering::Relaxed);
         self.outbox.begin_requests(requests);
+    }
+
+    /// Whether nothing was ever submitted.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.received.load(Ordering::Relaxed) == 0
     }
 
     /// Notes that this many of them were not processed.

@@ -96,7 +96,7 @@ impl Running {
     }
 
     /// A connection on which nothing is waited for longer than ten seconds.
-    fn connect(&self) -> TcpStream {
+    pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.addrs[0].as_str()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream

@@ -111,3 +111,6 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A warning that a peer can cause stands for those of this time.
 pub(crate) const WARNING_PERIOD: Duration = Duration::from_secs(1);
+
+/// The lines for connections that have ended in such a time: more than a service at work has, and fewer than a flood makes.
+pub(crate) const CLOSED_LINES: u32 = 100;

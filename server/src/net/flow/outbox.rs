@@ -127,8 +127,9 @@ impl Outbox {
                     }
                     queue.add(until, |out| out.put_reply(*header, reply, len))
                 }
-                Delivery::Message(Message::Close { asked }) => {
+                Delivery::Message(Message::Close { asked, reason }) => {
                     queue.state = CloseState::Draining { asked: *asked };
+                    queue.close_reason = Some(reason);
                     break;
                 }
             };
@@ -224,6 +225,11 @@ impl Outbox {
     /// Whether the connection is closed because too much waited to be sent.
     pub(crate) fn has_overflowed(&self) -> bool {
         self.lock().overflowed
+    }
+
+    /// Why the server has closed the connection, if it was the server.
+    pub(crate) fn close_reason(&self) -> Option<&'static str> {
+        self.lock().close_reason
     }
 
     /// Bytes that wait or are being written; 0 on an aborted connection.

@@ -184,7 +184,7 @@ fn a_connection_closes_after_the_last_reply_that_waited_for_the_log() {
     model(3, || {
         let (outbox, turns) = beside(1, |outbox| {
             push(outbox, reply(1), 0);
-            push(outbox, Message::Close { asked: true }, 0);
+            push(outbox, Message::Close { asked: true, reason: "" }, 0);
             outbox.release(Zxid(1));
         });
         let end = block_on(serve(&outbox, &[1], pending()));
@@ -196,7 +196,8 @@ fn a_connection_closes_after_the_last_reply_that_waited_for_the_log() {
 #[test]
 fn a_connection_that_has_nothing_to_send_closes() {
     model(3, || {
-        let (outbox, turns) = beside(0, |outbox| push(outbox, Message::Close { asked: false }, 9));
+        let (outbox, turns) =
+            beside(0, |outbox| push(outbox, Message::Close { asked: false, reason: "" }, 9));
         let end = block_on(serve(&outbox, &[], pending()));
         assert_eq!(end, Some(Next::Finish { asked: false }));
         turns.join().expect("no panic");
@@ -207,7 +208,7 @@ fn a_connection_that_has_nothing_to_send_closes() {
 fn a_write_that_is_stuck_notices_that_the_connection_closes_and_that_it_is_aborted() {
     model(3, || {
         let (outbox, turns) = beside(0, |outbox| {
-            push(outbox, Message::Close { asked: false }, 0);
+            push(outbox, Message::Close { asked: false, reason: "" }, 0);
             outbox.abort();
         });
         let mut writing = pin!(async {

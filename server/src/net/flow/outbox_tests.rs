@@ -30,7 +30,7 @@ fn ping() -> Message {
 async fn messages_before_a_close_are_sent_and_those_after_it_are_lost() {
     let outbox = outbox_of(1 << 20);
     outbox.push(
-        [ping(), Message::Close { asked: false }, ping()].iter().map(Delivery::Message),
+        [ping(), Message::Close { asked: false, reason: "" }, ping()].iter().map(Delivery::Message),
         false,
         ReleaseRule::AT_ONCE,
     );
@@ -364,7 +364,7 @@ async fn what_comes_later_waits_too_whatever_it_names() {
 async fn a_connection_closes_after_what_waits_for_the_log() {
     let outbox = outbox_of(1 << 20);
     let rule = ReleaseRule::new(Zxid(3), Zxid(3), Zxid(4));
-    push(&outbox, &[reply(3), reply(4), Message::Close { asked: true }], rule);
+    push(&outbox, &[reply(3), reply(4), Message::Close { asked: true, reason: "" }], rule);
     let mut bytes = SendBuffer::default();
     assert_eq!((outbox.next(&mut bytes).await, bytes.len()), (Next::Send, 20));
     outbox.release(Zxid(4));

@@ -93,6 +93,8 @@ pub(crate) struct SendQueue {
     pub(crate) state: CloseState,
     /// Whether it was aborted for the length of its queue.
     pub(crate) overflowed: bool,
+    /// Why the server has closed it, if it has.
+    pub(crate) close_reason: Option<&'static str>,
     /// Whether the read loop waits until it may submit requests.
     pub(crate) reader_waits: bool,
     /// The connection's task, kept from one wait to the next.
@@ -130,6 +132,7 @@ impl SendQueue {
             position: 0,
             state: CloseState::Open,
             overflowed: false,
+            close_reason: None,
             reader_waits: false,
             waker: None,
         }
@@ -189,6 +192,7 @@ impl SendQueue {
 
     pub(crate) fn overflow(&mut self) {
         self.overflowed = true;
+        self.close_reason = Some("too much waited to be sent");
         self.abort();
     }
 

@@ -356,7 +356,7 @@ pub fn encode(message: &Message, out: &mut BytesMut) {
     match message {
         Message::Connected(welcome) => welcome.encode_frame(out),
         Message::Reply(header, reply) => reply.encode_frame(*header, out),
-        Message::Close { asked } => out.extend_from_slice(format!("close {asked}").as_bytes()),
+        Message::Close { asked, .. } => out.extend_from_slice(format!("close {asked}").as_bytes()),
     }
 }
 
