@@ -28,15 +28,21 @@ mod epoch;
 mod error;
 pub mod extension;
 mod net;
+mod observer;
 mod own_thread;
 mod server;
 mod shared;
 
 pub use config::ServerBuilder;
+pub use durable::DirectorySizes;
 pub use error::{SettingError, SnapshotError, StartError};
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
+pub use observer::{
+    Listing, ObservedConnection, ObservedSession, ObservedWatch, Observer, RequestLatency,
+    ServerConfiguration, ServerSummary,
+};
 pub use server::Server;
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::FourLetterWord;
-pub use zoolet_server_core::{ConnId, Txn, TxnOp};
+pub use zoolet_server_core::{ConnId, ServerMode, Txn, TxnOp};
 pub use zoolet_storage::{Compression, Damage, Durability, RecoveryReport, StorageError, StorageOptions};

@@ -15,6 +15,7 @@ use crate::durable::{Close, Work};
 use crate::engine::locked;
 use crate::error::SnapshotError;
 use crate::net::in_process::{self, InProcess};
+use crate::observer::Observer;
 use crate::own_thread::OwnThread;
 use crate::shared::Shared;
 
@@ -65,6 +66,11 @@ impl Server {
     /// TCP from this process, lives on for its timeout.
     pub fn in_process(&self) -> InProcess {
         in_process::connector(Arc::downgrade(&self.shared), 0)
+    }
+
+    /// A handle that looks at the server, for whoever shows it to an operator. It does not keep the server running.
+    pub fn observer(&self) -> Observer {
+        Observer::new(&self.shared)
     }
 
     /// Serves a stream that was accepted elsewhere: TLS, a Unix socket, a simulator. `peer` is its address, for ACLs of the

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -52,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) client_port: Option<u16>,
     pub(crate) tasks: TaskTracker,
     /// Held while an answer that lists many things is made.
-    pub(crate) listing: tokio::sync::Mutex<()>,
+    pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
     /// One for each connection that is sending much.
     pub(crate) bulk: Semaphore,
     /// Connections that were refused, that were closed for what they did not read, and that began with another protocol.
@@ -141,7 +140,7 @@ impl Shared {
             log,
             client_port,
             tasks,
-            listing: tokio::sync::Mutex::default(),
+            listing: Arc::default(),
             bulk: Semaphore::new(BULK_SENDERS),
             refused: RateLimitedWarning::default(),
             overflowed: RateLimitedWarning::default(),
@@ -247,10 +246,6 @@ impl Shared {
 
     pub(crate) fn now(&self) -> Millis {
         Millis(self.clock.unix_millis())
-    }
-
-    pub(crate) fn packets(&self) -> (u64, u64) {
-        (self.stats.received.load(Relaxed), self.stats.sent.load(Relaxed))
     }
 }
 

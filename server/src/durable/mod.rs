@@ -48,4 +48,5 @@ mod tests;
 pub(crate) use gate::DurabilityGate;
 pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
-pub(crate) use start::{DirectorySizes, DurableConfig, LogHandle, ReadyLog, restore};
+pub use start::DirectorySizes;
+pub(crate) use start::{DurableConfig, LogHandle, ReadyLog, restore};

@@ -133,12 +133,17 @@ impl ReadyLog {
 }
 
 /// The two directories of a server, and the lengths of all files in them, with the room that is reserved.
-#[derive(Debug, Default)]
-pub(crate) struct DirectorySizes {
-    pub(crate) data: String,
-    pub(crate) log: String,
-    pub(crate) data_size: u64,
-    pub(crate) log_size: u64,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DirectorySizes {
+    /// Where the snapshots are.
+    pub data: String,
+    /// Where the log is.
+    pub log: String,
+    /// Bytes of the files there.
+    pub data_size: u64,
+    /// Bytes of the files there.
+    pub log_size: u64,
 }
 
 impl LogHandle {

@@ -101,10 +101,6 @@ impl Latency {
         self.count += requests;
     }
 
-    pub(crate) fn avg(&self) -> i64 {
-        i64::try_from(self.count).ok().filter(|count| *count > 0).map_or(0, |count| self.sum / count)
-    }
-
     /// In milliseconds, with a fraction.
     #[allow(clippy::cast_precision_loss, reason = "four decimals are printed")]
     pub(crate) fn avg_millis(&self) -> f64 {
