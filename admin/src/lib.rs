@@ -1,1 +1,12 @@
 //! The HTTP side of a Zoolet server: the commands of ZooKeeper's admin server, metrics, and a page to look at.
+//!
+//! [`AdminServer::builder`] starts it beside a running server. It is off unless a program asks for it, and listens on the loopback
+//! unless told otherwise.
+
+mod error;
+#[allow(dead_code, unused_imports, reason = "the commands, the metrics and the page use the rest")]
+mod http;
+mod server;
+
+pub use error::AdminError;
+pub use server::{AdminServer, AdminServerBuilder};

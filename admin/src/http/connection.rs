@@ -1,0 +1,53 @@
+//! One connection: requests one after the other, until it is closed, idle for too long, or the server stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::limits::{FINISH_TIME, MAX_FIELDS, MAX_HEAD};
+use super::paced::Paced;
+use super::request::HttpClient;
+use super::response::Never;
+use super::service::{self, HttpHandler};
+
+/// Serves a connection to its end.
+pub(super) async fn serve<H: HttpHandler>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    client: HttpClient,
+    handler: Arc<H>,
+    idle_timeout: Duration,
+    stop: CancellationToken,
+) {
+    let peer = client.addr;
+    let answer = service_fn(move |request| {
+        let (handler, client) = (Arc::clone(&handler), client.clone());
+        async move { Ok::<_, Never>(service::answer(&*handler, request, client, idle_timeout).await) }
+    });
+    let io = TokioIo::new(Paced::new(stream, idle_timeout));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle_timeout)
+        .max_headers(MAX_FIELDS)
+        .max_buf_size(MAX_HEAD);
+    let connection = builder.serve_connection(io, answer);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            // What is not finished by then is dropped.
+            timeout(FINISH_TIME, connection).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        // A peer can cause any number of these.
+        tracing::debug!(%peer, %error, "an HTTP connection has failed");
+    }
+}

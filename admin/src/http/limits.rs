@@ -1,0 +1,36 @@
+//! What peers of the HTTP server are allowed, with the reason for each value.
+
+use std::time::Duration;
+
+/// Connections at a time, of all peers and of one address; one more is closed at once. A scraper and a browser need a dozen.
+pub(crate) const MAX_CONNECTIONS: usize = 64;
+pub(crate) const MAX_CONNECTIONS_PER_ADDRESS: usize = 32;
+
+/// Bytes of a request line with its header fields, as Jetty allows. A longer one is answered 431.
+pub(crate) const MAX_HEAD: usize = 8 << 10;
+
+/// Header fields of a request.
+pub(crate) const MAX_FIELDS: usize = 64;
+
+/// How long a connection may take for the head of its next request, from the answer to the one before (`admin.idleTimeout`); and
+/// how long it may send or take nothing while a body is under way.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a peer must take of a response within the idle timeout, so that one byte a minute is not enough.
+pub(crate) const LEAST_TAKEN: usize = 16 << 10;
+
+/// What is read of a body that nobody wants, so that its sender sees the answer and not a reset.
+pub(crate) const DISCARDED: usize = 1 << 20;
+pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// How long requests under way may take after the server was told to stop.
+pub(crate) const FINISH_TIME: Duration = Duration::from_secs(2);
+
+/// Pieces of a stream that wait for the peer.
+pub(crate) const PIECES: usize = 2;
+
+/// How long accepting pauses after an error, which most often is a lack of descriptors.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How many connections may wait to be accepted.
+pub(crate) const BACKLOG: u32 = 128;

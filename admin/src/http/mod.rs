@@ -1,0 +1,23 @@
+//! HTTP/1.1 for the admin server, the metrics endpoint and the page: a listener, its connections, requests and responses.
+//!
+//! Everything that a peer decides is bounded: the number of its connections, the bytes of a head, the time for a head, for a body
+//! and for reading a response, and the bytes that a stream holds. See [`limits`].
+//!
+//! What Jetty does before Apache's servlets see a request is done here, by [`service`]: the answers to other methods than GET and POST,
+//! and to requests without a host.
+
+mod connection;
+pub(crate) mod limits;
+mod listener;
+mod paced;
+mod request;
+mod response;
+mod service;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use listener::HttpServer;
+pub(crate) use request::{BodyError, HttpBody, HttpMethod, HttpRequest};
+pub(crate) use response::HttpResponse;
+pub(crate) use service::HttpHandler;

@@ -1,0 +1,78 @@
+//! From a request of hyper to an answer: what Jetty decides before Apache's servlets, then the [`HttpHandler`].
+
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Version};
+
+use super::limits::{DISCARD_TIME, DISCARDED};
+use super::request::{HttpBody, HttpClient, HttpMethod, HttpRequest, arguments, percent_decoded};
+use super::response::{HttpResponse, ResponseBody};
+
+/// What answers requests. The future is dropped if the client is gone, or at the latest a while after the server was told to stop.
+pub(crate) trait HttpHandler: Send + Sync + 'static {
+    /// The answer to a GET or a POST.
+    fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> impl Future<Output = HttpResponse> + Send;
+}
+
+/// Answers a request.
+pub(super) async fn answer(
+    handler: &impl HttpHandler,
+    request: Request<Incoming>,
+    client: HttpClient,
+    idle_timeout: Duration,
+) -> Response<ResponseBody> {
+    let (parts, incoming) = request.into_parts();
+    let mut body = HttpBody::new(incoming, idle_timeout);
+    let is_head = parts.method == Method::HEAD;
+    let is_secure = client.is_secure;
+    let response = match refusal(&parts) {
+        Some(response) => response,
+        None => match percent_decoded(parts.uri.path(), false) {
+            None => HttpResponse::error_page(StatusCode::BAD_REQUEST, parts.uri.path()),
+            Some(path) => {
+                let query = arguments(parts.uri.query().unwrap_or_default());
+                let method = if parts.method == Method::POST { HttpMethod::Post } else { HttpMethod::Get };
+                let request = HttpRequest { method, path, query, headers: parts.headers, client };
+                handler.handle(request, &mut body).await
+            }
+        },
+    };
+    let response = if is_secure {
+        let policy = HeaderValue::from_static("max-age=86400; includeSubDomains");
+        response.with_header(HeaderName::from_static("strict-transport-security"), policy)
+    } else {
+        response
+    };
+    body.discard(DISCARDED, DISCARD_TIME).await;
+    let response = response.into_hyper();
+    if is_head { without_body(response) } else { response }
+}
+
+/// The answer to what the handler is not asked: everything but GET, HEAD and POST, and a request that does not say to whom.
+fn refusal(parts: &hyper::http::request::Parts) -> Option<HttpResponse> {
+    if parts.version == Version::HTTP_11 && !parts.headers.contains_key(HOST) {
+        return Some(HttpResponse::error_page(StatusCode::BAD_REQUEST, parts.uri.path()));
+    }
+    match parts.method {
+        Method::GET | Method::HEAD | Method::POST => None,
+        Method::OPTIONS => {
+            let methods = HeaderValue::from_static("GET, HEAD, POST, TRACE, OPTIONS");
+            Some(HttpResponse::empty(StatusCode::OK).with_header(ALLOW, methods))
+        }
+        Method::TRACE => Some(HttpResponse::empty(StatusCode::FORBIDDEN)),
+        _ => Some(HttpResponse::empty(StatusCode::METHOD_NOT_ALLOWED)),
+    }
+}
+
+/// The answer to a HEAD: the length of the body is told, and the body dropped, with what it holds.
+fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    use hyper::body::Body as _;
+    use hyper::header::CONTENT_LENGTH;
+    if let Some(len) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(len));
+    }
+    *response.body_mut() = HttpResponse::empty(StatusCode::OK).into_hyper().into_body();
+    response
+}

@@ -1,0 +1,225 @@
+//! The HTTP server by raw bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use super::limits::{IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
+use super::{HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
+
+/// Answers `/echo` with what it was asked, `/stream` with a megabyte in pieces, `/body` with the length of the body.
+#[derive(Default)]
+struct Echo {
+    /// Pieces of streams that were taken.
+    pieces: Arc<AtomicUsize>,
+}
+
+impl HttpHandler for Echo {
+    async fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> HttpResponse {
+        match &*request.path {
+            "/stream" => {
+                let (response, sender) = HttpResponse::stream(StatusCode::OK, "text/plain", None);
+                let pieces = Arc::clone(&self.pieces);
+                tokio::spawn(async move {
+                    while pieces.load(Relaxed) < 1_000 {
+                        if sender.send(Ok(Bytes::from_static(&[b'x'; 64 << 10]))).await.is_err() {
+                            return;
+                        }
+                        pieces.fetch_add(1, Relaxed);
+                    }
+                });
+                response
+            }
+            "/body" if request.method == HttpMethod::Post => match body.collect(1_000).await {
+                Ok(body) => HttpResponse::text(StatusCode::OK, "text/plain", body.len().to_string()),
+                Err(error) => HttpResponse::text(StatusCode::BAD_REQUEST, "text/plain", error.to_string()),
+            },
+            "/slow" => std::future::pending().await,
+            path => {
+                let a = request.argument("a").unwrap_or("-");
+                let text = format!("{:?} {path} {a} {}", request.method, request.client.addr.ip());
+                HttpResponse::text(StatusCode::OK, "text/plain", text)
+            }
+        }
+    }
+}
+
+async fn start() -> (HttpServer, Echo) {
+    let handler = Echo::default();
+    let shared = Echo { pieces: Arc::clone(&handler.pieces) };
+    let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, Arc::new(shared)).await;
+    (server.expect("a free port"), handler)
+}
+
+async fn connect(server: &HttpServer) -> TcpStream {
+    TcpStream::connect(server.addr()).await.expect("a connection")
+}
+
+/// Sends bytes, and returns what comes until the server closes.
+async fn raw(server: &HttpServer, bytes: &str) -> String {
+    let mut stream = connect(server).await;
+    stream.write_all(bytes.as_bytes()).await.expect("sent");
+    let mut text = Vec::new();
+    // A reset after the answer is an end as well.
+    let _ = stream.read_to_end(&mut text).await;
+    String::from_utf8(text).expect("text")
+}
+
+/// The status, the header fields in small letters, and the body.
+fn parts(answer: &str) -> (&str, String, &str) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("an answer: {answer:?}"));
+    let (status, fields) = head.split_once("\r\n").unwrap_or((head, ""));
+    (status.strip_prefix("HTTP/1.1 ").expect("a status"), fields.to_lowercase(), body)
+}
+
+#[tokio::test]
+async fn a_request_is_decoded_and_a_connection_kept() {
+    let (server, _) = start().await;
+    let mut stream = connect(&server).await;
+    for _ in 0..3 {
+        stream.write_all(b"GET /e%20cho?b=1&a=%2F+&a=2 HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"127.0.0.1") {
+            answer.push(stream.read_u8().await.expect("an answer"));
+        }
+        let answer = String::from_utf8(answer).expect("text");
+        let (status, fields, body) = parts(&answer);
+        assert_eq!((status, body), ("200 OK", "Get /e cho /  127.0.0.1"));
+        assert!(
+            fields.contains("content-length: 23") && fields.contains("content-type: text/plain"),
+            "{fields}"
+        );
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn methods_are_answered_as_jetty_answers_them() {
+    let (server, _) = start().await;
+    let ask = async |method: &str| {
+        raw(&server, &format!("{method} /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+    };
+    for (method, status) in [
+        ("OPTIONS", "200 OK"),
+        ("TRACE", "403 Forbidden"),
+        ("PUT", "405 Method Not Allowed"),
+        ("DELETE", "405 Method Not Allowed"),
+        ("PATCH", "405 Method Not Allowed"),
+        ("HEAD", "200 OK"),
+    ] {
+        let answer = ask(method).await;
+        let (got, fields, body) = parts(&answer);
+        assert_eq!((got, body), (status, ""), "{method}");
+        let allows = fields.contains("allow: get, head, post, trace, options");
+        assert_eq!(allows, method == "OPTIONS", "{fields}");
+        if method == "HEAD" {
+            assert!(fields.contains("content-length: 18"), "{fields}");
+        }
+    }
+    assert_eq!(parts(&ask("POST").await).2, "Post /x - 127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_host_is_needed_except_in_http_1_0_and_paths_must_be_text() {
+    let (server, _) = start().await;
+    assert_eq!(
+        parts(&raw(&server, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await).0,
+        "400 Bad Request"
+    );
+    assert!(raw(&server, "GET / HTTP/1.0\r\n\r\n").await.starts_with("HTTP/1.0 200 OK"));
+    let garbage = raw(&server, "GET /%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert_eq!(parts(&garbage).0, "400 Bad Request");
+}
+
+#[tokio::test]
+async fn heads_and_bodies_have_a_longest_length() {
+    let (server, _) = start().await;
+    let long = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "x".repeat(9_000));
+    assert!(raw(&server, &long).await.starts_with("HTTP/1.1 431 "));
+    let post = |len: usize| {
+        let body = "x".repeat(len);
+        format!("POST /body HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len}\r\n\r\n{body}")
+    };
+    assert_eq!(parts(&raw(&server, &post(1_000)).await).2, "1000");
+    let answer = raw(&server, &post(100_000)).await;
+    let (status, _, body) = parts(&answer);
+    assert_eq!((status, body), ("400 Bad Request", "the body is longer than 1000 bytes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_head_and_an_idle_connection_end_after_the_idle_timeout() {
+    let (server, _) = start().await;
+    for begin in ["", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+        let begun = Instant::now();
+        let mut stream = connect(&server).await;
+        stream.write_all(begin.as_bytes()).await.expect("sent");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        let took = begun.elapsed();
+        assert!(took >= IDLE_TIMEOUT && took < IDLE_TIMEOUT + Duration::from_secs(1), "{begin:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_body_is_refused() {
+    let (server, _) = start().await;
+    let post = "POST /body HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nabc";
+    let answer = raw(&server, post).await;
+    assert_eq!(parts(&answer).2, "the client has sent nothing for 30s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_stops_holds_little_and_is_cut_off() {
+    let (server, echo) = start().await;
+    let mut stream = connect(&server).await;
+    let begun = Instant::now();
+    stream.write_all(b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    // The server's end is closed, and nothing more is made of the stream.
+    while Arc::strong_count(&echo.pieces) > 2 || echo.pieces.load(Relaxed) == 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} pieces", echo.pieces.load(Relaxed));
+    }
+    // The kernel keeps some megabytes for the two sockets.
+    assert!(echo.pieces.load(Relaxed) < 200, "{} pieces of 64 KiB", echo.pieces.load(Relaxed));
+    drop(stream);
+}
+
+#[tokio::test]
+async fn one_address_takes_only_so_many_connections() {
+    let (server, _) = start().await;
+    let mut open = Vec::new();
+    for _ in 0..MAX_CONNECTIONS_PER_ADDRESS {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        assert_eq!(stream.read_u8().await.expect("an answer"), b'H');
+        open.push(stream);
+    }
+    assert_eq!(raw(&server, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await, "");
+    open.clear();
+    // The server learns of the ends one by one.
+    while raw(&server, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.is_empty() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_requests_two_seconds_and_leaves_nothing() {
+    let (server, echo) = start().await;
+    let addr = server.addr();
+    let mut idle = connect(&server).await;
+    let mut busy = connect(&server).await;
+    busy.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    idle.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+    assert_eq!(idle.read_u8().await.expect("an answer"), b'H');
+    let begun = Instant::now();
+    server.shutdown().await;
+    assert!(begun.elapsed() <= Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(Arc::strong_count(&echo.pieces), 1, "the handler is dropped");
+    assert!(TcpStream::connect(addr).await.is_err());
+    let mut rest = Vec::new();
+    assert_eq!(busy.read_to_end(&mut rest).await.unwrap_or(0), 0);
+}
