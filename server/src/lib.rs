@@ -27,6 +27,7 @@ mod engine;
 mod epoch;
 mod error;
 pub mod extension;
+pub mod metrics;
 mod net;
 mod observer;
 mod own_thread;

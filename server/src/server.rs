@@ -14,6 +14,7 @@ use crate::config::ServerBuilder;
 use crate::durable::{Close, Work};
 use crate::engine::locked;
 use crate::error::SnapshotError;
+use crate::metrics::ServerMetrics;
 use crate::net::in_process::{self, InProcess};
 use crate::observer::Observer;
 use crate::own_thread::OwnThread;
@@ -112,6 +113,12 @@ impl Server {
             Some(log) => log.queue.failed().await,
             None => pending().await,
         }
+    }
+
+    /// What the server has counted by now, and how it is; also once it has stopped. See [`metrics`](crate::metrics) for what to do
+    /// with it. Takes some microseconds of the time in which requests are executed, and reads `/proc` for the descriptors.
+    pub fn metrics(&self) -> ServerMetrics {
+        self.shared.metrics(0)
     }
 
     /// What was found in the data directory when the server started; `None` for a server in memory.

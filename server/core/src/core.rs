@@ -30,6 +30,8 @@ pub struct Core {
     pub(crate) conns: HashMap<ConnId, ConnState>,
     /// Connections without a session, by when they are closed.
     pub(crate) sessionless: BTreeSet<(Millis, ConnId)>,
+    /// How many of them were closed.
+    pub(crate) sessionless_expired: u64,
     pub(crate) cleaner: ContainerCleaner,
     pub(crate) effects: Effects,
     /// How many milliseconds the wall clock is ahead of the time of inputs.
@@ -100,6 +102,7 @@ impl Core {
             watches: WatchTable::default(),
             conns: HashMap::new(),
             sessionless: BTreeSet::new(),
+            sessionless_expired: 0,
             cleaner: ContainerCleaner::new(&config, now),
             effects: Effects::default(),
             wall_ahead: 0,
@@ -115,8 +118,14 @@ impl Core {
             let Some((_, conn)) = self.sessionless.first().copied().filter(|(until, _)| *until <= now) else {
                 break;
             };
+            self.sessionless_expired += 1;
             self.close_because(conn, "no session opened in time");
         }
+    }
+
+    /// How many connections it has closed.
+    pub fn sessionless_expired(&self) -> u64 {
+        self.sessionless_expired
     }
 
     /// When [`Core::close_sessionless`] must be called next.

@@ -73,6 +73,7 @@ pub use core::Core;
 pub use load::{LoadError, TreeLoader};
 pub use machine::{EXPIRED_AT_ONCE, ServerMode, StateMachine};
 pub use message::{ConnId, Effects, Input, Message, Millis, Origin, Output, Recipients, SharedEvent};
+pub use quota::QuotaView;
 pub use record::ZnodeRecord;
 pub use session::{SessionSecret, SessionTable, SessionView};
 pub use snapshot::SnapshotHeader;

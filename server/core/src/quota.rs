@@ -6,6 +6,8 @@ use std::fmt;
 use zoolet_proto::path;
 
 use crate::paths::QUOTA;
+use crate::tree::Tree;
+use crate::znode::Znode;
 
 const LIMITS: &str = "/zookeeper_limits";
 const STATS: &str = "/zookeeper_stats";
@@ -14,6 +16,36 @@ const STATS: &str = "/zookeeper_stats";
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     tops: BTreeSet<Box<str>>,
+}
+
+/// A quota, as its znodes have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaView<'t> {
+    /// The top of the subtree.
+    pub top: &'t str,
+    /// How many znodes it may have, by the hard limit if there is one; -1 without any.
+    pub count_limit: i64,
+    /// How many it has.
+    pub count: i64,
+    /// How many bytes of data it may have.
+    pub byte_limit: i64,
+    /// How many it has.
+    pub bytes: i64,
+}
+
+impl Tree {
+    /// The quotas, sorted by path.
+    pub fn quotas(&self) -> impl Iterator<Item = QuotaView<'_>> {
+        self.quotas.tops.iter().map(|top| {
+            let data = |path: String| self.get(&path).and_then(Znode::data).cloned().unwrap_or_default();
+            let (limits, usage) = (data(limits_path(top)), data(stats_path(top)));
+            let hard = HardLimits::parse(&limits);
+            let limit = |hard: Option<i64>, key| hard.or_else(|| number(&limits, key)).unwrap_or(-1);
+            let Usage { count, bytes } = Usage::parse(&usage).unwrap_or_default();
+            let (count_limit, byte_limit) = (limit(hard.count, "count"), limit(hard.bytes, "bytes"));
+            QuotaView { top, count_limit, count, byte_limit, bytes }
+        })
+    }
 }
 
 /// The znode with the limits of the subtree below `top`.

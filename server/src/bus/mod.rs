@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use hashbrown::HashMap;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{Incoming, OpCode, Zxid};
+use zoolet_proto::{Incoming, OpCode, SessionId, Zxid};
 use zoolet_server_core::{
     ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine,
 };
@@ -22,7 +22,7 @@ use crate::net::flow::limits::TURN_BYTES;
 use crate::net::flow::outbox::Pushed;
 use crate::net::flow::queue::{Delivery, ReleaseRule};
 use crate::net::registry::{Peer, Registry};
-use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats};
+use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats, TurnCounts};
 
 mod deadlines;
 mod statistics;
@@ -40,6 +40,7 @@ pub struct Bus {
     finished: Vec<(ConnId, usize)>,
     /// Requests that this turn has executed, which are not counted yet.
     executed: Vec<Executed>,
+    counts: TurnCounts,
     /// What this turn has done so far.
     turn: TurnLimit,
 }
@@ -67,6 +68,7 @@ impl Bus {
             gate,
             finished: Vec::new(),
             executed: Vec::new(),
+            counts: TurnCounts::default(),
             turn: TurnLimit::new(clock),
         }
     }
@@ -175,6 +177,7 @@ impl Bus {
     /// Does not execute a request whose only effect was the reply to a connection that is gone, but for what it shows of its
     /// client: it was alive.
     fn skip_unsendable_read(&mut self, now: Millis, conn: ConnId) {
+        self.counts.stale_requests += 1;
         let replica = self.conns.get(&conn).map_or(0, |conn| conn.peer.replica);
         if let Some(session) = self.machine.replica(replica).session_of(conn) {
             self.core_mut().renew(now, session);
@@ -189,8 +192,9 @@ impl Bus {
                 self.machine.open(now, conn, origin.clone(), replica);
                 return 0;
             }
-            Input::Connect(_) => {
+            Input::Connect(request) => {
                 self.stats.connects.fetch_add(1, Relaxed);
+                self.counts.revalidations += u64::from(request.session != SessionId(0));
                 1
             }
             Input::Request(Incoming { op, xid, .. }) => {
@@ -296,6 +300,7 @@ impl Bus {
         }
         self.stats.sent.fetch_add(sent, Relaxed);
         let pushed = conn.peer.outbox.push(messages, held_back, rule);
+        self.counts.note_pushed(&pushed);
         conn.note_pushed(pushed, &mut self.gate);
     }
 
@@ -322,6 +327,7 @@ impl Bus {
                 if let Some(conn) = self.conns.get_mut(to) {
                     self.stats.sent.fetch_add(run.count, Relaxed);
                     let pushed = conn.peer.outbox.push_events(&events, run.count, rule);
+                    self.counts.note_pushed(&pushed);
                     conn.note_pushed(pushed, &mut self.gate);
                 }
             }

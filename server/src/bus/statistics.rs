@@ -8,7 +8,9 @@ use zoolet_proto::Zxid;
 use zoolet_server_core::{ConnId, Millis};
 
 use super::Bus;
-use crate::net::stats::{ConnStats, Executed, LastRequest};
+use crate::metrics::{ResponseSize, ServerMetrics};
+use crate::net::flow::outbox::Pushed;
+use crate::net::stats::{ConnStats, Executed, LastRequest, TurnCounts};
 
 impl Bus {
     pub(super) fn note_executed(
@@ -19,6 +21,7 @@ impl Bus {
         last: Option<LastRequest>,
     ) {
         let zxid = self.machine.core().tree().last_zxid();
+        self.counts.requests += requests as u64;
         self.executed.push(Executed { conn, read, requests: requests as u64, last, zxid });
     }
 
@@ -53,6 +56,25 @@ impl Bus {
         self.stats.expired.fetch_add(sessions as u64, Relaxed);
     }
 
+    /// Writes what is counted in turns.
+    pub(crate) fn write_counts(&self, metrics: &mut ServerMetrics) {
+        let TurnCounts { requests, revalidations, stale_requests, replies, event_bytes, sessionless_before } =
+            self.counts;
+        metrics.requests = requests;
+        metrics.revalidations = revalidations;
+        metrics.stale_requests = stale_requests;
+        metrics.response_bytes = replies.all;
+        metrics.watch_bytes = event_bytes;
+        let size = ResponseSize { last: replies.last, min: replies.min, max: replies.max };
+        metrics.response_size = (replies.all > 0).then_some(size);
+        metrics.sessionless_expired = self.core().sessionless_expired().saturating_sub(sessionless_before);
+    }
+
+    pub(crate) fn reset_counts(&mut self) {
+        self.counts =
+            TurnCounts { sessionless_before: self.core().sessionless_expired(), ..TurnCounts::default() };
+    }
+
     pub(crate) fn conn_stats(&self, conn: ConnId) -> ConnStats {
         self.conns.get(&conn).map_or_else(ConnStats::default, |conn| conn.stats)
     }
@@ -63,5 +85,12 @@ impl Bus {
             conn.peer.received.fetch_sub(conn.stats.handled(), Relaxed);
             conn.stats = ConnStats::default();
         }
+    }
+}
+
+impl TurnCounts {
+    pub(super) fn note_pushed(&mut self, pushed: &Pushed) {
+        self.replies.append(&pushed.replies);
+        self.event_bytes += pushed.event_bytes;
     }
 }

@@ -185,6 +185,7 @@ impl Log {
         let took = self.settings.clock.now() - begun;
         if took > self.settings.slow_sync {
             tracing::warn!(?took, zxid = %last, "slow sync of the transaction log");
+            self.queue.count(|counts| counts.slow_syncs += 1);
         }
         self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes));
         Ok(())
@@ -241,11 +242,14 @@ impl Log {
     fn answer(&mut self, outcome: Outcome) {
         let answer = match outcome {
             Outcome::Written(zxid) => {
-                self.snapshot = Some(zxid);
+                if self.snapshot.replace(zxid) != Some(zxid) {
+                    self.queue.count(|counts| counts.snapshots += 1);
+                }
                 Ok(zxid)
             }
             Outcome::Failed(error) => {
                 tracing::warn!(%error, "cannot write a snapshot; the log is kept");
+                self.queue.count(|counts| counts.snapshot_errors += 1);
                 Err(Arc::new(error))
             }
             Outcome::LogFailed(error) => {

@@ -1,6 +1,8 @@
 //! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -9,6 +11,7 @@ use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
 
+use crate::metrics::LogMetrics;
 use crate::net::flow::limits::COMMIT_QUEUE;
 
 /// What a transaction takes beside its data.
@@ -49,6 +52,16 @@ pub(crate) struct CommitQueue {
     failure: SetOnce<Arc<StorageError>>,
 }
 
+/// What the log and the snapshots have done.
+#[derive(Default)]
+pub(crate) struct LogCounts {
+    pub(crate) submitted: u64,
+    pub(crate) slow_syncs: u64,
+    pub(crate) snapshots: u64,
+    pub(crate) snapshot_errors: u64,
+    pub(crate) snapshot_rest: Duration,
+}
+
 #[derive(Default)]
 struct State {
     /// The last transaction that was submitted.
@@ -59,6 +72,7 @@ struct State {
     released: Zxid,
     /// Of transactions that were submitted and are not durable.
     bytes: usize,
+    counts: LogCounts,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
     generation: u64,
 }
@@ -80,6 +94,7 @@ impl CommitQueue {
         let mut state = self.lock();
         state.last = last;
         state.bytes += bytes;
+        state.counts.submitted += txns.len() as u64;
         self.send_locked(state, Work::Txns(txns, bytes));
         Some(last)
     }
@@ -111,7 +126,8 @@ impl CommitQueue {
         let generation = {
             let mut state = self.lock();
             let generation = state.generation + 1;
-            *state = State { last, durable: last, released: last, bytes: 0, generation };
+            let counts = mem::take(&mut state.counts);
+            *state = State { last, durable: last, released: last, bytes: 0, counts, generation };
             generation
         };
         self.send(Work::Reopen(generation, Box::new(storage)));
@@ -127,6 +143,27 @@ impl CommitQueue {
             state.bytes -= bytes;
             drop(state);
             self.wake_all();
+        }
+    }
+
+    /// Counts something that the log or a snapshot has done.
+    pub(crate) fn count(&self, count: impl FnOnce(&mut LogCounts)) {
+        count(&mut self.lock().counts);
+    }
+
+    /// What was counted by now.
+    pub(crate) fn metrics(&self) -> LogMetrics {
+        let state = self.lock();
+        LogMetrics {
+            durable_zxid: state.durable,
+            queued: u64::try_from(state.last.0 - state.durable.0).unwrap_or(0),
+            queued_bytes: state.bytes,
+            submitted: state.counts.submitted,
+            slow_syncs: state.counts.slow_syncs,
+            has_failed: self.failure.get().is_some(),
+            snapshots: state.counts.snapshots,
+            snapshot_errors: state.counts.snapshot_errors,
+            snapshot_rest_ms: state.counts.snapshot_rest.as_secs_f64() * 1_000.0,
         }
     }
 

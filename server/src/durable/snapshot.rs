@@ -117,7 +117,8 @@ impl SnapshotJob {
             if matches!(pace, Pace::Rest) {
                 // The log begins its next file now, which takes it about as long as to end this one.
                 thread::sleep(asked.elapsed().min(LONGEST_BEGIN));
-                throttle = Some(Throttle { source: &*self.source, begun: Instant::now(), last: header.zxid });
+                let (source, queue) = (&*self.source, &*self.queue);
+                throttle = Some(Throttle { source, queue, begun: Instant::now(), last: header.zxid });
             }
         }
         let mut rest = || {
@@ -184,6 +185,7 @@ impl Drop for SnapshotCopy<'_> {
 /// Lets others have the processor and the disk again and again.
 struct Throttle<'j> {
     source: &'j dyn SnapshotSource,
+    queue: &'j CommitQueue,
     /// When it last rested.
     begun: Instant,
     /// The last transaction then.
@@ -198,7 +200,9 @@ impl Throttle<'_> {
         }
         let now = self.source.last_zxid();
         if mem::replace(&mut self.last, now) != now {
-            thread::sleep((worked * REST).min(LONGEST_REST));
+            let rest = (worked * REST).min(LONGEST_REST);
+            thread::sleep(rest);
+            self.queue.count(|counts| counts.snapshot_rest += rest);
         }
         self.begun = Instant::now();
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,7 @@ pub(crate) struct ReadyLog {
     pub(crate) queue: Arc<CommitQueue>,
     config: DurableConfig,
     report: RecoveryReport,
+    load_time: Duration,
 }
 
 /// A running log.
@@ -47,6 +48,8 @@ pub(crate) struct LogHandle {
     config: DurableConfig,
     /// What was found when the directory was loaded.
     pub(crate) report: RecoveryReport,
+    /// How long that took.
+    pub(crate) load_time: Duration,
 }
 
 impl DurableConfig {
@@ -68,6 +71,7 @@ impl DurableConfig {
         let patience = self.options.slow_sync.saturating_mul(2).max(PATIENCE);
         let attempts = patience.as_millis() / BETWEEN_ATTEMPTS.as_millis();
         let mut attempt = 1;
+        let begun = Instant::now();
         loop {
             let config = self.clone();
             let load = move || {
@@ -82,7 +86,10 @@ impl DurableConfig {
                     let (storage, recovered) = loaded?;
                     let (queue, work) = CommitQueue::new(recovered.tree.last_zxid());
                     let report = recovered.report.clone();
-                    return Ok((ReadyLog { storage, work, queue, config: self, report }, recovered));
+                    return Ok((
+                        ReadyLog { storage, work, queue, config: self, report, load_time: begun.elapsed() },
+                        recovered,
+                    ));
                 }
             }
         }
@@ -113,7 +120,7 @@ impl ReadyLog {
         stop: &CancellationToken,
         span: &Span,
     ) -> Result<LogHandle, StorageError> {
-        let Self { storage, work, queue, config, report } = self;
+        let Self { storage, work, queue, config, report, load_time } = self;
         let settings = LogSettings {
             slow_sync: config.options.slow_sync,
             retain: config.options.retain,
@@ -128,7 +135,7 @@ impl ReadyLog {
             source,
         };
         let ended = log.start().map_err(fail)?;
-        Ok(LogHandle { queue, ended, config, report })
+        Ok(LogHandle { queue, ended, config, report, load_time })
     }
 }
 

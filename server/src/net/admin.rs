@@ -8,6 +8,8 @@ use zoolet_proto::{FourLetterWord as Word, OpCode};
 use zoolet_server_core::ServerMode;
 
 use crate::durable::DirectorySizes;
+use crate::engine::locked;
+use crate::metrics::mntr;
 use crate::net::java_format::{Endpoint, decimal};
 use crate::net::registry::Peer;
 use crate::observer::{ObservedConnection, ServerSummary, environment};
@@ -66,6 +68,7 @@ impl Shared {
             }
             Word::Srst => {
                 self.stats.reset();
+                locked(&self.engine).bus.reset_counts();
                 "Server stats reset.\n".to_owned()
             }
             // No digest of the tree is kept.
@@ -156,34 +159,8 @@ impl Shared {
 
     fn mntr(&self, at: usize) -> String {
         let Some(summary) = self.summary(at) else { return not_serving() };
-        let latency = summary.latency;
-        let mut text = format!("zk_version\t{}\nzk_server_state\t{}\n", summary.version, summary.mode);
-        let mut line = |name: &str, value: &dyn std::fmt::Display| {
-            let _ = writeln!(text, "zk_{name}\t{value}");
-        };
-        line("avg_latency", &decimal(latency.avg));
-        line("max_latency", &latency.max.trunc());
-        line("min_latency", &latency.min.trunc());
-        line("packets_received", &summary.received);
-        line("packets_sent", &summary.sent);
-        line("bytes_received_count", &summary.bytes_received);
-        line("num_alive_connections", &summary.connections);
-        line("connection_request_count", &summary.connects);
-        line("connection_rejected", &summary.rejected);
-        line("outstanding_requests", &summary.outstanding);
-        line("znode_count", &summary.znodes);
-        line("watch_count", &summary.watches);
-        line("ephemerals_count", &summary.ephemerals);
-        line("approximate_data_size", &summary.data_size);
-        line("global_sessions", &summary.sessions);
-        line("local_sessions", &0);
-        line("stale_sessions_expired", &summary.expired);
-        line("uptime", &summary.uptime);
-        if let Some((open, max)) = summary.descriptors {
-            line("open_file_descriptor_count", &open);
-            line("max_file_descriptor_count", &max);
-        }
-        text
+        let rest = mntr(&self.metrics(at));
+        format!("zk_version\t{}\nzk_server_state\t{}\n{rest}", summary.version, summary.mode)
     }
 }
 

@@ -75,6 +75,7 @@ impl Connection {
         // Turns may still push to it, and nothing would empty it any more.
         self.registration.peer.outbox.abort();
         if self.registration.peer.outbox.has_overflowed() {
+            self.shared.stats.overflowed.fetch_add(1, Relaxed);
             if let Some(count) = self.shared.overflowed.count(self.shared.clock.now()) {
                 tracing::warn!(count, "too much waits to be sent; closing the connection");
             }
@@ -184,9 +185,13 @@ impl Connection {
             buffer.reserve(room);
             let spare = buffer.capacity() - buffer.len();
             let got = match reader.read_buf(&mut buffer).await {
-                Ok(0) => return CloseReason::Close(LEFT),
+                Ok(0) => {
+                    self.shared.stats.dropped.fetch_add(1, Relaxed);
+                    return CloseReason::Close(LEFT);
+                }
                 Ok(got) => got,
                 Err(error) => {
+                    self.shared.stats.dropped.fetch_add(1, Relaxed);
                     tracing::debug!(%error, "cannot read");
                     return CloseReason::Close(lost(&error));
                 }
@@ -281,6 +286,7 @@ impl Connection {
             _ if HTTP_METHODS.iter().any(|method| begin.starts_with(method)) => "HTTP",
             _ => return,
         };
+        self.shared.stats.foreign.fetch_add(1, Relaxed);
         if let Some(count) = self.shared.foreign.count(self.shared.clock.now()) {
             let peer = self.registration.peer.addr.ip();
             tracing::warn!(%peer, protocol, count, "a client speaks another protocol than ZooKeeper's; closing the connection");

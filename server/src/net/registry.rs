@@ -22,6 +22,7 @@ pub(crate) struct Registry {
     peers: DashMap<ConnId, Arc<Peer>, DefaultHashBuilder>,
     per_ip: DashMap<IpAddr, usize>,
     sockets: AtomicUsize,
+    in_process: AtomicUsize,
     pub(crate) budget: Arc<SendBudget>,
 }
 
@@ -138,6 +139,7 @@ impl Registry {
         let id = ConnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let peer = Arc::new(peer);
         self.peers.insert(id, Arc::clone(&peer));
+        self.in_process.fetch_add(usize::from(peer.origin.in_process), Ordering::Relaxed);
         self.budget.enter();
         Registration { id, peer, registry: Arc::clone(self), _permit: permit }
     }
@@ -169,6 +171,11 @@ impl Registry {
         self.budget.connections()
     }
 
+    /// How many of them are of clients in this process.
+    pub(crate) fn in_process(&self) -> usize {
+        self.in_process.load(Ordering::Relaxed)
+    }
+
     /// Every connection, oldest first.
     pub(crate) fn all(&self) -> Vec<(ConnId, Arc<Peer>)> {
         let mut peers: Vec<_> = self.peers.iter().map(|entry| (*entry.key(), Arc::clone(&entry))).collect();
@@ -198,6 +205,7 @@ impl Drop for ConnectionPermit {
 impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.peers.remove(&self.id);
+        self.registry.in_process.fetch_sub(usize::from(self.peer.origin.in_process), Ordering::Relaxed);
         self.registry.budget.leave();
     }
 }

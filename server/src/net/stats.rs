@@ -18,6 +18,10 @@ pub(crate) struct ServerStats {
     pub(crate) rejected: AtomicU64,
     pub(crate) connects: AtomicU64,
     pub(crate) expired: AtomicU64,
+    /// Connections that their peers have closed, that have not read what was sent, and that began with another protocol.
+    pub(crate) dropped: AtomicU64,
+    pub(crate) overflowed: AtomicU64,
+    pub(crate) foreign: AtomicU64,
     latency: Mutex<Latency>,
     /// Set by `stmk` and read by `gtmk`. Nothing is traced with it.
     pub(crate) trace_mask: AtomicI64,
@@ -43,7 +47,8 @@ impl ServerStats {
         let outstanding = self.outstanding();
         self.received.store(outstanding, Relaxed);
         self.handled.store(0, Relaxed);
-        for count in [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired] {
+        let counts = [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired];
+        for count in counts.into_iter().chain([&self.dropped, &self.overflowed, &self.foreign]) {
             count.store(0, Relaxed);
         }
         *self.lock_latency() = Latency::default();
@@ -62,6 +67,46 @@ impl ServerStats {
     fn lock_latency(&self) -> MutexGuard<'_, Latency> {
         // Nothing panics while it holds the lock.
         self.latency.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counters of the server that change in turns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TurnCounts {
+    pub(crate) requests: u64,
+    pub(crate) revalidations: u64,
+    /// Requests that were not executed as their connection was gone.
+    pub(crate) stale_requests: u64,
+    pub(crate) replies: ReplySizes,
+    pub(crate) event_bytes: u64,
+    /// Connections that were closed without a session before the last reset.
+    pub(crate) sessionless_before: u64,
+}
+
+/// The lengths of replies in bytes, with their prefixes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplySizes {
+    pub(crate) all: u64,
+    pub(crate) last: u64,
+    /// 0 if there is none.
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+}
+
+impl ReplySizes {
+    pub(crate) fn add(&mut self, size: u64) {
+        self.append(&Self { all: size, last: size, min: size, max: size });
+    }
+
+    /// Adds those that came after.
+    pub(crate) fn append(&mut self, after: &Self) {
+        if after.all == 0 {
+            return;
+        }
+        self.min = if self.all == 0 { after.min } else { self.min.min(after.min) };
+        self.max = self.max.max(after.max);
+        self.all += after.all;
+        self.last = after.last;
     }
 }
 

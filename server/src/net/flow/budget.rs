@@ -28,6 +28,11 @@ impl SendBudget {
         self.mark.load(Relaxed)
     }
 
+    /// Bytes that are queued, as far as they are counted.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
     /// Whether connections that do not read are to be closed.
     pub(crate) fn is_spent(&self) -> bool {
         self.used.load(Relaxed) > ALL_OUTBOXES

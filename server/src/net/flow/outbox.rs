@@ -23,6 +23,8 @@ use super::budget::SendBudget;
 use super::buffer::{SendBuffer, Size};
 use super::limits::ROUNDS;
 use super::queue::{CloseState, Delivery, ReleaseRule, SendQueue};
+use crate::net::stats::ReplySizes;
+
 use super::sync::{AtomicBool, AtomicU8, AtomicUsize, Mutex, MutexGuard};
 
 /// The send queue of one connection, and the count of its requests in flight. Turns fill the queue and never wait; the task
@@ -64,6 +66,9 @@ enum PollState {
 pub(crate) struct Pushed {
     /// How many messages were queued.
     pub(crate) count: u64,
+    /// How many bytes the replies and the events among them are.
+    pub(crate) replies: ReplySizes,
+    pub(crate) event_bytes: u64,
     /// The last of the transactions that the queue now waits for and did not before.
     pub(crate) waits: Option<Zxid>,
 }
@@ -111,6 +116,7 @@ impl Outbox {
             if queue.state != CloseState::Open {
                 break;
             }
+            let position = queue.position;
             let until = rule.waits_for(message);
             let is_new = match message {
                 Delivery::Event(event) => queue.add(until, |out| out.put(|out| event.encode_frame(out))),
@@ -137,6 +143,13 @@ impl Outbox {
                 pushed.waits = until;
             }
             pushed.count += 1;
+            let added = queue.position - position;
+            match message {
+                Delivery::Event(_) | Delivery::Message(Message::Reply(_, Reply::Event(_))) => {
+                    pushed.event_bytes += added
+                }
+                Delivery::Message(_) => pushed.replies.add(added),
+            }
             // Of events, whose length is known only now.
             if !held_back && queue.size().all > self.limit {
                 queue.overflow();
@@ -157,9 +170,10 @@ impl Outbox {
         if queue.size().all > self.limit {
             queue.overflow();
         }
-        let count = if queue.state == CloseState::Open { count } else { 0 };
+        let is_open = queue.state == CloseState::Open;
+        let (count, event_bytes) = if is_open { (count, events.len() as u64) } else { (0, 0) };
         self.pushed(&mut queue);
-        Pushed { count, waits: until.filter(|_| is_new) }
+        Pushed { count, event_bytes, waits: until.filter(|_| is_new), ..Pushed::default() }
     }
 
     fn pushed(&self, queue: &mut SendQueue) {

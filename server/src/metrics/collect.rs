@@ -1,0 +1,109 @@
+//! Takes the snapshot: most figures are read at once, between two turns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use zoolet_server_core::{Core, QuotaView};
+
+use crate::engine::locked;
+use crate::metrics::{ByKey, QuotaMetrics, ServerMetrics, SummaryValue};
+use crate::net::stats::whole_millis;
+use crate::shared::Shared;
+
+impl Shared {
+    /// What is measured of the server; of the state, what a replica has.
+    pub(crate) fn metrics(&self, at: usize) -> ServerMetrics {
+        let stats = &self.stats;
+        let latency = stats.latency();
+        let mut metrics = ServerMetrics {
+            uptime_ms: self.now().0 - stats.started.0,
+            packets_received: stats.received.load(Relaxed),
+            packets_sent: stats.sent.load(Relaxed),
+            outstanding_requests: stats.outstanding(),
+            bytes_received: stats.bytes_received.load(Relaxed),
+            min_latency_ms: whole_millis(latency.min),
+            avg_latency_ms: latency.avg_millis(),
+            max_latency_ms: whole_millis(latency.max),
+            connections: self.connections_at(at),
+            in_process_connections: self.registry.in_process(),
+            connections_dropped: stats.dropped.load(Relaxed),
+            connections_rejected: stats.rejected.load(Relaxed),
+            connections_overflowed: stats.overflowed.load(Relaxed),
+            connections_foreign: stats.foreign.load(Relaxed),
+            connect_requests: stats.connects.load(Relaxed),
+            sessions_expired: stats.expired.load(Relaxed),
+            turns_open: self.turns.open.load(Relaxed),
+            outbox_bytes: self.registry.budget.used(),
+            descriptors: descriptors(),
+            log: self.log.as_ref().map(|log| log.queue.metrics()),
+            ..ServerMetrics::default()
+        };
+        {
+            let engine = locked(&self.engine);
+            metrics.turns = engine.turns;
+            let bus = &engine.bus;
+            let core = bus.machine().replica(at);
+            metrics.zxid = core.tree().last_zxid();
+            // A real server has the root under two names and counts both.
+            metrics.znodes = core.tree().len() + 1;
+            metrics.data_size = core.tree().data_size();
+            metrics.ephemerals = core.tree().ephemerals_count();
+            metrics.sessions = core.sessions().len();
+            metrics.watches = core.watches().count_by_table();
+            (metrics.quotas, metrics.quota_exceeded) = (quotas(core), ByKey::new());
+            bus.write_counts(&mut metrics);
+        }
+        if let Some(log) = &self.log {
+            metrics.summaries.load_ms = SummaryValue::once(log.load_time.as_secs_f64() * 1_000.0);
+            metrics.summaries.loaded_txns = SummaryValue::once(log.report.replayed as f64);
+        }
+        metrics
+    }
+
+    fn connections_at(&self, at: usize) -> usize {
+        if self.replicas == 1 { self.registry.len() } else { self.peers(Some(at)).len() }
+    }
+}
+
+/// How many quotas are looked at: each is two znodes that are parsed, while no request is executed.
+const MOST_QUOTAS: usize = 1_000;
+
+/// The quotas, added up below each first element of a path (`QuotaMetricsUtils`).
+fn quotas(core: &Core) -> QuotaMetrics {
+    let mut sums = BTreeMap::<&str, [i64; 4]>::new();
+    for QuotaView { top, count_limit, count, byte_limit, bytes } in core.tree().quotas().take(MOST_QUOTAS) {
+        let Some(key) = top_level_name(top) else { continue };
+        let sum = sums.entry(key).or_default();
+        for (sum, more) in sum.iter_mut().zip([count_limit, count, byte_limit, bytes]) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    let mut quotas = QuotaMetrics::default();
+    let QuotaMetrics { count_limit, count_usage, bytes_limit, bytes_usage } = &mut quotas;
+    for (key, values) in sums {
+        let key = Arc::<str>::from(key);
+        for (list, value) in
+            [&mut *count_limit, count_usage, bytes_limit, bytes_usage].into_iter().zip(values)
+        {
+            list.push((Arc::clone(&key), value));
+        }
+    }
+    quotas
+}
+
+/// The first element of a path; the root has none (`PathUtils.getTopNamespace`).
+pub(crate) fn top_level_name(path: &str) -> Option<&str> {
+    let name = path.strip_prefix('/')?;
+    let name = name.split_once('/').map_or(name, |(first, _)| first);
+    (!name.is_empty()).then_some(name)
+}
+
+/// How many descriptors this process has open, and how many it may have, if the system reports that.
+fn descriptors() -> Option<(usize, u64)> {
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    let max = line.split_whitespace().nth(3)?.parse().ok()?;
+    Some((open, max))
+}

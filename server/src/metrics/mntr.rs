@@ -1,0 +1,66 @@
+//! The lines of the word `mntr`, in the form of Apache's default provider.
+
+use std::fmt::{Display, Write as _};
+
+use super::family::{MetricKind, MetricValue, families};
+use super::snapshot::{ServerMetrics, SummaryValue};
+use crate::net::java_format::decimal;
+
+/// Families that are doubles in Apache: they print a fraction also if it is 0.
+const DOUBLES: [&str; 2] = ["avg_latency", "connection_drop_probability"];
+
+/// A line for each number of each family. Summaries are among them once the server measures: before, they would say that everything
+/// takes no time.
+pub(crate) fn mntr(metrics: &ServerMetrics) -> String {
+    let mut lines = Lines::default();
+    for family in families() {
+        let (name, kind) = (family.name, family.kind);
+        match family.value(metrics) {
+            MetricValue::Number(value) if DOUBLES.contains(&name) => lines.add("", name, decimal(value)),
+            MetricValue::Number(value) => lines.number("", name, value),
+            MetricValue::Numbers(values) => {
+                values.iter().for_each(|(key, value)| lines.add(&format!("{key}_"), name, value));
+            }
+            MetricValue::Summary(summary) if metrics.is_measured => lines.summary("", name, kind, summary),
+            MetricValue::Summaries(summaries) => {
+                summaries
+                    .iter()
+                    .for_each(|(key, summary)| lines.summary(&format!("{key}_"), name, kind, summary));
+            }
+            MetricValue::Summary(_) | MetricValue::Unknown => {}
+        }
+    }
+    lines.0
+}
+
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, prefix: &str, name: &str, value: impl Display) {
+        // A string takes everything.
+        let _ = writeln!(self.0, "zk_{prefix}{name}\t{value}");
+    }
+
+    fn number(&mut self, prefix: &str, name: &str, value: f64) {
+        match value.fract() == 0.0 {
+            true => self.add(prefix, name, value),
+            false => self.add(prefix, name, decimal(value)),
+        }
+    }
+
+    /// All but the average are whole numbers in Apache, whose times are in whole milliseconds.
+    fn summary(&mut self, key: &str, name: &str, kind: MetricKind, summary: &SummaryValue) {
+        self.add(&format!("avg_{key}"), name, decimal(summary.average()));
+        self.number(&format!("min_{key}"), name, summary.min.floor());
+        self.number(&format!("max_{key}"), name, summary.max.floor());
+        self.add(&format!("cnt_{key}"), name, summary.count);
+        self.number(&format!("sum_{key}"), name, summary.sum.floor());
+        if kind == MetricKind::AdvancedSummary {
+            let quantiles = summary.quantiles.map_or([0.0; 4], |of| [of.p50, of.p95, of.p99, of.p999]);
+            for (quantile, value) in ["p50", "p95", "p99", "p999"].into_iter().zip(quantiles) {
+                self.number(&format!("{quantile}_{key}"), name, value.floor());
+            }
+        }
+    }
+}
