@@ -10,9 +10,9 @@ use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
 
-use crate::access::{Identity, authenticate};
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
+use crate::identity::{Identity, authenticate};
 use crate::message::{ConnId, Effects, Input, Message, Millis, Origin, Output};
 use crate::prepare::Write;
 use crate::session::SessionTable;

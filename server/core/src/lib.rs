@@ -41,6 +41,7 @@ mod control;
 mod core;
 mod digest;
 mod handshake;
+mod identity;
 mod load;
 mod machine;
 mod message;

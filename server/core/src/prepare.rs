@@ -8,8 +8,9 @@ use hashbrown::HashMap;
 use zoolet_proto::records::{CheckVersion, Delete, SetAcl, SetData};
 use zoolet_proto::{AclList, ErrorCode, Perms, SessionId, path};
 
-use crate::access::{AclCheckCache, Identity, fix_up, take_room};
+use crate::access::{AclCheckCache, fix_up, take_room};
 use crate::config::CoreConfig;
+use crate::identity::Identity;
 use crate::paths::{CONFIG, QUOTA, ROOT, SYSTEM};
 use crate::pending::{NodeState, Pending};
 use crate::quota::signed;

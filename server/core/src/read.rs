@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use zoolet_proto::records::{ClientInfo, Exists, GetChildren, GetData, Op, OpResult};
 use zoolet_proto::{ErrorCode, NameList, Perms, Reply, Zxid};
 
-use crate::access::{AclCheckCache, Identity, allows, masked};
+use crate::access::{AclCheckCache, allows, masked};
 use crate::core::{Core, RequestContext};
+use crate::identity::Identity;
 use crate::message::ConnId;
 use crate::watch::Modes;
 use crate::znode::Znode;
