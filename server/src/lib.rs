@@ -34,12 +34,13 @@ mod own_thread;
 mod server;
 mod shared;
 
+pub use bus::feed::{RecentTxn, RecentTxns, TxnStep};
 pub use config::ServerBuilder;
 pub use durable::DirectorySizes;
 pub use error::{SettingError, SnapshotError, StartError};
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use observer::{
-    Listing, ObservedConnection, ObservedSession, ObservedWatch, Observer, RequestLatency,
+    ConnectionSource, Listing, ObservedConnection, ObservedSession, ObservedWatch, Observer, RequestLatency,
     ServerConfiguration, ServerSummary,
 };
 pub use server::Server;

@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, SessionId, Zxid};
 use zoolet_server_core::{
-    ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine,
+    ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine, Txn,
 };
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
+use self::feed::{Follower, TxnFeed};
 use crate::durable::DurabilityGate;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
@@ -25,6 +26,7 @@ use crate::net::registry::{Peer, Registry};
 use crate::net::stats::{ConnStats, Executed, LastRequest, ServerStats, TurnCounts};
 
 mod deadlines;
+pub(crate) mod feed;
 mod statistics;
 
 /// The state machine of a server, its connections and its statistics. An interceptor borrows it for one call.
@@ -43,6 +45,8 @@ pub struct Bus {
     counts: TurnCounts,
     /// What this turn has done so far.
     turn: TurnLimit,
+    /// The latest transactions, while somebody follows them.
+    feed: Option<Arc<TxnFeed>>,
 }
 
 struct Conn {
@@ -70,6 +74,7 @@ impl Bus {
             executed: Vec::new(),
             counts: TurnCounts::default(),
             turn: TurnLimit::new(clock),
+            feed: None,
         }
     }
 
@@ -225,10 +230,28 @@ impl Bus {
     /// messages that show them must be delivered after that.
     pub fn take_effects(&mut self) -> Effects {
         let effects = self.machine.take_effects();
+        self.feed(&effects.txns);
         if let Some(gate) = &mut self.gate {
             gate.submit(effects.txns.iter().cloned());
         }
         effects
+    }
+
+    /// Shows transactions to those who follow them.
+    fn feed(&mut self, txns: &[Txn]) {
+        let Some(feed) = &self.feed else { return };
+        if feed.is_followed(self.turn.clock.now()) {
+            feed.note(txns);
+        } else {
+            self.feed = None;
+        }
+    }
+
+    /// Follows the transactions from now on.
+    pub(crate) fn follow(&mut self) -> Follower {
+        let (last, clock) = (self.core().tree().last_zxid(), self.turn.clock.clone());
+        let feed = self.feed.get_or_insert_with(|| Arc::new(TxnFeed::new(last, clock.now())));
+        Follower::new(Arc::clone(feed), clock)
     }
 
     /// The disk of the data directory, if there is one.
@@ -268,6 +291,7 @@ impl Bus {
     pub(crate) fn deliver_effects(&mut self) {
         let mut effects = self.machine.take_effects();
         self.turn.outputs_are_taken();
+        self.feed(&effects.txns);
         if let Some(gate) = &mut self.gate {
             // First, so that the log begins while the messages are encoded.
             gate.submit(effects.txns.drain(..));

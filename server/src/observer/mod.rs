@@ -6,6 +6,7 @@
 mod configuration;
 mod connections;
 pub(crate) mod environment;
+mod inspect;
 mod sessions;
 mod summary;
 mod watches;
@@ -28,6 +29,7 @@ use crate::shared::Shared;
 
 pub use configuration::ServerConfiguration;
 pub use connections::ObservedConnection;
+pub use inspect::ConnectionSource;
 pub use sessions::ObservedSession;
 pub use summary::{RequestLatency, ServerSummary};
 pub use watches::ObservedWatch;

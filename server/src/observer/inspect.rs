@@ -1,0 +1,90 @@
+//! What the page needs: short looks at the state, the transactions that come, and connections of its own.
+
+use std::net::SocketAddr;
+
+use zoolet_proto::Zxid;
+use zoolet_server_core::{ConnId, Core, Millis};
+
+use super::Observer;
+use crate::bus::feed::RecentTxns;
+use crate::engine::locked;
+use crate::net::in_process::{self, InProcess};
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionSource {
+    /// Its address.
+    pub addr: SocketAddr,
+    /// Whether its client is a part of the server's process.
+    pub in_process: bool,
+    /// When it was opened, in milliseconds since 1970.
+    pub established: Millis,
+}
+
+impl Observer {
+    /// Asks the newest state, in a turn. No client is served meanwhile: so look at some hundred things at once, and at the rest in
+    /// further calls.
+    ///
+    /// # Cancel safety
+    /// It is asked or not.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> Option<T> {
+        let shared = self.shared()?;
+        let answer = shared.act_later(move |engine, _| question(engine.bus.core())).await?;
+        shared.is_durable().await.then_some(answer)
+    }
+
+    /// Where these connections come from, as far as they are open.
+    pub fn sources(&self, conns: &[ConnId]) -> Option<Vec<Option<ConnectionSource>>> {
+        let shared = self.shared()?;
+        let source = |conn: &ConnId| {
+            let peer = shared.registry.get(*conn)?;
+            let in_process = peer.origin.in_process;
+            Some(ConnectionSource { addr: peer.addr, in_process, established: peer.established })
+        };
+        Some(conns.iter().map(source).collect())
+    }
+
+    /// The first transactions after the zxid `after`, at most `max`; waits until there is one. `None` means from now on, and returns
+    /// at once.
+    ///
+    /// The server keeps the last thousand while somebody calls this, and for ten seconds after that. Otherwise it keeps none.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: the next call with the same zxid returns the same.
+    pub async fn transactions(&self, after: Option<Zxid>, max: usize) -> Option<RecentTxns> {
+        let shared = self.shared()?;
+        let follower = locked(&shared.engine).bus.follow();
+        let stop = shared.stop.clone();
+        // The wait may be long, and must not keep the state of a stopped server.
+        drop(shared);
+        let recent = tokio::select! {
+            recent = follower.after(after, max) => recent,
+            () = stop.cancelled() => return None,
+        };
+        self.shared()?.is_durable().await.then_some(recent)
+    }
+
+    /// A connector, as [`Server::in_process`](crate::Server::in_process).
+    pub fn in_process(&self) -> InProcess {
+        in_process::connector(self.shared.clone(), 0)
+    }
+
+    /// The time by the server's clock, in milliseconds since 1970.
+    pub fn now(&self) -> Option<Millis> {
+        Some(self.shared()?.now())
+    }
+
+    /// When the server was started, by the same clock.
+    pub fn started(&self) -> Option<Millis> {
+        Some(self.shared()?.stats.started)
+    }
+
+    /// Whether the state is in a data directory.
+    pub fn has_data_directory(&self) -> Option<bool> {
+        Some(self.shared()?.log.is_some())
+    }
+}
