@@ -8,6 +8,7 @@ use zoolet_proto::Zxid;
 use zoolet_server::StartError;
 use zoolet_storage::StorageError;
 
+use crate::health::Trouble;
 use crate::settings::SettingMistake;
 use crate::text::quoted;
 use crate::zoo_cfg::ConfigError;
@@ -66,6 +67,8 @@ pub(crate) enum Failure {
     Client(#[from] zoolet_conformance::ClientError),
     #[error("{doing}{error}{}", if .error.may_be_starting() { *.hint } else { "" })]
     NotServing { doing: &'static str, error: zoolet_conformance::RunError, hint: &'static str },
+    #[error("{address} does not serve: {trouble}")]
+    Unhealthy { address: String, trouble: Trouble },
     #[error("too little was done to judge: {0}")]
     Undecided(String),
     #[error("not all that was created could be removed: {left}")]
@@ -97,6 +100,7 @@ impl Failure {
                 MISTAKE
             }
             Self::System { .. }
+            | Self::Unhealthy { .. }
             | Self::Disk(_)
             | Self::Storage(_)
             | Self::Output(_)

@@ -9,6 +9,7 @@ mod conform;
 mod data;
 mod duration;
 mod failure;
+mod health;
 mod interrupt;
 mod json;
 mod log;
@@ -44,6 +45,10 @@ struct Arguments {
 enum Command {
     /// Serve the ZooKeeper protocol; state is kept in memory, or in a data directory
     Serve(Box<serve::Serve>),
+    /// Ask a server whether it serves: exit code 0, or 1 if it does not
+    Health(health::Health),
+    /// Wait until a server serves
+    Wait(health::Wait),
     /// Inspect, check, copy and repair data directories
     #[command(subcommand)]
     Data(data::Data),
@@ -60,6 +65,8 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::try_parse() {
         Ok(Arguments { command: Command::Serve(serve) }) => serve.run(),
+        Ok(Arguments { command: Command::Health(health) }) => health.run(),
+        Ok(Arguments { command: Command::Wait(wait) }) => wait.run(),
         Ok(Arguments { command: Command::Data(data) }) => data.run(),
         Ok(Arguments { command: Command::Conform(conform) }) => conform.run(),
         Ok(Arguments { command: Command::Capture(capture) }) => capture.run(),

@@ -11,6 +11,7 @@ mod conform_hostile;
 mod conform_undecided;
 mod data;
 mod durable;
+mod health;
 mod logging;
 mod serve;
 mod settings;
