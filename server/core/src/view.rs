@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use zoolet_proto::{Acl, ErrorCode, Perms};
 
-use crate::access::{Identity, allows, authenticate, masked};
+use crate::access::{allows, masked};
 use crate::core::Core;
+use crate::identity::{Identity, authenticate};
 use crate::znode::Znode;
 
 /// The identities of a reader without a connection. ACLs hold for it as for a client that has them.
