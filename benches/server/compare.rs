@@ -67,7 +67,8 @@ async fn start(args: &Args, starter: &Starter, place: Place) -> Vec<Peer> {
     let is_there = |kind: &&Kind| match kind {
         Kind::InProcess => place == Place::Memory,
         Kind::EchoThread => place == Place::Disk,
-        Kind::Echo | Kind::Zoolet | Kind::Apache => true,
+        Kind::Echo => place != Place::MemoryByTls,
+        Kind::Zoolet | Kind::Apache => true,
     };
     for kind in args.peers.iter().filter(is_there) {
         match starter.start(*kind, place).await {

@@ -26,6 +26,8 @@ impl Goal {
             "get-16x16" | "set-16x16" | "create-16x16" => bounds(None, Some(8.0)),
             "watch-1x1" | "watch-16x1" | "watch-16x16" | "fanout-1000" => bounds(None, Some(5.0)),
             "session" => bounds(None, Some(4.0)),
+            "tls-get-1x1" | "tls-set-1x1" | "tls-get-16x16" | "tls-set-16x16" => bounds(None, Some(5.0)),
+            "tls-handshake" => bounds(None, Some(3.0)),
             "lock" => Self { faster_than_apache: Some(3.0), ..bounds(None, Some(4.0)) },
             _ => Self::default(),
         }

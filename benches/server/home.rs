@@ -13,6 +13,8 @@ use crate::peer::target_dir;
 pub(crate) enum Place {
     /// In memory. For Apache that is a file system in memory, if there is one.
     Memory,
+    /// The same, with clients that connect by TLS.
+    MemoryByTls,
     /// On the disk of the target folder, synced before each reply.
     Disk,
 }
@@ -32,10 +34,10 @@ const ALWAYS: Settings<'static> = &[("tickTime", "2000"), ("maxClientCnxns", "0"
 
 impl Home {
     /// A folder in memory, if the system has one.
-    pub(crate) fn in_memory() -> io::Result<Self> {
+    pub(crate) fn in_memory(place: Place) -> io::Result<Self> {
         let dir = TempDir::with_prefix_in("zoolet-bench-", "/dev/shm")
             .or_else(|_| TempDir::with_prefix("zoolet-bench-"))?;
-        Ok(Self { dir, place: Place::Memory })
+        Ok(Self { dir, place })
     }
 
     /// A folder on the disk of the target folder.

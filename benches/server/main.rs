@@ -4,6 +4,7 @@
 
 mod args;
 mod busy;
+mod certificates;
 mod compare;
 mod cpu;
 mod disk;
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 fn list() {
-    for workload in workload::ALL.iter().chain(workload::DURABLE) {
+    for workload in workload::ALL.iter().chain(workload::DURABLE).chain(workload::BY_TLS) {
         println!("{:<20} {}", workload.name, workload.about);
     }
     let figures = in_process::ALL.into_iter().chain(sizes::ALL).chain(growth::ALL).chain(durable::ALL);
@@ -110,6 +111,14 @@ async fn measure(args: &Args) -> io::Result<()> {
             report::goals(&rows, &mut out)?;
         }
     }
+    let by_tls: Vec<_> = workload::BY_TLS.iter().filter(|workload| args.names(workload.name)).collect();
+    if !by_tls.is_empty() {
+        let rows = compare::run(args, &starter, Place::MemoryByTls, &by_tls, &mut lines).await?;
+        if !rows.is_empty() {
+            report::figures(&rows, &mut out)?;
+            report::ratios(&rows, &mut out)?;
+        }
+    }
     let mut findings = in_process::run(args).await?;
     findings.extend(sizes::run(args, &starter).await?);
     findings.extend(growth::run(args, &starter, &mut lines).await?);
@@ -118,7 +127,7 @@ async fn measure(args: &Args) -> io::Result<()> {
         finding::table(&findings, &mut out)?;
         findings.iter().try_for_each(|finding| lines.add_finding(finding))?;
     }
-    if workloads.is_empty() && durable.is_empty() && findings.is_empty() {
+    if workloads.is_empty() && durable.is_empty() && by_tls.is_empty() && findings.is_empty() {
         return Err(io::Error::other("nothing measured; --list prints the names for --only"));
     }
     println!("\nJSON: {}", lines.path.display());

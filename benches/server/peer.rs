@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use tokio::time::{sleep, timeout};
 use zoolet::Server;
 
+use crate::certificates::Certificates;
 use crate::echo::Flavor;
 use crate::home::{Home, Place, Settings};
 use crate::wire::{Door, Stream, Wire};
@@ -99,7 +100,9 @@ impl Starter {
     pub(crate) async fn start(&self, kind: Kind, place: Place) -> io::Result<Peer> {
         match (kind, place) {
             (Kind::InProcess, _) => embed().await,
-            (_, Place::Memory) => self.start_in(kind, Home::in_memory()?, &[]).await,
+            (_, Place::Memory | Place::MemoryByTls) => {
+                self.start_in(kind, Home::in_memory(place)?, &[]).await
+            }
             (_, Place::Disk) => self.start_in(kind, Home::on_disk()?, &[]).await,
         }
     }
@@ -110,10 +113,20 @@ impl Starter {
     /// What is missing, with a hint.
     pub(crate) async fn start_in(&self, kind: Kind, home: Home, settings: Settings<'_>) -> io::Result<Peer> {
         let addr = free_address()?;
+        let tls = if home.place == Place::MemoryByTls { Some(Certificates::find()?) } else { None };
+        // The plain port, which is not used then.
+        let plain = if tls.is_some() { free_address()? } else { addr };
         let (mut command, about) = match (kind, home.place) {
             (Kind::Echo | Kind::EchoThread, _) => self.echo(addr, &home, kind == Kind::EchoThread)?,
+            (Kind::Zoolet, Place::MemoryByTls) => {
+                let keys = tls.as_ref().map(|tls| tls.settings(addr)).unwrap_or_default();
+                let keys: Vec<_> = keys.iter().map(|(key, value)| (*key, value.as_str())).collect();
+                self.zoolet(plain, &home, &keys)?
+            }
             (Kind::Zoolet, _) => self.zoolet(addr, &home, settings)?,
-            (Kind::Apache, Place::Memory) => apache_in_memory(addr, &home),
+            (Kind::Apache, Place::Memory | Place::MemoryByTls) => {
+                apache_in_memory(plain, &home, tls.as_ref().map(|tls| (tls, addr)))
+            }
             (Kind::Apache, Place::Disk) => apache_on_disk(addr, &home, settings)?,
             (Kind::InProcess, _) => return embed().await,
         };
@@ -122,7 +135,11 @@ impl Starter {
         let child = command.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", Path::new(command.get_program()).display()))
         })?;
-        let target = Target { door: Door::Tcp(addr), pid: child.id() };
+        let door = match tls {
+            None => Door::Tcp(addr),
+            Some(tls) => Door::Tls(addr, tls.connector()?),
+        };
+        let target = Target { door, pid: child.id() };
         let life = Life::Process { child, home: Some(home) };
         let mut peer = Peer { kind, target, about, started_in: Duration::ZERO, life };
         match peer.until_it_serves().await {
@@ -169,6 +186,10 @@ impl Starter {
             command.arg("--config").arg(home.config(settings)?).arg("--data-dir").arg(home.data());
             return Ok((command, format!("zoolet serve, synced, data in {}", home.path().display())));
         }
+        if home.place == Place::MemoryByTls {
+            command.arg("--config").arg(home.config(settings)?);
+            return Ok((command, "zoolet serve, in memory, by TLS".into()));
+        }
         // All connections come from one address.
         command.args(["--max-client-cnxns", "0"]);
         Ok((command, "zoolet serve, in memory".into()))
@@ -186,12 +207,22 @@ async fn embed() -> io::Result<Peer> {
     Ok(Peer { kind, target, about, started_in, life: Life::Embedded { _server: server } })
 }
 
-fn apache_in_memory(addr: SocketAddr, home: &Home) -> (Command, String) {
+fn apache_in_memory(
+    addr: SocketAddr,
+    home: &Home,
+    tls: Option<(&Certificates, SocketAddr)>,
+) -> (Command, String) {
     let mut command = Command::new("tests/apache/zookeeper");
     command.args(["start", "--port", &addr.port().to_string(), "--dir"]).arg(home.path());
     command.args(["-D", "zookeeper.forceSync=no", HEAP_FLAG]);
     let parent = home.path().parent().unwrap_or(home.path());
-    let about = format!("Apache ZooKeeper, NIO, forceSync=no, data in {}", parent.display());
+    let mut factory = "NIO";
+    if let Some((certificates, addr)) = tls {
+        factory = "Netty, by TLS";
+        command.arg("--tls").arg(&certificates.folder);
+        command.args(["--secure-port", &addr.port().to_string(), "-D", "zookeeper.ssl.clientAuth=none"]);
+    }
+    let about = format!("Apache ZooKeeper, {factory}, forceSync=no, data in {}", parent.display());
     (command, about)
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 use zoolet_proto::frame::{self, PREFIX};
 use zoolet_proto::records::{ConnectRequest, ConnectResponse};
 use zoolet_proto::{ErrorCode, Request, SessionId, Xid, Zxid, jute};
@@ -27,6 +29,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(crate) enum Door {
     /// By TCP.
     Tcp(SocketAddr),
+    /// By TLS.
+    Tls(SocketAddr, TlsConnector),
     /// In this process, without a socket.
     InProcess(Arc<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>),
 }
@@ -38,6 +42,12 @@ impl Door {
                 let stream = TcpStream::connect(addr).await?;
                 stream.set_nodelay(true)?;
                 Ok(Box::new(stream))
+            }
+            Self::Tls(addr, connector) => {
+                let stream = TcpStream::connect(addr).await?;
+                stream.set_nodelay(true)?;
+                let name = ServerName::IpAddress(addr.ip().into());
+                Ok(Box::new(connector.connect(name, stream).await?))
             }
             Self::InProcess(connect) => connect(),
         }
@@ -121,6 +131,8 @@ impl Wire {
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if !self.outbox.is_empty() {
             self.stream.write_all(&self.outbox).await?;
+            // A TLS stream may still have some of it.
+            self.stream.flush().await?;
             self.outbox.clear();
         }
         Ok(())

@@ -118,6 +118,19 @@ pub(crate) static DURABLE: &[Workload] = &[
     },
 ];
 
+/// The workloads of clients that connect by TLS.
+pub(crate) static BY_TLS: &[Workload] = &[
+    closed_loop("tls-get-1x1", "getData of 100 bytes by TLS, 1 connection, depth 1", Op::Get, 1, 1),
+    closed_loop("tls-set-1x1", "setData of 100 bytes by TLS, 1 connection, depth 1", Op::Set, 1, 1),
+    closed_loop("tls-get-16x16", "getData by TLS, 16 connections, depth 16", Op::Get, 16, 16),
+    closed_loop("tls-set-16x16", "setData by TLS, 16 connections, depth 16", Op::Set, 16, 16),
+    Workload {
+        name: "tls-handshake",
+        about: "connection, full handshake, session, closeSession; 8 at a time",
+        work: Work::Session { at_once: 8 },
+    },
+];
+
 /// A server under load.
 pub(crate) struct Target {
     /// How to connect to it.
