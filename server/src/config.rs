@@ -44,6 +44,8 @@ pub struct ServerBuilder {
     pub(crate) replicas: usize,
     /// Whether session passwords are unguessable, if it was set.
     pub(crate) unguessable: Option<bool>,
+    /// Whether ACLs know scheme `sasl`, if it was set.
+    pub(crate) sasl_scheme: Option<bool>,
     /// Where the state is kept; in memory if `None`.
     pub(crate) durable: Option<DurableConfig>,
     /// Whether the server gets a thread and a runtime of its own.
@@ -88,6 +90,7 @@ impl Default for ServerBuilder {
             make_machine: |config, _, now| Box::new(Core::new(config, now)),
             replicas: 1,
             unguessable: None,
+            sasl_scheme: None,
             durable: None,
             own_thread: false,
         }
@@ -347,6 +350,7 @@ impl ServerBuilder {
         let is_digest = core.super_digest.as_deref().is_none_or(is_digest_id);
         let hint = "must be user:base64(sha1(user:password)), 28 characters after the colon";
         ensure(is_digest, "super_digest", "(not shown)", hint)?;
+        self.check_auth()?;
         // A connect request has 44 or 45 bytes.
         ensure(net.max_frame >= 64, "max_frame", net.max_frame, "must be at least 64 bytes")?;
         let secret = self.unguessable == Some(true) && self.durable.is_some();

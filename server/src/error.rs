@@ -21,8 +21,8 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    /// The operating system gives no random bytes, from which the secret of the session passwords is made.
-    #[error("no random bytes for the session passwords: {source}")]
+    /// The operating system gives no random bytes, of which the secrets for session passwords and for SASL are made.
+    #[error("no random bytes for the secrets of the server: {source}")]
     Random {
         /// The error of the system.
         #[source]

@@ -20,6 +20,7 @@
 //! bound only when the server is ready to answer; whatever a peer sends is answered or its connection closed, and
 //! nobody else notices; everything that can grow has a bound.
 
+mod auth;
 mod bus;
 mod config;
 mod durable;
@@ -34,6 +35,7 @@ mod own_thread;
 mod server;
 mod shared;
 
+pub use auth::{JaasError, SaslUsers};
 pub use bus::feed::{RecentTxn, RecentTxns, TxnStep};
 pub use config::ServerBuilder;
 pub use durable::DirectorySizes;
@@ -46,5 +48,5 @@ pub use observer::{
 pub use server::Server;
 pub use zoolet_clock::Clock;
 pub use zoolet_proto::FourLetterWord;
-pub use zoolet_server_core::{ConnId, ServerMode, Txn, TxnOp};
+pub use zoolet_server_core::{AuthScheme, ConnId, ServerMode, Txn, TxnOp};
 pub use zoolet_storage::{Compression, Damage, Durability, RecoveryReport, StorageError, StorageOptions};

@@ -75,6 +75,7 @@ impl Shared {
             make_machine,
             replicas,
             unguessable,
+            sasl_scheme: _,
             durable,
             own_thread: _,
         } = builder;
@@ -82,7 +83,10 @@ impl Shared {
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
         if durable.is_none() && unguessable.unwrap_or_else(|| clock.is_real()) {
-            core.session_secret = Some(session_secret()?);
+            core.session_secret = Some(SessionSecret(random()?));
+        }
+        if let Some(server) = core.auth.sasl_server.as_mut().filter(|_| clock.is_real()) {
+            server.secret = random()?;
         }
         // Before the ports are bound: the first connection that is accepted is answered.
         let opened = match durable {
@@ -249,8 +253,8 @@ impl Shared {
     }
 }
 
-fn session_secret() -> Result<SessionSecret, StartError> {
+fn random() -> Result<[u8; 32], StartError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| StartError::Random { source: io::Error::other(error) })?;
-    Ok(SessionSecret(secret))
+    Ok(secret)
 }

@@ -24,6 +24,8 @@ mod server;
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use md5::{Digest, Md5};
 
 pub use client::{DigestResponse, respond};
@@ -60,6 +62,11 @@ impl fmt::Debug for UserKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UserKey(not shown)")
     }
+}
+
+/// A nonce, or a cnonce, of this many random bytes, in the form in which servers and Java clients write it.
+pub fn nonce(random: [u8; 30]) -> String {
+    BASE64.encode(random)
 }
 
 /// Why a token is refused. The text names no secret, and nothing that the peer sent.

@@ -6,7 +6,9 @@ use hashbrown::HashMap;
 use zoolet_proto::{Acl, AclList, ErrorCode, Perms};
 
 use crate::address::is_subnet;
+use crate::auth_config::{AuthConfig, AuthScheme};
 use crate::identity::Identity;
+use crate::x500_name::is_x500_name;
 
 /// Whether `acl` grants one of `perms` to a connection with these identities (`ZooKeeperServer.checkACL`).
 pub(crate) fn allows(acl: &AclList, perms: Perms, ids: &[Identity]) -> bool {
@@ -51,7 +53,12 @@ fn is_anyone(entry: &Acl) -> bool {
 ///
 /// # Errors
 /// [`ErrorCode::InvalidAcl`] if the list is empty, one entry is not valid, or there is no room.
-pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity], room: &mut usize) -> Result<Vec<Acl>, ErrorCode> {
+pub(crate) fn fix_up(
+    acl: &[Acl],
+    ids: &[Identity],
+    config: &AuthConfig,
+    room: &mut usize,
+) -> Result<Vec<Acl>, ErrorCode> {
     const FEW: usize = 16;
     let mut fixed: Vec<Acl> = Vec::with_capacity(acl.len());
     let mut push = |fixed: &mut Vec<Acl>, entry: Acl| {
@@ -68,15 +75,13 @@ pub(crate) fn fix_up(acl: &[Acl], ids: &[Identity], room: &mut usize) -> Result<
         }
         if entry.scheme == "auth" {
             let before = fixed.len();
-            for id in ids {
-                if let Identity::Digest(id) = id {
-                    push(&mut fixed, Acl::new(entry.perms, "digest", id.clone()))?;
-                }
+            for own in ids.iter().filter_map(|id| id.entry(entry.perms)) {
+                push(&mut fixed, own)?;
             }
             if fixed.len() == before {
                 return Err(ErrorCode::InvalidAcl);
             }
-        } else if is_valid(entry) {
+        } else if is_valid(entry, config) {
             push(&mut fixed, entry.clone())?;
         } else {
             return Err(ErrorCode::InvalidAcl);
@@ -97,14 +102,25 @@ pub(crate) fn take_room(acl: &[Acl], room: &mut usize) -> Result<(), ErrorCode> 
     Ok(())
 }
 
-fn is_valid(entry: &Acl) -> bool {
-    match entry.scheme.as_str() {
-        "world" => entry.id == "anyone",
-        // Java's split drops empty trailing parts, so `a:` has one part and `:b` has two.
-        "digest" => entry.id.trim_end_matches(':').matches(':').count() == 1,
-        "ip" => is_subnet(&entry.id),
-        _ => false,
+fn is_valid(entry: &Acl, config: &AuthConfig) -> bool {
+    if entry.scheme == "world" {
+        return entry.id == "anyone";
     }
+    match AuthScheme::from_name(&entry.scheme).filter(|scheme| config.knows(*scheme)) {
+        // Java's split drops empty trailing parts, so `a:` has one part and `:b` has two.
+        Some(AuthScheme::Digest) => entry.id.trim_end_matches(':').matches(':').count() == 1,
+        Some(AuthScheme::Ip) => is_subnet(&entry.id),
+        Some(AuthScheme::X509) => is_x500_name(&entry.id),
+        Some(AuthScheme::Sasl) => is_principal(&entry.id),
+        None => false,
+    }
+}
+
+/// Whether `id` may be the name of a SASL user: with a realm only as Kerberos has it, `service@realm` or `service/host@realm`
+/// (`KerberosName`).
+fn is_principal(id: &str) -> bool {
+    let Some((principal, realm)) = id.split_once('@') else { return true };
+    !realm.contains(['/', '@']) && principal.matches('/').count() <= 1
 }
 
 /// The list as a reader without ADMIN sees it: digests cut after the user name.
@@ -202,13 +218,17 @@ mod tests {
         for (id, valid) in
             [("a:b", true), (":b", true), ("a", false), ("a:", false), ("a:b:c", false), ("", false)]
         {
-            assert_eq!(is_valid(&Acl::new(Perms::ALL, "digest", id)), valid, "{id:?}");
+            assert_eq!(
+                is_valid(&Acl::new(Perms::ALL, "digest", id), &AuthConfig::default()),
+                valid,
+                "{id:?}"
+            );
         }
     }
 
     #[test]
     fn auth_expands_to_the_digests_of_the_connection_and_needs_one() {
-        let fixed = |ids: &[Identity]| fix_up(&Acl::creator_all(), ids, &mut 1000);
+        let fixed = |ids: &[Identity]| fix_up(&Acl::creator_all(), ids, &AuthConfig::default(), &mut 1000);
         let ip = Identity::Ip("127.0.0.1".parse().unwrap());
         assert_eq!(fixed(std::slice::from_ref(&ip)), Err(ErrorCode::InvalidAcl));
         let ids = [ip, Identity::Digest("bob:x=".into())];
@@ -220,9 +240,12 @@ mod tests {
         let mut wire = BytesMut::new();
         Acl::read_only().encode(&mut wire);
         let mut room = 1000;
-        fix_up(&Acl::read_only(), &[], &mut room).unwrap();
+        fix_up(&Acl::read_only(), &[], &AuthConfig::default(), &mut room).unwrap();
         assert_eq!(1000 - room, wire.len() - 4, "but for its count");
-        assert_eq!(fix_up(&Acl::read_only(), &[], &mut 22), Err(ErrorCode::InvalidAcl));
+        assert_eq!(
+            fix_up(&Acl::read_only(), &[], &AuthConfig::default(), &mut 22),
+            Err(ErrorCode::InvalidAcl)
+        );
     }
 
     #[test]

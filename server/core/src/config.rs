@@ -4,6 +4,7 @@ use std::fmt;
 
 use zoolet_proto::Zxid;
 
+use crate::auth_config::AuthConfig;
 use crate::session::SessionSecret;
 
 /// The settings of a [`Core`](crate::Core). Times are in milliseconds, as in the protocol.
@@ -35,6 +36,8 @@ pub struct CoreConfig {
     pub container_max_never_used: Option<i64>,
     /// The digest `user:base64(sha1(user:password))` of the super user, whom no ACL restricts.
     pub super_digest: Option<String>,
+    /// The other settings of authentication.
+    pub auth: AuthConfig,
     /// Whether hard quotas are enforced.
     pub enforce_quota: bool,
     /// Disables ACL checks.
@@ -76,6 +79,7 @@ impl Default for CoreConfig {
             container_max_per_minute: 10_000,
             container_max_never_used: None,
             super_digest: None,
+            auth: AuthConfig::default(),
             enforce_quota: false,
             skip_acl: false,
             reconfig_enabled: false,

@@ -3,7 +3,7 @@
 use zoolet_proto::{ErrorCode, OpCode, SessionId, Xid};
 
 use crate::container_cleaner::ContainerCleaner;
-use crate::core::{Core, RequestContext};
+use crate::core::{Core, RequestContext, Standing};
 use crate::message::{ConnId, Millis};
 use crate::watch::WatchTable;
 
@@ -71,7 +71,7 @@ impl Core {
     /// Makes the next request on a connection fail because its session has moved.
     pub fn move_away(&mut self, conn: ConnId) {
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.moved = true;
+            state.standing = Standing::Moved;
         }
     }
 

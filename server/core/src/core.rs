@@ -1,7 +1,6 @@
 //! [`Core`]: routes each input to the code that answers it, and keeps the timers.
 
 use std::collections::BTreeSet;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 
 use hashbrown::HashMap;
@@ -10,11 +9,13 @@ use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
 
+use crate::auth_config::AuthConfig;
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
-use crate::identity::{Identity, authenticate};
+use crate::identity::Identity;
 use crate::message::{ConnId, Effects, Input, Message, Millis, Origin, Output};
 use crate::prepare::Write;
+use crate::sasl::SaslProgress;
 use crate::session::SessionTable;
 use crate::tree::Tree;
 use crate::undurable::UndurableChanges;
@@ -45,7 +46,7 @@ pub struct Core {
 #[derive(Debug, Default)]
 pub(crate) struct Warned {
     pub(crate) of_clients_ahead: bool,
-    of_sasl: bool,
+    pub(crate) of_sasl: bool,
 }
 
 /// A connection as the core knows it.
@@ -57,13 +58,40 @@ pub(crate) struct ConnState {
     pub(crate) session: Option<SessionId>,
     pub(crate) read_only: Option<bool>,
     pub(crate) idle_until: Millis,
-    /// Whether its session counts as moved to another server.
-    pub(crate) moved: bool,
+    pub(crate) standing: Standing,
+    pub(crate) sasl: SaslProgress,
     /// The highest zxid of a message to it. Kept only if transactions are logged.
     pub(crate) named: Zxid,
 }
 
+/// Whether the requests of a connection are served. Each looks at this once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// They are.
+    Served,
+    /// Not before it authenticates.
+    Unauthenticated,
+    /// Its session counts as moved to another server.
+    Moved,
+}
+
 impl ConnState {
+    /// Adds those of the identities that the connection does not have. Returns false if these would be too many.
+    pub(crate) fn add(&mut self, ids: Vec<Identity>, config: &AuthConfig) -> bool {
+        if !self.can_add(&ids) {
+            return false;
+        }
+        for id in ids {
+            if !self.ids.contains(&id) {
+                self.ids.push(id);
+            }
+        }
+        if self.standing == Standing::Unauthenticated && config.suffice(&self.ids) {
+            self.standing = Standing::Served;
+        }
+        true
+    }
+
     /// Whether the connection may have these identities too. Their number and their size are bounded, as each `auth`
     /// entry of an ACL expands to all of them.
     fn can_add(&self, ids: &[Identity]) -> bool {
@@ -189,11 +217,14 @@ impl Core {
     }
 
     pub(crate) fn accept(&mut self, now: Millis, conn: ConnId, origin: Origin) {
-        let Origin { peer, in_process, .. } = origin;
+        let Origin { peer, in_process, certificate } = origin;
         let interval = self.config.sessionless_timeout.max(1);
         let idle_until = now.plus(interval).next_multiple_of(interval);
         self.sessionless.insert((idle_until, conn));
-        let ids = vec![Identity::Ip(peer)];
+        let auth = &self.config.auth;
+        let mut ids = vec![Identity::Ip(peer)];
+        ids.extend(certificate.into_iter().flat_map(|subject| auth.identities_of_certificate(subject)));
+        let standing = if auth.suffice(&ids) { Standing::Served } else { Standing::Unauthenticated };
         let state = ConnState {
             peer,
             in_process,
@@ -201,15 +232,16 @@ impl Core {
             session: None,
             read_only: None,
             idle_until,
-            moved: false,
+            standing,
+            sasl: SaslProgress::default(),
             named: Zxid(0),
         };
         self.conns.insert(conn, state);
     }
 
     pub(crate) fn request(&mut self, now: Millis, conn: ConnId, incoming: Incoming) {
-        let Some(ConnState { session, moved, .. }) = self.conns.get(&conn) else { return };
-        let (Some(session), moved) = (*session, *moved) else {
+        let Some(ConnState { session, standing, .. }) = self.conns.get(&conn) else { return };
+        let (Some(session), standing) = (*session, *standing) else {
             return self.close_because(conn, "a request without a session");
         };
         let Incoming { xid, op, body } = incoming;
@@ -219,9 +251,12 @@ impl Core {
             // The only requests that do not keep the session alive.
             return self.identify(call, body);
         }
+        if standing == Standing::Unauthenticated {
+            return self.refuse_unauthenticated(call);
+        }
         self.sessions.touch(session, now);
         let Some(op) = op.filter(|op| *op != OpCode::Check) else { return self.unimplemented(call) };
-        if moved && op != OpCode::CloseSession {
+        if standing == Standing::Moved && op != OpCode::CloseSession {
             return self.refuse_moved(call, op);
         }
         match body {
@@ -294,46 +329,26 @@ impl Core {
     fn identify(&mut self, call: RequestContext, body: Result<Request, DecodeError>) {
         match body {
             Ok(Request::Auth(packet)) => self.add_auth(call, &packet),
-            // SASL is not configured: a null token says so, and the client continues without it.
-            Ok(Request::Sasl(SaslToken(Some(_)))) => {
-                let (session, peer) = (call.session, self.peer(call.conn));
-                if mem::replace(&mut self.warned.of_sasl, true) {
-                    tracing::info!(%session, %peer, "client tries SASL, which is not supported");
-                } else {
-                    tracing::warn!(
-                        %session, %peer,
-                        "a client tries to authenticate by SASL, which this server does not have: it goes on without an identity, or \
-                         gives up; a Java client does not try with zookeeper.sasl.client=false (later ones are logged at info)"
-                    );
-                }
-                self.reply_to_auth(call, Reply::Sasl(None));
-            }
+            Ok(Request::Sasl(SaslToken(Some(token)))) => self.sasl(call, &token),
             _ => self.close(call.conn),
         }
     }
 
     fn add_auth(&mut self, call: RequestContext, packet: &AuthPacket) {
         let Some(state) = self.conns.get_mut(&call.conn) else { return };
-        let super_digest = self.config.super_digest.as_deref();
-        match authenticate(packet.scheme.as_deref(), packet.auth.as_deref(), state.peer, super_digest) {
-            Some(ids) if state.can_add(&ids) => {
-                for id in ids {
-                    if !state.ids.contains(&id) {
-                        state.ids.push(id);
-                    }
-                }
-                self.reply_to_auth(call, Reply::Empty);
-            }
-            _ => {
-                self.refuse_without_zxid(call, Zxid(0), ErrorCode::AuthFailed);
-                self.close(call.conn);
-            }
+        let (scheme, auth) = (packet.scheme.as_deref(), packet.auth.as_deref());
+        let new = self.config.authenticate(scheme, auth, state.peer, &state.ids);
+        if new.is_some_and(|ids| state.add(ids, &self.config.auth)) {
+            self.reply_to_auth(call, Reply::Empty);
+        } else {
+            self.refuse_without_zxid(call, Zxid(0), ErrorCode::AuthFailed, Reply::Empty);
+            self.close(call.conn);
         }
     }
 
     /// Unknown opcode: replies `Unimplemented`, then closes. The session survives.
     fn unimplemented(&mut self, call: RequestContext) {
-        self.refuse_without_zxid(call, Zxid(-1), ErrorCode::Unimplemented);
+        self.refuse_without_zxid(call, Zxid(-1), ErrorCode::Unimplemented, Reply::Empty);
         self.close_because(call.conn, "an unknown operation");
     }
 
@@ -372,16 +387,22 @@ impl Core {
     }
 
     /// Sends a reply that names no zxid.
-    fn reply_to_auth(&mut self, call: RequestContext, reply: Reply) {
+    pub(crate) fn reply_to_auth(&mut self, call: RequestContext, reply: Reply) {
         self.send(call.conn, Message::Reply(ReplyHeader::ok(call.xid, Zxid(0)), reply));
     }
 
     /// Sends an error reply that names no zxid, but `instead`.
-    fn refuse_without_zxid(&mut self, call: RequestContext, instead: Zxid, code: ErrorCode) {
-        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, instead, code), Reply::Empty));
+    pub(crate) fn refuse_without_zxid(
+        &mut self,
+        call: RequestContext,
+        instead: Zxid,
+        code: ErrorCode,
+        body: Reply,
+    ) {
+        self.send(call.conn, Message::Reply(ReplyHeader::error(call.xid, instead, code), body));
     }
 
-    /// Sends the only kind of error reply that has a body.
+    /// Sends one of the few error replies that have a body.
     pub(crate) fn refuse_with_body(&mut self, call: RequestContext, code: ErrorCode, reply: Reply) {
         let zxid = self.raised(call.conn, self.tree.last_zxid());
         let header = ReplyHeader::error(call.xid, zxid, code);

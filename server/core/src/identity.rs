@@ -1,12 +1,15 @@
 //! The identities of connections.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 use zoolet_proto::records::ClientInfo;
-use zoolet_proto::{Acl, digest_id};
+use zoolet_proto::{Acl, Perms, digest_id};
 
 use crate::address::{ip_matches, ip_text};
+use crate::auth_config::{AuthConfig, AuthScheme};
+use crate::config::CoreConfig;
 
 /// An identity that a connection has authenticated.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,6 +18,15 @@ pub(crate) enum Identity {
     Ip(IpAddr),
     /// `user:base64(sha1(user:password))`.
     Digest(String),
+    /// The subject of its certificate.
+    X509(Arc<str>),
+    /// The user of its SASL exchange.
+    Sasl {
+        /// The name.
+        user: String,
+        /// Whether ACLs know the scheme. Otherwise the user has authenticated to no effect.
+        known: bool,
+    },
     /// May do everything.
     Super,
 }
@@ -25,6 +37,10 @@ impl Identity {
         let (scheme, user) = match self {
             Self::Ip(addr) => ("ip", ip_text(*addr)),
             Self::Digest(id) => ("digest", user_of(id).to_owned()),
+            Self::X509(subject) => ("x509", subject.to_string()),
+            Self::Sasl { user, known: true } => ("sasl", user.clone()),
+            // A scheme without a provider has no names.
+            Self::Sasl { known: false, .. } => ("sasl", String::new()),
             Self::Super => ("super", String::new()),
         };
         ClientInfo { scheme: scheme.to_owned(), user }
@@ -34,6 +50,8 @@ impl Identity {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Digest(id) => id.len(),
+            Self::X509(subject) => subject.len(),
+            Self::Sasl { user, .. } => user.len(),
             Self::Ip(_) | Self::Super => 0,
         }
     }
@@ -42,7 +60,33 @@ impl Identity {
         match self {
             Self::Ip(addr) => entry.scheme == "ip" && ip_matches(&entry.id, *addr),
             Self::Digest(id) => entry.scheme == "digest" && entry.id == *id,
+            Self::X509(subject) => entry.scheme == "x509" && entry.id == **subject,
+            // This name matches every user (`SASLAuthenticationProvider.matches`).
+            Self::Sasl { user, known } => {
+                *known && entry.scheme == "sasl" && (entry.id == *user || user == "super")
+            }
             Self::Super => false,
+        }
+    }
+
+    /// What an `auth` entry becomes for it: addresses and the super user do not count as authenticated.
+    pub(crate) fn entry(&self, perms: Perms) -> Option<Acl> {
+        match self {
+            Self::Digest(id) => Some(Acl::new(perms, "digest", id.clone())),
+            Self::X509(subject) => Some(Acl::new(perms, "x509", subject.to_string())),
+            Self::Sasl { user, known: true } => Some(Acl::new(perms, "sasl", user.clone())),
+            Self::Sasl { known: false, .. } | Self::Ip(_) | Self::Super => None,
+        }
+    }
+
+    /// Its scheme, if a server can require that.
+    fn scheme(&self) -> Option<AuthScheme> {
+        match self {
+            Self::Ip(_) => Some(AuthScheme::Ip),
+            Self::Digest(_) => Some(AuthScheme::Digest),
+            Self::X509(_) => Some(AuthScheme::X509),
+            Self::Sasl { .. } => Some(AuthScheme::Sasl),
+            Self::Super => None,
         }
     }
 }
@@ -50,25 +94,70 @@ impl Identity {
 /// The longest credentials of an addauth, in bytes. Every `auth` entry of a list becomes all identities of its connection.
 const MAX_CREDENTIALS: usize = 1024;
 
-/// The identities that an addauth adds; `None` if authentication fails.
-pub(crate) fn authenticate(
-    scheme: Option<&str>,
-    auth: Option<&[u8]>,
-    peer: IpAddr,
-    super_digest: Option<&str>,
-) -> Option<Vec<Identity>> {
-    match scheme? {
-        "ip" => Some(vec![Identity::Ip(peer)]),
-        "digest" => {
-            let id = digest_id(auth.filter(|auth| auth.len() <= MAX_CREDENTIALS)?);
-            let is_super = super_digest.is_some_and(|wanted| wanted.as_bytes().ct_eq(id.as_bytes()).into());
-            let mut ids = vec![Identity::Digest(id)];
-            if is_super {
-                ids.push(Identity::Super);
+/// The longest subject of a certificate that is an identity, in bytes, for the same reason.
+const MAX_SUBJECT: usize = 4096;
+
+impl CoreConfig {
+    /// The identities that an addauth adds to those of a connection; `None` if authentication fails.
+    pub(crate) fn authenticate(
+        &self,
+        scheme: Option<&str>,
+        auth: Option<&[u8]>,
+        peer: IpAddr,
+        ids: &[Identity],
+    ) -> Option<Vec<Identity>> {
+        match AuthScheme::from_name(scheme?).filter(|scheme| self.auth.knows(*scheme))? {
+            AuthScheme::Ip => Some(vec![Identity::Ip(peer)]),
+            AuthScheme::Digest => {
+                let id = digest_id(auth.filter(|auth| auth.len() <= MAX_CREDENTIALS)?);
+                let is_super = self
+                    .super_digest
+                    .as_deref()
+                    .is_some_and(|wanted| wanted.as_bytes().ct_eq(id.as_bytes()).into());
+                let mut ids = vec![Identity::Digest(id)];
+                if is_super {
+                    ids.push(Identity::Super);
+                }
+                Some(ids)
             }
-            Some(ids)
+            // The certificate has been an identity since the handshake; the packet adds nothing.
+            AuthScheme::X509 => ids.iter().any(|id| matches!(id, Identity::X509(_))).then(Vec::new),
+            // Not by addauth.
+            AuthScheme::Sasl => None,
         }
-        _ => None,
+    }
+}
+
+impl AuthConfig {
+    /// The identities of a connection whose client has proved to own this certificate.
+    pub(crate) fn identities_of_certificate(&self, subject: Arc<str>) -> Vec<Identity> {
+        if !self.x509 {
+            return Vec::new();
+        }
+        if subject.len() > MAX_SUBJECT {
+            tracing::info!(
+                bytes = subject.len(),
+                max = MAX_SUBJECT,
+                "the subject of a certificate is too long for an identity"
+            );
+            return Vec::new();
+        }
+        let is_super = self.x509_super.as_deref() == Some(&*subject);
+        let subject = Identity::X509(subject);
+        if is_super { vec![subject, Identity::Super] } else { vec![subject] }
+    }
+
+    /// The identities of a SASL user who has authenticated.
+    pub(crate) fn identities_of_sasl(&self, user: String) -> Vec<Identity> {
+        let is_super = self.sasl_supers.contains(&user);
+        let user = Identity::Sasl { user, known: self.sasl };
+        if is_super { vec![user, Identity::Super] } else { vec![user] }
+    }
+
+    /// Whether a connection with these identities may send requests.
+    pub(crate) fn suffice(&self, ids: &[Identity]) -> bool {
+        let is_required = |id: &Identity| id.scheme().is_some_and(|scheme| self.required.contains(&scheme));
+        self.required.is_empty() || ids.iter().any(is_required)
     }
 }
 

@@ -35,6 +35,7 @@
 
 mod access;
 mod address;
+mod auth_config;
 mod config;
 mod container_cleaner;
 mod control;
@@ -56,6 +57,7 @@ mod recursive_watches;
 mod replay;
 mod replica;
 mod restore;
+mod sasl;
 mod session;
 mod snapshot;
 mod tracker;
@@ -67,8 +69,10 @@ mod watch;
 mod watch_events;
 mod watchers;
 mod write;
+mod x500_name;
 mod znode;
 
+pub use auth_config::{AuthConfig, AuthScheme, SaslServer};
 pub use config::CoreConfig;
 pub use core::Core;
 pub use load::{LoadError, TreeLoader};

@@ -80,7 +80,7 @@ impl<'a> Actor<'a> {
             }
             return Ok(list.clone());
         }
-        let list = tree.acls.shared(fix_up(&acl, self.ids, &mut self.acl_room)?);
+        let list = tree.acls.shared(fix_up(&acl, self.ids, &self.config.auth, &mut self.acl_room)?);
         lists.insert(acl, list.clone());
         Ok(list)
     }

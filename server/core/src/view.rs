@@ -6,7 +6,7 @@ use zoolet_proto::{Acl, ErrorCode, Perms};
 
 use crate::access::{allows, masked};
 use crate::core::Core;
-use crate::identity::{Identity, authenticate};
+use crate::identity::Identity;
 use crate::znode::Znode;
 
 /// The identities of a reader without a connection. ACLs hold for it as for a client that has them.
@@ -27,8 +27,7 @@ impl Core {
     /// Adds the identities that an addauth with these credentials gives. False, and nothing is added, if it would fail.
     #[must_use]
     pub fn authenticate_viewer(&self, viewer: &mut Viewer, scheme: &str, credentials: &[u8]) -> bool {
-        let super_digest = self.config.super_digest.as_deref();
-        let ids = authenticate(Some(scheme), Some(credentials), viewer.peer, super_digest);
+        let ids = self.config.authenticate(Some(scheme), Some(credentials), viewer.peer, &viewer.ids);
         ids.map(|ids| viewer.ids.extend(ids)).is_some()
     }
 

@@ -1,6 +1,7 @@
 //! The state machine without a runtime: inputs in, effects out.
 
 mod access;
+mod authentication;
 mod checks;
 mod common;
 mod control;

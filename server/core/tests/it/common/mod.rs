@@ -146,9 +146,14 @@ impl<M: Machine> World<M> {
     }
 
     fn open(&mut self, peer: IpAddr, in_process: bool) -> ConnId {
+        self.socket_of(Origin { in_process, ..peer.into() })
+    }
+
+    /// A connection from there that has sent nothing yet.
+    pub fn socket_of(&mut self, origin: Origin) -> ConnId {
         self.opened += 1;
         let conn = ConnId(self.opened);
-        self.core.open(self.now, conn, Origin { in_process, ..peer.into() }, self.at);
+        self.core.open(self.now, conn, origin, self.at);
         self.collect();
         conn
     }

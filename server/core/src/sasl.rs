@@ -1,0 +1,119 @@
+//! The SASL exchange of a connection, and requests of connections that have not authenticated.
+
+use sha2::{Digest, Sha256};
+use zoolet_proto::digest_md5::{self, AuthenticatedUser, DigestMd5Error};
+use zoolet_proto::{ErrorCode, Reply, Zxid};
+
+use crate::auth_config::{AuthScheme, SaslServer};
+use crate::core::{Core, RequestContext};
+use crate::message::ConnId;
+
+/// How far the exchange of a connection is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SaslProgress {
+    /// The client has sent nothing.
+    #[default]
+    Idle,
+    /// The challenge is sent.
+    Challenged,
+    /// The client has authenticated. Another token is a failure.
+    Complete,
+    /// It has failed, and every further token fails too.
+    Failed,
+}
+
+/// What a token leads to.
+enum SaslStep {
+    Challenge(String),
+    Authenticated(AuthenticatedUser),
+}
+
+impl SaslServer {
+    /// The nonce of a connection: each has its own, and nobody can know it before.
+    fn nonce(&self, conn: ConnId) -> String {
+        let hash: [u8; 32] =
+            Sha256::new().chain_update(self.secret).chain_update(conn.0.to_be_bytes()).finalize().into();
+        let mut bytes = [0; 30];
+        bytes.copy_from_slice(&hash[..30]);
+        digest_md5::nonce(bytes)
+    }
+
+    fn step(&self, conn: ConnId, progress: SaslProgress, token: &[u8]) -> Result<SaslStep, DigestMd5Error> {
+        match progress {
+            // What the first token contains does not matter: this mechanism has no initial response.
+            SaslProgress::Idle => Ok(SaslStep::Challenge(digest_md5::challenge(&self.nonce(conn)))),
+            SaslProgress::Challenged => {
+                let key_of = |user: &str| self.users.get(user).cloned();
+                digest_md5::judge(&self.nonce(conn), token, key_of).map(SaslStep::Authenticated)
+            }
+            SaslProgress::Complete => Err(DigestMd5Error::Unexpected("token after the exchange")),
+            SaslProgress::Failed => Err(DigestMd5Error::Unexpected("token after a failure")),
+        }
+    }
+}
+
+impl Core {
+    /// Takes a token of a client. A failure closes the connection unless the settings say otherwise.
+    pub(crate) fn sasl(&mut self, call: RequestContext, token: &[u8]) {
+        let Some(server) = &self.config.auth.sasl_server else { return self.sasl_without_users(call) };
+        let Some(state) = self.conns.get_mut(&call.conn) else { return };
+        let (session, peer, progress) = (call.session, state.peer, state.sasl);
+        let outcome = server.step(call.conn, progress, token).and_then(|step| match step {
+            SaslStep::Challenge(challenge) => {
+                state.sasl = SaslProgress::Challenged;
+                Ok(challenge)
+            }
+            SaslStep::Authenticated(AuthenticatedUser { name, rspauth }) => {
+                let shown = name.clone();
+                let ids = self.config.auth.identities_of_sasl(name);
+                if !state.add(ids, &self.config.auth) {
+                    return Err(DigestMd5Error::Unexpected("further identity: the connection has too many"));
+                }
+                state.sasl = SaslProgress::Complete;
+                tracing::info!(%session, %peer, user = shown, "authenticated by SASL");
+                Ok(rspauth)
+            }
+        });
+        let reason = match outcome {
+            Ok(token) => return self.reply_to_auth(call, Reply::Sasl(Some(token.into()))),
+            Err(reason) => reason,
+        };
+        let is_required = self.config.auth.required.contains(&AuthScheme::Sasl);
+        let stays = self.config.auth.allow_sasl_failed && !is_required;
+        tracing::info!(%session, %peer, %reason, stays, "SASL authentication failed");
+        if stays {
+            if progress != SaslProgress::Complete {
+                state.sasl = SaslProgress::Failed;
+            }
+            return self.reply_to_auth(call, Reply::Sasl(None));
+        }
+        let code = if is_required { ErrorCode::SessionClosedRequireSaslAuth } else { ErrorCode::AuthFailed };
+        // As for multiRead, an error with a body.
+        self.refuse_without_zxid(call, Zxid(0), code, Reply::Sasl(None));
+        self.close(call.conn);
+    }
+
+    /// Without users a null token says so, and the client goes on without SASL, or gives up.
+    fn sasl_without_users(&mut self, call: RequestContext) {
+        let (session, peer) = (call.session, self.peer(call.conn));
+        if std::mem::replace(&mut self.warned.of_sasl, true) {
+            tracing::info!(%session, %peer, "client tries SASL, which has no users here");
+        } else {
+            tracing::warn!(
+                %session, %peer,
+                "a client tries to authenticate by SASL, for which this server has no users: it goes on without an identity, or \
+                 gives up; a Java client does not try with zookeeper.sasl.client=false (later ones are logged at info)"
+            );
+        }
+        self.reply_to_auth(call, Reply::Sasl(None));
+    }
+
+    /// Refuses a request of a connection that has not authenticated as it must, and closes it. The session stays, even if the
+    /// request was to close it (`AuthenticationHelper.enforceAuthentication`).
+    pub(crate) fn refuse_unauthenticated(&mut self, call: RequestContext) {
+        let (session, peer) = (call.session, self.peer(call.conn));
+        tracing::info!(%session, %peer, "a client without the required authentication sends a request; closing its connection");
+        self.refuse_without_zxid(call, Zxid(0), ErrorCode::SessionClosedRequireSaslAuth, Reply::Empty);
+        self.close(call.conn);
+    }
+}
