@@ -89,6 +89,9 @@ fn explain(
             OpCode::Reconfig => "reconfig requires an ensemble, of 3.5.0 or later".to_owned(),
             op => format!("{} requires servers of {} or later", op.name(), since(op)?),
         },
+        ErrorCode::SessionClosedRequireSaslAuth => {
+            "this server serves only clients that have authenticated, as by `sasl_digest_md5` or with a certificate".to_owned()
+        }
         ErrorCode::InvalidAcl => wrong_acl(asked.acl?, has_identity)?,
         _ => return None,
     };

@@ -24,7 +24,7 @@ use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
-use crate::session::{Session, SessionSettings};
+use crate::session::{SaslCredentials, Session, SessionSettings};
 use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
 use crate::transport::{IntoTransport, Transport};
@@ -66,6 +66,7 @@ impl Default for ConnectOptions {
             max_request: DEFAULT_MAX_FRAME,
             max_reply: 64 * 1024 * 1024,
             auths: Vec::new(),
+            sasl: None,
             resume: None,
             expire_locally: false,
             // These two are known when it connects.
@@ -134,6 +135,31 @@ impl ConnectOptions {
             scheme: Some(scheme.into()),
             auth: Some(credentials.into()),
         });
+        self
+    }
+
+    /// Authenticates by SASL DIGEST-MD5, as a Java client whose JAAS file has this user: on every connection, before anything else is
+    /// sent. Calls wait until it is done, and the session counts as [`Connected`](crate::SessionState::Connected) only then. The server
+    /// proves that it knows the password too. The scheme of the identity is `sasl`, its id the name.
+    ///
+    /// If a server refuses the user or the password, has no users of SASL, or fails to prove that it knows the password, the session
+    /// ends as [`AuthFailed`](crate::SessionState::AuthFailed), and the error says which.
+    ///
+    /// The password is not sent. But this protects it and the connection little: who can read the exchange can try passwords against it
+    /// at the speed of MD5, and who can change what is sent can send requests in the user's name. Use it inside of TLS.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), zoolet_client::Error> {
+    /// use zoolet_client::{Acl, Client, Perms};
+    ///
+    /// let zk = Client::options().sasl_digest_md5("alice", "secret").connect("127.0.0.1:2181").await?;
+    /// zk.create("/private", "data").acl(vec![Acl::new(Perms::ALL, "sasl", "alice")]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Default: no SASL.
+    pub fn sasl_digest_md5(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.session.sasl = Some(SaslCredentials { user: user.into(), password: password.into() });
         self
     }
 
@@ -251,11 +277,11 @@ impl ConnectOptions {
     /// # Errors
     /// `InvalidTarget`, at once also if the target is a closure that fails with `io::ErrorKind::Unsupported`: no attempt can succeed.
     /// `NoRuntime` outside of a tokio runtime; `RequestTooLarge` if an identity is; `Unreachable` after the connect timeout; `AuthFailed`
-    /// if a server refuses an identity of [`auth`](ConnectOptions::auth); `SessionExpired` if there is no session to
+    /// if a server refuses an identity of [`auth`](ConnectOptions::auth) or [`sasl_digest_md5`](ConnectOptions::sasl_digest_md5); `SessionExpired` if there is no session to
     /// [`resume`](ConnectOptions::resume); `Closed` if the target is a closure and panics.
     /// # Ordering and cancel safety
     /// Dropping the future closes the session if there is one, unless it was to be resumed and is not yet. When this returns, the server has accepted
-    /// the identities of [`auth`](ConnectOptions::auth).
+    /// the identities of [`auth`](ConnectOptions::auth) and [`sasl_digest_md5`](ConnectOptions::sasl_digest_md5).
     pub fn connect(self, target: impl IntoTransport) -> Connecting {
         let transport = target.into_transport();
         Connecting(Box::pin(async move { self.open(transport?).await }))

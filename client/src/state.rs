@@ -31,7 +31,8 @@ use crate::stream_queue::StreamQueue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// No session yet, or the server has not yet accepted the identities of [`auth`](crate::ConnectOptions::auth).
+    /// No session yet, or the server has not yet accepted the identities of [`auth`](crate::ConnectOptions::auth) and
+    /// [`sasl_digest_md5`](crate::ConnectOptions::sasl_digest_md5).
     Connecting,
     /// Connected to a server that takes reads and writes.
     Connected,

@@ -33,6 +33,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
         max_request: 1000,
         max_reply: 1000,
         auths: Vec::new(),
+        sasl: None,
         resume: None,
         expire_locally: false,
         hosts: 1,

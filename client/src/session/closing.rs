@@ -32,7 +32,7 @@ impl Session {
             Phase::Serving => self.transmit(now, Submission::internal(Request::CloseSession)),
             _ if self.is_to_be_resumed() => self.end(SessionState::Closed, None),
             // A session that may exist must be resumed to be closed; see `resume`.
-            Phase::Handshaking { .. } => {}
+            Phase::Handshaking { .. } | Phase::Authenticating { .. } => {}
             _ if self.id == SessionId(0) => self.end(SessionState::Closed, None),
             _ => {}
         }
@@ -41,7 +41,8 @@ impl Session {
     /// Encodes a close, unless there is one already, because the driver is about to be dropped. Only if a server serves the
     /// session: no other reads it.
     pub(crate) fn encode_last_close(&mut self, now: Instant) {
-        if self.phase == Phase::Serving && self.closing.is_none() {
+        let is_attached = self.phase == Phase::Serving || self.is_authenticating();
+        if is_attached && self.closing.is_none() {
             self.transmit(now, Submission::internal(Request::CloseSession));
         }
     }

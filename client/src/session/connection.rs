@@ -56,7 +56,10 @@ impl Session {
     /// A frame has arrived. On error the connection must be dropped.
     pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
         match self.phase {
-            Phase::Handshaking { sent, .. } => self.handle_connect_response(now, sent, jute::parse(frame)?),
+            Phase::Handshaking { until, sent } => {
+                self.handle_connect_response(now, until, sent, jute::parse(frame)?)
+            }
+            Phase::Authenticating { .. } => self.handle_token(now, frame),
             Phase::Serving => self.handle_reply(now, frame),
             Phase::Backoff { .. } | Phase::Dialing { .. } | Phase::Over => Ok(()),
         }
@@ -65,6 +68,7 @@ impl Session {
     fn handle_connect_response(
         &mut self,
         now: Instant,
+        until: Instant,
         sent: Instant,
         response: ConnectResponse,
     ) -> Result<(), ProtocolViolation> {
@@ -96,17 +100,26 @@ impl Session {
         }
         self.timeout = granted;
         self.established |= !read_only;
-        self.phase = Phase::Serving;
         self.last_sent = sent;
         self.shared.set_session(self.id, self.timeout, SessionPassword(self.password.clone()));
         self.read_only = read_only;
-        self.probe = ReadWriteProbe::for_connection(now, read_only);
         self.contacted(sent);
         let host = self.host.as_deref();
         tracing::info!(session = %self.id, host, timeout = ?self.timeout, read_only, "connected");
+        if self.settings.sasl.is_some() {
+            self.begin_sasl(until);
+        } else {
+            self.serve(now);
+        }
+        Ok(())
+    }
+
+    /// From now on the server answers requests.
+    pub(super) fn serve(&mut self, now: Instant) {
+        self.phase = Phase::Serving;
+        self.probe = ReadWriteProbe::for_connection(now, self.read_only);
         self.resume(now);
         self.publish_connected();
-        Ok(())
     }
 
     /// Publishes that there is a connection. A new session does not count as connected before the server has accepted its

@@ -31,6 +31,7 @@ mod flight;
 mod pings;
 mod probe;
 mod reply;
+mod sasl;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,8 @@ use closing::Closing;
 use flight::Calls;
 use pings::Pings;
 use probe::ReadWriteProbe;
+pub(crate) use sasl::SaslCredentials;
+use sasl::SaslExchange;
 
 /// The longest back-off after the first round of failed attempts; it doubles each round.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
@@ -55,6 +58,8 @@ pub(crate) struct SessionSettings {
     pub(crate) max_request: usize,
     pub(crate) max_reply: usize,
     pub(crate) auths: Vec<AuthPacket>,
+    /// The user who authenticates on every connection before anything else is sent.
+    pub(crate) sasl: Option<SaslCredentials>,
     /// The session to resume, instead of a new one.
     pub(crate) resume: Option<(SessionId, SessionPassword)>,
     pub(crate) expire_locally: bool,
@@ -83,6 +88,8 @@ enum Phase {
     Dialing { until: Instant },
     /// The connect request is sent and not answered.
     Handshaking { until: Instant, sent: Instant },
+    /// The session is attached to this connection, and the SASL exchange is in progress.
+    Authenticating { until: Instant },
     /// The session is attached to this connection.
     Serving,
     /// The session is over.
@@ -123,6 +130,7 @@ pub(crate) struct Session {
     timeout: Duration,
     last_zxid: Zxid,
     auths: Vec<AuthPacket>,
+    sasl: SaslExchange,
     calls: Calls,
     watches: WatchTable,
     out: BytesMut,
@@ -160,6 +168,7 @@ impl Session {
             read_only: false,
             probe: ReadWriteProbe::default(),
             last_zxid: Zxid(0),
+            sasl: SaslExchange::default(),
             calls: Calls::default(),
             watches: WatchTable::default(),
             out: BytesMut::new(),
@@ -177,7 +186,7 @@ impl Session {
         match self.phase {
             Phase::Backoff { .. } => WantedLink::Down,
             Phase::Dialing { .. } => WantedLink::Dialing,
-            Phase::Handshaking { .. } | Phase::Serving => WantedLink::Up,
+            Phase::Handshaking { .. } | Phase::Authenticating { .. } | Phase::Serving => WantedLink::Up,
             Phase::Over => WantedLink::Over,
         }
     }
@@ -210,7 +219,10 @@ impl Session {
     /// When to call [`Session::handle_timeout`] if nothing happens before.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Backoff { until } | Phase::Dialing { until } | Phase::Handshaking { until, .. } => until,
+            Phase::Backoff { until }
+            | Phase::Dialing { until }
+            | Phase::Handshaking { until, .. }
+            | Phase::Authenticating { until } => until,
             Phase::Serving => self.ping_due().min(self.silence_ends()),
             Phase::Over => return None,
         };
@@ -239,7 +251,7 @@ impl Session {
         self.last_heard + self.timeout * 2 / 3
     }
 
-    /// The time for one attempt, from dialing to the session: a share of the session or connect timeout, so that a silent
+    /// The time for one attempt, from dialing to the session and the end of SASL: a share of the session or connect timeout, so that a silent
     /// host leaves time for the others and for a second attempt.
     fn attempt_timeout(&self) -> Duration {
         let shares = u32::try_from(self.settings.hosts + 1).unwrap_or(u32::MAX);
@@ -358,12 +370,14 @@ impl Session {
             self.handle_probe_timeout(now);
         }
         match self.phase {
-            // One attempt has this long, from here to the connect response.
+            // One attempt has this long, from here to the connect response and the end of SASL.
             Phase::Backoff { until } if until <= now => {
                 self.phase = Phase::Dialing { until: now + self.attempt_timeout() };
             }
-            Phase::Dialing { until } | Phase::Handshaking { until, .. } if until <= now => {
-                let reason = match self.is_handshaking() {
+            Phase::Dialing { until } | Phase::Handshaking { until, .. } | Phase::Authenticating { until }
+                if until <= now =>
+            {
+                let reason = match self.is_handshaking() || self.is_authenticating() {
                     true => "connected, but the server does not answer",
                     false => "no connection within the time for one attempt",
                 };

@@ -20,8 +20,11 @@ impl Session {
         match header.xid {
             Xid::EVENT => return self.handle_event(header.zxid, body),
             Xid::PING => {
-                if is_lost(header.error_code()) {
-                    return Err(LOST);
+                match header.error_code() {
+                    error if is_lost(error) => return Err(LOST),
+                    // Such a server closes the connection, and has not counted this as a sign of life.
+                    Some(ErrorCode::SessionClosedRequireSaslAuth) => return Err(UNAUTHENTICATED),
+                    _ => {}
                 }
                 if let Some(sent) = self.pings.answered() {
                     self.contacted(sent);
@@ -120,7 +123,7 @@ impl Session {
             _ => {}
         }
         if call.reply_to.is_awaited() {
-            let has_identity = !self.auths.is_empty();
+            let has_identity = !self.auths.is_empty() || self.settings.sasl.is_some();
             // Opened before the reply is sent: the caller has the watch before the next frame is looked at, which may be its event.
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);
             if let (Ok(answer), Some((kind, path))) = (&mut outcome, answer::watch_of(&call.request)) {
@@ -195,9 +198,12 @@ impl Session {
 }
 
 /// The server has replied so.
-const LOST: ProtocolViolation = ProtocolViolation("the server has lost the session");
+pub(super) const LOST: ProtocolViolation = ProtocolViolation("the server has lost the session");
+
+const UNAUTHENTICATED: ProtocolViolation =
+    ProtocolViolation("the server serves only clients that have authenticated");
 
 /// Whether the server does not have this session. The next handshake shows whether another one does.
-fn is_lost(error: Option<ErrorCode>) -> bool {
+pub(super) fn is_lost(error: Option<ErrorCode>) -> bool {
     matches!(error, Some(ErrorCode::SessionExpired | ErrorCode::SessionMoved))
 }

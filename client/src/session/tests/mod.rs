@@ -27,6 +27,7 @@ mod calls;
 mod life;
 mod lost;
 mod probe;
+mod sasl;
 mod time;
 mod watches;
 
@@ -138,6 +139,7 @@ fn settings() -> SessionSettings {
         max_request: 1000,
         max_reply: 100_000,
         auths: Vec::new(),
+        sasl: None,
         resume: None,
         expire_locally: false,
         hosts: 1,
