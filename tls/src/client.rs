@@ -1,0 +1,176 @@
+//! The settings of a client.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::error::TlsError;
+use crate::key::certified_key;
+use crate::live::TlsSettings;
+use crate::protocols::{CipherSuites, Protocols};
+use crate::server::{provider, roots, unusable};
+use crate::store::Store;
+use crate::verify::{AnyServerCertificate, ServerCertificates};
+
+/// The TLS settings of a client. By default it trusts the authorities of the system, verifies the name of the server, and has no
+/// certificate of its own.
+///
+/// ```
+/// use zoolet_tls::{ClientTls, Store};
+///
+/// let tls = ClientTls::new()
+///     .trust_store(Store::file("authorities.pem"))
+///     .key_store(Store::file("client.p12").password_file("client.password"));
+/// # let _ = tls;
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ClientTls {
+    trust_store: Option<Store>,
+    key_store: Option<Store>,
+    protocols: Protocols,
+    cipher_suites: CipherSuites,
+    server_name: Option<String>,
+    verify: bool,
+}
+
+impl Default for ClientTls {
+    fn default() -> Self {
+        Self {
+            trust_store: None,
+            key_store: None,
+            protocols: Protocols::ALL,
+            cipher_suites: CipherSuites::default(),
+            server_name: None,
+            verify: true,
+        }
+    }
+}
+
+impl ClientTls {
+    /// The default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The authorities whose certificates of servers are accepted, instead of those of the system. A certificate in the store is
+    /// accepted itself as well.
+    pub fn trust_store(mut self, store: Store) -> Self {
+        self.trust_store = Some(store);
+        self
+    }
+
+    /// The certificate and the key with which the client authenticates itself, if the server asks. Default: none.
+    pub fn key_store(mut self, store: Store) -> Self {
+        self.key_store = Some(store);
+        self
+    }
+
+    /// The versions of TLS. Default: 1.2 and 1.3.
+    pub fn protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
+        self
+    }
+
+    /// The cipher suites, the preferred ones first. Default: as [`ServerTls::cipher_suites`](crate::ServerTls::cipher_suites).
+    pub fn cipher_suites(mut self, suites: CipherSuites) -> Self {
+        self.cipher_suites = suites;
+        self
+    }
+
+    /// The name or address that the certificate of a server must have. Default: the host of the connect string.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    /// Accepts every certificate, of any authority and with any name, so that anyone on the way can read and change everything. For
+    /// tests, where no certificate can be right.
+    pub fn dangerously_accept_any_certificate(mut self) -> Self {
+        self.verify = false;
+        self
+    }
+
+    /// The name that is verified for a server at this host.
+    ///
+    /// # Errors
+    /// If it is neither a name nor an address.
+    pub fn name_for(&self, host: Option<&str>) -> Result<ServerName<'static>, TlsError> {
+        let missing = || {
+            TlsError::new("a connection that is not made from a connect string needs ClientTls::server_name")
+        };
+        let name = self.server_name.as_deref().or(host).ok_or_else(missing)?;
+        let invalid = |_| TlsError::new(format!("{name:?} is not a name that a certificate can have"));
+        ServerName::try_from(name.to_owned()).map_err(invalid)
+    }
+
+    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<ServerCertificates, TlsError> {
+        let (roots, themselves) = match &self.trust_store {
+            Some(store) => {
+                let trusted = store.trusted()?;
+                (roots(store, &trusted)?, trusted)
+            }
+            None => (system_roots()?, Vec::new()),
+        };
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()))?;
+        Ok(ServerCertificates::new(verifier, themselves))
+    }
+}
+
+impl TlsSettings for ClientTls {
+    type Config = ClientConfig;
+
+    fn load(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        let provider = provider(&self.cipher_suites);
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&self.protocols.versions())
+            .map_err(|_| unusable())?
+            .dangerous();
+        let builder = match self.verify {
+            true => builder.with_custom_certificate_verifier(Arc::new(self.verifier(&provider)?)),
+            false => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate(provider))),
+        };
+        let mut config = match &self.key_store {
+            Some(store) => {
+                let key = store
+                    .identity()
+                    .and_then(|entry| certified_key(entry).map_err(|error| error.of(store.files().next())))?;
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from((*key).clone())))
+            }
+            None => builder.with_no_client_auth(),
+        };
+        // Connections last, and servers of ZooKeeper resume nothing.
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let stores = self.trust_store.iter().chain(&self.key_store);
+        stores.flat_map(|store| store.files().map(ToOwned::to_owned)).collect()
+    }
+}
+
+#[cfg(feature = "system-roots")]
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    match (roots.is_empty(), found.errors.first()) {
+        (false, _) => Ok(roots),
+        (true, Some(error)) => {
+            Err(TlsError::new(format!("no authorities of the system: {error}; set a trust store")))
+        }
+        (true, None) => Err(TlsError::new("the system has no authorities; set a trust store")),
+    }
+}
+
+#[cfg(not(feature = "system-roots"))]
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    Err(TlsError::new("a client needs a trust store: the feature `system-roots` is off"))
+}

@@ -1,0 +1,73 @@
+//! From a private key and its certificates to what signs with them.
+
+use std::sync::Arc;
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+use x509_parser::parse_x509_certificate;
+
+use crate::der::{BIT_STRING, CONTEXT_1, DerReader, INTEGER, OCTET_STRING, OID, SEQUENCE, element};
+use crate::error::TlsError;
+use crate::store::KeyEntry;
+
+/// The object identifier id-ecPublicKey.
+const EC_PUBLIC_KEY: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+
+/// Checks that the key can sign and belongs to the first certificate.
+pub(crate) fn certified_key(entry: KeyEntry) -> Result<Arc<CertifiedKey>, TlsError> {
+    let KeyEntry { key, chain } = entry;
+    let invalid = || TlsError::new("the certificate of its private key is damaged");
+    let leaf = chain.first().ok_or_else(invalid)?;
+    let (_, parsed) = parse_x509_certificate(leaf).map_err(|_| invalid())?;
+    let key = with_public_key(key, &parsed.public_key().subject_public_key.data);
+    let unsupported = |_| {
+        TlsError::new(
+            "its private key is damaged, or neither RSA of 2048 bits and more, ECDSA on P-256 or P-384, nor Ed25519",
+        )
+    };
+    let certified = CertifiedKey::new(chain, any_supported_type(&key).map_err(unsupported)?);
+    match certified.keys_match() {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(certified)),
+        Err(Error::InconsistentKeys(_)) => {
+            Err(TlsError::new("its private key does not belong to its first certificate"))
+        }
+        // X.509 of version 1 is what "openssl x509 -req" writes without extensions.
+        Err(error) => Err(TlsError::new(format!("its certificate is not usable: {error}"))),
+    }
+}
+
+/// Java writes keys of elliptic curves without their public half, which ring wants to check. The certificate has it.
+fn with_public_key(key: PrivateKeyDer<'static>, public: &[u8]) -> PrivateKeyDer<'static> {
+    let complete = match &key {
+        PrivateKeyDer::Pkcs8(key) => complete_ec_key(key.secret_pkcs8_der(), public),
+        _ => None,
+    };
+    complete.map_or(key, |key| PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key)))
+}
+
+/// The key with its public half, if it is one of an elliptic curve and has none.
+fn complete_ec_key(pkcs8: &[u8], public: &[u8]) -> Option<Vec<u8>> {
+    let mut info = DerReader(pkcs8).sequence()?;
+    let version = info.read(INTEGER)?;
+    let algorithm = info.read(SEQUENCE)?;
+    if DerReader(algorithm).read(OID)? != EC_PUBLIC_KEY {
+        return None;
+    }
+    let mut key = DerReader(info.read(OCTET_STRING)?).sequence()?;
+    let (key_version, secret) = (key.read(INTEGER)?, key.read(OCTET_STRING)?);
+    while let Some((tag, rest)) = key.0.split_first() {
+        match *tag {
+            CONTEXT_1 => return None,
+            tag => key.read(tag).filter(|_| !rest.is_empty())?,
+        };
+    }
+    // The bits of the public key begin with how many of the last byte are unused.
+    let public = element(CONTEXT_1, &[&element(BIT_STRING, &[&[0], public])]);
+    let key = [element(INTEGER, &[key_version]), element(OCTET_STRING, &[secret]), public];
+    let key = element(SEQUENCE, &[&key[0], &key[1], &key[2]]);
+    let parts =
+        [element(INTEGER, &[version]), element(SEQUENCE, &[algorithm]), element(OCTET_STRING, &[&key])];
+    Some(element(SEQUENCE, &[&parts[0], &parts[1], &parts[2]]))
+}

@@ -1,0 +1,134 @@
+//! A configuration that follows its files.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+
+use crate::error::TlsError;
+
+/// How long files are taken to be unchanged after a look at them.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Settings from which a configuration of rustls is made.
+pub trait TlsSettings: Clone + Send + Sync + 'static {
+    /// The configuration.
+    type Config: Send + Sync + 'static;
+
+    /// Reads all files. Blocks.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid.
+    fn load(&self) -> Result<Arc<Self::Config>, TlsError>;
+
+    /// The files that are read.
+    fn files(&self) -> Vec<PathBuf>;
+}
+
+/// A configuration that is made anew when its files have changed, without a restart.
+///
+/// Each use looks at the files, at most once a second. If they cannot be loaded, the configuration stays as it was, and one line of
+/// the log says why. Connections that exist are not touched.
+pub struct LiveTls<S: TlsSettings> {
+    settings: S,
+    state: Mutex<LiveState<S::Config>>,
+}
+
+struct LiveState<C> {
+    config: Arc<C>,
+    stamps: Vec<Stamp>,
+    /// When the files were last looked at.
+    looked: Instant,
+}
+
+/// What shows that a file has changed; `None` if it is not there.
+type Stamp = Option<(SystemTime, u64)>;
+
+impl<S: TlsSettings> LiveTls<S> {
+    /// Reads all files. Blocks.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid.
+    pub fn load(settings: S) -> Result<Arc<Self>, TlsError> {
+        let stamps = stamps(&settings.files());
+        let state = LiveState { config: settings.load()?, stamps, looked: Instant::now() };
+        Ok(Arc::new(Self { settings, state: Mutex::new(state) }))
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &S {
+        &self.settings
+    }
+
+    /// The configuration for a new connection.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn current(self: &Arc<Self>) -> Arc<S::Config> {
+        let now = Instant::now();
+        let is_due = {
+            let mut state = self.lock();
+            let is_due = now.saturating_duration_since(state.looked) >= LOOK;
+            if is_due {
+                state.looked = now;
+            }
+            is_due
+        };
+        if is_due {
+            let this = Arc::clone(self);
+            // The outcome is in the log.
+            let _ = spawn_blocking(move || this.follow()).await;
+        }
+        Arc::clone(&self.lock().config)
+    }
+
+    /// Loads the files again, also if they look unchanged. Blocks.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid; then the configuration stays as it was.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        // Before they are read: a change meanwhile is found at the next look.
+        let stamps = stamps(&self.settings.files());
+        let loaded = self.settings.load();
+        let mut state = self.lock();
+        state.stamps = stamps;
+        state.config = loaded?;
+        tracing::info!("TLS: new connections use the files as they are now");
+        Ok(())
+    }
+
+    /// Loads the files again if they have changed.
+    fn follow(&self) {
+        if self.lock().stamps == stamps(&self.settings.files()) {
+            return;
+        }
+        if let Err(error) = self.reload() {
+            tracing::warn!(%error, "TLS: cannot use the changed files; new connections use what was there before");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LiveState<S::Config>> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: TlsSettings> fmt::Debug for LiveTls<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveTls").finish_non_exhaustive()
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let metadata = fs::metadata(file).ok()?;
+    // A system without times of files follows their lengths.
+    Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len()))
+}

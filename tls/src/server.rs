@@ -1,0 +1,198 @@
+//! The settings of a server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::SingleCertAndKey;
+use rustls::{RootCertStore, ServerConfig};
+
+use crate::error::TlsError;
+use crate::key::certified_key;
+use crate::live::TlsSettings;
+use crate::protocols::{CipherSuites, ClientAuth, Protocols};
+use crate::store::{Store, read_crls};
+use crate::verify::ClientCertificates;
+
+/// The TLS settings of a server, each with the default of Apache ZooKeeper 3.9 unless its documentation says otherwise.
+///
+/// ```
+/// use zoolet_tls::{ClientAuth, ServerTls, Store};
+///
+/// let tls = ServerTls::new(Store::file("server.pem"))
+///     .trust_store(Store::file("authorities.pem"))
+///     .client_auth(ClientAuth::Want);
+/// # let _ = tls;
+/// ```
+///
+/// A session of TLS is never resumed, as on Apache: every connection proves its certificate anew.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ServerTls {
+    key_store: Store,
+    trust_store: Option<Store>,
+    client_auth: ClientAuth,
+    protocols: Protocols,
+    cipher_suites: CipherSuites,
+    revocation_lists: Vec<PathBuf>,
+    verify_client_address: bool,
+}
+
+impl ServerTls {
+    /// A server with the certificate and the key of this store (`ssl.keyStore.location`).
+    pub fn new(key_store: Store) -> Self {
+        Self {
+            key_store,
+            trust_store: None,
+            client_auth: ClientAuth::default(),
+            protocols: Protocols::TLS13,
+            cipher_suites: CipherSuites::default(),
+            revocation_lists: Vec::new(),
+            verify_client_address: false,
+        }
+    }
+
+    /// The authorities whose certificates of clients are accepted (`ssl.trustStore.location`). A certificate in the store is accepted
+    /// itself as well. Required, unless clients are not asked; Apache would accept everyone whom the authorities of the JDK know.
+    pub fn trust_store(mut self, store: Store) -> Self {
+        self.trust_store = Some(store);
+        self
+    }
+
+    /// Whether clients need a certificate. Default: they do (`ssl.clientAuth`).
+    pub fn client_auth(mut self, auth: ClientAuth) -> Self {
+        self.client_auth = auth;
+        self
+    }
+
+    /// The versions of TLS. Default: 1.3 alone, as Apache on Java 11 and later (`ssl.enabledProtocols`).
+    pub fn protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
+        self
+    }
+
+    /// The cipher suites, the preferred ones first. Default: AES-GCM with ECDHE, and for TLS 1.3 ChaCha20-Poly1305 as well
+    /// (`ssl.ciphersuites`). Apache has CBC suites too, which do not exist here.
+    pub fn cipher_suites(mut self, suites: CipherSuites) -> Self {
+        self.cipher_suites = suites;
+        self
+    }
+
+    /// Lists of revoked certificates, in PEM or DER, one of each authority in a chain. With any, a certificate of a client is refused
+    /// if it is revoked, if no list is of its issuer, and if that list has expired. Default: none; nothing is fetched.
+    pub fn revocation_lists(mut self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.revocation_lists = files.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether a certificate of a client must name the address from which the client connects. Default: no
+    /// (`ssl.clientHostnameVerification`). On Apache this refuses every client, or compares with 127.0.0.1.
+    pub fn verify_client_address(mut self, verify: bool) -> Self {
+        self.verify_client_address = verify;
+        self
+    }
+
+    /// Whether the address of a client is compared with its certificate. The configuration of rustls knows no address: who accepts
+    /// connections calls [`names_address`](crate::names_address).
+    pub fn verifies_client_address(&self) -> bool {
+        self.verify_client_address
+    }
+
+    /// The certificates of clients that are accepted, if clients are asked.
+    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Option<ClientCertificates>, TlsError> {
+        if self.client_auth == ClientAuth::None {
+            return Ok(None);
+        }
+        let missing = || {
+            TlsError::new(
+                "clients are asked for certificates, and there is no trust store to verify them with: set ssl.trustStore.location, or ssl.clientAuth=none",
+            )
+        };
+        let store = self.trust_store.as_ref().ok_or_else(missing)?;
+        let trusted = store.trusted()?;
+        let roots = Arc::new(roots(store, &trusted)?);
+        let mut lists = Vec::new();
+        for file in &self.revocation_lists {
+            lists.extend(read_crls(file)?);
+        }
+        let themselves = if lists.is_empty() { trusted } else { Vec::new() };
+        let mut builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
+            .with_crls(lists)
+            .enforce_revocation_expiration();
+        if self.client_auth == ClientAuth::Want {
+            builder = builder.allow_unauthenticated();
+        }
+        let lists = || self.revocation_lists.first().map(PathBuf::as_path);
+        let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()).of(lists()))?;
+        Ok(Some(ClientCertificates::new(verifier, themselves)))
+    }
+}
+
+impl TlsSettings for ServerTls {
+    type Config = ServerConfig;
+
+    fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let provider = provider(&self.cipher_suites);
+        let key = self.key_store.identity().and_then(|entry| {
+            certified_key(entry).map_err(|error| error.of(self.key_store.files().next()))
+        })?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&self.protocols.versions())
+            .map_err(|_| unusable())?;
+        let builder = match self.verifier(&provider)? {
+            Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier)),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from((*key).clone())));
+        // Java's server chooses by its own order too.
+        config.ignore_client_order = true;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let stores = self.trust_store.iter().chain([&self.key_store]);
+        stores
+            .flat_map(|store| store.files().map(ToOwned::to_owned))
+            .chain(self.revocation_lists.clone())
+            .collect()
+    }
+}
+
+/// The cryptography, with these suites.
+pub(crate) fn provider(suites: &CipherSuites) -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { cipher_suites: suites.suites(), ..ring::default_provider() })
+}
+
+pub(crate) fn unusable() -> TlsError {
+    TlsError::new(
+        "no cipher suite of the list is of a version of TLS that is enabled; each version needs one",
+    )
+}
+
+/// The certificates of a trust store as authorities.
+pub(crate) fn roots(
+    store: &Store,
+    trusted: &[rustls::pki_types::CertificateDer<'static>],
+) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (_, ignored) = roots.add_parsable_certificates(trusted.iter().cloned());
+    // A bundle of many authorities may have an odd one.
+    if ignored > 0 {
+        let file = store.files().next().map(|file| file.display().to_string());
+        tracing::warn!(
+            file,
+            ignored,
+            "TLS: certificates of a trust store are damaged or of an old version, and are not trusted"
+        );
+    }
+    match roots.is_empty() {
+        true => {
+            Err(TlsError::new("no certificate in it is a usable one of an authority")
+                .of(store.files().next()))
+        }
+        false => Ok(roots),
+    }
+}

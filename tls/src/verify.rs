@@ -1,0 +1,233 @@
+//! Which certificates of a peer are accepted: those of trusted authorities, and those that a trust store has itself.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+};
+use x509_parser::parse_x509_certificate;
+
+/// What a certificate is presented for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    Client,
+    Server,
+}
+
+/// The certificates in a trust store, each of which also stands for itself: a self-signed one may say that it is an authority, with
+/// which webpki accepts it as an issuer only, and Java as either.
+#[derive(Debug)]
+struct TrustedThemselves(Vec<CertificateDer<'static>>);
+
+impl TrustedThemselves {
+    /// Whether the store has this very certificate, and it is valid now and for the purpose.
+    fn accept(&self, certificate: &CertificateDer<'_>, purpose: Purpose, now: UnixTime) -> bool {
+        let Ok((_, parsed)) = parse_x509_certificate(certificate) else { return false };
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let validity = parsed.validity();
+        let is_for_purpose = match parsed.extended_key_usage() {
+            Ok(None) => true,
+            Ok(Some(usage)) => {
+                let usage = usage.value;
+                usage.any
+                    || match purpose {
+                        Purpose::Client => usage.client_auth,
+                        Purpose::Server => usage.server_auth,
+                    }
+            }
+            Err(_) => false,
+        };
+        let is_valid = validity.not_before.timestamp() <= now && now <= validity.not_after.timestamp();
+        is_valid && is_for_purpose && self.0.contains(certificate)
+    }
+}
+
+/// Why a certificate was refused. The peer gets the alert certificate_unknown for it, as from Java.
+#[derive(Debug)]
+struct RefusedCertificate(Error);
+
+impl fmt::Display for RefusedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for RefusedCertificate {}
+
+/// Verifies the certificates of clients.
+#[derive(Debug)]
+pub(crate) struct ClientCertificates {
+    inner: Arc<dyn ClientCertVerifier>,
+    /// Empty with revocation lists, which would not be asked.
+    themselves: TrustedThemselves,
+}
+
+impl ClientCertificates {
+    pub(crate) fn new(inner: Arc<dyn ClientCertVerifier>, trusted: Vec<CertificateDer<'static>>) -> Self {
+        Self { inner, themselves: TrustedThemselves(trusted) }
+    }
+}
+
+impl ClientCertVerifier for ClientCertificates {
+    fn offer_client_auth(&self) -> bool {
+        self.inner.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match self.inner.verify_client_cert(end_entity, intermediates, now) {
+            Err(_) if self.themselves.accept(end_entity, Purpose::Client, now) => {
+                Ok(ClientCertVerified::assertion())
+            }
+            Err(error) => {
+                let refused = OtherError(Arc::new(RefusedCertificate(error)));
+                Err(Error::InvalidCertificate(CertificateError::Other(refused)))
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Verifies the certificates of servers.
+#[derive(Debug)]
+pub(crate) struct ServerCertificates {
+    inner: Arc<WebPkiServerVerifier>,
+    themselves: TrustedThemselves,
+}
+
+impl ServerCertificates {
+    pub(crate) fn new(inner: Arc<WebPkiServerVerifier>, trusted: Vec<CertificateDer<'static>>) -> Self {
+        Self { inner, themselves: TrustedThemselves(trusted) }
+    }
+}
+
+impl ServerCertVerifier for ServerCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            Err(_) if self.themselves.accept(end_entity, Purpose::Server, now) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Accepts every certificate of a server. It still has to prove that it owns it.
+#[derive(Debug)]
+pub(crate) struct AnyServerCertificate(pub(crate) Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServerCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Whether a certificate names this address, in its subject alternative names.
+pub fn names_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
+    let name = ServerName::IpAddress(address.to_canonical().into());
+    ParsedCertificate::try_from(certificate).is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
+}

@@ -1,0 +1,46 @@
+//! A configuration that follows its files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::advance;
+use zoolet_tls::{ClientAuth, ClientTls, LiveTls, ServerTls, Store, TlsSettings};
+
+use crate::common::{Authority, Outcome, handshake};
+
+#[tokio::test(start_paused = true)]
+async fn the_next_connection_has_the_new_certificate_and_a_broken_file_changes_nothing() {
+    let (before, after) = (Authority::new("before"), Authority::new("after"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("server.pem");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file");
+    write(&before.issue_pem("server", |_| {}));
+    let tls = ServerTls::new(Store::file(&file)).client_auth(ClientAuth::None);
+    let live = LiveTls::load(tls).expect("a server");
+    let trusts = async |authority: &Authority| {
+        let client = ClientTls::new().trust_store(authority.store()).load().expect("a client");
+        handshake(live.current().await, client, "localhost").await == Outcome::accepted(None)
+    };
+    assert!(trusts(&before).await && !trusts(&after).await);
+
+    write(&after.issue_pem("server", |_| {}));
+    assert!(trusts(&before).await, "looked at the files too often");
+    advance(Duration::from_secs(1)).await;
+    assert!(trusts(&after).await && !trusts(&before).await);
+
+    let config = live.current().await;
+    for broken in ["", "-----BEGIN PRIVATE KEY-----\n"] {
+        write(broken);
+        advance(Duration::from_secs(1)).await;
+        assert!(Arc::ptr_eq(&config, &live.current().await), "{broken:?}");
+        let error = live.reload().expect_err(broken);
+        assert_eq!(error.file(), Some(file.as_path()));
+    }
+    std::fs::remove_file(&file).expect("a file");
+    advance(Duration::from_secs(1)).await;
+    assert!(Arc::ptr_eq(&config, &live.current().await));
+
+    write(&before.issue_pem("server", |_| {}));
+    live.reload().expect("a valid file");
+    assert!(trusts(&before).await);
+}
