@@ -9,6 +9,8 @@ use zoolet_proto::frame::DEFAULT_MAX_FRAME;
 use zoolet_proto::{FourLetterWord, is_digest_id};
 use zoolet_server_core::{Core, CoreConfig};
 use zoolet_storage::StorageOptions;
+#[cfg(feature = "tls")]
+use zoolet_tls::ServerTls;
 
 use crate::durable::DurableConfig;
 use crate::engine::MakeMachine;
@@ -50,6 +52,19 @@ pub struct ServerBuilder {
     pub(crate) durable: Option<DurableConfig>,
     /// Whether the server gets a thread and a runtime of its own.
     pub(crate) own_thread: bool,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsConfig,
+}
+
+/// Settings of TLS.
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsConfig {
+    pub(crate) settings: Option<ServerTls>,
+    pub(crate) binds: Vec<String>,
+    /// Whether the ports of `bind` take TLS as well.
+    pub(crate) unified: bool,
+    pub(crate) max_handshakes: Option<usize>,
 }
 
 /// Settings of the network.
@@ -93,6 +108,8 @@ impl Default for ServerBuilder {
             sasl_scheme: None,
             durable: None,
             own_thread: false,
+            #[cfg(feature = "tls")]
+            tls: TlsConfig::default(),
         }
     }
 }
@@ -103,6 +120,42 @@ impl ServerBuilder {
     /// Without a `bind` there is no socket, and clients connect by [`Server::in_process`] or [`Server::serve_stream`].
     pub fn bind(mut self, addr: impl Into<String>) -> Self {
         self.binds.push(addr.into());
+        self
+    }
+
+    /// The certificate, the authorities and the rest of TLS, for the ports of [`bind_tls`](ServerBuilder::bind_tls) and
+    /// [`unified_ports`](ServerBuilder::unified_ports). The files are read when the server starts, and again when they change: new
+    /// connections use what is there, and those that exist stay. If it cannot be used then, they use what was there before, and
+    /// a line of the log says why.
+    ///
+    /// A client with a certificate has its subject as an id of the scheme `x509`.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.tls.settings = Some(tls);
+        self
+    }
+
+    /// Listens on `addr`, as [`bind`](ServerBuilder::bind), for connections by TLS alone (`secureClientPort`).
+    #[cfg(feature = "tls")]
+    pub fn bind_tls(mut self, addr: impl Into<String>) -> Self {
+        self.tls.binds.push(addr.into());
+        self
+    }
+
+    /// Whether the ports of [`bind`](ServerBuilder::bind) take connections by TLS as well, told apart by their first bytes. Default:
+    /// no (`client.portUnification`).
+    #[cfg(feature = "tls")]
+    pub fn unified_ports(mut self, unified: bool) -> Self {
+        self.tls.unified = unified;
+        self
+    }
+
+    /// How many TLS handshakes may be under way at a time. If there are as many, a new connection takes the place of one whose peer has
+    /// sent nothing that is due for a second, or is closed at once. On a unified port, this counts connections that have sent
+    /// nothing as well. Default: 1,000; Apache has no bound (`netty.server.outstandingHandshake.limit`) and always closes the new one.
+    #[cfg(feature = "tls")]
+    pub fn max_tls_handshakes(mut self, max: usize) -> Self {
+        self.tls.max_handshakes = Some(max);
         self
     }
 
@@ -140,7 +193,7 @@ impl ServerBuilder {
     }
 
     /// The clock of everything that depends on time: sessions, TTL znodes, containers, connections without a session, and
-    /// the times of znodes. Only the timeout of a closing socket, and the millisecond for which a client that
+    /// the times of znodes. Only the timeouts of a closing socket and of a TLS handshake, and the millisecond for which a client that
     /// is far ahead of the log is not read, are on tokio's clock. Default: [`Clock::tokio`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
@@ -308,7 +361,8 @@ impl ServerBuilder {
     /// can connect, it is answered.
     ///
     /// # Errors
-    /// [`StartError::Setting`] for an invalid value, [`StartError::Storage`] for a data directory that is damaged or in use, [`StartError::Bind`] for an address on which the server cannot listen.
+    /// [`StartError::Setting`] for an invalid value, [`StartError::Storage`] for a data directory that is damaged or in use,
+    /// `StartError::Tls` for a file of TLS that is missing or broken, [`StartError::Bind`] for an address on which the server cannot listen.
     /// Nothing is left running then.
     ///
     /// # Panics
@@ -336,6 +390,8 @@ impl ServerBuilder {
             let hint = "must be an address and a port, such as 127.0.0.1:2181, or port 0 for any free one";
             ensure(Self::is_address(bind), "bind", bind.escape_debug(), hint)?;
         }
+        #[cfg(feature = "tls")]
+        self.tls.check(self.binds.is_empty())?;
         let Self { core, net, .. } = self;
         let (min, max) = (core.min_timeout(), core.max_timeout());
         ensure(core.tick_time >= 1, "tick_time", core.tick_time, A_MILLISECOND)?;
@@ -364,6 +420,23 @@ impl ServerBuilder {
         let limit = net.outbox_limit();
         let hint = "must be at least 1024 bytes, or every client is cut off";
         ensure(limit >= 1 << 10, "outbox_limit", limit, hint)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl TlsConfig {
+    fn check(&self, is_unbound: bool) -> Result<(), SettingError> {
+        const NEEDS: &str = "needs a certificate and its key: set ServerBuilder::tls";
+        for bind in &self.binds {
+            let hint = "must be an address and a port, such as 127.0.0.1:2281, or port 0 for any free one";
+            ensure(ServerBuilder::is_address(bind), "bind_tls", bind.escape_debug(), hint)?;
+            ensure(self.settings.is_some(), "bind_tls", bind.escape_debug(), NEEDS)?;
+        }
+        ensure(!self.unified || self.settings.is_some(), "unified_ports", true, NEEDS)?;
+        let is_used = self.settings.is_none() || !self.binds.is_empty() || (self.unified && !is_unbound);
+        ensure(is_used, "tls", "set", "is used by no port: set bind_tls, or unified_ports with a bind")?;
+        let max = self.max_handshakes.unwrap_or(1);
+        ensure(max >= 1, "max_tls_handshakes", max, "must be at least 1, or nobody can connect by TLS")
     }
 }
 

@@ -38,6 +38,10 @@ pub enum StartError {
     /// A setting has an invalid value.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// The settings of TLS, or the files that they name, cannot be used.
+    #[cfg(feature = "tls")]
+    #[error("TLS: {0}")]
+    Tls(#[from] zoolet_tls::TlsError),
     /// The data directory cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),

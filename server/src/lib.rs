@@ -50,3 +50,5 @@ pub use zoolet_clock::Clock;
 pub use zoolet_proto::FourLetterWord;
 pub use zoolet_server_core::{AuthScheme, ConnId, ServerMode, Txn, TxnOp};
 pub use zoolet_storage::{Compression, Damage, Durability, RecoveryReport, StorageError, StorageOptions};
+#[cfg(feature = "tls")]
+pub use zoolet_tls as tls;

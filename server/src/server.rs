@@ -40,6 +40,24 @@ impl Server {
         &self.addrs
     }
 
+    /// The addresses of the ports that speak TLS alone, in the order of the `bind_tls` calls, with the actual ports.
+    #[cfg(feature = "tls")]
+    pub fn tls_addrs(&self) -> &[SocketAddr] {
+        self.shared.tls.as_ref().map_or(&[], |tls| &tls.addrs)
+    }
+
+    /// Reads the files of TLS again now. They are read by themselves when they have changed; this reports whether they could be.
+    ///
+    /// # Errors
+    /// If one is missing or broken: then new connections use what was there before.
+    ///
+    /// # Cancel safety
+    /// The files are read even if the future is dropped.
+    #[cfg(feature = "tls")]
+    pub async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
+        self.shared.reload_tls().await
+    }
+
     /// The zxid at which it began: every transaction that it decides has a later one. With a data directory it is the last one
     /// there. Otherwise it follows from the time of the start, 16 for each microsecond since 2026-01-01, so that a server
     /// which takes the place of an earlier one begins above it.

@@ -26,11 +26,13 @@ use crate::net::connection::Connection;
 use crate::net::driver::Driver;
 use crate::net::flow::limits::{BULK_SENDERS, CLOSED_LINES};
 use crate::net::flow::outbox::Outbox;
-use crate::net::listener;
+use crate::net::listener::{self, PortKind};
 use crate::net::rate_limited_warning::RateLimitedWarning;
 use crate::net::registry::{ConnectionPermit, Peer, Registry};
 use crate::net::stats::ServerStats;
 use crate::net::stream::Transport;
+#[cfg(feature = "tls")]
+use crate::net::tls::TlsPorts;
 use crate::net::turns::Turns;
 
 /// What the tasks of a server share.
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) foreign: RateLimitedWarning,
     /// Connections that have ended.
     pub(crate) closed: RateLimitedWarning,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Arc<TlsPorts>>,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -78,6 +82,8 @@ impl Shared {
             sasl_scheme: _,
             durable,
             own_thread: _,
+            #[cfg(feature = "tls")]
+            tls,
         } = builder;
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
@@ -93,17 +99,26 @@ impl Shared {
             Some(durable) => Some(durable.with_max_frame(net.max_frame).open().await?),
             None => None,
         };
+        #[cfg(feature = "tls")]
+        let kind = if tls.unified { PortKind::Unified } else { PortKind::Plain };
+        #[cfg(not(feature = "tls"))]
+        let kind = PortKind::Plain;
+        #[cfg(feature = "tls")]
+        let (tls_binds, mut tls) = (tls.binds.clone(), TlsPorts::load(tls).await?);
         let listeners = listener::listen(&binds, net.backlog).await?;
+        #[cfg(feature = "tls")]
+        let tls_listeners = listener::listen(&tls_binds, net.backlog).await?;
         // After the ports are taken: an earlier server on them has stopped.
         let unix = clock.unix_time();
         let started = Millis(i64::try_from(unix.as_millis()).unwrap_or(i64::MAX));
         core.initial_zxid = epoch::initial_zxid(unix);
         core.skipped_session_ids = epoch::skipped_session_ids(unix);
-        let addr_of = |(addr, listener): (&String, &TcpListener)| {
-            listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
-        };
-        let addrs = binds.iter().zip(&listeners).map(addr_of).collect::<Result<Vec<_>, _>>()?;
+        let addrs = listener::addrs(&binds, &listeners)?;
         let client_port = addrs.first().map(SocketAddr::port);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &mut tls {
+            tls.addrs = listener::addrs(&tls_binds, &tls_listeners)?;
+        }
         let span = tracing::info_span!("server", port = client_port);
         let registry = Arc::new(Registry::default());
         let stats = Arc::new(ServerStats::new(started));
@@ -150,13 +165,14 @@ impl Shared {
             overflowed: RateLimitedWarning::default(),
             foreign: RateLimitedWarning::default(),
             closed: RateLimitedWarning::with_lines(CLOSED_LINES),
+            #[cfg(feature = "tls")]
+            tls: tls.map(Arc::new),
             runtime,
             span,
         });
-        for (at, listener) in listeners.into_iter().enumerate() {
-            let accepting = listener::run(Arc::clone(&shared), listener, at % replicas);
-            shared.tasks.spawn(accepting.instrument(shared.span.clone()));
-        }
+        shared.accept(listeners, kind);
+        #[cfg(feature = "tls")]
+        shared.accept(tls_listeners, PortKind::Tls);
         let zxid = locked(&shared.engine).bus.core().tree().last_zxid();
         match &shared.log {
             None => {
@@ -167,7 +183,44 @@ impl Shared {
                 tracing::info!(parent: &shared.span, ?addrs, %zxid, %report, "serving; the state is durable");
             }
         }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &shared.tls {
+            let unified = kind == PortKind::Unified;
+            tracing::info!(parent: &shared.span, addrs = ?tls.addrs, unified, "serving by TLS");
+        }
         Ok((shared, addrs))
+    }
+
+    /// Accepts connections on ports of one kind.
+    fn accept(self: &Arc<Self>, listeners: Vec<TcpListener>, kind: PortKind) {
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let accepting = listener::run(Arc::clone(self), listener, at % self.replicas, kind);
+            self.tasks.spawn(accepting.instrument(self.span.clone()));
+        }
+    }
+
+    /// Runs what precedes the service of a connection.
+    #[cfg(feature = "tls")]
+    pub(crate) fn spawn_for_connection(&self, opening: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(opening.instrument(self.span.clone()), &self.runtime);
+    }
+
+    /// Reads the files of TLS again.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn reload_tls(&self) -> Result<(), zoolet_tls::TlsError> {
+        match &self.tls {
+            Some(tls) => tls.reload(&self.runtime).await,
+            None => Ok(()),
+        }
+    }
+
+    /// How many TLS handshakes are under way.
+    pub(crate) fn open_handshakes(&self) -> usize {
+        #[cfg(feature = "tls")]
+        let open = self.tls.as_ref().map_or(0, |tls| tls.open());
+        #[cfg(not(feature = "tls"))]
+        let open = 0;
+        open
     }
 
     /// Serves a stream to its end. `None` if the server has stopped.

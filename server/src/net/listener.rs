@@ -13,6 +13,17 @@ use crate::net::flow::limits::ACCEPT_PAUSE;
 use crate::net::stream::Transport;
 use crate::shared::Shared;
 
+/// What connections on a port speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PortKind {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls,
+    /// Either, by the first bytes.
+    #[cfg(feature = "tls")]
+    Unified,
+}
+
 /// Listens on each of the addresses: the first that it resolves to and that this machine has. No socket accepts a
 /// connection before all are bound, as a client that connects must be answered.
 pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpListener>, StartError> {
@@ -24,6 +35,14 @@ pub(crate) async fn listen(addrs: &[String], backlog: u32) -> Result<Vec<TcpList
     }
     let listen = |(addr, socket): (_, TcpSocket)| socket.listen(backlog).map_err(|source| fail(addr, source));
     addrs.iter().zip(sockets).map(listen).collect()
+}
+
+/// The addresses that sockets listen on, with the actual ports.
+pub(crate) fn addrs(binds: &[String], listeners: &[TcpListener]) -> Result<Vec<SocketAddr>, StartError> {
+    let addr_of = |(addr, listener): (&String, &TcpListener)| {
+        listener.local_addr().map_err(|source| StartError::Bind { addr: addr.clone(), source })
+    };
+    binds.iter().zip(listeners).map(addr_of).collect()
 }
 
 /// The addresses of a name in the order in which they are tried. IPv4 comes first, as in Java: if `localhost` is both, it
@@ -80,7 +99,7 @@ fn bind(socket: &TcpSocket, addr: SocketAddr) -> io::Result<()> {
 }
 
 /// Accepts connections until the server is stopped.
-pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usize) {
+pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usize, kind: PortKind) {
     loop {
         let accepted = tokio::select! {
             biased;
@@ -88,7 +107,7 @@ pub(crate) async fn run(shared: Arc<Shared>, listener: TcpListener, replica: usi
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&shared, stream, peer, replica),
+            Ok((stream, peer)) => admit(&shared, stream, peer, replica, kind),
             // The peer left the backlog; the next one may be there.
             Err(error) if is_of_peer(&error) => tracing::debug!(%error, "cannot accept a connection"),
             Err(error) => {
@@ -104,7 +123,7 @@ fn is_of_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usize) {
+fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usize, kind: PortKind) {
     if !shared.admits(peer.ip()) {
         return stream.reset_on_close();
     }
@@ -120,7 +139,13 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, replica: usi
         // The peer is gone already; reading reports it.
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    shared.serve_from(stream, peer, replica, Some(permit));
+    match kind {
+        PortKind::Plain => {
+            shared.serve_from(stream, peer, replica, Some(permit));
+        }
+        #[cfg(feature = "tls")]
+        kind => crate::net::tls::accept(shared, stream, peer, replica, permit, kind),
+    }
 }
 
 #[cfg(test)]

@@ -13,4 +13,6 @@ pub(crate) mod rate_limited_warning;
 pub(crate) mod registry;
 pub(crate) mod stats;
 pub(crate) mod stream;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod turns;

@@ -22,9 +22,19 @@ pub(crate) struct ServerStats {
     pub(crate) dropped: AtomicU64,
     pub(crate) overflowed: AtomicU64,
     pub(crate) foreign: AtomicU64,
+    pub(crate) handshakes: HandshakeStats,
     latency: Mutex<Latency>,
     /// Set by `stmk` and read by `gtmk`. Nothing is traced with it.
     pub(crate) trace_mask: AtomicI64,
+}
+
+/// Counters of TLS handshakes.
+#[derive(Debug, Default)]
+pub(crate) struct HandshakeStats {
+    pub(crate) done: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    /// Connections that had no slot for one, or lost it.
+    pub(crate) refused: AtomicU64,
 }
 
 /// The default trace mask.
@@ -48,7 +58,9 @@ impl ServerStats {
         self.received.store(outstanding, Relaxed);
         self.handled.store(0, Relaxed);
         let counts = [&self.sent, &self.bytes_received, &self.rejected, &self.connects, &self.expired];
-        for count in counts.into_iter().chain([&self.dropped, &self.overflowed, &self.foreign]) {
+        let HandshakeStats { done, failed, refused } = &self.handshakes;
+        let more = [&self.dropped, &self.overflowed, &self.foreign, done, failed, refused];
+        for count in counts.into_iter().chain(more) {
             count.store(0, Relaxed);
         }
         *self.lock_latency() = Latency::default();

@@ -104,6 +104,22 @@ pub(crate) const LINGER: Duration = Duration::from_secs(2);
 /// Bytes in flight in each direction of a connection in process: at most a read at once.
 pub(crate) const PIPE: usize = MAX_READ;
 
+// TLS. Attack `handshakes`.
+
+/// How many connections may shake hands at a time: each has a descriptor and up to [`MAX_HANDSHAKE`].
+#[cfg(feature = "tls")]
+pub(crate) const HANDSHAKES: usize = 1_000;
+
+/// How long that may take, as on Apache with Netty, and after which time a handshake that waits for its peer gives way to another.
+#[cfg(feature = "tls")]
+pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+#[cfg(feature = "tls")]
+pub(crate) const STALLED_HANDSHAKE: Duration = Duration::from_secs(1);
+
+/// Bytes that a peer may send in it: a message of rustls has at most 64 KiB, of which only a chain of certificates needs any.
+#[cfg(feature = "tls")]
+pub(crate) const MAX_HANDSHAKE: usize = 128 << 10;
+
 // Others.
 
 /// How long accepting pauses after an error, which most often is a lack of descriptors.

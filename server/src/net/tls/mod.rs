@@ -1,0 +1,181 @@
+//! TLS on a port: what a connection speaks is found out, and it shakes hands, before it is a connection to the rest of the server.
+//!
+//! Until then it costs others nothing that counts: there are so many at a time, each has so much time and may send so much, and of
+//! those that compute one runs before others have their turn.
+
+mod handshake;
+mod slots;
+mod socket;
+mod stream;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use zoolet_tls::{LiveTls, ServerTls, TlsError};
+
+use crate::config::TlsConfig;
+use crate::error::StartError;
+use crate::net::close::linger;
+use crate::net::flow::limits::{HANDSHAKE_TIME, HANDSHAKES, LINGER};
+use crate::net::listener::PortKind;
+use crate::net::rate_limited_warning::RateLimitedWarning;
+use crate::net::registry::ConnectionPermit;
+use crate::net::tls::handshake::{HandshakeTurns, Opened, Refusal};
+use crate::net::tls::slots::{HandshakeSlot, HandshakeSlots};
+use crate::net::tls::socket::TlsSocket;
+use crate::shared::Shared;
+
+/// What the ports with TLS of a server share.
+pub(crate) struct TlsPorts {
+    live: Arc<LiveTls<ServerTls>>,
+    slots: Arc<HandshakeSlots>,
+    turns: HandshakeTurns,
+    /// The addresses of the ports that speak nothing else.
+    pub(crate) addrs: Vec<SocketAddr>,
+    /// Connections that had no slot or lost it, and handshakes that have failed.
+    refused: RateLimitedWarning,
+    failed: RateLimitedWarning,
+}
+
+impl TlsPorts {
+    /// Reads the files of the settings, if there are any.
+    pub(crate) async fn load(config: TlsConfig) -> Result<Option<Self>, StartError> {
+        let Some(settings) = config.settings else { return Ok(None) };
+        let live = unblocked(&Handle::current(), move || LiveTls::load(settings)).await?;
+        Ok(Some(Self {
+            live,
+            slots: Arc::new(HandshakeSlots::new(config.max_handshakes.unwrap_or(HANDSHAKES))),
+            turns: HandshakeTurns::default(),
+            addrs: Vec::new(),
+            refused: RateLimitedWarning::default(),
+            failed: RateLimitedWarning::default(),
+        }))
+    }
+
+    /// Reads the files again.
+    pub(crate) async fn reload(&self, runtime: &Handle) -> Result<(), TlsError> {
+        let live = Arc::clone(&self.live);
+        unblocked(runtime, move || live.reload()).await
+    }
+
+    /// How many handshakes are under way.
+    pub(crate) fn open(&self) -> usize {
+        self.slots.open()
+    }
+}
+
+/// Runs what reads files, and derives keys from passwords, beside the tasks of the runtime.
+async fn unblocked<T: Send + 'static>(
+    runtime: &Handle,
+    load: impl FnOnce() -> Result<T, TlsError> + Send + 'static,
+) -> Result<T, TlsError> {
+    match runtime.spawn_blocking(load).await {
+        Ok(loaded) => loaded,
+        // It has panicked, which is a bug, or the runtime ends.
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Takes a connection that was accepted on a port with TLS.
+pub(crate) fn accept(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    replica: usize,
+    permit: ConnectionPermit,
+    kind: PortKind,
+) {
+    let Some(ports) = &shared.tls else { return };
+    let Some(slot) = ports.slots.take() else {
+        return shared.refuse_handshake(ports, peer);
+    };
+    let accepted = Accepted { shared: Arc::clone(shared), ports: Arc::clone(ports), peer, replica, permit };
+    shared.spawn_for_connection(accepted.open(stream, slot, kind));
+}
+
+impl Shared {
+    fn refuse_handshake(&self, ports: &TlsPorts, peer: SocketAddr) {
+        self.stats.handshakes.refused.fetch_add(1, Relaxed);
+        if let Some(count) = ports.refused.count(self.clock.now()) {
+            tracing::warn!(%peer, count, "too many TLS handshakes at once; closing this connection");
+        }
+    }
+}
+
+/// A connection that is accepted and not served yet.
+struct Accepted {
+    shared: Arc<Shared>,
+    ports: Arc<TlsPorts>,
+    peer: SocketAddr,
+    replica: usize,
+    permit: ConnectionPermit,
+}
+
+impl Accepted {
+    /// Finds out what it speaks, shakes hands, and serves it.
+    async fn open(self, stream: TcpStream, slot: HandshakeSlot, kind: PortKind) {
+        let opened = {
+            let socket = TlsSocket::new(stream, slot.activity());
+            let opening = handshake::open(&self.ports.live, &self.ports.turns, socket, self.peer.ip(), kind);
+            tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return,
+                () = slot.lost() => return self.shared.refuse_handshake(&self.ports, self.peer),
+                opened = timeout(HANDSHAKE_TIME, opening) => opened,
+            }
+        };
+        match opened {
+            Ok(Ok(opened)) => {
+                drop(slot);
+                self.serve(opened);
+            }
+            Ok(Err(refusal)) => {
+                self.fail(&refusal.error);
+                self.close(refusal, slot).await;
+            }
+            Err(_) => self.fail(&io::Error::new(io::ErrorKind::TimedOut, "it takes too long")),
+        }
+    }
+
+    fn serve(self, opened: Opened) {
+        let Self { shared, peer, replica, permit, .. } = self;
+        match opened {
+            Opened::Plain(socket) => shared.serve_from(socket, peer, replica, Some(permit)),
+            Opened::Tls(stream) => {
+                shared.stats.handshakes.done.fetch_add(1, Relaxed);
+                shared.serve_from(*stream, peer, replica, Some(permit))
+            }
+        };
+    }
+
+    /// Closes so that the peer gets the alert.
+    async fn close(&self, refusal: Refusal, slot: HandshakeSlot) {
+        let Some(mut stream) = refusal.stream else { return };
+        let (mut reader, mut writer) = stream.split();
+        tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => {}
+            () = slot.lost() => {}
+            _ = timeout(LINGER, linger(&mut reader, &mut writer, false)) => {}
+        }
+    }
+
+    fn fail(&self, error: &io::Error) {
+        self.shared.stats.handshakes.failed.fetch_add(1, Relaxed);
+        let peer = self.peer;
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            // So do checks that a port is open.
+            tracing::debug!(%peer, "closed before a TLS handshake was complete");
+        } else if let Some(count) = self.ports.failed.count(self.shared.clock.now()) {
+            tracing::warn!(%peer, %error, count, "a TLS handshake has failed");
+        }
+    }
+}

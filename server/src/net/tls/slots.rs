@@ -1,0 +1,139 @@
+//! How many handshakes are under way, and which of them gives way to another.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::net::flow::limits::STALLED_HANDSHAKE;
+
+/// A bound on handshakes.
+///
+/// If all slots are taken, one whose peer has not sent what is due for a second gives way, the oldest first. So a thousand silent
+/// connections keep nobody out, and a flood of handshakes that do go on keeps out the last ones and not the first.
+#[derive(Debug)]
+pub(crate) struct HandshakeSlots {
+    most: usize,
+    open: Mutex<OpenHandshakes>,
+}
+
+#[derive(Debug, Default)]
+struct OpenHandshakes {
+    next: u64,
+    /// By age.
+    by_number: BTreeMap<u64, Arc<SlotState>>,
+}
+
+#[derive(Debug)]
+struct SlotState {
+    since: Instant,
+    activity: Arc<HandshakeActivity>,
+    lost: CancellationToken,
+}
+
+/// Whether a handshake waits for its peer.
+#[derive(Debug, Default)]
+pub(crate) struct HandshakeActivity(AtomicBool);
+
+impl HandshakeActivity {
+    /// Notes whether bytes of the peer are there: then it waits for this server.
+    pub(crate) fn note(&self, has_bytes: bool) {
+        self.0.store(has_bytes, Relaxed);
+    }
+}
+
+/// One of the handshakes. Free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct HandshakeSlot {
+    number: u64,
+    state: Arc<SlotState>,
+    slots: Arc<HandshakeSlots>,
+}
+
+impl HandshakeSlots {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, open: Mutex::default() }
+    }
+
+    /// A slot for one more; `None` if all are taken and none gives way.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<HandshakeSlot> {
+        let now = Instant::now();
+        let mut open = self.lock();
+        if open.by_number.len() >= self.most {
+            let is_stalled = |state: &SlotState| {
+                !state.activity.0.load(Relaxed)
+                    && now.saturating_duration_since(state.since) >= STALLED_HANDSHAKE
+            };
+            let (&number, _) = open.by_number.iter().find(|(_, state)| is_stalled(state))?;
+            if let Some(state) = open.by_number.remove(&number) {
+                state.lost.cancel();
+            }
+        }
+        let state =
+            Arc::new(SlotState { since: now, activity: Arc::default(), lost: CancellationToken::new() });
+        open.next += 1;
+        let number = open.next;
+        open.by_number.insert(number, Arc::clone(&state));
+        Some(HandshakeSlot { number, state, slots: Arc::clone(self) })
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.lock().by_number.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenHandshakes> {
+        // Nothing panics while it holds the lock.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HandshakeSlot {
+    /// Where its socket notes what it waits for.
+    pub(crate) fn activity(&self) -> Arc<HandshakeActivity> {
+        Arc::clone(&self.state.activity)
+    }
+
+    /// Waits until it has to give way.
+    pub(crate) async fn lost(&self) {
+        self.state.lost.cancelled().await;
+    }
+}
+
+impl Drop for HandshakeSlot {
+    fn drop(&mut self) {
+        self.slots.lock().by_number.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn is_lost(slot: &HandshakeSlot) -> bool {
+        slot.state.lost.is_cancelled()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_that_waits_for_its_peer_gives_way_after_a_second() {
+        let slots = Arc::new(HandshakeSlots::new(3));
+        let [busy, silent, young] = [(); 3].map(|()| slots.take().expect("a slot"));
+        busy.activity().note(true);
+        assert!(slots.take().is_none(), "nobody has waited for long");
+        drop(young);
+        let young = slots.take().expect("the slot that is free again");
+        advance(STALLED_HANDSHAKE).await;
+        let next = slots.take().expect("the slot of the silent one");
+        assert!(is_lost(&silent) && !is_lost(&busy) && !is_lost(&young));
+        let last = slots.take().expect("the slot of the one after it");
+        assert!(is_lost(&young) && !is_lost(&busy) && !is_lost(&next));
+        assert!(slots.take().is_none(), "the others are busy or young");
+        drop((silent, young));
+        assert_eq!(slots.open(), 3);
+        drop((busy, next, last));
+        assert_eq!(slots.open(), 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! A connection by TLS.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use zoolet_tls::tokio_rustls::server::TlsStream;
+
+use crate::net::stream::Transport;
+use crate::net::tls::socket::TlsSocket;
+
+/// A stream after its handshake.
+pub(crate) struct TlsTransport {
+    stream: TlsStream<TlsSocket>,
+    /// The subject of the client's certificate.
+    certificate: Option<Arc<str>>,
+    resets: AtomicBool,
+}
+
+impl TlsTransport {
+    pub(crate) fn new(stream: TlsStream<TlsSocket>, certificate: Option<Arc<str>>) -> Self {
+        Self { stream, certificate, resets: AtomicBool::new(false) }
+    }
+}
+
+impl Transport for TlsTransport {
+    fn cork(&self) {
+        self.stream.get_ref().0.cork();
+    }
+
+    fn reset_on_close(&self) {
+        self.resets.store(true, Relaxed);
+        self.stream.get_ref().0.reset_on_close();
+    }
+
+    fn certificate(&self) -> Option<Arc<str>> {
+        self.certificate.clone()
+    }
+}
+
+impl Drop for TlsTransport {
+    /// An end of the stream is one that the peer can tell from an attack, also when the connection is not closed in order: the alert
+    /// is sent if the socket takes it at once.
+    fn drop(&mut self) {
+        if self.resets.load(Relaxed) {
+            return;
+        }
+        let (socket, session) = self.stream.get_mut();
+        session.send_close_notify();
+        let mut rest = Vec::new();
+        while session.wants_write() && session.write_tls(&mut rest).is_ok_and(|written| written > 0) {}
+        if !rest.is_empty() {
+            // The peer may be gone.
+            let _ = socket.tcp().try_write(&rest);
+        }
+    }
+}
+
+impl AsyncRead for TlsTransport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for TlsTransport {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
