@@ -3,6 +3,7 @@
 //! [`AdminServer::builder`] starts it beside a running server. It is off unless a program asks for it, and listens on the loopback
 //! unless told otherwise.
 
+mod commands;
 mod error;
 #[allow(dead_code, unused_imports, reason = "the commands, the metrics and the page use the rest")]
 mod http;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use zoolet_server::Observer;
 
+use crate::commands::Commands;
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
 use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
@@ -44,6 +45,8 @@ impl AdminServer {
             observer: server.into(),
             addr: DEFAULT_ADDRESS.to_owned(),
             idle_timeout: IDLE_TIMEOUT,
+            command_url: "/commands".to_owned(),
+            initial_configuration: String::new(),
         }
     }
 
@@ -74,6 +77,8 @@ pub struct AdminServerBuilder {
     observer: Observer,
     addr: String,
     idle_timeout: Duration,
+    command_url: String,
+    initial_configuration: String,
 }
 
 impl AdminServerBuilder {
@@ -91,13 +96,33 @@ impl AdminServerBuilder {
         self
     }
 
+    /// The path of the commands. Default: `/commands` (`admin.commandURL`).
+    pub fn command_url(mut self, path: impl Into<String>) -> Self {
+        self.command_url = path.into();
+        self
+    }
+
+    /// What the command `initial_configuration` shows: the text of the file that the server was started with. Values whose keys name a
+    /// password or a secret are left out. Default: nothing.
+    pub fn initial_configuration(mut self, text: impl Into<String>) -> Self {
+        self.initial_configuration = text.into();
+        self
+    }
+
     /// Starts it in the current tokio runtime.
     ///
     /// # Errors
     /// [`AdminError::Setting`] for an invalid value, [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<AdminServer, AdminError> {
-        let Self { observer, addr, idle_timeout } = self;
-        let routes = Routes { observer };
+        let Self { observer, addr, idle_timeout, command_url, initial_configuration } = self;
+        let is_path = command_url.starts_with('/')
+            && !command_url.ends_with('/')
+            && !command_url.contains(['?', '#', '%']);
+        if !is_path {
+            let hint = "must be a path such as /commands";
+            return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
+        }
+        let routes = Routes { commands: Commands::new(observer, command_url, initial_configuration) };
         let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes)).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         Ok(AdminServer { http })
@@ -106,12 +131,14 @@ impl AdminServerBuilder {
 
 /// Who answers which path.
 struct Routes {
-    observer: Observer,
+    commands: Commands,
 }
 
 impl HttpHandler for Routes {
-    async fn handle(&self, request: HttpRequest, _body: &mut HttpBody) -> HttpResponse {
-        let _ = &self.observer;
-        HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path)
+    async fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> HttpResponse {
+        match self.commands.answer(&request, body).await {
+            Some(response) => response,
+            None => HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path),
+        }
     }
 }

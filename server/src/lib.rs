@@ -38,7 +38,7 @@ mod shared;
 pub use auth::{JaasError, SaslUsers};
 pub use bus::feed::{RecentTxn, RecentTxns, TxnStep};
 pub use config::ServerBuilder;
-pub use durable::DirectorySizes;
+pub use durable::{DirectorySizes, LastSnapshot};
 pub use error::{SettingError, SnapshotError, StartError};
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use observer::{

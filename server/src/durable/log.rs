@@ -244,6 +244,7 @@ impl Log {
             Outcome::Written(zxid) => {
                 if self.snapshot.replace(zxid) != Some(zxid) {
                     self.queue.count(|counts| counts.snapshots += 1);
+                    self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
                 }
                 Ok(zxid)
             }

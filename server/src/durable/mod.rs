@@ -46,6 +46,7 @@ mod start;
 mod tests;
 
 pub(crate) use gate::DurabilityGate;
+pub use queue::LastSnapshot;
 pub(crate) use queue::{Close, CommitQueue, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub use start::DirectorySizes;

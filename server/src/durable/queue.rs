@@ -62,6 +62,16 @@ pub(crate) struct LogCounts {
     pub(crate) snapshot_rest: Duration,
 }
 
+/// A snapshot in the data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastSnapshot {
+    /// The last transaction that it shows.
+    pub zxid: Zxid,
+    /// When it was written, in seconds since 1970.
+    pub unix_time: i64,
+}
+
 #[derive(Default)]
 struct State {
     /// The last transaction that was submitted.
@@ -73,6 +83,7 @@ struct State {
     /// Of transactions that were submitted and are not durable.
     bytes: usize,
     counts: LogCounts,
+    last_snapshot: Option<LastSnapshot>,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
     generation: u64,
 }
@@ -126,8 +137,9 @@ impl CommitQueue {
         let generation = {
             let mut state = self.lock();
             let generation = state.generation + 1;
-            let counts = mem::take(&mut state.counts);
-            *state = State { last, durable: last, released: last, bytes: 0, counts, generation };
+            let State { counts, last_snapshot, .. } = mem::take(&mut *state);
+            *state =
+                State { last, durable: last, released: last, bytes: 0, counts, last_snapshot, generation };
             generation
         };
         self.send(Work::Reopen(generation, Box::new(storage)));
@@ -149,6 +161,16 @@ impl CommitQueue {
     /// Counts something that the log or a snapshot has done.
     pub(crate) fn count(&self, count: impl FnOnce(&mut LogCounts)) {
         count(&mut self.lock().counts);
+    }
+
+    /// Notes the newest snapshot.
+    pub(crate) fn note_snapshot(&self, zxid: Zxid, unix_time: i64) {
+        self.lock().last_snapshot = Some(LastSnapshot { zxid, unix_time });
+    }
+
+    /// The newest snapshot.
+    pub(crate) fn last_snapshot(&self) -> Option<LastSnapshot> {
+        self.lock().last_snapshot
     }
 
     /// What was counted by now.

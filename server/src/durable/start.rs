@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use zoolet_clock::Clock;
+use zoolet_proto::Zxid;
 use zoolet_server_core::{Core, CoreConfig, Millis};
 use zoolet_storage::disk::{Disk, RealDisk};
 use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
@@ -128,6 +129,8 @@ impl ReadyLog {
             stop: stop.clone(),
             span: span.clone(),
         };
+        let (zxid, time) = loaded_snapshot(&report, clock);
+        queue.note_snapshot(zxid, time);
         let log = Log::new(storage, (Arc::clone(&queue), work), source, settings);
         let fail = |source| StorageError::Io {
             action: "start the thread that writes",
@@ -137,6 +140,16 @@ impl ReadyLog {
         let ended = log.start().map_err(fail)?;
         Ok(LogHandle { queue, ended, config, report, load_time })
     }
+}
+
+/// The zxid of the snapshot that a server has loaded, or has just written as the first one; and when it was written, in seconds since
+/// 1970. Of a simulated disk this is the time of the start.
+fn loaded_snapshot(report: &RecoveryReport, clock: &Clock) -> (Zxid, i64) {
+    let now = clock.wall_millis() / 1_000;
+    let Some((path, zxid)) = &report.snapshot else { return (Zxid(0), now) };
+    let written = std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    let since = written.and_then(|written| written.duration_since(SystemTime::UNIX_EPOCH).ok());
+    (*zxid, since.and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or(now))
 }
 
 /// The two directories of a server, and the lengths of all files in them, with the room that is reserved.

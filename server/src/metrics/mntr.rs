@@ -1,6 +1,6 @@
-//! The lines of the word `mntr`, in the form of Apache's default provider.
+//! What the word `mntr` and the admin command `monitor` show, in the form of Apache's default provider.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 use super::family::{MetricKind, MetricValue, families};
 use super::snapshot::{ServerMetrics, SummaryValue};
@@ -9,9 +9,15 @@ use crate::net::java_format::decimal;
 /// Families that are doubles in Apache: they print a fraction also if it is 0.
 const DOUBLES: [&str; 2] = ["avg_latency", "connection_drop_probability"];
 
-/// A line for each number of each family. Summaries are among them once the server measures: before, they would say that everything
-/// takes no time.
+/// The lines of the word `mntr`.
 pub(crate) fn mntr(metrics: &ServerMetrics) -> String {
+    let lines = monitor_values(metrics).into_iter().map(|(name, value)| format!("zk_{name}\t{value}\n"));
+    lines.collect()
+}
+
+/// A name and a printed value for each number of each family. Summaries are among them once the server measures: before, they would say
+/// that everything takes no time.
+pub fn monitor_values(metrics: &ServerMetrics) -> Vec<(String, String)> {
     let mut lines = Lines::default();
     for family in families() {
         let (name, kind) = (family.name, family.kind);
@@ -34,12 +40,11 @@ pub(crate) fn mntr(metrics: &ServerMetrics) -> String {
 }
 
 #[derive(Default)]
-struct Lines(String);
+struct Lines(Vec<(String, String)>);
 
 impl Lines {
     fn add(&mut self, prefix: &str, name: &str, value: impl Display) {
-        // A string takes everything.
-        let _ = writeln!(self.0, "zk_{prefix}{name}\t{value}");
+        self.0.push((format!("{prefix}{name}"), value.to_string()));
     }
 
     fn number(&mut self, prefix: &str, name: &str, value: f64) {

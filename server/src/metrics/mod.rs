@@ -30,6 +30,7 @@ mod unmoved;
 
 pub use family::{MetricFamily, MetricKind, MetricValue, families};
 pub(crate) use mntr::mntr;
+pub use mntr::monitor_values;
 pub use snapshot::{
     AdminCounts, ByKey, LogMetrics, Quantiles, QuotaMetrics, ResponseSize, ServerMetrics, Summaries,
     SummaryValue,

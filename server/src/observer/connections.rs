@@ -24,6 +24,8 @@ pub struct ObservedConnection {
     pub addr: SocketAddr,
     /// The subject of the certificate that its client has proved to own.
     pub certificate: Option<Arc<str>>,
+    /// Whether it came by TLS.
+    pub is_secure: bool,
     /// Whether the server reads from it: not after a four-letter word.
     pub is_read: bool,
     /// Requests that were read and are not answered yet.
@@ -64,6 +66,7 @@ impl ObservedConnection {
             conn,
             addr: peer.addr,
             certificate: peer.origin.certificate.clone(),
+            is_secure: peer.origin.certificate.is_some(),
             is_read: !word,
             outstanding: received.saturating_sub(stats.handled() + u64::from(word)),
             received,

@@ -21,8 +21,9 @@ use tokio::task::yield_now;
 use zoolet_proto::{SessionId, Zxid};
 use zoolet_server_core::{Core, Millis};
 
-use crate::durable::DirectorySizes;
+use crate::durable::{DirectorySizes, LastSnapshot};
 use crate::engine::Engine;
+use crate::metrics::ServerMetrics;
 use crate::net::flow::limits::LISTED;
 use crate::server::Server;
 use crate::shared::Shared;
@@ -61,6 +62,17 @@ impl Observer {
         let shared = self.shared()?;
         let summary = shared.summary(0)?;
         shared.is_durable().await.then_some(summary)
+    }
+
+    /// What is measured of the server. Some figures may be ahead of the log.
+    pub fn metrics(&self) -> Option<ServerMetrics> {
+        Some(self.shared()?.metrics(0))
+    }
+
+    /// The last snapshot that was loaded or written; none of a server in memory.
+    pub fn last_snapshot(&self) -> Option<Option<LastSnapshot>> {
+        let shared = self.shared()?;
+        Some(shared.log.as_ref().and_then(|log| log.queue.last_snapshot()))
     }
 
     /// Every connection, oldest first.

@@ -1,0 +1,181 @@
+//! The commands of Apache ZooKeeper's admin server: names, fields, their order, statuses and the layout of the text.
+//!
+//! The order of checks is that of `Commands.runCommand`: an unknown name, a server that does not serve, authorization, and then the
+//! command.
+
+mod json;
+mod lists;
+mod state;
+mod table;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use zoolet_server::Observer;
+
+use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
+use json::JsonWriter;
+use table::Command;
+
+const JSON: &str = "application/json";
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
+/// Answers of lists that are being made or sent at a time, and how long one more waits for its turn. Each may be as large as the
+/// state.
+const LISTS: usize = 2;
+const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// The commands of a server.
+pub(crate) struct Commands {
+    observer: Observer,
+    /// The path before the names, `/commands`.
+    prefix: String,
+    /// What `initial_configuration` shows.
+    configuration: String,
+    lists: Arc<Semaphore>,
+}
+
+impl Commands {
+    pub(crate) fn new(observer: Observer, prefix: String, configuration: String) -> Self {
+        Self { observer, prefix, configuration, lists: Arc::new(Semaphore::new(LISTS)) }
+    }
+
+    /// The answer to a request; `None` if its path is not one of a command.
+    pub(crate) async fn answer(&self, request: &HttpRequest, body: &mut HttpBody) -> Option<HttpResponse> {
+        let rest = request.path.strip_prefix(&*self.prefix)?;
+        match rest.strip_prefix('/') {
+            None if rest.is_empty() => Some(self.list()),
+            None => None,
+            Some("") => Some(self.list()),
+            Some(name) => Some(self.command(name, request, body).await),
+        }
+    }
+
+    /// The names, as links.
+    fn list(&self) -> HttpResponse {
+        let link = |command: Command| {
+            let (prefix, name) = (&self.prefix, command.name());
+            format!("<a href=\"{prefix}/{name}\">{name}</a>\n<br/>\n")
+        };
+        HttpResponse::untyped(StatusCode::OK, Command::ALL.map(link).concat())
+    }
+
+    async fn command(&self, name: &str, request: &HttpRequest, _body: &mut HttpBody) -> HttpResponse {
+        let Some(command) = Command::named(name) else {
+            return failed(StatusCode::OK, name, &format!("Unknown command: {name}"));
+        };
+        if !command.needs_no_server() && self.observer.started().is_none() {
+            return failed(StatusCode::OK, name, NOT_SERVING);
+        }
+        if request.method == HttpMethod::Post {
+            // What Apache answers, which has no such method of the command.
+            return HttpResponse::error_page(StatusCode::INTERNAL_SERVER_ERROR, &request.path);
+        }
+        let turn = if command.lists() { self.turn().await.map(Some) } else { Ok(None) };
+        let Ok(turn) = turn else {
+            return failed(StatusCode::SERVICE_UNAVAILABLE, command.name(), "too many lists are being sent");
+        };
+        let mut json = JsonWriter::new();
+        let response = match self.fields(command, request, &mut json).await {
+            Some(Fields::Written) => {
+                json.key("command").string(command.name());
+                json.key("error").null();
+                HttpResponse::text(StatusCode::OK, JSON, json.finish())
+            }
+            Some(Fields::Refused(error)) => {
+                let mut json = JsonWriter::new();
+                json.key("error").string(&error);
+                json.key("command").string(command.name());
+                HttpResponse::text(StatusCode::OK, JSON, json.finish())
+            }
+            // It has stopped meanwhile.
+            None if command == Command::Monitor => {
+                failed(StatusCode::INTERNAL_SERVER_ERROR, name, NOT_SERVING)
+            }
+            None => failed(StatusCode::OK, name, NOT_SERVING),
+        };
+        match turn {
+            Some(turn) => response.holding(turn),
+            None => response,
+        }
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, ()> {
+        let turn = timeout(LIST_WAIT, Arc::clone(&self.lists).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or(())
+    }
+
+    /// Writes the fields of a command. `None` if the server has stopped.
+    async fn fields(&self, command: Command, request: &HttpRequest, json: &mut JsonWriter) -> Option<Fields> {
+        let observer = &self.observer;
+        match command {
+            Command::Configuration => state::configuration(observer, json).await?,
+            Command::ConnectionStatReset => observer.reset_connections()?,
+            Command::Connections => lists::connections(observer, json, false).await?,
+            Command::Dirs => state::dirs(observer, json).await?,
+            Command::Dump => lists::dump(observer, json).await?,
+            Command::Environment => state::environment(observer, json),
+            Command::GetTraceMask => json.key("tracemask").plain(observer.trace_mask().unwrap_or_default()),
+            Command::SetTraceMask => return Some(self.set_trace_mask(request, json)),
+            Command::Hash => state::hash(observer, json).await?,
+            Command::InitialConfiguration => state::initial_configuration(&self.configuration, json),
+            Command::IsReadOnly => state::is_read_only(observer, json).await?,
+            Command::LastSnapshot => state::last_snapshot(observer, json).await?,
+            Command::Leader => return Some(Fields::Refused("server is not initialized".to_owned())),
+            Command::Monitor => state::monitor(observer, json).await?,
+            Command::ObserverConnectionStatReset | Command::Ruok => {}
+            Command::Observers => {
+                json.key("synced_observers").plain(0);
+                json.key("observers").array();
+                json.end();
+            }
+            Command::Restore | Command::Snapshot => {}
+            Command::ServerStats => state::server_stats(observer, json).await?,
+            Command::StatReset => observer.reset_statistics()?,
+            Command::Stats => {
+                state::server_stats(observer, json).await?;
+                lists::connections(observer, json, true).await?;
+            }
+            Command::SystemProperties => state::system_properties(observer, json),
+            Command::VotingView => {
+                json.key("current_config").object();
+                json.end();
+            }
+            Command::WatchSummary => lists::watch_summary(observer, json).await?,
+            Command::Watches => lists::watches(observer, json).await?,
+            Command::WatchesByPath => lists::watches_by_path(observer, json).await?,
+            Command::Zabstate => {
+                json.key("voting").plain(false);
+                json.key("zabstate").string("");
+            }
+        }
+        Some(Fields::Written)
+    }
+
+    fn set_trace_mask(&self, request: &HttpRequest, json: &mut JsonWriter) -> Fields {
+        const WANTED: &str = "setTraceMask requires long traceMask argument";
+        let Some(argument) = request.argument("traceMask") else { return Fields::Refused(WANTED.to_owned()) };
+        let Ok(mask) = argument.parse() else { return Fields::Refused(format!("{WANTED}, got {argument}")) };
+        let _ = self.observer.set_trace_mask(mask);
+        json.key("tracemask").plain(mask);
+        Fields::Written
+    }
+}
+
+/// What a command has written.
+enum Fields {
+    Written,
+    /// Nothing: it has an error of its own.
+    Refused(String),
+}
+
+/// The answer to a command that was not executed.
+fn failed(status: StatusCode, name: &str, error: &str) -> HttpResponse {
+    let mut json = JsonWriter::new();
+    json.key("command").string(name);
+    json.key("error").string(error);
+    HttpResponse::text(status, JSON, json.finish())
+}
