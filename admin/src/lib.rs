@@ -7,7 +7,9 @@ mod commands;
 mod error;
 #[allow(dead_code, unused_imports, reason = "the commands, the metrics and the page use the rest")]
 mod http;
+mod metrics;
 mod server;
 
 pub use error::AdminError;
+pub use metrics::PrometheusText;
 pub use server::{AdminServer, AdminServerBuilder};

@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod counted;
 mod dice;
 mod hello;
 mod limit;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 pub use answer::{Answer, Event, Expected, Frame, event, reply};
 pub use body::Body;
+pub use counted::counted_operations;
 pub use dice::Dice;
 pub use hello::{Hello, password_of};
 pub use limit::limit;

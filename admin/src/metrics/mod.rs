@@ -1,0 +1,7 @@
+//! The metrics of a server for Prometheus, as Apache ZooKeeper's provider writes them, and for the `metrics` facade.
+
+mod java_double;
+mod process;
+mod prometheus_text;
+
+pub use prometheus_text::PrometheusText;

@@ -1,0 +1,108 @@
+//! The `process_*` families, which Prometheus clients of every language have.
+
+use std::fs::read_to_string;
+use std::time::Duration;
+
+use zoolet_server::metrics::{MetricKind, ServerMetrics};
+
+/// Of `/proc/self/stat`. The same on every machine that Rust's standard library runs Linux on.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A family of this process.
+pub(crate) struct ProcessFamily {
+    pub(crate) name: &'static str,
+    pub(crate) kind: MetricKind,
+    pub(crate) help: &'static str,
+    pub(crate) value: f64,
+}
+
+/// Those that the system reports: all on Linux, and none elsewhere. Names and texts are those of simpleclient.
+pub(crate) fn process_families(metrics: &ServerMetrics) -> impl Iterator<Item = ProcessFamily> {
+    let stat = Stat::read();
+    let status = read_to_string("/proc/self/status").unwrap_or_default();
+    let (open, max) = metrics.descriptors.unzip();
+    #[allow(clippy::cast_precision_loss, reason = "Prometheus has doubles only")]
+    let (open, max) = (open.map(|open| open as f64), max.map(|max| max as f64));
+    let families = [
+        (
+            "process_cpu_seconds_total",
+            MetricKind::Counter,
+            "Total user and system CPU time spent in seconds.",
+            stat.as_ref().map(|stat| stat.cpu.as_secs_f64()),
+        ),
+        (
+            "process_start_time_seconds",
+            MetricKind::Gauge,
+            "Start time of the process since unix epoch in seconds.",
+            stat.as_ref().map(|stat| stat.start.as_secs_f64()),
+        ),
+        ("process_open_fds", MetricKind::Gauge, "Number of open file descriptors.", open),
+        ("process_max_fds", MetricKind::Gauge, "Maximum number of open file descriptors.", max),
+        (
+            "process_virtual_memory_bytes",
+            MetricKind::Gauge,
+            "Virtual memory size in bytes.",
+            kilobytes(&status, "VmSize:"),
+        ),
+        (
+            "process_resident_memory_bytes",
+            MetricKind::Gauge,
+            "Resident memory size in bytes.",
+            kilobytes(&status, "VmRSS:"),
+        ),
+    ];
+    families.into_iter().filter_map(|(name, kind, help, value)| {
+        let value = value?;
+        Some(ProcessFamily { name, kind, help, value })
+    })
+}
+
+/// What `/proc` says of this process and of the machine's start.
+struct Stat {
+    cpu: Duration,
+    start: Duration,
+}
+
+impl Stat {
+    fn read() -> Option<Self> {
+        let stat = read_to_string("/proc/self/stat").ok()?;
+        // The name of the program, in brackets, may contain anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_whitespace().skip(11);
+        let mut ticks = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
+        let (user, system) = (ticks()?, ticks()?);
+        let since_boot = fields.nth(6)?.parse::<f64>().ok()? / TICKS_PER_SECOND;
+        let machine = read_to_string("/proc/stat").ok()?;
+        let boot =
+            machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse::<f64>().ok()?;
+        let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
+        Some(Self { cpu: seconds(user + system)?, start: seconds(boot + since_boot)? })
+    }
+}
+
+/// A line of `/proc/self/status`, in bytes.
+fn kilobytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? * 1024.0)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn the_figures_are_those_of_this_process() {
+        let metrics = ServerMetrics::default();
+        let families: Vec<_> = process_families(&metrics).map(|family| (family.name, family.value)).collect();
+        let value = |name| families.iter().find(|(of, _)| *of == name).expect("a family").1;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs_f64();
+        let age = now - value("process_start_time_seconds");
+        assert!((-2.0..86_400.0).contains(&age), "it began {age} seconds ago");
+        assert!((0.0..86_400.0).contains(&value("process_cpu_seconds_total")));
+        let (resident, all) = (value("process_resident_memory_bytes"), value("process_virtual_memory_bytes"));
+        assert!(resident > 100_000.0 && resident < all, "{resident} of {all}");
+        assert_eq!(families.len(), 4, "descriptors are the server's to count");
+    }
+}
