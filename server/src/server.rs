@@ -139,6 +139,13 @@ impl Server {
         self.shared.metrics(0)
     }
 
+    /// Records distributions from now on: latencies, the times of syncs, the bytes of reads and writes by the first element of their
+    /// path. Before, they cost nothing. An endpoint for metrics calls it.
+    #[cfg(feature = "metrics")]
+    pub fn measure(&self) {
+        self.shared.measure();
+    }
+
     /// What was found in the data directory when the server started; `None` for a server in memory.
     pub fn recovery(&self) -> Option<&RecoveryReport> {
         self.shared.log.as_ref().map(|log| &log.report)

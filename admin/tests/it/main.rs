@@ -1,9 +1,7 @@
-//! The admin server over TCP, beside a server with clients.
-
-mod commands;
-mod common;
-//! The metrics of a server beside those of Apache ZooKeeper 3.9.5.
+//! The admin server over TCP, beside a server with clients; and metrics beside those of Apache ZooKeeper 3.9.5.
 
 mod apache;
+mod commands;
+mod common;
 mod families;
 mod scrape;

@@ -17,6 +17,7 @@ use zoolet_storage::disk::Disk;
 
 use self::feed::{Follower, TxnFeed};
 use crate::durable::DurabilityGate;
+use crate::metrics::Measures;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
 use crate::net::flow::limits::TURN_BYTES;
@@ -43,6 +44,8 @@ pub struct Bus {
     /// Requests that this turn has executed, which are not counted yet.
     executed: Vec<Executed>,
     counts: TurnCounts,
+    /// Distributions, if the server measures.
+    pub(crate) measures: Option<Measures>,
     /// What this turn has done so far.
     turn: TurnLimit,
     /// The latest transactions, while somebody follows them.
@@ -73,6 +76,7 @@ impl Bus {
             finished: Vec::new(),
             executed: Vec::new(),
             counts: TurnCounts::default(),
+            measures: None,
             turn: TurnLimit::new(clock),
             feed: None,
         }
@@ -102,9 +106,10 @@ impl Bus {
     /// not if [`Bus::finish`] was called for it already.
     pub fn handle(&mut self, now: Millis, conn: ConnId, read: Instant, input: Input, finish: bool) {
         let last = LastRequest::of(&input);
+        let before = self.progress();
         let requests = self.execute(now, conn, input);
         if requests > 0 {
-            self.note_executed(conn, read, requests, last);
+            self.note_executed(conn, read, requests, before, last);
             if finish {
                 self.finish(conn, requests);
             }
@@ -113,7 +118,7 @@ impl Bus {
 
     /// Counts a request that something else than its execution has answered.
     pub fn skip(&mut self, conn: ConnId, read: Instant, input: &Input, finish: bool) {
-        self.note_executed(conn, read, 1, LastRequest::of(input));
+        self.note_executed(conn, read, 1, self.progress(), LastRequest::of(input));
         if finish {
             self.finish(conn, 1);
         }
@@ -133,6 +138,7 @@ impl Bus {
     ) -> usize {
         let mut requests = 0;
         let mut last = None;
+        let before = self.progress();
         // Its share of a turn: a connection that is not read above its mark gets no replies for more than that either.
         let (bytes_before, mark) = (self.turn.bytes(), self.registry.budget.mark());
         let is_gone = self.conns.get(&conn).is_some_and(|conn| conn.peer.outbox.is_aborted());
@@ -166,7 +172,7 @@ impl Bus {
             }
         }
         if requests > 0 {
-            self.note_executed(conn, read, requests, last);
+            self.note_executed(conn, read, requests, before, last);
             self.finish(conn, requests);
         }
         is_slow |= self.turn.bytes() - bytes_before >= TURN_BYTES;
@@ -209,7 +215,11 @@ impl Bus {
             }
             Input::Closed => 0,
         };
+        let accesses = self.measures.as_ref().map(|measures| measures.accesses(&input));
         self.machine.handle(now, conn, input);
+        if let (Some(measures), Some(accesses)) = (&mut self.measures, accesses) {
+            measures.executed(accesses, self.machine.outputs().last());
+        }
         requests
     }
 
@@ -231,8 +241,9 @@ impl Bus {
     pub fn take_effects(&mut self) -> Effects {
         let effects = self.machine.take_effects();
         self.feed(&effects.txns);
+        let began = self.measure_effects(&effects);
         if let Some(gate) = &mut self.gate {
-            gate.submit(effects.txns.iter().cloned());
+            gate.submit(effects.txns.iter().cloned(), began);
         }
         effects
     }
@@ -292,9 +303,10 @@ impl Bus {
         let mut effects = self.machine.take_effects();
         self.turn.outputs_are_taken();
         self.feed(&effects.txns);
+        let began = self.measure_effects(&effects);
         if let Some(gate) = &mut self.gate {
             // First, so that the log begins while the messages are encoded.
-            gate.submit(effects.txns.drain(..));
+            gate.submit(effects.txns.drain(..), began);
         }
         let rule = self.release_rule();
         for run in effects.outbound.chunk_by(|one, next| recipient(one) == recipient(next)) {
@@ -406,7 +418,10 @@ impl Bus {
 
     /// Ends a turn whose messages are delivered: lets connections go on whose requests it has finished.
     pub(crate) fn end_turn(&mut self, now: Millis) {
-        self.count_executed(now);
+        let at = self.count_executed(now);
+        if let Some(measures) = &mut self.measures {
+            measures.end_turn(at.unwrap_or_else(|| self.turn.clock.now()));
+        }
         self.turn.reset();
         if let Some(gate) = &mut self.gate {
             gate.end_turn();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Core, CoreConfig, Millis, Txn};
 use zoolet_storage::StorageError;
@@ -84,9 +85,9 @@ impl DurabilityGate {
         Some(durable)
     }
 
-    /// Submits the transactions of a turn, or of a part of one.
-    pub(crate) fn submit(&mut self, txns: impl Iterator<Item = Txn>) {
-        if let Some(last) = self.queue.submit(txns) {
+    /// Submits the transactions of a turn, or of a part of one; with the time at which the turn began, if that is measured.
+    pub(crate) fn submit(&mut self, txns: impl Iterator<Item = Txn>, at: Option<Instant>) {
+        if let Some(last) = self.queue.submit(txns, at) {
             self.last = last;
         }
     }
@@ -119,7 +120,6 @@ impl DurabilityGate {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
     use zoolet_server_core::ConnId;
     use zoolet_simdisk::SimulatedDisk;
     use zoolet_storage::StorageOptions;
@@ -132,8 +132,15 @@ mod tests {
         let config = DurableConfig { disk: Arc::new(disk.clone()), options: StorageOptions::new("/data") };
         let mut gate = DurabilityGate::new(CommitQueue::new(Zxid(0)).0, config);
         for (until, requests) in [(1, 2), (3, 5)] {
-            let executed =
-                Executed { conn: ConnId(1), read: Instant::now(), requests, last: None, zxid: Zxid(until) };
+            let executed = Executed {
+                conn: ConnId(1),
+                read: Instant::now(),
+                requests,
+                writes: requests,
+                reads: 0,
+                last: None,
+                zxid: Zxid(until),
+            };
             gate.hold_count(Zxid(until), executed);
         }
         let reopen = |gate: &mut DurabilityGate, disk: SimulatedDisk| {

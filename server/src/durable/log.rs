@@ -17,7 +17,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::disk_thread::spawn;
-use crate::durable::queue::{Close, CommitQueue, SnapshotRequest, Work};
+use crate::durable::queue::{Close, CommitQueue, SnapshotRequest, Submitted, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource};
 use crate::durable::spare::SpareThread;
 
@@ -35,11 +35,16 @@ pub(crate) struct Log {
     /// The last transaction that was appended and not synced, and the bytes of all of them.
     unsynced: Option<Zxid>,
     unsynced_bytes: usize,
+    /// When they were submitted and when the log took them, if that is measured.
+    submitted: Submitted,
+    taken: Option<Instant>,
     /// How often the directory was opened anew.
     generation: u64,
     /// The newest snapshot.
     snapshot: Option<Zxid>,
     running: Option<Running>,
+    /// When the last one began.
+    snapshot_begun: Option<Instant>,
     /// When the last snapshot on a thread began.
     begun: Option<Instant>,
     /// Those who wait for the snapshot that is under way, and for the next one.
@@ -84,9 +89,12 @@ impl Log {
             settings,
             unsynced: None,
             unsynced_bytes: 0,
+            submitted: Submitted::new(),
+            taken: None,
             generation: 0,
             snapshot,
             running: None,
+            snapshot_begun: None,
             begun: None,
             waiting: Vec::new(),
             requests: Vec::new(),
@@ -154,7 +162,11 @@ impl Log {
         match work {
             // After a failure nothing is tried: it would follow a hole.
             _ if self.has_failed => {}
-            Work::Txns(txns, bytes) => {
+            Work::Txns(txns, bytes, at) => {
+                if let Some(at) = at {
+                    self.taken.get_or_insert_with(|| self.settings.clock.now());
+                    self.submitted.push((at, txns.len() as u64));
+                }
                 for txn in &txns {
                     self.storage.append(txn)?;
                 }
@@ -182,12 +194,17 @@ impl Log {
         let Some(last) = self.unsynced.take().filter(|_| !self.has_failed) else { return Ok(()) };
         let begun = self.settings.clock.now();
         self.storage.commit()?;
-        let took = self.settings.clock.now() - begun;
+        let ended = self.settings.clock.now();
+        let took = ended - begun;
         if took > self.settings.slow_sync {
             tracing::warn!(?took, zxid = %last, "slow sync of the transaction log");
             self.queue.count(|counts| counts.slow_syncs += 1);
         }
-        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes));
+        let taken = self.taken.take().unwrap_or(begun);
+        self.queue.advance(self.generation, last, mem::take(&mut self.unsynced_bytes), |measures| {
+            measures.synced(&self.submitted, taken, begun, ended);
+        });
+        self.submitted.clear();
         Ok(())
     }
 
@@ -201,6 +218,7 @@ impl Log {
         if let Some(zxid) = self.snapshot.filter(|zxid| *zxid == self.source.last_zxid()) {
             return self.answer(Outcome::Written(zxid));
         }
+        self.snapshot_begun = Some(self.settings.clock.now());
         let job = self.job();
         let disk = self.storage.disk();
         let pace = if disk.blocks() { Pace::Rest } else { Pace::Yield };
@@ -243,8 +261,9 @@ impl Log {
         let answer = match outcome {
             Outcome::Written(zxid) => {
                 if self.snapshot.replace(zxid) != Some(zxid) {
-                    self.queue.count(|counts| counts.snapshots += 1);
                     self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
+                    let now = self.settings.clock.now();
+                    self.queue.count_snapshot(now, now - self.snapshot_begun.unwrap_or(now));
                 }
                 Ok(zxid)
             }
@@ -271,6 +290,7 @@ impl Log {
             return;
         }
         if self.snapshot != Some(self.source.last_zxid()) {
+            self.snapshot_begun = Some(self.settings.clock.now());
             let outcome = self.job().write(Pace::AtOnce).await;
             self.answer(outcome);
         }
@@ -281,6 +301,7 @@ impl Log {
     fn reopen(&mut self, generation: u64, storage: Storage) {
         self.generation = generation;
         (self.unsynced, self.unsynced_bytes) = (None, 0);
+        (self.submitted, self.taken) = (Submitted::new(), None);
         self.waiting.clear();
         self.requests.clear();
         self.snapshot = storage.loaded_snapshot();

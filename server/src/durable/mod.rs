@@ -47,7 +47,7 @@ mod tests;
 
 pub(crate) use gate::DurabilityGate;
 pub use queue::LastSnapshot;
-pub(crate) use queue::{Close, CommitQueue, Work};
+pub(crate) use queue::{Close, CommitQueue, Submitted, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub use start::DirectorySizes;
 pub(crate) use start::{DurableConfig, LogHandle, ReadyLog, restore};

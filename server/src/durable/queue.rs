@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
+use tokio::time::Instant;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Txn, TxnOp};
 use zoolet_storage::{Storage, StorageError};
 
-use crate::metrics::LogMetrics;
+use crate::metrics::{LogMeasures, LogMetrics};
 use crate::net::flow::limits::COMMIT_QUEUE;
 
 /// What a transaction takes beside its data.
@@ -24,7 +25,8 @@ pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>
 pub(crate) enum Work {
     /// The transactions of a turn, or of a part of one, and about how many bytes they are. In one piece, or the log would sync the
     /// first of them while the others arrive.
-    Txns(SmallVec<[Txn; 1]>, usize),
+    /// Then when that was, if it is measured.
+    Txns(SmallVec<[Txn; 1]>, usize, Option<Instant>),
     /// Begin a new log file. The answer comes when everything before is durable; there is none if that fails.
     Roll(oneshot::Sender<()>),
     Snapshot(SnapshotRequest),
@@ -32,6 +34,9 @@ pub(crate) enum Work {
     Reopen(u64, Box<Storage>),
     Close(Close),
 }
+
+/// When turns have submitted how many transactions.
+pub(crate) type Submitted = Vec<(Instant, u64)>;
 
 /// How the log ends. The greater one counts: the `Drop` that follows a shutdown does not undo its `Clean`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +89,7 @@ struct State {
     bytes: usize,
     counts: LogCounts,
     last_snapshot: Option<LastSnapshot>,
+    measures: Option<LogMeasures>,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
     generation: u64,
 }
@@ -97,8 +103,8 @@ impl CommitQueue {
         (Arc::new(Self { work, state, changed, failure }), log)
     }
 
-    /// Submits transactions. Returns the zxid of the last one.
-    pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>) -> Option<Zxid> {
+    /// Submits transactions, of a turn that began then if that is measured. Returns the zxid of the last one.
+    pub(crate) fn submit(&self, txns: impl Iterator<Item = Txn>, at: Option<Instant>) -> Option<Zxid> {
         let txns: SmallVec<[Txn; 1]> = txns.collect();
         let last = txns.last()?.zxid;
         let bytes = txns.iter().map(|txn| TXN + size(&txn.op)).sum();
@@ -106,7 +112,7 @@ impl CommitQueue {
         state.last = last;
         state.bytes += bytes;
         state.counts.submitted += txns.len() as u64;
-        self.send_locked(state, Work::Txns(txns, bytes));
+        self.send_locked(state, Work::Txns(txns, bytes, at));
         Some(last)
     }
 
@@ -137,18 +143,26 @@ impl CommitQueue {
         let generation = {
             let mut state = self.lock();
             let generation = state.generation + 1;
-            let State { counts, last_snapshot, .. } = mem::take(&mut *state);
-            *state =
-                State { last, durable: last, released: last, bytes: 0, counts, last_snapshot, generation };
+            let State { counts, measures, last_snapshot, .. } = mem::take(&mut *state);
+            let (durable, released, bytes) = (last, last, 0);
+            *state = State { last, durable, released, bytes, counts, measures, last_snapshot, generation };
             generation
         };
         self.send(Work::Reopen(generation, Box::new(storage)));
         self.wake_all();
     }
 
-    /// Notes that everything up to `durable` is in the log of that generation, the last `bytes` of it since the last call.
-    pub(crate) fn advance(&self, generation: u64, durable: Zxid, bytes: usize) {
+    /// Notes that everything up to `durable` is in the log of that generation, the last `bytes` of it since the last call. Lets
+    /// `measure` record how long that took, if it is measured.
+    pub(crate) fn advance(
+        &self,
+        generation: u64,
+        durable: Zxid,
+        bytes: usize,
+        measure: impl FnOnce(&mut LogMeasures),
+    ) {
         let mut state = self.lock();
+        state.measures.as_mut().map(measure);
         if state.generation == generation {
             state.durable = durable;
             // Never below 0: they were added before they were sent, and reports of an earlier generation are void.
@@ -171,6 +185,35 @@ impl CommitQueue {
     /// The newest snapshot.
     pub(crate) fn last_snapshot(&self) -> Option<LastSnapshot> {
         self.lock().last_snapshot
+    }
+
+    /// Counts a snapshot that was written at `now`.
+    pub(crate) fn count_snapshot(&self, now: Instant, took: Duration) {
+        let mut state = self.lock();
+        state.counts.snapshots += 1;
+        if let Some(measures) = &mut state.measures {
+            measures.snapshot(now, took);
+        }
+    }
+
+    /// Measures from now on.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn measure(&self, now: Instant) {
+        self.lock().measures.get_or_insert_with(|| LogMeasures::new(now));
+    }
+
+    /// What was measured by now.
+    pub(crate) fn measures(&self, now: Instant) -> Option<LogMeasures> {
+        self.lock().measures.as_mut().map(|measures| measures.copy(now))
+    }
+
+    /// Forgets what was counted and measured.
+    pub(crate) fn reset_counts(&self, now: Instant) {
+        let mut state = self.lock();
+        state.counts = LogCounts::default();
+        if let Some(measures) = &mut state.measures {
+            measures.reset(now);
+        }
     }
 
     /// What was counted by now.

@@ -140,7 +140,7 @@ fn a_log_file_ends_with_the_transaction_of_the_snapshot() {
     let mut log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
     let txns = |txns: &[i64]| {
         let txns: SmallVec<_> = txns.iter().map(|zxid| txn(*zxid)).collect();
-        Work::Txns(txns, 0)
+        Work::Txns(txns, 0, None)
     };
     let (roll, mut rolled) = oneshot::channel();
     log.handle(&mut vec![txns(&[2, 3]), Work::Roll(roll), txns(&[4, 5])]);
@@ -215,15 +215,15 @@ async fn a_snapshot_of_a_directory_that_was_reopened_ends_before_the_next_one_be
 fn what_a_log_reports_that_was_reopened_meanwhile_is_void() {
     let Scene { disk, storage, queue, .. } = Scene::new();
     drop(storage);
-    queue.submit([txn(2), txn(3)].into_iter());
+    queue.submit([txn(2), txn(3)].into_iter(), None);
     let (storage, _) = open(&disk);
     queue.reopen(storage, Zxid(1));
-    queue.advance(0, Zxid(3), 0);
+    queue.advance(0, Zxid(3), 0, |_| ());
     assert_eq!(queue.durable(), Zxid(1), "the new log does not have it");
     queue.fail(0, zoolet_storage::StorageError::Failed("late".to_owned()));
     let failed = pin!(queue.failed()).poll(&mut Context::from_waker(Waker::noop()));
     assert!(failed.is_pending(), "{failed:?}");
-    queue.advance(queue.generation(), Zxid(2), 0);
+    queue.advance(queue.generation(), Zxid(2), 0, |_| ());
     assert_eq!(queue.durable(), Zxid(2));
 }
 
@@ -244,7 +244,7 @@ fn whoever_waits_for_a_log_goes_on_when_it_is_reopened_or_ends() {
         let log = Log::new(storage, (Arc::clone(&queue), work), engine, settings());
         let data = Some(vec![0; 33 << 20].into());
         let op = TxnOp::SetData { path: "/a".into(), data, version: 1 };
-        queue.submit([Txn { op, ..txn(2) }].into_iter());
+        queue.submit([Txn { op, ..txn(2) }].into_iter(), None);
         assert!(queue.is_full());
         let mut room = pin!(queue.has_room());
         let mut durable = pin!(queue.all_durable());

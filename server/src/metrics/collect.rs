@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use zoolet_server_core::{Core, QuotaView};
 
 use crate::engine::locked;
-use crate::metrics::{ByKey, QuotaMetrics, ServerMetrics, SummaryValue};
+#[cfg(feature = "metrics")]
+use crate::metrics::Measures;
+use crate::metrics::{QuotaMetrics, ServerMetrics, SummaryValue};
 use crate::net::stats::whole_millis;
 use crate::shared::Shared;
 
@@ -43,10 +45,11 @@ impl Shared {
             log: self.log.as_ref().map(|log| log.queue.metrics()),
             ..ServerMetrics::default()
         };
-        {
-            let engine = locked(&self.engine);
+        let now = self.clock.now();
+        let measures = {
+            let mut engine = locked(&self.engine);
             metrics.turns = engine.turns;
-            let bus = &engine.bus;
+            let bus = &mut engine.bus;
             let core = bus.machine().replica(at);
             metrics.zxid = core.tree().last_zxid();
             // A real server has the root under two names and counts both.
@@ -55,14 +58,42 @@ impl Shared {
             metrics.ephemerals = core.tree().ephemerals_count();
             metrics.sessions = core.sessions().len();
             metrics.watches = core.watches().count_by_table();
-            (metrics.quotas, metrics.quota_exceeded) = (quotas(core), ByKey::new());
+            metrics.quotas = quotas(core);
             bus.write_counts(&mut metrics);
+            bus.measures.as_mut().map(|measures| measures.copy(now))
+        };
+        // Quantiles take longer than a copy, and nobody waits for them.
+        if let Some(measures) = measures {
+            measures.write(&mut metrics);
         }
         if let Some(log) = &self.log {
+            if let Some(measures) = log.queue.measures(now) {
+                measures.write(&mut metrics);
+            }
             metrics.summaries.load_ms = SummaryValue::once(log.load_time.as_secs_f64() * 1_000.0);
             metrics.summaries.loaded_txns = SummaryValue::once(log.report.replayed as f64);
         }
         metrics
+    }
+
+    /// Measures from now on, if it does not yet.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn measure(&self) {
+        let now = self.clock.now();
+        if let Some(log) = &self.log {
+            log.queue.measure(now);
+        }
+        locked(&self.engine).bus.measures.get_or_insert_with(|| Measures::new(now));
+    }
+
+    /// Forgets what was counted and measured, but for requests that are not answered yet.
+    pub(crate) fn reset_statistics(&self) {
+        self.stats.reset();
+        let now = self.clock.now();
+        locked(&self.engine).bus.reset_counts(now);
+        if let Some(log) = &self.log {
+            log.queue.reset_counts(now);
+        }
     }
 
     fn connections_at(&self, at: usize) -> usize {

@@ -193,11 +193,13 @@ const MOVING: &[MetricFamily] = moving! { m;
     Counter prep_processor_request_queued = m.requests,
         "Requests that were passed to a turn.";
     BasicSummary prep_processor_queue_size = &m.summaries.turns_open,
-        "Turns that were under way or waiting when one began, itself among them.";
+        "Other turns that were waiting when one began.";
     AdvancedSummary prep_processor_queue_time_ms = &m.summaries.queue_time_ms,
         "Milliseconds that requests waited for their turn.";
     BasicSummary prep_process_time = &m.summaries.process_time_ms,
         "Milliseconds of its turn that a request took, as an equal share.";
+    AdvancedSummary close_session_prep_time = &m.summaries.close_time_ms,
+        "The same of the end of a session.";
     AdvancedSummary propagation_latency = &m.summaries.propagation_ms,
         "Milliseconds from the decision of a transaction until it could be shown: on disk, if there is one.";
 

@@ -173,11 +173,13 @@ pub struct Summaries {
     pub queue_time_ms: SummaryValue,
     /// The share of a turn that a request took.
     pub process_time_ms: SummaryValue,
+    /// The same of the end of a session.
+    pub close_time_ms: SummaryValue,
     /// From the decision of a transaction until it could be shown: on disk, if there is one.
     pub propagation_ms: SummaryValue,
     /// How long a turn took.
     pub turn_ms: SummaryValue,
-    /// How many turns were under way or waiting when one began, itself among them.
+    /// How many other turns were waiting when one began.
     pub turns_open: SummaryValue,
     /// Connections that got an event of a znode that was created.
     pub created_watchers: SummaryValue,

@@ -33,7 +33,6 @@ macro_rules! unmoved {
 pub(super) const UNMOVED: &[MetricFamily] = unmoved! {
     AdvancedSummary ack_latency [key] = ENSEMBLE;
     Counter add_dead_watcher_stall_time = NO_CLEANER;
-    AdvancedSummary close_session_prep_time = NO_STAGES;
     Counter cnxn_closed_without_zk_server_running = NEVER;
     BasicSummary commit_commit_proc_req_queued = ENSEMBLE;
     Counter commit_count = ENSEMBLE;

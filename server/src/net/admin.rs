@@ -8,7 +8,6 @@ use zoolet_proto::{FourLetterWord as Word, OpCode};
 use zoolet_server_core::ServerMode;
 
 use crate::durable::DirectorySizes;
-use crate::engine::locked;
 use crate::metrics::mntr;
 use crate::net::java_format::{Endpoint, decimal};
 use crate::net::registry::Peer;
@@ -67,8 +66,7 @@ impl Shared {
                 "Connection stats reset.\n".to_owned()
             }
             Word::Srst => {
-                self.stats.reset();
-                locked(&self.engine).bus.reset_counts();
+                self.reset_statistics();
                 "Server stats reset.\n".to_owned()
             }
             // No digest of the tree is kept.

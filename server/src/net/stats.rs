@@ -95,7 +95,7 @@ pub(crate) struct TurnCounts {
     pub(crate) sessionless_before: u64,
 }
 
-/// The lengths of replies in bytes, with their prefixes.
+/// The lengths of replies in bytes, without their prefixes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplySizes {
     pub(crate) all: u64,
@@ -106,16 +106,17 @@ pub(crate) struct ReplySizes {
 }
 
 impl ReplySizes {
-    pub(crate) fn add(&mut self, size: u64) {
-        self.append(&Self { all: size, last: size, min: size, max: size });
+    /// Adds one. The bytes of a ping's reply do not count, as on Apache.
+    pub(crate) fn add(&mut self, size: u64, is_ping: bool) {
+        self.append(&Self { all: if is_ping { 0 } else { size }, last: size, min: size, max: size });
     }
 
     /// Adds those that came after.
     pub(crate) fn append(&mut self, after: &Self) {
-        if after.all == 0 {
+        if after.last == 0 {
             return;
         }
-        self.min = if self.all == 0 { after.min } else { self.min.min(after.min) };
+        self.min = if self.last == 0 { after.min } else { self.min.min(after.min) };
         self.max = self.max.max(after.max);
         self.all += after.all;
         self.last = after.last;
@@ -130,6 +131,9 @@ pub(crate) struct Executed {
     /// When they were read.
     pub(crate) read: Instant,
     pub(crate) requests: u64,
+    /// How many of them took a transaction, and how many did not. A handshake for a session that exists is neither.
+    pub(crate) writes: u64,
+    pub(crate) reads: u64,
     pub(crate) last: Option<LastRequest>,
     /// The last transaction by then.
     pub(crate) zxid: Zxid,

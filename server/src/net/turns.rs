@@ -66,6 +66,9 @@ impl Turns {
         let now = self.now();
         self.span.in_scope(|| {
             engine.begin_turn(now, &self.clock);
+            if let Some(measures) = &mut engine.bus.measures {
+                measures.begin_turn(self.clock.now(), self.open.load(Ordering::Relaxed));
+            }
             work(&mut engine, now);
             engine.end_turn(now);
         });

@@ -64,9 +64,17 @@ impl Observer {
         shared.is_durable().await.then_some(summary)
     }
 
-    /// What is measured of the server. Some figures may be ahead of the log.
+    /// What [`Server::metrics`] returns: it waits for nothing, also if the disk answers nothing, and so may show what is not durable.
     pub fn metrics(&self) -> Option<ServerMetrics> {
         Some(self.shared()?.metrics(0))
+    }
+
+    /// Does what [`Server::measure`] does.
+    #[cfg(feature = "metrics")]
+    pub fn measure(&self) {
+        if let Some(shared) = self.shared() {
+            shared.measure();
+        }
     }
 
     /// The last snapshot that was loaded or written; none of a server in memory.
@@ -120,7 +128,7 @@ impl Observer {
 
     /// Sets the counters of the server to zero, but for requests that are not answered yet.
     pub fn reset_statistics(&self) -> Option<()> {
-        self.shared()?.stats.reset();
+        self.shared()?.reset_statistics();
         Some(())
     }
 

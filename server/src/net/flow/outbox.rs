@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use zoolet_proto::{Reply, Zxid};
+use zoolet_proto::{Reply, Xid, Zxid, frame};
 use zoolet_server_core::Message;
 
 use super::budget::SendBudget;
@@ -60,6 +60,9 @@ enum PollState {
     /// Something has changed, and it will look without being woken again: it is polled now, or is woken already.
     Scheduled,
 }
+
+/// Before each frame. What is counted is the rest, as on Apache.
+const PREFIX: u64 = frame::PREFIX as u64;
 
 /// What a push has led to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -143,12 +146,15 @@ impl Outbox {
                 pushed.waits = until;
             }
             pushed.count += 1;
-            let added = queue.position - position;
+            let added = (queue.position - position).saturating_sub(PREFIX);
             match message {
                 Delivery::Event(_) | Delivery::Message(Message::Reply(_, Reply::Event(_))) => {
-                    pushed.event_bytes += added
+                    pushed.event_bytes += added;
                 }
-                Delivery::Message(_) => pushed.replies.add(added),
+                Delivery::Message(Message::Reply(header, _)) => {
+                    pushed.replies.add(added, header.xid == Xid::PING)
+                }
+                Delivery::Message(_) => {}
             }
             // Of events, whose length is known only now.
             if !held_back && queue.size().all > self.limit {
@@ -171,7 +177,8 @@ impl Outbox {
             queue.overflow();
         }
         let is_open = queue.state == CloseState::Open;
-        let (count, event_bytes) = if is_open { (count, events.len() as u64) } else { (0, 0) };
+        let event_bytes = (events.len() as u64).saturating_sub(PREFIX * count);
+        let (count, event_bytes) = if is_open { (count, event_bytes) } else { (0, 0) };
         self.pushed(&mut queue);
         Pushed { count, event_bytes, waits: until.filter(|_| is_new), ..Pushed::default() }
     }
