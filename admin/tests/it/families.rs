@@ -7,7 +7,7 @@ use zoolet_test_support::Zk;
 use crate::scrape::Scrape;
 
 /// Those of Apache ZooKeeper 3.9.5 right after its start: name, kind, quantiles. `tests/apache/run metrics` compares them with one.
-const APACHE: &str = include_str!("families-3.9.5.txt");
+pub const APACHE: &str = include_str!("families-3.9.5.txt");
 
 #[tokio::test]
 async fn every_family_of_apache_is_there_from_the_start_with_its_kind() {

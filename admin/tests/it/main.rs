@@ -4,4 +4,5 @@ mod apache;
 mod commands;
 mod common;
 mod families;
+mod moved;
 mod scrape;
