@@ -11,5 +11,5 @@ mod metrics;
 mod server;
 
 pub use error::AdminError;
-pub use metrics::PrometheusText;
+pub use metrics::{MetricsServer, MetricsServerBuilder, PrometheusText};
 pub use server::{AdminServer, AdminServerBuilder};

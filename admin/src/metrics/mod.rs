@@ -3,5 +3,7 @@
 mod java_double;
 mod process;
 mod prometheus_text;
+mod server;
 
 pub use prometheus_text::PrometheusText;
+pub use server::{MetricsServer, MetricsServerBuilder};
