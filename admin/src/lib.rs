@@ -8,6 +8,7 @@ mod error;
 #[allow(dead_code, unused_imports, reason = "the commands, the metrics and the page use the rest")]
 mod http;
 mod metrics;
+mod page;
 mod server;
 
 pub use error::AdminError;

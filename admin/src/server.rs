@@ -11,6 +11,7 @@ use crate::commands::Commands;
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
 use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
+use crate::page::{Page, PageSettings};
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
@@ -47,6 +48,7 @@ impl AdminServer {
             idle_timeout: IDLE_TIMEOUT,
             command_url: "/commands".to_owned(),
             initial_configuration: String::new(),
+            page: Some(PageSettings::default()),
         }
     }
 
@@ -79,6 +81,7 @@ pub struct AdminServerBuilder {
     idle_timeout: Duration,
     command_url: String,
     initial_configuration: String,
+    page: Option<PageSettings>,
 }
 
 impl AdminServerBuilder {
@@ -109,12 +112,35 @@ impl AdminServerBuilder {
         self
     }
 
+    /// Whether there is a page for people at `/`: the tree, sessions, lock queues, transactions and load. It only reads. Default: yes;
+    /// Apache has none.
+    ///
+    /// Whoever reaches the port reads what an anonymous client reads there, and the sessions with their addresses. ACLs hold.
+    pub fn page(mut self, page: bool) -> Self {
+        self.page = if page { self.page.or_else(|| Some(PageSettings::default())) } else { None };
+        self
+    }
+
+    /// Lets the page create, change and delete znodes, as far as ACLs allow it. Default: no.
+    pub fn writable_page(mut self) -> Self {
+        self.page.get_or_insert_default().writable = true;
+        self
+    }
+
+    /// A name by which browsers may ask for the page, such as `zk1.example.com`. Without it the page answers to the names of the
+    /// loopback and to the address that it is bound to: no other site can then read it through the browser of an operator (DNS
+    /// rebinding).
+    pub fn page_host(mut self, name: impl Into<String>) -> Self {
+        self.page.get_or_insert_default().hosts.push(name.into());
+        self
+    }
+
     /// Starts it in the current tokio runtime.
     ///
     /// # Errors
     /// [`AdminError::Setting`] for an invalid value, [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<AdminServer, AdminError> {
-        let Self { observer, addr, idle_timeout, command_url, initial_configuration } = self;
+        let Self { observer, addr, idle_timeout, command_url, initial_configuration, page } = self;
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
             && !command_url.contains(['?', '#', '%']);
@@ -122,7 +148,9 @@ impl AdminServerBuilder {
             let hint = "must be a path such as /commands";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
-        let routes = Routes { commands: Commands::new(observer, command_url, initial_configuration) };
+        let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
+        let commands = Commands::new(observer, command_url, initial_configuration);
+        let routes = Routes { commands, page };
         let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes)).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
         Ok(AdminServer { http })
@@ -132,10 +160,14 @@ impl AdminServerBuilder {
 /// Who answers which path.
 struct Routes {
     commands: Commands,
+    page: Option<Page>,
 }
 
 impl HttpHandler for Routes {
     async fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> HttpResponse {
+        if let Some(page) = self.page.as_ref().filter(|_| Page::has(&request.path)) {
+            return page.respond(&request, body).await;
+        }
         match self.commands.answer(&request, body).await {
             Some(response) => response,
             None => HttpResponse::error_page(StatusCode::NOT_FOUND, &request.path),

@@ -67,7 +67,7 @@ impl Commands {
         let Some(command) = Command::named(name) else {
             return failed(StatusCode::OK, name, &format!("Unknown command: {name}"));
         };
-        if !command.needs_no_server() && self.observer.started().is_none() {
+        if !command.needs_no_server() && self.observer.now().is_none() {
             return failed(StatusCode::OK, name, NOT_SERVING);
         }
         if request.method == HttpMethod::Post {

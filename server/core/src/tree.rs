@@ -162,7 +162,8 @@ impl Tree {
         paths.flat_map(move |paths| paths.range::<str, _>((from, Bound::Unbounded)))
     }
 
-    pub(crate) fn count_ephemerals(&self, session: SessionId) -> usize {
+    /// How many ephemerals a session has.
+    pub fn count_ephemerals(&self, session: SessionId) -> usize {
         self.ephemerals.get(&session).map_or(0, BTreeSet::len)
     }
 

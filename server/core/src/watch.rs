@@ -153,7 +153,7 @@ impl WatchTable {
     }
 
     /// The number of paths that `conn` watches.
-    pub(crate) fn count(&self, conn: ConnId) -> usize {
+    pub fn count(&self, conn: ConnId) -> usize {
         self.by_conn.get(&conn).map_or(0, BTreeSet::len)
     }
 

@@ -112,22 +112,30 @@ const LOST_RUNTIME: &str = "the server has stopped, as the tokio runtime that it
     `static` ends with the first test; start one per test, or one with `ServerBuilder::on_own_thread`";
 
 pub(crate) fn connector(server: Weak<Shared>, replica: usize) -> InProcess {
-    Box::new(move || ready(connect(&server, replica)))
+    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    Box::new(move || ready(connect(&server, replica, here)))
 }
 
-fn connect(server: &Weak<Shared>, replica: usize) -> io::Result<InProcessStream> {
+/// Opens a connection that comes from `peer`.
+///
+/// # Errors
+/// If the server has stopped, takes no connections, or has no such replica.
+pub(crate) fn connect(
+    server: &Weak<Shared>,
+    replica: usize,
+    peer: SocketAddr,
+) -> io::Result<InProcessStream> {
     let refused = |why| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let server = server.upgrade().ok_or_else(|| refused("the server is stopped"))?;
     if replica >= server.replicas {
         let why = format!("there is no endpoint {replica}: there are {}, counted from 0", server.replicas);
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
-    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let (ours, pipe) = duplex(PIPE);
     let reset = Arc::new(AtomicBool::new(false));
     // The number is known only when it is served, and is not used on this end.
     let ours = InProcessStream { pipe: ours, reset: Arc::clone(&reset), conn: ConnId(0) };
-    let conn = if server.admits(here.ip()) { server.serve_from(ours, here, replica, None) } else { None };
+    let conn = if server.admits(peer.ip()) { server.serve_from(ours, peer, replica, None) } else { None };
     let conn = conn.ok_or_else(|| match server.has_lost_runtime() {
         true => io::Error::new(io::ErrorKind::Unsupported, LOST_RUNTIME),
         false => refused("the server is stopped, or takes no connections"),

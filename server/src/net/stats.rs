@@ -149,7 +149,7 @@ pub(crate) fn whole_millis(micros: i64) -> i64 {
 pub(crate) struct Latency {
     pub(crate) min: i64,
     pub(crate) max: i64,
-    sum: i64,
+    pub(crate) sum: i64,
     pub(crate) count: u64,
 }
 

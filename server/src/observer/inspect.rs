@@ -1,5 +1,6 @@
 //! What the page needs: short looks at the state, the transactions that come, and connections of its own.
 
+use std::io;
 use std::net::SocketAddr;
 
 use zoolet_proto::Zxid;
@@ -8,7 +9,8 @@ use zoolet_server_core::{ConnId, Core, Millis};
 use super::Observer;
 use crate::bus::feed::RecentTxns;
 use crate::engine::locked;
-use crate::net::in_process::{self, InProcess};
+use crate::metrics::ServerMetrics;
+use crate::net::in_process::{self, InProcessStream};
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,22 @@ pub struct ConnectionSource {
     pub in_process: bool,
     /// When it was opened, in milliseconds since 1970.
     pub established: Millis,
+}
+
+/// What a server has counted by now, with what rates and means of any interval need.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerLoad {
+    /// What it has counted.
+    pub metrics: ServerMetrics,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// From being read to being answered, of all of them together, in microseconds.
+    pub answered_micros: i64,
+    /// When the server was started, in milliseconds since 1970.
+    pub started: Millis,
+    /// The time now.
+    pub now: Millis,
 }
 
 impl Observer {
@@ -68,23 +86,27 @@ impl Observer {
         self.shared()?.is_durable().await.then_some(recent)
     }
 
-    /// A connector, as [`Server::in_process`](crate::Server::in_process).
-    pub fn in_process(&self) -> InProcess {
-        in_process::connector(self.shared.clone(), 0)
+    /// Opens a connection without a socket, as [`Server::in_process`](crate::Server::in_process) does, for somebody at `peer`: ACLs of
+    /// the scheme `ip` hold for that address.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if the server has stopped.
+    pub fn connect_for(&self, peer: SocketAddr) -> io::Result<InProcessStream> {
+        in_process::connect(&self.shared, 0, peer)
+    }
+
+    /// What the server has counted by now.
+    pub async fn load(&self) -> Option<ServerLoad> {
+        let shared = self.shared()?;
+        let (metrics, latency) = (shared.metrics(0), shared.stats.latency());
+        let (started, now) = (shared.stats.started, shared.now());
+        let (answered, answered_micros) = (latency.count, latency.sum);
+        let load = ServerLoad { metrics, answered, answered_micros, started, now };
+        shared.is_durable().await.then_some(load)
     }
 
     /// The time by the server's clock, in milliseconds since 1970.
     pub fn now(&self) -> Option<Millis> {
         Some(self.shared()?.now())
-    }
-
-    /// When the server was started, by the same clock.
-    pub fn started(&self) -> Option<Millis> {
-        Some(self.shared()?.stats.started)
-    }
-
-    /// Whether the state is in a data directory.
-    pub fn has_data_directory(&self) -> Option<bool> {
-        Some(self.shared()?.log.is_some())
     }
 }

@@ -30,7 +30,7 @@ use crate::shared::Shared;
 
 pub use configuration::ServerConfiguration;
 pub use connections::ObservedConnection;
-pub use inspect::ConnectionSource;
+pub use inspect::{ConnectionSource, ServerLoad};
 pub use sessions::ObservedSession;
 pub use summary::{RequestLatency, ServerSummary};
 pub use watches::ObservedWatch;

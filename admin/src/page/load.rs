@@ -1,0 +1,50 @@
+//! The server in figures. The page keeps the history and computes rates.
+
+use serde_json::json;
+use zoolet_server::Observer;
+
+use super::PageSettings;
+use super::answer::{ApiAnswer, ApiError};
+use super::visible::Reader;
+
+/// What does not change: the release, and what the page may do.
+pub(super) async fn server(
+    observer: &Observer,
+    reader: &Reader,
+    settings: &PageSettings,
+) -> Result<ApiAnswer, ApiError> {
+    let summary = observer.summary().await.ok_or_else(ApiError::stopped)?;
+    let version = summary.version.split(',').next().unwrap_or_default();
+    let peer = format!("ip:{}", reader.peer.ip());
+    let identities: Vec<_> =
+        reader.user().map(|user| format!("digest:{user}")).into_iter().chain([peer]).collect();
+    Ok(ApiAnswer(json!({ "version": version, "writable": settings.writable, "identities": identities })))
+}
+
+/// Counters and states.
+pub(super) async fn load(observer: &Observer) -> Result<ApiAnswer, ApiError> {
+    let load = observer.load().await.ok_or_else(ApiError::stopped)?;
+    let metrics = load.metrics;
+    let log = metrics.log.as_ref().map(|log| {
+        json!({ "queued": log.queued, "queued_bytes": log.queued_bytes, "submitted": log.submitted, "snapshots": log.snapshots })
+    });
+    let sync = &metrics.summaries.sync_ms;
+    Ok(ApiAnswer(json!({
+        "now": load.now.0,
+        "started": load.started.0,
+        "zxid": metrics.zxid.to_string(),
+        // A real server counts the root twice.
+        "znodes": metrics.znodes - 1,
+        "sessions": metrics.sessions,
+        "connections": metrics.connections,
+        "watches": metrics.watches,
+        "outstanding": metrics.outstanding_requests,
+        "handled": load.answered,
+        "latency_micros": load.answered_micros,
+        "bytes_received": metrics.bytes_received,
+        "log": log,
+        // Recorded only while the server measures.
+        "syncs": metrics.is_measured.then_some(sync.count),
+        "sync_ms": metrics.is_measured.then_some(sync.sum),
+    })))
+}

@@ -1,0 +1,266 @@
+//! The lock queues in the tree: directories of sequential ephemerals, with the names that known recipes give them. They are found by
+//! way of the ephemerals of all sessions, of which there are far fewer than znodes.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use zoolet_proto::contender::{self, ContenderKind, ContenderName};
+use zoolet_proto::{SessionId, Zxid, path};
+use zoolet_server::Observer;
+use zoolet_server_core::ConnId;
+
+use super::answer::{ApiAnswer, ApiError};
+use super::visible::Reader;
+use super::znodes::SLICE;
+
+/// Ephemerals that are looked at, and queues and contenders of each that are shown.
+const LOOKED: usize = 50_000;
+const QUEUES: usize = 200;
+const CONTENDERS: usize = 50;
+
+/// What the semaphores of Curator and ours call the permits in use: all of them are held.
+const LEASES: &str = "semaphore leases";
+/// A lock that is one znode, beside a znode that counts its holders (`SingleNode`).
+const SINGLE: &str = "single znode lock";
+const EPOCH: &str = ".epoch";
+
+/// The queues, by path.
+type Queues = BTreeMap<String, Vec<Contender>>;
+
+/// A znode in a queue.
+#[derive(Debug)]
+struct Contender {
+    path: Arc<str>,
+    /// `None` for a lock that is one znode.
+    name: Option<ContenderName>,
+    /// What only those see who may read the znode.
+    seen: Option<Seen>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    czxid: Zxid,
+    ctime: i64,
+    session: SessionId,
+    conn: Option<ConnId>,
+}
+
+/// All queues whose directory the reader may list.
+pub(super) async fn locks(observer: &Observer, reader: &Reader) -> Result<ApiAnswer, ApiError> {
+    let (mut queues, looked, all) = find(observer).await?;
+    let more = !all || queues.len() > QUEUES;
+    let mut shown = Vec::new();
+    while let Some((dir, contenders)) = queues.pop_first().filter(|_| shown.len() < QUEUES) {
+        if let Some(queue) = see(observer, reader, &dir, contenders).await? {
+            shown.push(queue);
+        }
+    }
+    let now = observer.now().ok_or_else(ApiError::stopped)?.0;
+    Ok(ApiAnswer(json!({ "now": now, "queues": shown, "looked": looked, "more": more })))
+}
+
+/// Finds the queues, whoever may see them. Returns how many ephemerals were looked at, and whether that were all.
+async fn find(observer: &Observer) -> Result<(Queues, usize, bool), ApiError> {
+    let owners = observer.look(|core| core.tree().owners()).await.ok_or_else(ApiError::stopped)?;
+    let (mut queues, mut looked) = (Queues::new(), 0);
+    for owner in owners {
+        let mut after: Option<Arc<str>> = None;
+        loop {
+            let from = after.take();
+            let look = observer.look(move |core| {
+                let paths = core.tree().ephemerals_after(owner, from.as_deref()).take(SLICE);
+                let path = |path: &Arc<str>| {
+                    let name = contender::parse(path::name(path));
+                    let is_single = name.is_none() && core.tree().get(&format!("{path}{EPOCH}")).is_some();
+                    (Arc::clone(path), name, is_single)
+                };
+                paths.map(path).collect::<Vec<_>>()
+            });
+            let slice = look.await.ok_or_else(ApiError::stopped)?;
+            looked += slice.len();
+            let is_last = slice.len() < SLICE;
+            after = slice.last().map(|(path, ..)| Arc::clone(path));
+            for (path, name, _) in
+                slice.into_iter().filter(|(_, name, is_single)| name.is_some() || *is_single)
+            {
+                let dir = if name.is_some() { path::parent(&path) } else { &path };
+                queues.entry(dir.to_owned()).or_default().push(Contender { path, name, seen: None });
+            }
+            if looked >= LOOKED {
+                return Ok((queues, looked, false));
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok((queues, looked, true))
+}
+
+/// One queue as the reader sees it; `None` if it may not list the directory.
+async fn see(
+    observer: &Observer,
+    reader: &Reader,
+    dir: &str,
+    mut contenders: Vec<Contender>,
+) -> Result<Option<Value>, ApiError> {
+    let length = contenders.len();
+    // By number first, so that those in front are among the ones that are looked up.
+    contenders.sort_by_key(|contender| contender.name.map_or(0, |name| name.sequence));
+    let by_number = numbers_decide(&contenders);
+    if by_number {
+        contenders.truncate(CONTENDERS);
+    }
+    let mut seen = Vec::with_capacity(contenders.len());
+    let mut contenders = contenders.into_iter();
+    while contenders.len() > 0 {
+        let slice: Vec<Contender> = contenders.by_ref().take(SLICE).collect();
+        let (viewer, listed) = (reader.viewer.clone(), path::parent(&slice[0].path).to_owned());
+        let look = observer.look(move |core| {
+            core.view(&viewer, &listed).ok()?;
+            let see = |contender: Contender| {
+                let seen = core.view(&viewer, &contender.path).ok().and_then(|node| {
+                    let (session, stat) = (node.owner().as_session()?, node.stat());
+                    let conn = core.sessions().get(session).and_then(|session| session.conn);
+                    Some(Seen { czxid: stat.czxid, ctime: stat.ctime, session, conn })
+                });
+                Contender { seen, ..contender }
+            };
+            Some(slice.into_iter().map(see).collect::<Vec<_>>())
+        });
+        match look.await.ok_or_else(ApiError::stopped)? {
+            Some(slice) => seen.extend(slice),
+            None => return Ok(None),
+        }
+    }
+    if !by_number {
+        seen.sort_by_key(|contender| contender.seen.map_or(Zxid(i64::MAX), |seen| seen.czxid));
+        seen.truncate(CONTENDERS);
+    }
+    let conns: Vec<ConnId> = seen.iter().filter_map(|contender| contender.seen?.conn).collect();
+    let mut sources = observer.sources(&conns).ok_or_else(ApiError::stopped)?.into_iter();
+    let recipe = recipe(&seen);
+    let rows: Vec<Value> = seen
+        .iter()
+        .zip(states(&seen, recipe))
+        .map(|(contender, state)| {
+            let source = contender.seen.and_then(|seen| seen.conn).and_then(|_| sources.next().flatten());
+            row(contender, state, source.map(|source| source.addr))
+        })
+        .collect();
+    Ok(Some(json!({
+        "path": dir,
+        "recipe": recipe.unwrap_or("sequential ephemerals"),
+        "known": recipe.is_some(),
+        "length": length,
+        "contenders": rows,
+    })))
+}
+
+fn row(contender: &Contender, state: &str, addr: Option<SocketAddr>) -> Value {
+    let seen = contender.seen;
+    json!({
+        "path": &*contender.path,
+        "name": path::name(&contender.path),
+        "state": state,
+        "shared": contender.name.is_some_and(|name| name.kind == ContenderKind::Shared),
+        "token": seen.map(|seen| seen.czxid.to_string()),
+        "since": seen.map(|seen| seen.ctime),
+        "session": seen.map(|seen| seen.session.to_string()),
+        "address": addr.map(|addr| addr.to_string()),
+    })
+}
+
+/// Whether the numbers give the order in which contenders came. After the end of the counter they are equal or negative.
+fn numbers_decide(sorted: &[Contender]) -> bool {
+    let numbers = || sorted.iter().map(|contender| contender.name.map_or(0, |name| name.sequence));
+    numbers().all(|number| (0..i64::from(i32::MAX)).contains(&number))
+        && numbers().zip(numbers().skip(1)).all(|(one, next)| one != next)
+}
+
+/// The recipe that uses such names, if a known one does.
+fn recipe(queue: &[Contender]) -> Option<&'static str> {
+    let known = |contender: &Contender| match contender.name {
+        Some(_) => contender::recipe(path::name(&contender.path)),
+        None => Some(SINGLE),
+    };
+    let mut recipes = queue.iter().filter_map(known);
+    let first = recipes.next();
+    // Writers of kazoo have the names of its plain locks, and readers show what they are.
+    recipes.find(|recipe| recipe.contains("read/write")).or(first)
+}
+
+/// For each contender `holds` or `waits`; `first` and `next` if nobody knows what the queue is for.
+fn states(queue: &[Contender], recipe: Option<&str>) -> Vec<&'static str> {
+    let mut exclusive_before = false;
+    let state = |(at, contender): (usize, &Contender)| {
+        let is_shared = contender.name.is_some_and(|name| name.kind == ContenderKind::Shared);
+        let holds = match recipe {
+            Some(LEASES) => true,
+            _ if is_shared => !exclusive_before,
+            _ => at == 0,
+        };
+        exclusive_before |= !is_shared;
+        match (recipe.is_some(), holds) {
+            (true, true) => "holds",
+            (true, false) => "waits",
+            (false, true) => "first",
+            (false, false) => "next",
+        }
+    };
+    queue.iter().enumerate().map(state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(names: &[&str]) -> Vec<Contender> {
+        let contender = |name: &&str| Contender {
+            path: format!("/q/{name}").into(),
+            name: contender::parse(name),
+            seen: None,
+        };
+        names.iter().map(contender).collect()
+    }
+
+    fn judged(names: &[&str]) -> (Option<&'static str>, String) {
+        let queue = queue(names);
+        let recipe = recipe(&queue);
+        (recipe, states(&queue, recipe).join(" "))
+    }
+
+    #[test]
+    fn who_holds_follows_from_the_recipe() {
+        for (names, recipe, states) in [
+            (&["lock-0000000001", "lock-0000000002"][..], Some("lock"), "holds waits"),
+            (
+                &[
+                    "a-__READ__0000000001",
+                    "b-__READ__0000000002",
+                    "c-__WRIT__0000000003",
+                    "d-__READ__0000000004",
+                ],
+                Some("read/write lock"),
+                "holds holds waits waits",
+            ),
+            (&["a-__WRIT__0000000001", "b-__READ__0000000002"], Some("read/write lock"), "holds waits"),
+            (&["a__lock__0000000001", "b__rlock__0000000002"], Some("kazoo read/write lock"), "holds waits"),
+            (&["a-lease-0000000001", "b-lease-0000000002"], Some(LEASES), "holds holds"),
+            (&["a-latch-0000000001", "b-latch-0000000002"], Some("leader latch"), "holds waits"),
+            (&["x0000000001", "x0000000002"], None, "first next"),
+        ] {
+            assert_eq!(judged(names), (recipe, states.to_owned()), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_equal_or_past_the_counter_do_not_give_the_order() {
+        assert!(numbers_decide(&queue(&["lock-0000000001", "lock-0000000002"])));
+        assert!(!numbers_decide(&queue(&["a-lock-0000000002", "b-lock-0000000002"])));
+        assert!(!numbers_decide(&queue(&["lock--000000002", "lock-0000000002"])));
+        assert!(!numbers_decide(&queue(&["lock-0000000001", "lock-2147483647"])));
+    }
+}

@@ -1,0 +1,108 @@
+//! The page of an admin server at `/`, and the API under `/api/` that it uses.
+//!
+//! What it shows is read with the identities that a request proves, in slices of some hundred entries, so that no client of the server
+//! waits for it. ACLs hold as for any client. Everything that it answers is bounded in number and in bytes.
+
+mod answer;
+mod assets;
+mod guard;
+mod load;
+mod locks;
+mod sessions;
+mod short_session;
+mod transactions;
+mod visible;
+mod writes;
+mod znodes;
+
+use hyper::StatusCode;
+use zoolet_server::Observer;
+
+use self::answer::{ApiAnswer, ApiError};
+use self::guard::AllowedHosts;
+use self::visible::Reader;
+use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
+
+/// Where the API is.
+const API: &str = "/api/";
+
+/// The page of one server.
+#[derive(Debug)]
+pub(crate) struct Page {
+    observer: Observer,
+    settings: PageSettings,
+    hosts: AllowedHosts,
+}
+
+/// What an operator decides about the page.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageSettings {
+    /// Whether it may change znodes.
+    pub(crate) writable: bool,
+    /// Names beside those of the loopback by which browsers may ask for it.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Page {
+    /// The page of a server that listens for HTTP on `addr`, as it is configured.
+    pub(crate) fn new(observer: Observer, settings: PageSettings, addr: &str) -> Self {
+        let hosts = AllowedHosts::new(addr, &settings.hosts);
+        Self { observer, settings, hosts }
+    }
+
+    /// Whether it answers this path.
+    pub(crate) fn has(path: &str) -> bool {
+        path.starts_with(API) || assets::find(path).is_some()
+    }
+
+    /// The answer to a request for one of its paths.
+    pub(crate) async fn respond(&self, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
+        let answer = match self.hosts.check(request) {
+            Err(refusal) => Err(refusal),
+            Ok(()) => match request.path.strip_prefix(API) {
+                Some(name) => self.call(name, request, body).await.map(ApiAnswer::into_response),
+                None => assets::find(&request.path).ok_or_else(ApiError::not_found),
+            },
+        };
+        guard::protected(answer.unwrap_or_else(ApiError::into_response))
+    }
+
+    async fn call(
+        &self,
+        name: &str,
+        request: &HttpRequest,
+        body: &mut HttpBody,
+    ) -> Result<ApiAnswer, ApiError> {
+        let expected =
+            if matches!(name, "create" | "set" | "delete") { HttpMethod::Post } else { HttpMethod::Get };
+        if request.method != expected {
+            return Err(ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Method",
+                "another method is expected here",
+            ));
+        }
+        guard::same_site(request)?;
+        let reader = Reader::of(request, &self.observer).await?;
+        let observer = &self.observer;
+        match name {
+            "server" => load::server(observer, &reader, &self.settings).await,
+            "load" => load::load(observer).await,
+            "znode" => znodes::znode(observer, &reader, request).await,
+            "children" => znodes::children(observer, &reader, request).await,
+            "search" => znodes::search(observer, &reader, request).await,
+            "sessions" => sessions::sessions(observer, request).await,
+            "session" => sessions::session(observer, &reader, request).await,
+            "locks" => locks::locks(observer, &reader).await,
+            "transactions" => transactions::transactions(observer, &reader, request).await,
+            "create" | "set" | "delete" => {
+                guard::write(request)?;
+                if !self.settings.writable {
+                    return Err(ApiError::read_only());
+                }
+                writes::write(name, observer, &reader, body).await
+            }
+            _ => Err(ApiError::not_found()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The transactions as they come, by long poll.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server::{Observer, RecentTxn, RecentTxns, TxnStep};
+
+use super::answer::{ApiAnswer, ApiError};
+use super::visible::{Reader, hex_of, may_know};
+use crate::http::HttpRequest;
+
+/// How long a request waits for a transaction: less than the idle timeout of browsers and proxies.
+const WAIT: Duration = Duration::from_secs(20);
+/// Transactions of one answer, and of one turn: each has up to eight paths, which are looked up there.
+const AT_ONCE: usize = 500;
+const IN_A_TURN: usize = 50;
+
+/// What a reader wants to see.
+#[derive(Debug, Default)]
+struct Filter {
+    path: String,
+    session: Option<SessionId>,
+    kind: Option<String>,
+}
+
+/// The transactions after a zxid that pass the filter. Waits for the next one; the answer may be empty.
+pub(super) async fn transactions(
+    observer: &Observer,
+    reader: &Reader,
+    request: &HttpRequest,
+) -> Result<ApiAnswer, ApiError> {
+    let given = |name| request.argument(name).filter(|value| !value.is_empty());
+    let filter = Filter {
+        path: given("path").unwrap_or_default().to_owned(),
+        session: given("session").map(|id| hex_of(id).map(SessionId)).transpose()?,
+        kind: given("kind").map(str::to_owned),
+    };
+    let after = given("after").map(|zxid| hex_of(zxid).map(Zxid)).transpose()?;
+    let Ok(recent) = timeout(WAIT, observer.transactions(after, AT_ONCE)).await else {
+        let last = after.unwrap_or_default().to_string();
+        return Ok(ApiAnswer(json!({ "transactions": [], "last": last, "missed": false })));
+    };
+    let RecentTxns { txns, last, missed, .. } = recent.ok_or_else(ApiError::stopped)?;
+    let mut txns = txns.into_iter();
+    let mut rows: Vec<Value> = Vec::new();
+    while txns.len() > 0 {
+        let slice: Vec<RecentTxn> = txns.by_ref().take(IN_A_TURN).collect();
+        let viewer = reader.viewer.clone();
+        let look = observer.look(move |core| {
+            let known = |step: &TxnStep| step.path.as_ref().is_none_or(|path| may_know(core, &viewer, path));
+            let known = |txn: RecentTxn| (txn.steps.iter().map(known).collect(), txn);
+            slice.into_iter().map(known).collect::<Vec<(Vec<bool>, RecentTxn)>>()
+        });
+        let slice = look.await.ok_or_else(ApiError::stopped)?;
+        rows.extend(
+            slice
+                .iter()
+                .filter(|(known, txn)| filter.passes(txn, known))
+                .map(|(known, txn)| shown(txn, known)),
+        );
+    }
+    Ok(ApiAnswer(json!({ "transactions": rows, "last": last.to_string(), "missed": missed })))
+}
+
+impl Filter {
+    /// Whether a transaction is wanted. By a path that its reader may not know of, none is found.
+    fn passes(&self, txn: &RecentTxn, known: &[bool]) -> bool {
+        let path = self.path.is_empty()
+            || txn.steps.iter().zip(known).any(|(step, known)| {
+                *known && step.path.as_deref().is_some_and(|path| path.starts_with(&self.path))
+            });
+        path && self.session.is_none_or(|session| session == txn.session)
+            && self.kind.as_deref().is_none_or(|kind| kind == txn.kind)
+    }
+}
+
+fn shown(txn: &RecentTxn, known: &[bool]) -> Value {
+    let step = |(step, known): (&TxnStep, &bool)| {
+        let path = step.path.as_deref().filter(|_| *known);
+        json!({ "kind": step.kind, "path": path, "length": step.data_len.filter(|_| *known), "hidden": !known })
+    };
+    json!({
+        "zxid": txn.zxid.to_string(),
+        "session": txn.session.to_string(),
+        "time": txn.time.0,
+        "kind": txn.kind,
+        "error": txn.error.map(|code| format!("{code:?}")),
+        "steps": txn.steps.iter().zip(known).map(step).collect::<Vec<_>>(),
+        "length": txn.steps_in_all,
+    })
+}

@@ -1,0 +1,103 @@
+//! [`Reader`]: with which identities a request reads, and what these may see.
+
+use std::net::SocketAddr;
+
+use hyper::StatusCode;
+use hyper::header::AUTHORIZATION;
+use zoolet_proto::{ErrorCode, path};
+use zoolet_server::Observer;
+use zoolet_server_core::{Core, Viewer};
+
+use super::answer::ApiError;
+use crate::http::HttpRequest;
+
+/// How many parents of a path are looked at to decide whether it may be shown.
+const MAX_PARENTS: usize = 16;
+
+/// Who has sent a request: a client at its address, with the credentials of its header field `Authorization: digest user:password`.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) viewer: Viewer,
+    pub(super) peer: SocketAddr,
+    /// `user:password`.
+    pub(super) credentials: Option<Vec<u8>>,
+}
+
+impl Reader {
+    /// # Errors
+    /// `Unauthorized` if the credentials are not of a known form, or are refused.
+    pub(super) async fn of(request: &HttpRequest, observer: &Observer) -> Result<Self, ApiError> {
+        let peer = request.client.addr;
+        let viewer = Viewer::new(peer.ip());
+        let Some(field) = request.headers.get(AUTHORIZATION) else {
+            return Ok(Self { viewer, peer, credentials: None });
+        };
+        let unauthorized = |message| ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", message);
+        let (scheme, credentials) = field.as_bytes().split_at_checked(7).unwrap_or_default();
+        if !scheme.eq_ignore_ascii_case(b"digest ") || credentials.is_empty() {
+            return Err(unauthorized("the credentials must have the form: digest user:password"));
+        }
+        let credentials = credentials.to_vec();
+        let given = credentials.clone();
+        let authenticated = observer.look(move |core| {
+            let mut viewer = viewer;
+            core.authenticate_viewer(&mut viewer, "digest", &given).then_some(viewer)
+        });
+        let viewer = authenticated.await.ok_or_else(ApiError::stopped)?;
+        let viewer = viewer.ok_or_else(|| unauthorized("the server has refused these credentials"))?;
+        Ok(Self { viewer, peer, credentials: Some(credentials) })
+    }
+
+    /// The user, without the password.
+    pub(super) fn user(&self) -> Option<String> {
+        let user = self.credentials.as_deref()?.split(|byte| *byte == b':').next()?;
+        Some(String::from_utf8_lossy(user).into_owned())
+    }
+}
+
+/// The argument `path` of a request.
+///
+/// # Errors
+/// If it is missing or cannot be the path of a znode.
+pub(super) fn path_of(request: &HttpRequest) -> Result<String, ApiError> {
+    let path = request.argument("path").ok_or_else(|| ApiError::bad("the argument `path` is missing"))?;
+    match path::validate(path) {
+        Ok(()) => Ok(path.to_owned()),
+        Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),
+    }
+}
+
+/// A session id or a zxid: `0x1f`.
+///
+/// # Errors
+/// If it is not a hexadecimal number of 64 bits.
+pub(super) fn hex_of(text: &str) -> Result<i64, ApiError> {
+    let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let number = number.map(|number| i64::from_ne_bytes(number.to_ne_bytes()));
+    number
+        .ok_or_else(|| ApiError::bad(format!("{}: expected 0x and hexadecimal digits", text.escape_debug())))
+}
+
+/// Whether a reader may know of a path: it may read the znode, or list the parent, or, of a path without a znode, list the nearest
+/// parent that exists.
+pub(super) fn may_know(core: &Core, viewer: &Viewer, path: &str) -> bool {
+    match core.view(viewer, path) {
+        Ok(_) => true,
+        Err(ErrorCode::NoAuth) => path != "/" && core.view(viewer, path::parent(path)).is_ok(),
+        Err(_) => {
+            let mut at = path;
+            for _ in 0..MAX_PARENTS {
+                if at == "/" || at.is_empty() {
+                    return false;
+                }
+                at = path::parent(at);
+                match core.view(viewer, at) {
+                    Ok(_) => return true,
+                    Err(ErrorCode::NoNode) => {}
+                    Err(_) => return false,
+                }
+            }
+            false
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Create, set and delete.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use zoolet_proto::records::{Create, Delete, SetData};
+use zoolet_proto::{Acl, CreateMode, Request, Stat, jute, path};
+use zoolet_server::Observer;
+
+use super::answer::{ApiAnswer, ApiError};
+use super::short_session::{WriteError, execute};
+use super::visible::Reader;
+use crate::http::HttpBody;
+
+/// Bytes of a body: the longest frame that a client may send, in base64, with the names of the fields.
+const MAX_BODY: usize = 1_500_000;
+
+/// Executes the write `name` as its body asks for, with the identities of the reader.
+pub(super) async fn write(
+    name: &str,
+    observer: &Observer,
+    reader: &Reader,
+    body: &mut HttpBody,
+) -> Result<ApiAnswer, ApiError> {
+    let body = body.collect(MAX_BODY).await.map_err(|error| ApiError::bad(error.to_string()))?;
+    let body: Value =
+        serde_json::from_slice(&body).map_err(|error| ApiError::bad(format!("not JSON: {error}")))?;
+    let wanted = Wanted { body: &body };
+    let path = wanted.path()?;
+    let request = match name {
+        "create" => Request::Create(Create {
+            path: path.clone(),
+            data: Some(wanted.data()?),
+            acl: Some(acl(reader).into()),
+            flags: mode(&body).code(),
+        }),
+        "set" => Request::SetData(SetData {
+            path: path.clone(),
+            data: Some(wanted.data()?),
+            version: wanted.version()?,
+        }),
+        _ => Request::Delete(Delete { path: path.clone(), version: wanted.version()? }),
+    };
+    let is_create = name == "create";
+    let stream = observer.connect_for(reader.peer).map_err(|_| ApiError::stopped())?;
+    let reply = execute(stream, reader.credentials.clone(), request).await.map_err(|error| match error {
+        WriteError::Refused(code) => ApiError::refused(code, &path),
+        error => ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()),
+    })?;
+    let answer = match name {
+        "set" => jute::parse::<Stat>(&reply).map(|stat| json!({ "path": path, "version": stat.version })),
+        _ if is_create => jute::parse::<String>(&reply).map(|path| json!({ "path": path })),
+        _ => Ok(json!({ "path": path })),
+    };
+    tracing::info!(peer = %reader.peer, user = reader.user(), path, "the page has executed a {name}");
+    answer
+        .map(ApiAnswer)
+        .map_err(|error| ApiError::new(StatusCode::BAD_GATEWAY, "Unknown", error.to_string()))
+}
+
+/// The fields of a body.
+struct Wanted<'b> {
+    body: &'b Value,
+}
+
+impl Wanted<'_> {
+    fn path(&self) -> Result<String, ApiError> {
+        let path = self.body["path"].as_str().ok_or_else(|| ApiError::bad("the field `path` is missing"))?;
+        let is_sequence = self.body["sequential"] == true && path.ends_with('/');
+        match path::validate(path) {
+            Ok(()) => Ok(path.to_owned()),
+            // The number makes it a name.
+            Err(_) if is_sequence && path::validate(&format!("{path}0")).is_ok() => Ok(path.to_owned()),
+            Err(error) => Err(ApiError::bad(format!("{}: {error}", path.escape_debug()))),
+        }
+    }
+
+    fn data(&self) -> Result<Bytes, ApiError> {
+        let data = self.body["data"].as_str().ok_or_else(|| ApiError::bad("the field `data` is missing"))?;
+        BASE64.decode(data).map(Bytes::from).map_err(|error| ApiError::bad(format!("data: {error}")))
+    }
+
+    /// Required, so that nobody overwrites what somebody else has written since.
+    fn version(&self) -> Result<i32, ApiError> {
+        let version = self.body["version"].as_i64().and_then(|version| i32::try_from(version).ok());
+        version.ok_or_else(|| ApiError::bad("the field `version` is missing: the version that you have seen"))
+    }
+}
+
+fn mode(body: &Value) -> CreateMode {
+    if body["sequential"] == true { CreateMode::PersistentSequential } else { CreateMode::Persistent }
+}
+
+/// Of a new znode: all for its creator and reading for others, or open if nobody has proved who he is.
+fn acl(reader: &Reader) -> Vec<Acl> {
+    match reader.credentials {
+        Some(_) => [Acl::creator_all(), Acl::read_only()].concat(),
+        None => Acl::open(),
+    }
+}
