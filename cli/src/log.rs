@@ -1,5 +1,6 @@
 //! Logging to stderr. Stdout is for the one line that announces a ready server.
 
+mod audit;
 mod queue;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -8,12 +9,19 @@ use std::time::SystemTime;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Format;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::failure::Failure;
+use crate::log::audit::WithAudit;
 use crate::log::queue::LogQueue;
 use crate::text::quoted;
+
+/// The filter that has audit lines, whatever else it has: a server has them only if that is asked for.
+fn with_audit(filter: Targets) -> Targets {
+    filter.with_target(audit::TARGET, LevelFilter::INFO)
+}
 
 /// The filter if neither `--log` nor `RUST_LOG` is given.
 const DEFAULT: LevelFilter = LevelFilter::WARN;
@@ -67,6 +75,7 @@ pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Fa
         }),
         (None, None) => Targets::new().with_default(DEFAULT),
     };
+    let filter = with_audit(filter);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let queue = LogQueue::start(io::stderr(), format)
         .map_err(|source| Failure::System { action: "start the thread that writes the log", source })?;
@@ -79,7 +88,13 @@ pub(crate) fn start(flag: Option<&str>, format: LogFormat) -> Result<Logging, Fa
         // A failed write would be reported to stderr, where it fails again with a panic.
         .log_internal_errors(false);
     match format {
-        LogFormat::Text => subscriber.finish().with(filter).init(),
+        LogFormat::Text => {
+            subscriber
+                .event_format(WithAudit(Format::default().with_ansi(colours)))
+                .finish()
+                .with(filter)
+                .init();
+        }
         LogFormat::Json => {
             // A list of spans would repeat the innermost.
             let subscriber = subscriber.json().flatten_event(true).with_span_list(false);

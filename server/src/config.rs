@@ -12,6 +12,7 @@ use zoolet_storage::StorageOptions;
 #[cfg(feature = "tls")]
 use zoolet_tls::ServerTls;
 
+use crate::audit;
 use crate::durable::DurableConfig;
 use crate::engine::MakeMachine;
 use crate::error::{SettingError, StartError};
@@ -330,6 +331,16 @@ impl ServerBuilder {
     /// which nothing is counted and nothing refused. `zkCli.sh setquota` writes both.
     pub fn enforce_quota(mut self, enforce: bool) -> Self {
         self.core.enforce_quota = enforce;
+        self
+    }
+
+    /// Whether the server logs who changes what, and who is refused to (`audit.enable`). Default: no.
+    ///
+    /// Each change is an event of `tracing` with the target `audit`, at the level INFO, or ERROR if it was refused. Its fields are
+    /// those of Apache ZooKeeper: `session`, `user`, `ip`, `operation`, `znode`, `znode_type`, `acl` and `result`, of which those that
+    /// do not apply are absent. Reads and sessions are not logged. An event comes when the change is decided, before it is durable.
+    pub fn audit(mut self, enabled: bool) -> Self {
+        self.core.audit = enabled.then(audit::own_user);
         self
     }
 

@@ -20,6 +20,7 @@
 //! bound only when the server is ready to answer; whatever a peer sends is answered or its connection closed, and
 //! nobody else notices; everything that can grow has a bound.
 
+mod audit;
 mod auth;
 mod bus;
 mod config;

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use zoolet_clock::Clock;
 use zoolet_server_core::{ConnId, Millis, Origin, SessionSecret, StateMachine};
 
+use crate::audit;
 use crate::bus::Bus;
 use crate::config::{NetConfig, ServerBuilder};
 use crate::durable::{Close, LogHandle, ReadyLog, Work, restore};
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) closed: RateLimitedWarning,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Arc<TlsPorts>>,
+    /// The user of the server's own audit lines, if there are any.
+    audit: Option<Arc<str>>,
     runtime: Handle,
     span: tracing::Span,
 }
@@ -88,6 +91,7 @@ impl Shared {
         // In a runtime without timers this panics: here, and not later in a task, which would leave a server without answers.
         drop(tokio::time::sleep(Duration::ZERO));
         let clock = clock.unwrap_or_else(Clock::tokio);
+        let audit = core.audit.clone();
         if durable.is_none() && unguessable.unwrap_or_else(|| clock.is_real()) {
             core.session_secret = Some(SessionSecret(random()?));
         }
@@ -167,6 +171,7 @@ impl Shared {
             closed: RateLimitedWarning::with_lines(CLOSED_LINES),
             #[cfg(feature = "tls")]
             tls: tls.map(Arc::new),
+            audit,
             runtime,
             span,
         });
@@ -187,6 +192,9 @@ impl Shared {
         if let Some(tls) = &shared.tls {
             let unified = kind == PortKind::Unified;
             tracing::info!(parent: &shared.span, addrs = ?tls.addrs, unified, "serving by TLS");
+        }
+        if let Some(user) = &shared.audit {
+            audit::started(user);
         }
         Ok((shared, addrs))
     }
@@ -281,6 +289,9 @@ impl Shared {
     }
 
     pub(crate) fn halt(&self) {
+        if let Some(user) = self.audit.as_deref().filter(|_| !self.stop.is_cancelled()) {
+            audit::stopped(user);
+        }
         self.stop.cancel();
         self.tasks.close();
         self.registry.abort_all();

@@ -179,6 +179,10 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
              or the zoo.cfg, as arguments appear in the process list",
         )
         .sets(|to, value| to.server(ServerBuilder::super_digest, value.super_digest())),
+    flag("audit", BOOL, "false")
+        .key("audit.enable")
+        .help("Log who changes what, and who is refused to, whatever the log level")
+        .sets(|to, value| to.server(ServerBuilder::audit, value.boolean())),
     flag("enforce-quota", BOOL, "false")
         .key("enforceQuota")
         .help("Refuse writes that exceed a hard quota")

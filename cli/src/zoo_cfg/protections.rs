@@ -66,7 +66,6 @@ const PROTECTIONS: &[Protection] = &[
     row("DigestAuthenticationProvider.enabled", IfFalse, "to disable the scheme digest"),
     row("DigestAuthenticationProvider.digestAlg", If(is_not_sha1), "a digest other than SHA1"),
     row("ensembleAuthName", If(|value| !value.is_empty()), "the scheme ensemble"),
-    row("audit.enable", IfTrue, "the audit log"),
 ];
 
 /// Why a key is refused, if it asks for a protection that is not there. `None` if no protection belongs to it.

@@ -72,7 +72,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
     let text = "standaloneEnabled=true\ntickTime=2000\nclientPort=2181\nclientPortAddress=::1\nclientPortListenBacklog=128\n\
                 minSessionTimeout=4000\nmaxSessionTimeout=40000\nmaxClientCnxns=10\nmaxCnxns=100\n\
                 reconfigEnabled=true\nreadonlymode.enabled=false\n4lw.commands.whitelist=stat, ruok\nextendedTypesEnabled=TRUE\n\
-                enforceQuota=false\nskipACL=yes\njute.maxbuffer=0x3fffff\nnio.sessionlessCnxnTimeout=5000\n\
+                enforceQuota=false\nskipACL=yes\naudit.enable=TRUE\njute.maxbuffer=0x3fffff\nnio.sessionlessCnxnTimeout=5000\n\
                 DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=\n\
                 znode.container.checkIntervalMs=1000\nznode.container.maxPerMinute=5\n\
                 znode.container.maxNeverUsedIntervalMs=7000\n\
@@ -114,6 +114,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         .container_max_per_minute(5)
         .container_max_never_used(secs(7))
         .super_digest("super:lK75jTNcA+U9vtVEw5vB51mj/w4=")
+        .audit(true)
         .enforce_quota(false)
         .skip_acl(true)
         .reconfig_enabled(true)
@@ -460,20 +461,19 @@ fn protections_that_are_not_there_are_not_ignored() {
             "an authentication provider other than digest and ip",
         ),
         ("DigestAuthenticationProvider.digestAlg=SHA3-256", "a digest other than SHA1"),
-        ("audit.enable=true", "the audit log"),
     ] {
         let expected = format!(": {what} is not supported yet; remove the key to run without it");
         assert!(error(line).ends_with(&expected), "{}", error(line));
     }
     assert!(error("ssl.clientAuth=yes").ends_with("must be need, want or none"));
-    assert!(error("audit.enable=on").ends_with("must be true or false"));
+    assert!(error("ssl.crl=on").ends_with("must be true or false"));
 }
 
 #[test]
 fn a_protection_that_a_file_declines_needs_no_word() {
     settings(
         "DigestAuthenticationProvider.enabled=true\nensembleAuthName=\nssl.clientAuth=none\nsslQuorum=false\n\
-         client.portUnification=false\naudit.enable=FALSE\nDigestAuthenticationProvider.digestAlg=sha1\n\
+         client.portUnification=false\nDigestAuthenticationProvider.digestAlg=sha1\n\
          authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider\n",
     );
 }

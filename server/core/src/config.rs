@@ -1,6 +1,7 @@
 //! The settings of the core.
 
 use std::fmt;
+use std::sync::Arc;
 
 use zoolet_proto::Zxid;
 
@@ -38,6 +39,8 @@ pub struct CoreConfig {
     pub super_digest: Option<String>,
     /// The other settings of authentication.
     pub auth: AuthConfig,
+    /// Whether changes are logged as events of the target `audit`; the user that ephemerals are deleted by when a session ends.
+    pub audit: Option<Arc<str>>,
     /// Whether hard quotas are enforced.
     pub enforce_quota: bool,
     /// Disables ACL checks.
@@ -80,6 +83,7 @@ impl Default for CoreConfig {
             container_max_never_used: None,
             super_digest: None,
             auth: AuthConfig::default(),
+            audit: None,
             enforce_quota: false,
             skip_acl: false,
             reconfig_enabled: false,
@@ -120,6 +124,7 @@ impl fmt::Debug for CoreConfig {
             .field("min_timeout", &self.min_timeout())
             .field("max_timeout", &self.max_timeout())
             .field("extended_types", &self.extended_types)
+            .field("audit", &self.audit.is_some())
             .field("enforce_quota", &self.enforce_quota)
             .field("skip_acl", &self.skip_acl)
             .finish_non_exhaustive()

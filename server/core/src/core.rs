@@ -9,6 +9,7 @@ use zoolet_proto::{
     DecodeError, ErrorCode, Incoming, OpCode, Reply, ReplyHeader, Request, SessionId, Xid, Zxid,
 };
 
+use crate::audit::Audited;
 use crate::auth_config::AuthConfig;
 use crate::config::CoreConfig;
 use crate::container_cleaner::ContainerCleaner;
@@ -259,9 +260,14 @@ impl Core {
         if standing == Standing::Moved && op != OpCode::CloseSession {
             return self.refuse_moved(call, op);
         }
+        let audited = if self.config.audit.is_some() { Audited::of(op, &body) } else { None };
+        let before = self.effects.txns.len();
         match body {
             Ok(request) => self.route(call, request),
             Err(error) => self.undecodable(call, op, error),
+        }
+        if let Some(audited) = audited {
+            self.audit(call, &audited, before);
         }
     }
 

@@ -99,7 +99,8 @@ impl Core {
     /// Ends a session and deletes its ephemerals, all under one zxid.
     pub(crate) fn end_session(&mut self, now: Millis, id: SessionId, xid: Xid) {
         self.sessions.remove(id);
-        let ephemerals = self.tree.ephemerals(id).cloned().collect();
+        let ephemerals: Vec<_> = self.tree.ephemerals(id).cloned().collect();
+        self.audit_ephemerals(id, &ephemerals);
         self.commit(now, id, xid, TxnOp::CloseSession { ephemerals }, |_| {});
     }
 }

@@ -35,6 +35,7 @@
 
 mod access;
 mod address;
+mod audit;
 mod auth_config;
 mod config;
 mod container_cleaner;
