@@ -13,6 +13,7 @@ mod health;
 mod interrupt;
 mod json;
 mod log;
+mod notify;
 mod output;
 mod reach;
 mod replay;

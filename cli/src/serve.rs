@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 
 use zoolet_proto::Zxid;
@@ -10,9 +11,10 @@ use zoolet_storage::RecoveryReport;
 
 use crate::failure::Failure;
 use crate::log::{self, LogFormat};
+use crate::notify::Notifier;
 use crate::runtime;
 use crate::settings::Flags;
-use crate::signals::Signals;
+use crate::signals::{ReloadSignals, Signals};
 use crate::zoo_cfg;
 
 /// The arguments of `zoolet serve`.
@@ -103,8 +105,9 @@ impl Serve {
 
 async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
     let data_dir = builder.storage_options().map(|options| options.data_dir.clone());
+    let notifier = Notifier::from_environment();
     // First, so that any process that knows of the server can stop it.
-    let mut signals = Signals::listen()?;
+    let (mut signals, mut reloads) = (Signals::listen()?, ReloadSignals::listen()?);
     let Some(started) = unless(signals.next(), builder.start()).await else {
         tracing::info!("signal received before the server started; exiting");
         return Ok(ExitCode::SUCCESS);
@@ -114,16 +117,35 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
         // A closed stdout is no reason not to serve.
         tracing::warn!(%error, "cannot announce the server on stdout");
     }
-    let failure = tokio::select! {
-        biased;
-        error = server.failed() => Some(Failure::Disk(error)),
-        _ = signals.next() => None,
+    let addrs = addresses(&server);
+    notifier.ready(&addrs);
+    let mut alive = pin!(notifier.keep_alive());
+    let failure = loop {
+        tokio::select! {
+            biased;
+            error = server.failed() => break Some(Failure::Disk(error)),
+            _ = signals.next() => break None,
+            () = reloads.next() => {
+                notifier.reloading();
+                reload();
+                notifier.ready(&addrs);
+            }
+            never = &mut alive => match never {},
+        }
     };
+    notifier.stopping();
     if failure.is_none() {
         tracing::info!("signal received; shutting down");
     }
     let code = stop(server.shutdown(), signals.next()).await;
     failure.map_or(Ok(code), Err)
+}
+
+/// Reloads what can change while the server runs.
+fn reload() {
+    tracing::warn!(
+        "SIGHUP received: there is nothing to reload, as only certificates are; other settings need a restart"
+    );
 }
 
 /// The output of `starting`, or `None` if a signal comes first: a name lookup may take long.
@@ -137,8 +159,7 @@ async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Outpu
 
 /// Prints the one line that announces the server and its addresses, and what it has loaded.
 fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
-    let addrs: Vec<_> = server.addrs().iter().map(ToString::to_string).collect();
-    let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addrs.join(","));
+    let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addresses(server));
     if let (Some(report), Some(data_dir)) = (server.recovery(), data_dir) {
         // Relative to a current directory that nobody may remember.
         let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
@@ -156,6 +177,10 @@ fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
+}
+
+fn addresses(server: &Server) -> String {
+    server.addrs().iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Whether the directory has no more than a new server of Apache ZooKeeper leaves whose log is elsewhere.

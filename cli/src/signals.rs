@@ -1,4 +1,4 @@
-//! The signals that end the process.
+//! The signals that end the process, and the one that makes it reload.
 
 use std::io;
 
@@ -44,5 +44,37 @@ impl Signals {
             std::future::pending::<()>().await;
         }
         128 + 2
+    }
+}
+
+/// Waits for SIGHUP. Once it exists, that no longer kills the process.
+pub(crate) struct ReloadSignals {
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl ReloadSignals {
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        Self::new().map_err(|source| Failure::System { action: "listen for signals", source })
+    }
+
+    #[cfg(unix)]
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { hangup: signal(SignalKind::hangup())? })
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next one. Several that come meanwhile are one.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.hangup.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
     }
 }

@@ -14,5 +14,6 @@ mod data;
 mod durable;
 mod health;
 mod logging;
+mod packaging;
 mod serve;
 mod settings;

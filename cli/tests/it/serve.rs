@@ -4,6 +4,7 @@
 
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
 
 use crate::common::{Running, config, error_of, errors_of};
 
@@ -92,10 +93,10 @@ fn keys_that_ask_for_an_unsupported_protection_are_rejected() {
 
 #[test]
 fn every_mistake_of_a_file_has_a_line() {
-    let file = config("secureClientPort=2281\nsnapCount=5\nmaxSessionTimeout=1000\naudit.enable=true\n");
+    let file = config("sslQuorum=true\nsnapCount=5\nmaxSessionTimeout=1000\nssl.ocsp=true\n");
     let name = file.path().to_str().unwrap();
     let lines = errors_of(&["--config", name]);
-    let begins = [":1: secureClientPort = 2281: TLS is not", ":4: audit.enable = true: "];
+    let begins = [":1: sslQuorum = true: TLS between servers is not", ":4: ssl.ocsp = true: "];
     for begin in begins.map(|begin| format!("zoolet: {name}{begin}")) {
         assert!(lines.iter().any(|line| line.starts_with(&begin)), "{lines:?}");
     }
@@ -171,4 +172,46 @@ fn invalid_arguments_are_reported_in_one_line() {
         assert!(message.contains(expected), "{message}");
         assert!(!message.contains("hush"), "{message}");
     }
+}
+
+#[test]
+fn a_service_manager_hears_when_the_server_is_ready_that_it_lives_and_that_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "2000")];
+    let server = Running::start_with(&["--bind", "127.0.0.1:0"], &environment);
+    let next = || {
+        let mut state = [0; 256];
+        let len = manager.recv(&mut state).unwrap();
+        String::from_utf8(state[..len].to_vec()).unwrap()
+    };
+    assert_eq!(next(), format!("READY=1\nSTATUS=answers on {}", server.addrs[0]));
+    assert_eq!([next(), next()], ["WATCHDOG=1", "WATCHDOG=1"]);
+    server.signal("HUP");
+    let states: Vec<_> = std::iter::repeat_with(next).filter(|state| state != "WATCHDOG=1").take(2).collect();
+    assert_eq!(states, ["RELOADING=1".to_owned(), format!("READY=1\nSTATUS=answers on {}", server.addrs[0])]);
+    assert_eq!(server.stop("TERM").0, Some(0));
+    let rest = std::iter::repeat_with(next).find(|state| state != "WATCHDOG=1");
+    assert_eq!(rest.as_deref(), Some("STOPPING=1\nSTATUS=stopping"));
+}
+
+#[test]
+fn a_service_manager_that_is_not_there_is_a_warning() {
+    let server = Running::start_with(&["--bind", "127.0.0.1:0"], &[("NOTIFY_SOCKET", "/no/such/socket")]);
+    server.word("srvr");
+    let log = server.stop("TERM").2;
+    assert!(log.contains("WARN") && log.contains("cannot reach the service manager"), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
+}
+
+#[test]
+fn a_hangup_does_not_end_the_server_and_says_what_is_not_reloaded() {
+    let server = Running::start(&["--bind", "127.0.0.1:0"]);
+    server.signal("HUP");
+    server.word("srvr");
+    let (code, _, log) = server.stop("TERM");
+    assert_eq!(code, Some(0));
+    assert!(log.contains("SIGHUP received: there is nothing to reload"), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
 }

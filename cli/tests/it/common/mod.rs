@@ -34,6 +34,7 @@ impl Running {
     pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = Command::new(BINARY)
             .env_remove("RUST_LOG")
+            .env_remove("NOTIFY_SOCKET")
             .envs(environment.iter().copied())
             .arg("serve")
             .args(arguments)
@@ -66,10 +67,15 @@ impl Running {
         text
     }
 
-    /// Sends a signal and waits for the exit: the code, and the rest of stdout and stderr.
-    pub fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+    /// Sends a signal.
+    pub fn signal(&self, signal: &str) {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+    }
+
+    /// Sends a signal and waits for the exit: the code, and the rest of stdout and stderr.
+    pub fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+        self.signal(signal);
         let (mut rest, mut log) = (String::new(), String::new());
         self.out.read_to_string(&mut rest).unwrap();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
