@@ -55,7 +55,7 @@ def run(name, command, zoolet):
     capture = children.start([zoolet, "capture", "--listen", "127.0.0.1:0", "--server", f"127.0.0.1:{server.port}", file],
                              stdout=subprocess.PIPE)
     # Clients see the capture, and nothing of the server.
-    server.port = int(capture.stdout.readline().rsplit(b":", 1)[1])
+    server.port = server.plain = int(capture.stdout.readline().rsplit(b":", 1)[1])
     proxy = Proxy(server.port).start()
     try:
         log = folder / "script.log"

@@ -100,7 +100,8 @@ class Maker:
         self.signed("serveronly", "/CN=serveronly", "extendedKeyUsage=serverAuth")
         self.signed("stranger", "/O=zoolet/CN=alice", CLIENT, authority="other-ca")
         for name, (subject, _) in SUBJECTS.items():
-            self.signed(name, subject, CLIENT)
+            # Without a subject there has to be another name, by which nobody is known.
+            self.signed(name, subject, CLIENT if subject != "/" else f"{CLIENT}\nsubjectAltName=critical,DNS:nameless")
         self.dated("expired", "20200101000000Z", "20200201000000Z")
         self.dated("early", "20450101000000Z", "20460101000000Z")
         self.dated("revoked", "20200101000000Z", "20460101000000Z")

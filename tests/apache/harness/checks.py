@@ -11,6 +11,9 @@ HOSTS = os.environ["ZK_HOSTS"]      # through the proxy
 DIRECT = os.environ["ZK_DIRECT"]    # past it
 CONTROL = os.environ["ZK_CONTROL"]
 ROOT = os.environ["ZK_ROOT"]        # not created yet
+PLAIN = os.environ["ZK_PLAIN"]      # without TLS, past it
+# Scheme and id of what every session is, beside its address.
+IDENTITIES = [tuple(line.split(" ", 1)) for line in os.environ.get("ZK_IDENTITIES", "").splitlines()]
 LIMIT = 10
 
 _failed = 0

@@ -1,11 +1,17 @@
 """The clients: how each is built, and the command that runs its script."""
 
+import functools
+import hashlib
 import os
 import pathlib
 import shutil
 
 from . import toolchain
 from .toolchain import SCRIPTS, Missing, need, once, quietly
+
+
+C_SOURCES = "zookeeper@7.3.0"
+C_SOURCES_SHA512 = "734294525a93344f72b6564e81a7a319e94dee5c5a39c10a4c42e606d872d63cfb34f9daf1418209febda32ae79e59c37728b72d2844b0d2fc2bacd6ff8f780a"
 
 
 def kazoo():
@@ -46,7 +52,7 @@ def c():
     [gcc] = need("gcc")
     header = pathlib.Path("/usr/include/zookeeper/zookeeper.h")
     if not header.exists():
-        install_c_client()
+        install("libzookeeper-mt-dev")
     sources = sorted((SCRIPTS / "c").glob("*.[ch]"))
     units = [source for source in sources if source.suffix == ".c"]
     folder = once("c", [*sources, header], lambda folder: quietly(
@@ -55,9 +61,37 @@ def c():
     return [folder / "script"]
 
 
-def install_c_client():
-    """Debian has the C client as a package; elsewhere it has to be there already."""
-    package = "libzookeeper-mt-dev"
+def secure_c():
+    """Debian's library is built without OpenSSL and SASL. The sources of the same release are in an npm package, which wraps them."""
+    gcc, make, npm = need("gcc", "make", "npm")
+    for package, header in ("libssl-dev", "/usr/include/openssl/ssl.h"), ("libsasl2-dev", "/usr/include/sasl/sasl.h"):
+        if not pathlib.Path(header).exists():
+            install(package)
+    if not list(pathlib.Path("/usr/lib").glob("*/sasl2/libdigestmd5.so")):
+        install("libsasl2-modules")
+
+    def build(folder):
+        archive = quietly([npm, "pack", "--silent", C_SOURCES], cwd=folder).strip()
+        found = hashlib.sha512((folder / archive).read_bytes()).hexdigest()
+        if found != C_SOURCES_SHA512:
+            raise toolchain.Broken(f"{archive} is not what it was: SHA-512 {found}")
+        quietly(["tar", "xzf", archive, "package/deps"], cwd=folder)
+        quietly(["tar", "xzf", folder / "package" / "deps" / "zookeeper-client-c.tar.gz"], cwd=folder)
+        source = folder / "zookeeper-client-c"
+        quietly([source / "configure", "--without-cppunit", "--disable-shared"], cwd=source)
+        quietly([make, "libzookeeper_mt.la", "CFLAGS=-O1 -w"], cwd=source)
+    library = once("library-of-c", [C_SOURCES, C_SOURCES_SHA512], build) / "zookeeper-client-c"
+    sources = sorted((SCRIPTS / "c").glob("*.[ch]"))
+    folder = once("secure-c", [*sources, str(library)], lambda folder: quietly(
+        [gcc, "-std=c11", "-D_GNU_SOURCE", "-DTHREADED", "-DSECURE", "-DHAVE_OPENSSL_H", "-DHAVE_CYRUS_SASL_H", "-O1", "-Wall", "-Wextra",
+         "-I", library / "include", "-I", library / "generated", "-o", folder / "script",
+         *(source for source in sources if source.suffix == ".c"), library / ".libs" / "libzookeeper_mt.a", "-lssl", "-lcrypto",
+         "-lsasl2", "-lpthread", "-lm"]))
+    return [folder / "script"]
+
+
+def install(package):
+    """With Debian's package manager; elsewhere the package has to be there already."""
     if not shutil.which("apt-get") or os.geteuid() != 0:
         raise Missing(package)
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
@@ -88,11 +122,11 @@ def node():
     return ["env", f"NODE_PATH={folder / 'node_modules'}", node, SCRIPTS / "node" / "script.js"]
 
 
-def rust():
+def rust(*features):
     [cargo] = need("cargo")
-    build = toolchain.TARGET / "rust"
+    build = toolchain.TARGET / "-".join(["rust", *features])
     quietly([cargo, "build", "--locked", "--manifest-path", SCRIPTS / "rust" / "Cargo.toml",
-             "--target-dir", build])
+             "--target-dir", build, "--features", ",".join(features)])
     return [build / "debug" / "script"]
 
 
@@ -105,4 +139,9 @@ CLIENTS = {
     "go": go,
     "node": node,
     "rust": rust,
+}
+# In their place where TLS or SASL is wanted.
+SECURE = CLIENTS | {
+    "c": secure_c,
+    "rust": functools.partial(rust, "secure"),
 }

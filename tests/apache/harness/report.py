@@ -5,8 +5,9 @@ import dataclasses
 
 @dataclasses.dataclass
 class Outcome:
-    """`skipped` is the reason why nothing was run; `failures` are the texts after `not ok`."""
+    """`skipped` is the reason why nothing was run; `checks` and `failures` are the texts after `ok` and `not ok`."""
     passed: int = 0
+    checks: list = dataclasses.field(default_factory=list)
     failures: list = dataclasses.field(default_factory=list)
     skipped: str = ""
     seconds: float = 0.0

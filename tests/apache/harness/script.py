@@ -7,6 +7,7 @@ import threading
 import time
 
 from . import children
+from .modes import PLAIN
 from .proxy import Proxy
 from .report import Outcome
 from .servers import Server
@@ -14,19 +15,19 @@ from .servers import Server
 LIMIT = 120
 
 
-def run(client, command, server_name, server_command, folder: pathlib.Path):
+def run(client, command, server_name, server_command, folder: pathlib.Path, mode=PLAIN):
     """A fresh server, a proxy before it, the script; its output goes to `folder`."""
     started = time.monotonic()
     outcome = Outcome()
     try:
-        server = Server(server_name, server_command, folder)
+        server = Server(server_name, server_command, folder, mode=mode.of(client))
     except RuntimeError as error:
         outcome.failures.append(f"server: {error}")
         return outcome
     proxy = Proxy(server.port).start()
     try:
         log = folder / "script.log"
-        code = execute(command, environment(client, server, proxy), log, outcome)
+        code = execute(command, environment(client, server, proxy) | mode.environment(folder), log, outcome)
         judge(code, log, outcome)
     finally:
         proxy.stop()
@@ -40,6 +41,7 @@ def environment(client, server, proxy):
     return os.environ | {
         "ZK_HOSTS": f"127.0.0.1:{proxy.port}",
         "ZK_DIRECT": f"127.0.0.1:{server.port}",
+        "ZK_PLAIN": f"127.0.0.1:{server.plain}",
         "ZK_CONTROL": f"127.0.0.1:{proxy.control_port}",
         "ZK_ROOT": f"/{client}",
         "ZK_SERVER": server.name,
@@ -70,6 +72,7 @@ def read(output, log, outcome):
             record.write(f"{time.monotonic() - started:7.2f} {line}\n")
             if line.startswith("ok "):
                 outcome.passed += 1
+                outcome.checks.append(line.removeprefix("ok "))
             elif line.startswith("not ok "):
                 outcome.failures.append(line.removeprefix("not ok "))
 

@@ -11,6 +11,7 @@ import subprocess
 import threading
 
 from . import children, toolchain
+from .modes import PLAIN
 
 # Short ticks, so that sessions expire soon after their time and the scripts need not wait long for it.
 SETTINGS = {
@@ -30,16 +31,21 @@ STOP_LIMIT = 10
 
 
 class Server:
-    """A running server; `command` is called with the folder and the port to be used, a free one unless it is given."""
+    """A running server; `command` is called with the folder and the port to be used, a free one unless it is given.
 
-    def __init__(self, name, command, folder, port=None):
+    `port` is the one for clients that speak in this mode, `plain` is for those that do not use TLS in any case.
+    """
+
+    def __init__(self, name, command, folder, port=None, mode=PLAIN):
         self.name = name
-        self.port = port or free_port()
+        self.plain = port or free_port()
+        self.port = free_port() if mode.tls else self.plain
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.log = folder / "server.log"
         with open(self.log, "wb") as log:
-            self._process = children.start(command(folder, self.port), stdout=subprocess.PIPE, stderr=log)
+            given = mode.settings(folder, self.port)
+            self._process = children.start(command(folder, self.plain, given), stdout=subprocess.PIPE, stderr=log)
         self._wait_until_it_answers()
 
     @property
@@ -100,12 +106,17 @@ def apache():
     script = toolchain.HERE / "zookeeper"
     toolchain.quietly([script, "fetch"])
 
-    def command(folder, port):
-        config = write_config(folder / "given.cfg", SETTINGS)
-        properties = [f"-D{key}={value}" for key, value in JVM_SETTINGS.items()]
+    def command(folder, port, more):
+        config = write_config(folder / "given.cfg", SETTINGS | more)
+        properties = [f"-D{key}={value}" for key, value in (JVM_SETTINGS | only_jvm(more)).items()]
         return [script, "start", "--port", str(port), "--dir", folder, "--config", config,
                 "--jvm=-Xmx512m", "--jvm=-XX:TieredStopAtLevel=1", *properties]
     return command
+
+
+def only_jvm(settings):
+    """Those that Apache ZooKeeper does not take from zoo.cfg."""
+    return {key: value for key, value in settings.items() if key.startswith("java.")}
 
 
 def binary(given=None, profile="release"):
@@ -123,9 +134,9 @@ def zoolet(given=None, durable=False, settings=None):
     its folder. `settings` are others than the usual ones."""
     path = binary(given)
 
-    def command(folder, port):
+    def command(folder, port, more):
         own = {"dataDir": folder / "data"} if durable else {}
-        config = write_config(folder / "given.cfg", SETTINGS | JVM_SETTINGS | own | (settings or {}))
+        config = write_config(folder / "given.cfg", SETTINGS | JVM_SETTINGS | own | (settings or {}) | more)
         return [path, "serve", "--bind", f"127.0.0.1:{port}", "--config", config]
     return command
 

@@ -141,10 +141,31 @@ void forget(events_t *events)
     pthread_mutex_unlock(&events->mutex);
 }
 
+/* Debian's library has neither TLS nor SASL: see harness/clients.py for the one that has. */
+zhandle_t *init(const char *hosts, int timeout_ms, const clientid_t *id, events_t *events)
+{
+#ifdef SECURE
+    if (getenv("ZK_CA")) {
+        char files[1000];
+        snprintf(files, sizeof files, "%s,%s,%s", getenv("ZK_CA"), getenv("ZK_CERTIFICATE"), getenv("ZK_KEY"));
+        return zookeeper_init_ssl(hosts, files, note, timeout_ms, id, events, 0);
+    }
+    if (getenv("ZK_USER")) {
+        sasl_client_init(NULL);
+        zoo_sasl_params_t sasl = {
+            .service = "zookeeper", .host = "zk-sasl-md5", .mechlist = "DIGEST-MD5",
+            .callbacks = zoo_sasl_make_basic_callbacks(getenv("ZK_USER"), NULL, getenv("ZK_SECRET_FILE")),
+        };
+        return zookeeper_init_sasl(hosts, note, timeout_ms, id, events, 0, NULL, &sasl);
+    }
+#endif
+    return zookeeper_init(hosts, note, timeout_ms, id, events, 0);
+}
+
 const char *session_open(session_t *session, const char *hosts, int timeout_ms)
 {
     events_init(&session->events);
-    session->zh = zookeeper_init(hosts, note, timeout_ms, NULL, &session->events, 0);
+    session->zh = init(hosts, timeout_ms, NULL, &session->events);
     NEED(session->zh != NULL);
     return await_state(&session->events, ZOO_CONNECTED_STATE);
 }
@@ -157,6 +178,16 @@ void session_close(session_t *session)
 int64_t session_id(const session_t *session)
 {
     return zoo_client_id(session->zh)->client_id;
+}
+
+int identities(void)
+{
+    const char *text = getenv("ZK_IDENTITIES");
+    int lines = text && *text ? 1 : 0;
+    for (; text && *text; text++) {
+        lines += *text == '\n';
+    }
+    return lines;
 }
 
 typedef struct { int code; volatile bool done; } answer_t;

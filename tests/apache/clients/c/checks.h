@@ -51,6 +51,9 @@ void pause_ms(int ms);
 /* Has the proxy obey a command; false if it does not. */
 bool control(const char *command);
 
+/* How many ids every session has beside its address. */
+int identities(void);
+
 /* What a watcher was told, in order. */
 typedef struct {
     pthread_mutex_t mutex;
@@ -72,6 +75,8 @@ typedef struct {
     events_t events;
 } session_t;
 
+/* zookeeper_init over TLS or with SASL, as this run wants it. */
+zhandle_t *init(const char *hosts, int timeout_ms, const clientid_t *id, events_t *events);
 const char *session_open(session_t *session, const char *hosts, int timeout_ms);
 void session_close(session_t *session);
 int64_t session_id(const session_t *session);

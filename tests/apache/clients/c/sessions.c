@@ -105,7 +105,7 @@ static const char *handed_over(void)
     NEED(control("refuse"));
     PASS(await_state(&first.events, ZOO_CONNECTING_STATE));
     events_init(&second.events);
-    second.zh = zookeeper_init(direct, note, TIMEOUT_MS, &id, &second.events, 0);
+    second.zh = init(direct, TIMEOUT_MS, &id, &second.events);
     NEED(second.zh != NULL);
     PASS(await_state(&second.events, ZOO_CONNECTED_STATE));
     NEED(session_id(&second) == id.client_id);

@@ -170,7 +170,9 @@ final class Framework {
                 new Id("digest", DigestAuthenticationProvider.generateDigest("bob:pw"))));
             try (CuratorFramework bob = Clients.start(
                     Clients.builder(Checks.HOSTS, 8_000).authorization("digest", Checks.bytes("bob:pw")))) {
-                bob.create().withACL(Ids.CREATOR_ALL_ACL).forPath("/acl", X);
+                bob.create().withACL(Ids.CREATOR_ALL_ACL).forPath("/acl-auth", X);
+                Checks.creatorOnly(bob.getACL().forPath("/acl-auth"), bobOnly.get(0).getId());
+                bob.create().withACL(bobOnly).forPath("/acl", X);
                 Checks.equal(bob.getACL().forPath("/acl"), bobOnly);
                 Checks.equal(bob.getData().forPath("/acl"), X);
                 Checks.refused(Code.NOAUTH, () -> client.getData().forPath("/acl"));

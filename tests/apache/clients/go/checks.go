@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -106,9 +108,37 @@ func (quiet) Printf(string, ...any) {}
 
 // connect waits for a session; the events are those after it.
 func connect(address string, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
-	conn, events := must2(zk.Connect([]string{address}, timeout, zk.WithLogger(quiet{})))
+	conn, events := must2(zk.Connect([]string{address}, timeout, zk.WithLogger(quiet{}), zk.WithDialer(dial)))
 	awaitState(events, zk.StateHasSession)
 	return conn, events
+}
+
+// identities are what every session is, beside its address, each with all permissions.
+func identities() []zk.ACL {
+	var acl []zk.ACL
+	for _, line := range strings.Split(os.Getenv("ZK_IDENTITIES"), "\n") {
+		if scheme, id, found := strings.Cut(line, " "); found {
+			acl = append(acl, zk.ACL{Perms: zk.PermAll, Scheme: scheme, ID: id})
+		}
+	}
+	return acl
+}
+
+// dial connects in the clear or over TLS, as this run wants it: zk has nothing of its own for that.
+func dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: timeout}
+	ca := os.Getenv("ZK_CA")
+	if ca == "" {
+		return dialer.Dial(network, address)
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	if !config.RootCAs.AppendCertsFromPEM(must(os.ReadFile(ca))) {
+		panic("no certificate in " + ca)
+	}
+	if certificate := os.Getenv("ZK_CERTIFICATE"); certificate != "" {
+		config.Certificates = []tls.Certificate{must(tls.LoadX509KeyPair(certificate, os.Getenv("ZK_KEY")))}
+	}
+	return tls.DialWithDialer(dialer, network, address, config)
 }
 
 func must2[A, B any](a A, b B, err error) (A, B) {

@@ -30,7 +30,7 @@ func main() {
 	multi(conn)
 	permissions(conn)
 	watches(conn, outside)
-	fourLetterWords(conn)
+	fourLetterWords()
 	reconnect(conn, events, outside)
 	locks()
 	expiry(outside)

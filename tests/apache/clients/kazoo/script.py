@@ -10,12 +10,12 @@ from kazoo.client import KazooClient
 import operations
 import recipes
 import sessions
-from connection import client
+from connection import client, security
 from harness.checks import DIRECT, LIMIT, ROOT, checking, finish
 
 
 def main():
-    outside = KazooClient(DIRECT, timeout=20)
+    outside = KazooClient(DIRECT, timeout=20, **security())
     outside.start(timeout=LIMIT)
     outside.ensure_path(ROOT)
     outside.chroot = ROOT

@@ -6,7 +6,7 @@ import threading
 from kazoo.client import KazooClient, KazooState
 from kazoo.protocol.states import EventType
 
-from connection import client
+from connection import client, security
 from harness.checks import DIRECT, LIMIT, ROOT, checking, control, equal, eventually
 
 
@@ -84,7 +84,7 @@ def expiry(outside):
         assert zk.client_id[0] != session[0]
     zk.stop()
     with checking("expiry: the old session cannot be taken up again"):
-        revenant = KazooClient(DIRECT + ROOT, client_id=session, timeout=5)
+        revenant = KazooClient(DIRECT + ROOT, client_id=session, timeout=5, **security())
         revenant.start(timeout=LIMIT)
         assert revenant.client_id[0] != session[0]
         revenant.stop()

@@ -5,7 +5,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 
-from harness.checks import DIRECT, HOSTS, ROOT, checking, control, equal, eventually, finish
+from harness.checks import DIRECT, HOSTS, IDENTITIES, ROOT, checking, control, equal, eventually, finish
 from shell import Shell, at_once
 
 CLASSPATH = sys.argv[1]
@@ -151,14 +151,17 @@ def acl(zk):
         equal(zk.one("get /acl-bob"), "secret")
     with checking("auth scheme: the creator's own ids"):
         zk.run("create /acl-auth x auth::cdrwa")
-        assert "'digest,'bob:ikIaKsbtGweaHnb/jKn7OHqbunM=" in zk.run("getAcl /acl-auth")
+        printed = zk.run("getAcl /acl-auth")
+        for scheme, own in [("digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM="), *IDENTITIES]:
+            assert f"'{scheme},'{own.replace(',', '%2C')}" in printed, printed
     with checking("setAcl of a whole tree"):
         zk.run("create /acl-auth/child")
         zk.run("setAcl -R /acl-auth world:anyone:cdrwa")
         equal(zk.run("getAcl /acl-auth/child"), ["'world,'anyone", ": cdrwa"])
     with checking("whoami"):
         printed = zk.run("whoami")
-        assert "ip: 127.0.0.1" in printed and "digest: bob" in printed, printed
+        for scheme, own in [("ip", "127.0.0.1"), ("digest", "bob"), *IDENTITIES]:
+            assert f"{scheme}: {own}" in printed, printed
 
 
 def miscellany(zk):

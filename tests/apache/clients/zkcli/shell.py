@@ -1,5 +1,6 @@
 """zkCli as a program that is typed at and read from."""
 
+import os
 import queue
 import re
 import subprocess
@@ -9,6 +10,8 @@ import time
 from harness.checks import LIMIT
 
 MARK = "printwatches is on"
+# Taken from where Java would announce that it uses it, amid what zkCli prints.
+JAVA_OPTIONS = os.environ.pop("JDK_JAVA_OPTIONS", "").split()
 
 
 class Shell:
@@ -76,7 +79,7 @@ class Shell:
 
 
 def main_class(classpath, hosts, timeout_ms):
-    return ["java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+    return ["java", *JAVA_OPTIONS, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", classpath, "org.apache.zookeeper.ZooKeeperMain",
             "-server", hosts, "-timeout", str(timeout_ms)]
 

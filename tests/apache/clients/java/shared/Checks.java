@@ -3,8 +3,15 @@ import java.io.InputStreamReader;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
 import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.ZooDefs.Perms;
+import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Id;
 
 /** Checks, waiting, and the proxy's control port. */
 final class Checks {
@@ -12,6 +19,9 @@ final class Checks {
     static final String DIRECT = System.getenv("ZK_DIRECT");    // past it
     static final String CONTROL = System.getenv("ZK_CONTROL");
     static final String ROOT = System.getenv("ZK_ROOT");        // not created yet
+    /** What every session is, beside its address. */
+    static final List<Id> IDENTITIES = Optional.ofNullable(System.getenv("ZK_IDENTITIES")).orElse("").lines()
+        .map(line -> line.split(" ", 2)).map(part -> new Id(part[0], part[1])).toList();
     static final int PATIENCE_MS = 15_000;
     private static int failed;
 
@@ -52,6 +62,13 @@ final class Checks {
         if (!Objects.deepEquals(got, expected)) {
             throw new AssertionError("got " + text(got) + ", expected " + text(expected));
         }
+    }
+
+    /** The ACL that an entry `auth` of someone with this id stands for. */
+    static void creatorOnly(List<ACL> got, Id id) {
+        Set<ACL> expected = new HashSet<>(Set.of(new ACL(Perms.ALL, id)));
+        IDENTITIES.forEach(own -> expected.add(new ACL(Perms.ALL, own)));
+        equal(new HashSet<>(got), expected);
     }
 
     static void hold(String what, boolean condition) {

@@ -4,7 +4,7 @@ use zookeeper_client::{AddWatchMode, Client, Error, EventType, SessionState, Sta
 
 use crate::checks::{check, control, env, equal, eventually, hold, in_time, refused, Outcome};
 use crate::watches::told;
-use crate::{connect, connector, EPHEMERAL, PERSISTENT};
+use crate::{address, connect, connector, EPHEMERAL, PERSISTENT};
 
 pub async fn run(client: Client, outside: &Client) -> Outcome {
     client.create("/live", b"", PERSISTENT).await?;
@@ -87,7 +87,7 @@ async fn handed_over(outside: &Client) -> Outcome {
     first.create("/handed", b"", EPHEMERAL).await?;
     let id = first.session_id();
     let session = first.into_session();
-    let hosts = env("ZK_DIRECT") + &env("ZK_ROOT");
+    let hosts = address(&env("ZK_DIRECT")) + &env("ZK_ROOT");
     let second = connector(6000).with_session(session).connect(&hosts).await?;
     equal(second.session_id(), id)?;
     let stat = outside.check_stat("/handed").await?.ok_or("the ephemeral is gone")?;
