@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use zoolet_proto::{OpCode, Request};
+use zoolet_proto::{OpCode, Request, Zxid};
 
 use crate::client::Client;
-use crate::command::{CallOutcome, ReplyTo};
+use crate::command::{AnsweredCall, CallOutcome, ReplyTo};
 use crate::context::ErrorContext;
 use crate::error::Error;
 
@@ -109,9 +109,9 @@ pub struct ReplyFuture<T> {
 
 pub(crate) enum PendingReply {
     /// Waiting for the driver.
-    Sent { outcome: oneshot::Receiver<CallOutcome>, op: OpCode },
+    Sent { outcome: oneshot::Receiver<AnsweredCall>, op: OpCode },
     /// Waiting for room, then for the driver.
-    Blocked(Pin<Box<dyn Future<Output = CallOutcome> + Send>>),
+    Blocked(Pin<Box<dyn Future<Output = AnsweredCall> + Send>>),
     /// The request was not sent, for this reason; taken by the first poll.
     Failed(Option<Error>),
 }
@@ -123,8 +123,8 @@ impl PendingReply {
         (reply_to, Self::Sent { outcome, op })
     }
 
-    pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<CallOutcome> {
-        let closed = |context| Err(Error::Closed(context));
+    pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<AnsweredCall> {
+        let closed = |context| AnsweredCall::from(Err(Error::Closed(context)));
         Poll::Ready(match self {
             Self::Sent { outcome, op } => {
                 let outcome = ready!(Pin::new(outcome).poll(cx));
@@ -132,9 +132,9 @@ impl PendingReply {
                 outcome.unwrap_or_else(|_| closed(ErrorContext::unanswered(*op)))
             }
             Self::Blocked(outcome) => ready!(outcome.as_mut().poll(cx)),
-            Self::Failed(error) => {
-                error.take().map_or_else(|| closed(ErrorContext::local("request", "")), Err)
-            }
+            Self::Failed(error) => error
+                .take()
+                .map_or_else(|| closed(ErrorContext::local("request", "")), |error| Err(error).into()),
         })
     }
 }
@@ -143,14 +143,45 @@ impl<T> ReplyFuture<T> {
     pub(crate) fn new(pending: PendingReply, decode: Decode<T>) -> Self {
         Self { pending, decode }
     }
+
+    /// The same reply with the zxid of its header: the last transaction that the server had applied when it executed the
+    /// request. For a write it is the write's own. A refusal has one too: `NoNode` at zxid 7 says that the znode was absent
+    /// after transaction 7 (`FinalRequestProcessor`). `None` if no server has replied.
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// let (stat, zxid) = zk.set_data("/config", "v2").send().with_zxid().await;
+    /// println!("version {} at {zxid:?}", stat?.version);
+    /// # Ok(()) }
+    /// ```
+    pub fn with_zxid(self) -> ReplyWithZxid<T> {
+        ReplyWithZxid(self)
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<(Result<T, Error>, Option<Zxid>)> {
+        let AnsweredCall { outcome, zxid } = ready!(self.pending.poll_outcome(cx));
+        Poll::Ready(((self.decode)(outcome), zxid))
+    }
 }
 
 impl<T> Future for ReplyFuture<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = ready!(self.pending.poll_outcome(cx));
-        Poll::Ready((self.decode)(outcome))
+        self.poll_answer(cx).map(|(reply, _)| reply)
+    }
+}
+
+/// A reply with the zxid of its header, from [`ReplyFuture::with_zxid`].
+#[derive(Debug)]
+#[must_use = "the outcome of a request may be an error"]
+pub struct ReplyWithZxid<T>(ReplyFuture<T>);
+
+impl<T> Future for ReplyWithZxid<T> {
+    type Output = (Result<T, Error>, Option<Zxid>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_answer(cx)
     }
 }
 

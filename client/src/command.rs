@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use zoolet_clock::ActivityGuard;
-use zoolet_proto::{Reply, Request};
+use zoolet_proto::{Reply, Request, Zxid};
 
 use crate::chroot::Chroot;
 use crate::error::Error;
@@ -69,13 +69,27 @@ pub(crate) enum ReplyExtra {
 
 pub(crate) type CallOutcome = Result<DecodedReply, Error>;
 
+/// The outcome of a call, with the zxid in the header of its reply if a server has replied.
+#[derive(Debug)]
+pub(crate) struct AnsweredCall {
+    pub(crate) outcome: CallOutcome,
+    pub(crate) zxid: Option<Zxid>,
+}
+
+impl From<CallOutcome> for AnsweredCall {
+    /// Without a reply.
+    fn from(outcome: CallOutcome) -> Self {
+        Self { outcome, zxid: None }
+    }
+}
+
 /// The driver's end of a call.
 #[derive(Debug)]
-pub(crate) struct ReplyTo(Option<oneshot::Sender<CallOutcome>>);
+pub(crate) struct ReplyTo(Option<oneshot::Sender<AnsweredCall>>);
 
 impl ReplyTo {
     /// The two ends of a call.
-    pub(crate) fn channel() -> (Self, oneshot::Receiver<CallOutcome>) {
+    pub(crate) fn channel() -> (Self, oneshot::Receiver<AnsweredCall>) {
         let (caller, outcome) = oneshot::channel();
         (Self(Some(caller)), outcome)
     }
@@ -85,9 +99,9 @@ impl ReplyTo {
     }
 
     /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
-    pub(crate) fn send(&mut self, outcome: CallOutcome) {
+    pub(crate) fn send(&mut self, outcome: impl Into<AnsweredCall>) {
         if let Some(caller) = self.0.take() {
-            let _ = caller.send(outcome);
+            let _ = caller.send(outcome.into());
         }
     }
 

@@ -45,7 +45,7 @@ mod stream_queue;
 mod transport;
 mod watch;
 
-pub use call::{Call, ReplyFuture};
+pub use call::{Call, ReplyFuture, ReplyWithZxid};
 pub use client::Client;
 pub use connection_error::ConnectionError;
 pub use context::ErrorContext;

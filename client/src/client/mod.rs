@@ -14,7 +14,7 @@ use zoolet_proto::{OpCode, PathError, Request, SessionId, Zxid, path};
 
 use crate::call::{Call, Decode, PendingReply, ReplyFuture};
 use crate::chroot::Chroot;
-use crate::command::{CallOutcome, DriverCommand, Submission};
+use crate::command::{AnsweredCall, DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
@@ -238,12 +238,12 @@ impl Client {
         PendingReply::Failed(Some(Error::QueueFull { context, max: self.shared.pending.max() }))
     }
 
-    async fn wait_and_submit(self, request: Request, deadline: Option<Instant>) -> CallOutcome {
+    async fn wait_and_submit(self, request: Request, deadline: Option<Instant>) -> AnsweredCall {
         let share = self.wait_for_room(&request, deadline).await;
         if share.is_none() {
             let context = ErrorContext::of(&request, false, &self.chroot);
             let cause = self.shared.last_failure().filter(|_| !self.state().is_connected());
-            return Err(Error::Timeout(context.without_connection(cause)));
+            return Err(Error::Timeout(context.without_connection(cause))).into();
         }
         let mut pending = self.submit_with(share, request, deadline);
         // A request that waits for room keeps the session open, one that was sent does not.

@@ -6,7 +6,7 @@ use zoolet_proto::{ErrorCode, Jute, Reply, ReplyHeader, Request, WatcherType, Xi
 
 use super::flight::InFlight;
 use super::{ProtocolViolation, Session, answer};
-use crate::command::ReplyExtra;
+use crate::command::{AnsweredCall, ReplyExtra};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::state::SessionState;
@@ -41,7 +41,7 @@ impl Session {
         if !is_lost(error) {
             self.seen(&header);
         }
-        self.answer(now, in_flight, error, body)
+        self.answer(now, in_flight, &header, body)
     }
 
     /// The server is useful, and every event up to the zxid of this reply has arrived. The second is not so while watches
@@ -66,9 +66,10 @@ impl Session {
         &mut self,
         now: Instant,
         InFlight { sent, mut call, .. }: InFlight,
-        error: Option<ErrorCode>,
+        header: &ReplyHeader,
         body: &[u8],
     ) -> Result<(), ProtocolViolation> {
+        let error = header.error_code();
         match &call.request {
             Request::Auth(auth) if error.is_some() => {
                 let scheme = auth.scheme.as_deref().unwrap_or_default();
@@ -130,7 +131,7 @@ impl Session {
                 let watch = self.watches.open(kind, path, &call.chroot, &self.commands);
                 answer.extra = Some(Box::new(ReplyExtra::Watch(watch)));
             }
-            call.reply_to.send(outcome);
+            call.reply_to.send(AnsweredCall { outcome, zxid: label(header) });
             self.answered += 1;
         }
         // Not before the caller is a user of the watch: a watch without users is removed.
@@ -195,6 +196,11 @@ impl Session {
         self.fail(call, true, |context| Error::ReplyTooLarge { context, size, max });
         Ok(())
     }
+}
+
+/// The state that a reply shows. A server that does not know the operation names none (−1).
+fn label(header: &ReplyHeader) -> Option<Zxid> {
+    (header.zxid.0 > 0).then_some(header.zxid)
 }
 
 /// The server has replied so.

@@ -35,6 +35,36 @@ async fn requests_are_sent_in_the_order_of_the_calls_not_of_the_polls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_has_the_zxid_of_its_header_and_so_has_a_refusal() {
+    let (zk, mut peer, _listener) = connected().await;
+    let (data, absent, unknown, lost) = (
+        zk.get_data("/a").send().with_zxid(),
+        zk.get_data("/b").send().with_zxid(),
+        zk.who_am_i().send().with_zxid(),
+        zk.set_data("/a", "").send().with_zxid(),
+    );
+    for _ in 0..4 {
+        peer.next().await.expect("a request");
+    }
+    peer.zxid = 40;
+    peer.reply(1, Reply::Data(None, stat(3))).await;
+    peer.zxid = 50;
+    peer.error(2, ErrorCode::NoNode).await;
+    // Servers that do not know an operation answer so, and then close the connection.
+    peer.zxid = -1;
+    peer.error(3, ErrorCode::Unimplemented).await;
+    drop(peer);
+    let (data, zxid) = data.await;
+    assert_eq!((data.expect("data").1, zxid), (stat(3), Some(Zxid(41))));
+    let (absent, zxid) = absent.await;
+    assert_eq!((absent.expect_err("absent").code(), zxid), (Some(ErrorCode::NoNode), Some(Zxid(50))));
+    assert_eq!(unknown.await.1, None, "it names no state");
+    let (lost, zxid) = lost.await;
+    assert!(lost.expect_err("no reply").may_have_applied());
+    assert_eq!(zxid, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_requests_are_sent_at_once() {
     let (zk, mut peer, _listener) = connected().await;
     let began = Instant::now();
