@@ -7,6 +7,7 @@ use zoolet_proto::{Reply, Request, Zxid};
 
 use crate::chroot::Chroot;
 use crate::error::Error;
+use crate::feed::{FeedReply, FeedSink};
 use crate::pending::PendingShare;
 use crate::watch::{WatchHandle, WatchKind};
 
@@ -19,6 +20,10 @@ pub(crate) enum DriverCommand {
     Unwatch { kind: WatchKind, path: String, id: u64 },
     /// Close the session.
     Close(ReplyTo),
+    /// Report connections to this feed from now on.
+    OpenFeed(FeedSink),
+    /// The reader of a feed is gone.
+    CloseFeed(FeedSink),
 }
 
 /// A request on its way to the driver.
@@ -85,23 +90,57 @@ impl From<CallOutcome> for AnsweredCall {
 
 /// The driver's end of a call.
 #[derive(Debug)]
-pub(crate) struct ReplyTo(Option<oneshot::Sender<AnsweredCall>>);
+pub(crate) struct ReplyTo(Option<CallEnd>);
+
+#[derive(Debug)]
+enum CallEnd {
+    Caller(oneshot::Sender<AnsweredCall>),
+    Feed(FeedTicket),
+}
+
+/// A request of a feed.
+#[derive(Debug)]
+pub(crate) struct FeedTicket {
+    pub(crate) feed: FeedSink,
+    /// The connection on which it may be sent.
+    pub(crate) generation: u64,
+    pub(crate) tag: u64,
+}
 
 impl ReplyTo {
     /// The two ends of a call.
     pub(crate) fn channel() -> (Self, oneshot::Receiver<AnsweredCall>) {
         let (caller, outcome) = oneshot::channel();
-        (Self(Some(caller)), outcome)
+        (Self(Some(CallEnd::Caller(caller))), outcome)
     }
 
     pub(crate) fn nobody() -> Self {
         Self(None)
     }
 
+    pub(crate) fn feed(feed: FeedSink, generation: u64, tag: u64) -> Self {
+        Self(Some(CallEnd::Feed(FeedTicket { feed, generation, tag })))
+    }
+
+    /// The ticket, if this is a request of a feed.
+    pub(crate) fn ticket(&self) -> Option<&FeedTicket> {
+        match &self.0 {
+            Some(CallEnd::Feed(ticket)) => Some(ticket),
+            _ => None,
+        }
+    }
+
     /// Sends the outcome. If the caller is gone, the outcome is dropped, with the watch it may have.
     pub(crate) fn send(&mut self, outcome: impl Into<AnsweredCall>) {
-        if let Some(caller) = self.0.take() {
-            let _ = caller.send(outcome.into());
+        match self.0.take() {
+            Some(CallEnd::Caller(caller)) => drop(caller.send(outcome.into())),
+            // A reply to a feed is sent by its ticket; here the call has failed.
+            Some(CallEnd::Feed(ticket)) => {
+                if let AnsweredCall { outcome: Err(error), zxid } = outcome.into() {
+                    ticket.feed.reply(FeedReply { tag: ticket.tag, zxid, outcome: Err(error) });
+                }
+            }
+            None => {}
         }
     }
 
@@ -111,6 +150,10 @@ impl ReplyTo {
     }
 
     pub(crate) fn is_awaited(&self) -> bool {
-        self.0.as_ref().is_some_and(|caller| !caller.is_closed())
+        match &self.0 {
+            Some(CallEnd::Caller(caller)) => !caller.is_closed(),
+            Some(CallEnd::Feed(ticket)) => ticket.feed.is_read(),
+            None => false,
+        }
     }
 }

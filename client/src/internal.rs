@@ -8,7 +8,9 @@ pub use zoolet_proto::contender;
 
 use crate::client::Client;
 use crate::error::Error;
+pub use crate::feed::{FEED_CAPACITY, Feed, FeedAnswer, FeedConnection, FeedItem, FeedReply, FeedRequest};
 pub use crate::op::MissingParents;
+pub use zoolet_proto::NameList;
 
 /// The error of a create, with other advice about a missing parent: the caller of a recipe has no `.parents()`.
 pub fn with_parent_advice(mut error: Error, advice: &'static str) -> Error {
@@ -64,6 +66,12 @@ pub trait ClientExt {
     /// sends. What uses it must be bounded by itself.
     fn unlimited(&self) -> Client {
         Client { is_limited: false, ..self.client().clone() }
+    }
+
+    /// A feed of this handle's chroot: replies, events and connections in the order of the wire.
+    fn feed(&self) -> Feed {
+        let client = self.client();
+        Feed::open(&client.commands, &client.shared, &client.chroot)
     }
 
     /// The number of hosts in the connect string, or 1 for a closure. More than one are an ensemble.

@@ -30,6 +30,8 @@ mod connection_error;
 mod context;
 mod driver;
 mod error;
+mod features;
+mod feed;
 mod framed_stream;
 mod hint;
 #[doc(hidden)]
@@ -50,6 +52,7 @@ pub use client::Client;
 pub use connection_error::ConnectionError;
 pub use context::ErrorContext;
 pub use error::Error;
+pub use features::ServerFeature;
 pub use multi::{Multi, MultiOutcome, MultiRead, MultiWrite, ReadOutcome};
 pub use op::{
     Create, CreateWithParents, Created, Delete, DeleteRecursive, Exists, GetChildren, GetData, Reconfig,

@@ -17,13 +17,14 @@ use tracing::Instrument;
 use zoolet_clock::Clock;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::AuthPacket;
-use zoolet_proto::{Request, SessionId};
+use zoolet_proto::{Request, SessionId, Zxid};
 
 use crate::chroot::Chroot;
 use crate::client::Client;
 use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
+use crate::features::KnownFeatures;
 use crate::session::{SaslCredentials, Session, SessionSettings};
 use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
@@ -55,6 +56,8 @@ pub struct ConnectOptions {
     max_pending: usize,
     seed: Option<u64>,
     clock: Clock,
+    /// Shared by all sessions that are opened with clones of these options.
+    features: KnownFeatures,
 }
 
 impl Default for ConnectOptions {
@@ -69,6 +72,7 @@ impl Default for ConnectOptions {
             sasl: None,
             resume: None,
             expire_locally: false,
+            last_zxid: Zxid(0),
             // These two are known when it connects.
             hosts: 1,
             seed: 0,
@@ -80,6 +84,7 @@ impl Default for ConnectOptions {
             max_pending: 64 * 1024 * 1024,
             seed: None,
             clock: Clock::tokio(),
+            features: KnownFeatures::default(),
         }
     }
 }
@@ -192,6 +197,19 @@ impl ConnectOptions {
     /// Default: a new session.
     pub fn resume(mut self, id: SessionId, password: impl Into<SessionPassword>) -> Self {
         self.session.resume = Some((id, password.into()));
+        self
+    }
+
+    /// The zxid that the session begins with, as if it had seen it. A server that has not applied it yet refuses the session,
+    /// so that a program which goes on in a new session does not see an older state than in the one before. Take it from
+    /// [`Client::last_zxid`] of that, or from a reply [with its zxid](crate::ReplyFuture::with_zxid).
+    ///
+    /// If no server ever catches up, as after a restore from an older backup, `connect` fails with `Unreachable`: servers
+    /// close the connection without an answer (`ZooKeeperServer.processConnectRequest`).
+    ///
+    /// Default: none; any server will do.
+    pub fn last_zxid(mut self, zxid: Zxid) -> Self {
+        self.session.last_zxid = zxid.max(Zxid(0));
         self
     }
 
@@ -320,7 +338,9 @@ impl ConnectOptions {
             clock.clone(),
             hosts,
             rng,
+            self.features,
         );
+        shared.set_zxid(settings.last_zxid);
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());

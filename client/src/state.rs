@@ -15,11 +15,12 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 use zoolet_clock::Clock;
-use zoolet_proto::{SessionId, Zxid};
+use zoolet_proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
+use crate::features::{KnownFeatures, ServerFeature};
 use crate::pending::PendingRoom;
 use crate::session_password::SessionPassword;
 use crate::stream_queue::StreamQueue;
@@ -96,6 +97,9 @@ pub(crate) struct SharedState {
     zxid: AtomicI64,
     origin: Instant,
     contact: AtomicU64,
+    /// The server of the latest connection.
+    server: Mutex<Option<Arc<str>>>,
+    features: KnownFeatures,
 }
 
 /// The state, and who is notified of changes: in the order in which they subscribed. A `watch` channel would wake them in
@@ -124,6 +128,7 @@ impl SharedState {
         clock: Clock,
         hosts: usize,
         rng: StdRng,
+        features: KnownFeatures,
     ) -> Self {
         let now = clock.now();
         Self {
@@ -144,6 +149,8 @@ impl SharedState {
             zxid: AtomicI64::new(0),
             origin: now,
             contact: AtomicU64::new(0),
+            server: Mutex::default(),
+            features,
         }
     }
 
@@ -246,6 +253,25 @@ impl SharedState {
         self.timeout.store(timeout.as_millis() as u64, Relaxed);
     }
 
+    /// A connection to this server begins.
+    pub(crate) fn set_server(&self, server: Option<Arc<str>>) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+    }
+
+    /// The server of the latest connection; `None` without one, or for a closure.
+    pub(crate) fn server(&self) -> Option<Arc<str>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn supports(&self, feature: ServerFeature) -> Option<bool> {
+        self.features.get(&self.server(), feature)
+    }
+
+    /// The server of this connection has answered a request of this kind.
+    pub(crate) fn note_feature(&self, op: OpCode, error: Option<ErrorCode>) {
+        self.features.note(|| self.server(), op, error);
+    }
+
     pub(crate) fn set_zxid(&self, zxid: Zxid) {
         self.zxid.store(zxid.0, Relaxed);
     }
@@ -338,7 +364,15 @@ mod tests {
     #[test]
     fn states_that_nobody_reads_are_bounded_and_end_with_the_latest() {
         let timeout = Duration::from_secs(9);
-        let shared = SharedState::new(None, 1, timeout, Clock::manual(), 1, StdRng::seed_from_u64(7));
+        let shared = SharedState::new(
+            None,
+            1,
+            timeout,
+            Clock::manual(),
+            1,
+            StdRng::seed_from_u64(7),
+            KnownFeatures::default(),
+        );
         let (read_late, dropped) = (shared.states(), shared.states());
         drop(dropped);
         for _ in 0..MAX_UNREAD {

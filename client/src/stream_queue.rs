@@ -54,6 +54,17 @@ impl<T> StreamQueue<T> {
         }
     }
 
+    /// Moves all unread items to the end of `items`. Ready without one once the last was read.
+    pub(crate) fn poll_all(&self, cx: &mut Context<'_>, items: &mut Vec<T>) -> Poll<()> {
+        let mut state = self.state();
+        if state.items.is_empty() && !state.ended {
+            state.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        items.extend(state.items.drain(..));
+        Poll::Ready(())
+    }
+
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = self.state();
         match state.items.pop_front() {

@@ -18,6 +18,7 @@ use crate::command::{AnsweredCall, DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::ErrorContext;
 use crate::error::Error;
+use crate::features::ServerFeature;
 use crate::options::{ConnectOptions, Connecting};
 use crate::pending::PendingShare;
 use crate::session_password::SessionPassword;
@@ -185,9 +186,24 @@ impl Client {
         self.shared.session_timeout()
     }
 
-    /// The highest zxid in a reply to this session.
+    /// The highest zxid in a reply to this session, or the one that it [began with](ConnectOptions::last_zxid).
     pub fn last_zxid(&self) -> Zxid {
         self.shared.last_zxid()
+    }
+
+    /// Whether the server of the latest connection has an operation that older ones lack, as far as it was asked; `None` if
+    /// it was not. Some servers close the connection at an operation that they do not know, so it pays to remember.
+    ///
+    /// It is known for each server by itself, because the members of an ensemble differ during a rolling upgrade, and for all
+    /// sessions that were opened with clones of the same options.
+    pub fn supports(&self, feature: ServerFeature) -> Option<bool> {
+        self.shared.supports(feature)
+    }
+
+    /// The server of the latest connection, as in the connect string; `None` if the target is a closure, or before the
+    /// first.
+    pub fn server(&self) -> Option<Arc<str>> {
+        self.shared.server()
     }
 
     /// Checks `path` and returns it as the server sees it.

@@ -15,6 +15,9 @@ use super::*;
 use crate::call::ReplyFuture;
 use crate::chroot::Chroot;
 use crate::client::Client;
+use zoolet_proto::Zxid;
+
+use crate::features::KnownFeatures;
 use crate::session::SessionSettings;
 use crate::state::SharedState;
 use crate::transport::IntoTransport;
@@ -25,7 +28,15 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
     let timeout = Duration::from_secs(9);
     let chroot = Chroot::new("").expect("no chroot");
     let rng = StdRng::seed_from_u64(7);
-    let shared = Arc::new(SharedState::new(None, usize::MAX, timeout, clock.clone(), 1, rng));
+    let shared = Arc::new(SharedState::new(
+        None,
+        usize::MAX,
+        timeout,
+        clock.clone(),
+        1,
+        rng,
+        KnownFeatures::default(),
+    ));
     let settings = SessionSettings {
         connect_timeout: Duration::from_secs(9),
         session_timeout: timeout,
@@ -36,6 +47,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
         sasl: None,
         resume: None,
         expire_locally: false,
+        last_zxid: Zxid(0),
         hosts: 1,
         seed: 7,
     };

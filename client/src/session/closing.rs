@@ -78,6 +78,7 @@ impl Session {
         self.out.clear();
         self.shared.set_state_because(end, detail);
         self.watches.end(|context| self.shared.end_error(context));
+        self.feeds.end(|context| self.shared.end_error(context));
         let (sent, waiting) = self.calls.end();
         for call in sent {
             self.fail(call, true, |context| self.shared.end_error(context));

@@ -118,7 +118,9 @@ impl Session {
     pub(super) fn serve(&mut self, now: Instant) {
         self.phase = Phase::Serving;
         self.probe = ReadWriteProbe::for_connection(now, self.read_only);
+        self.shared.set_server(self.host.clone());
         self.resume(now);
+        self.feeds.connected(|| self.feed_connection());
         self.publish_connected();
     }
 
@@ -191,6 +193,7 @@ impl Session {
         self.out.clear();
         self.pings = Pings::default();
         self.watches.lose_connection();
+        self.feeds.lost();
         for call in self.calls.lose_connection(now + self.timeout) {
             let cause = cause.cloned();
             self.fail(call, true, |context| Error::ConnectionLoss(context.without_connection(cause)));

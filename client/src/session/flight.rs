@@ -117,12 +117,16 @@ impl Calls {
 
     /// The connection is lost. Reads that are awaited return to the head of the queue, in order, to wait until `until`. So
     /// does removeWatches if a caller sent it, because it is idempotent. Writes are returned, to be failed. The session
-    /// sends its own requests anew.
+    /// sends its own requests anew, and so does a feed.
     pub(crate) fn lose_connection(&mut self, until: Instant) -> Vec<Submission> {
         let mut lost = Vec::new();
         for InFlight { mut call, .. } in mem::take(&mut self.in_flight) {
             call.losses += 1;
             let op = call.request.op();
+            // A feed reads anew on the next connection, after it has set its watches there.
+            if call.reply_to.ticket().is_some() {
+                continue;
+            }
             let awaited = call.reply_to.is_awaited();
             self.owes_sync |= op.takes_zxid() || (op == OpCode::Sync && !awaited);
             if op.takes_zxid() || call.losses >= MAX_LOSSES {

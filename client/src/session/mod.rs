@@ -20,11 +20,12 @@ use crate::command::{DriverCommand, Submission};
 use crate::connection_error::ConnectionError;
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
+use crate::feed::{FeedConnection, FeedSink, Feeds};
 use crate::session_password::SessionPassword;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{WatchKind, WatchTable};
 
-mod answer;
+pub(crate) mod answer;
 mod closing;
 mod connection;
 mod flight;
@@ -63,6 +64,8 @@ pub(crate) struct SessionSettings {
     /// The session to resume, instead of a new one.
     pub(crate) resume: Option<(SessionId, SessionPassword)>,
     pub(crate) expire_locally: bool,
+    /// What the session has seen before it begins.
+    pub(crate) last_zxid: Zxid,
     pub(crate) hosts: usize,
     pub(crate) seed: u64,
 }
@@ -133,6 +136,7 @@ pub(crate) struct Session {
     sasl: SaslExchange,
     calls: Calls,
     watches: WatchTable,
+    feeds: Feeds,
     out: BytesMut,
     last_sent: Instant,
     last_heard: Instant,
@@ -155,6 +159,7 @@ impl Session {
             rng: StdRng::seed_from_u64(settings.seed),
             auths: settings.auths.clone(),
             timeout: settings.session_timeout,
+            last_zxid: settings.last_zxid,
             settings,
             shared,
             commands,
@@ -167,10 +172,10 @@ impl Session {
             established: id != SessionId(0),
             read_only: false,
             probe: ReadWriteProbe::default(),
-            last_zxid: Zxid(0),
             sasl: SaslExchange::default(),
             calls: Calls::default(),
             watches: WatchTable::default(),
+            feeds: Feeds::default(),
             out: BytesMut::new(),
             last_sent: now,
             last_heard: now,
@@ -285,7 +290,27 @@ impl Session {
                 }
             }
             DriverCommand::Close(reply_to) => self.handle_close(now, reply_to),
+            DriverCommand::OpenFeed(feed) => self.open_feed(feed),
+            DriverCommand::CloseFeed(feed) => {
+                self.feeds.close(&feed);
+                for (kind, path) in self.watches.leave_feed(&feed) {
+                    self.unwatch(now, kind, path);
+                }
+            }
         }
+    }
+
+    fn open_feed(&mut self, feed: FeedSink) {
+        let connection = (self.phase == Phase::Serving).then(|| self.feed_connection());
+        self.feeds.open(feed, connection);
+        if self.phase == Phase::Over {
+            self.feeds.end(|context| self.shared.end_error(context));
+        }
+    }
+
+    /// The present connection, as feeds see it.
+    fn feed_connection(&self) -> FeedConnection {
+        FeedConnection { generation: self.epoch, server: self.host.clone(), read_only: self.read_only }
     }
 
     fn submit(&mut self, now: Instant, mut call: Submission) {
@@ -295,6 +320,14 @@ impl Session {
                 true => self.shared.end_error(context),
                 false => Error::Closed(context),
             });
+        }
+        // Of an earlier connection, or sent after the loss and before the feed has read of it.
+        if call
+            .reply_to
+            .ticket()
+            .is_some_and(|ticket| ticket.generation != self.epoch || self.phase != Phase::Serving)
+        {
+            return;
         }
         if self.phase == Phase::Serving {
             self.transmit(now, call);

@@ -9,8 +9,9 @@ use super::{ProtocolViolation, Session, answer};
 use crate::command::{AnsweredCall, ReplyExtra};
 use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
+use crate::feed::{self, FeedReply};
 use crate::state::SessionState;
-use crate::watch::WatchEvent;
+use crate::watch::{WatchEvent, WatchReply};
 
 impl Session {
     pub(super) fn handle_reply(&mut self, now: Instant, frame: &[u8]) -> Result<(), ProtocolViolation> {
@@ -30,6 +31,9 @@ impl Session {
                     self.contacted(sent);
                 }
                 self.seen(&header);
+                if !self.calls.restores_watches() {
+                    self.feeds.reached(header.zxid);
+                }
                 return Ok(());
             }
             _ => {}
@@ -105,6 +109,7 @@ impl Session {
             _ if is_lost(error) => {}
             _ => self.contacted(sent),
         }
+        self.shared.note_feature(call.request.op(), error);
         // The body of an error is empty, or means nothing to a client.
         let reply = match error {
             None => Reply::parse(call.request.op(), body),
@@ -120,10 +125,21 @@ impl Session {
         match (&call.request, error) {
             (Request::RemoveWatches(remove), None) => self.forget(remove),
             (Request::Sync(_), None) => self.calls.synced(),
-            (request, Some(_)) if !is_lost(error) => self.abandon(request),
+            (request, Some(_)) if !is_lost(error) && call.reply_to.ticket().is_none() => {
+                self.abandon(request)
+            }
             _ => {}
         }
-        if call.reply_to.is_awaited() {
+        if let Some(ticket) = call.reply_to.ticket() {
+            if ticket.feed.is_read() {
+                if answer::watch_reply(&call.request, error) != WatchReply::Unset {
+                    self.watches.open_for_feed(&call.request, &call.chroot, &ticket.feed);
+                }
+                let outcome = feed::outcome(&call.request, error, reply, &call.chroot);
+                ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: label(header), outcome });
+                self.answered += 1;
+            }
+        } else if call.reply_to.is_awaited() {
             let has_identity = !self.auths.is_empty() || self.settings.sasl.is_some();
             // Opened before the reply is sent: the caller has the watch before the next frame is looked at, which may be its event.
             let mut outcome = answer::outcome(&call.request, error, reply, &call.chroot, has_identity);

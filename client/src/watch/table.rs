@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use zoolet_proto::{EventType, WatcherType, path};
+use zoolet_proto::{EventType, Request, WatcherType, path};
 
 use super::stream::{UpdateQueue, WatchUpdate};
 use super::{Watch, WatchEvent, WatchHandle, WatchKind, WatchRegistration, WatchStream};
@@ -20,6 +20,8 @@ use crate::chroot::Chroot;
 use crate::command::DriverCommand;
 use crate::context::ErrorContext;
 use crate::error::Error;
+use crate::feed::FeedSink;
+use crate::session::answer;
 
 #[derive(Debug)]
 struct WatchUser {
@@ -33,6 +35,8 @@ struct WatchUser {
 enum WatchSink {
     OneShot(oneshot::Sender<Result<WatchEvent, Error>>),
     Stream(Arc<UpdateQueue>),
+    /// A feed, which sets its watches again by itself.
+    Feed(FeedSink),
 }
 
 impl WatchUser {
@@ -41,12 +45,17 @@ impl WatchUser {
         WatchEvent { path: self.chroot.strip(&event.path).to_owned(), ..*event }
     }
 
+    fn is_feed(&self, feed: &FeedSink) -> bool {
+        matches!(&self.sink, WatchSink::Feed(other) if other.is(feed))
+    }
+
     /// Ends the watch on the server's `path`.
     fn end(self, path: &str, error: impl FnOnce(ErrorContext) -> Error) {
         let error = error(ErrorContext::local("watch", self.chroot.strip(path)));
         match self.sink {
             WatchSink::OneShot(user) => drop(user.send(Err(error))),
             WatchSink::Stream(user) => user.end(WatchUpdate::Ended(error)),
+            WatchSink::Feed(feed) => feed.disarmed(),
         }
     }
 }
@@ -141,6 +150,57 @@ impl WatchTable {
         handle
     }
 
+    /// A request of a feed has set its watches. A feed has at most one watch of a kind on a path.
+    pub(crate) fn open_for_feed(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
+        match request {
+            Request::SetWatches(set) => {
+                for (kind, missing, paths) in [
+                    (WatchKind::Data, false, &set.data),
+                    (WatchKind::Data, true, &set.exist),
+                    (WatchKind::Child, false, &set.child),
+                ] {
+                    for path in paths {
+                        // An event that came before this reply has used it up: the feed reads again, and watches then.
+                        self.add_feed(kind, path, chroot, feed);
+                        let entry = self.entries_mut(kind).entry(path.clone()).or_default();
+                        (entry.registered, entry.missing) = (true, missing);
+                    }
+                }
+            }
+            request => {
+                if let Some((kind, path)) = answer::watch_of(request) {
+                    self.add_feed(kind, path, chroot, feed);
+                }
+            }
+        }
+    }
+
+    fn add_feed(&mut self, kind: WatchKind, path: &str, chroot: &Chroot, feed: &FeedSink) {
+        self.next_id += 1;
+        let (id, chroot) = (self.next_id, chroot.clone());
+        let entry = self.entries_mut(kind).entry(path.to_owned()).or_default();
+        if !entry.users.iter().any(|user| user.is_feed(feed)) {
+            entry.users.push(WatchUser { id, chroot, sink: WatchSink::Feed(feed.clone()) });
+        }
+    }
+
+    /// A feed is gone. Returns the persistent watches to remove from the server.
+    pub(crate) fn leave_feed(&mut self, feed: &FeedSink) -> Vec<(WatchKind, String)> {
+        let mut unused = Vec::new();
+        for kind in WatchKind::ALL {
+            self.entries_mut(kind).retain(|path, entry| {
+                let users = entry.users.len();
+                entry.users.retain(|user| !user.is_feed(feed));
+                let is_left = users > entry.users.len() && entry.users.is_empty() && entry.registering == 0;
+                if is_left && matches!(kind, WatchKind::Persistent | WatchKind::Recursive) {
+                    unused.push((kind, path.clone()));
+                }
+                !is_left
+            });
+        }
+        unused
+    }
+
     /// A user is gone. Returns whether to remove the watch from the server.
     pub(crate) fn leave(&mut self, kind: WatchKind, path: &str, id: u64) -> bool {
         if let Some(entry) = self.entries_mut(kind).get_mut(path) {
@@ -180,8 +240,10 @@ impl WatchTable {
         entry.registered = false;
         for user in entry.users.drain(..) {
             let event = user.seen(event);
-            if let WatchSink::OneShot(user) = user.sink {
-                let _ = user.send(Ok(event));
+            match user.sink {
+                WatchSink::OneShot(user) => drop(user.send(Ok(event))),
+                WatchSink::Feed(feed) => feed.event(event),
+                WatchSink::Stream(_) => {}
             }
         }
         self.settle(kind, path);
@@ -189,8 +251,10 @@ impl WatchTable {
 
     fn push_event(&self, kind: WatchKind, path: &str, event: &WatchEvent) {
         for user in self.entries(kind).get(path).into_iter().flat_map(|entry| &entry.users) {
-            if let WatchSink::Stream(queue) = &user.sink {
-                queue.push_event(user.seen(event));
+            match &user.sink {
+                WatchSink::Stream(queue) => queue.push_event(user.seen(event)),
+                WatchSink::Feed(feed) => feed.event(user.seen(event)),
+                WatchSink::OneShot(_) => {}
             }
         }
     }
@@ -201,6 +265,7 @@ impl WatchTable {
             entries.retain(|_, entry| {
                 entry.registering = 0;
                 entry.registered = false;
+                entry.users.retain(|user| !matches!(user.sink, WatchSink::Feed(_)));
                 !entry.users.is_empty()
             });
         }

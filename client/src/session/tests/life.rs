@@ -18,6 +18,17 @@ fn a_new_connection_resumes_the_session_with_the_last_zxid_of_a_reply() {
 }
 
 #[test]
+fn a_new_session_can_begin_with_what_an_earlier_one_has_seen() {
+    let mut harness = Harness::new(SessionSettings { last_zxid: Zxid(40), ..settings() });
+    let request = harness.connect();
+    assert_eq!((request.session, request.last_zxid_seen), (SessionId(0), Zxid(40)));
+    harness.call(get("/a"));
+    harness.reply(1, 39, data());
+    harness.cut();
+    assert_eq!(harness.connect().last_zxid_seen, Zxid(40), "it never goes back");
+}
+
+#[test]
 fn a_connection_begins_with_identities_then_watches_then_lost_reads_then_queued_calls() {
     let mut harness = Harness::up();
     let _identity = harness.call(auth("u:p"));

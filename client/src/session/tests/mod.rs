@@ -20,10 +20,12 @@ use crate::call::PendingReply;
 use crate::chroot::Chroot;
 use crate::command::{CallOutcome, DriverCommand, ReplyExtra, ReplyTo, Submission};
 use crate::error::Error;
+use crate::features::KnownFeatures;
 use crate::state::{SessionState, SharedState};
 use crate::watch::{Watch, WatchHandle, WatchStream, WatchUpdate};
 
 mod calls;
+mod feed;
 mod life;
 mod lost;
 mod probe;
@@ -142,6 +144,7 @@ fn settings() -> SessionSettings {
         sasl: None,
         resume: None,
         expire_locally: false,
+        last_zxid: Zxid(0),
         hosts: 1,
         seed: 7,
     }
@@ -152,7 +155,15 @@ impl Harness {
         let clock = Clock::manual();
         let now = clock.now();
         let rng = StdRng::seed_from_u64(settings.seed);
-        let shared = Arc::new(SharedState::new(None, usize::MAX, settings.session_timeout, clock, 1, rng));
+        let shared = Arc::new(SharedState::new(
+            None,
+            usize::MAX,
+            settings.session_timeout,
+            clock,
+            1,
+            rng,
+            KnownFeatures::default(),
+        ));
         let (handles, commands) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), handles.downgrade(), now);
         Self { session, shared, now, handles, commands }

@@ -1,0 +1,136 @@
+//! The queue of a feed, and how the driver fills it.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use zoolet_proto::Zxid;
+
+use super::{FEED_CAPACITY, FeedConnection, FeedItem, FeedReply};
+use crate::context::ErrorContext;
+use crate::error::Error;
+use crate::stream_queue::StreamQueue;
+use crate::watch::WatchEvent;
+
+/// The items of one feed that were not read.
+#[derive(Debug, Default)]
+pub(crate) struct FeedQueue(StreamQueue<FeedItem>);
+
+impl FeedQueue {
+    pub(super) fn end(&self, error: Error) {
+        self.0.end(FeedItem::Ended(error));
+    }
+
+    pub(super) fn poll_fill(&self, cx: &mut Context<'_>, items: &mut Vec<FeedItem>) -> Poll<()> {
+        self.0.poll_all(cx, items)
+    }
+
+    fn push(&self, item: FeedItem) {
+        self.0.update(|items| items.push_back(item));
+    }
+
+    /// Events are all that is not asked for, so they are what is dropped.
+    fn push_event(&self, event: WatchEvent) {
+        self.0.update(|items| match items.len() {
+            len if len < FEED_CAPACITY => items.push_back(FeedItem::Event(event)),
+            _ if matches!(items.back(), Some(FeedItem::Missed)) => {}
+            _ => items.push_back(FeedItem::Missed),
+        });
+    }
+
+    fn push_reached(&self, zxid: Zxid) {
+        self.0.update(|items| {
+            if let Some(FeedItem::Reached(_)) = items.back() {
+                items.pop_back();
+            }
+            items.push_back(FeedItem::Reached(zxid));
+        });
+    }
+
+    /// What came on the lost connection is of no use without the rest, and a consumer that does not read while connections
+    /// come and go would fill its queue.
+    fn push_lost(&self) {
+        self.0.update(|items| {
+            *items = VecDeque::from([FeedItem::Lost]);
+        });
+    }
+}
+
+/// The driver's end of a feed.
+#[derive(Debug, Clone)]
+pub(crate) struct FeedSink(pub(super) Weak<FeedQueue>);
+
+impl FeedSink {
+    fn queue(&self) -> Option<Arc<FeedQueue>> {
+        self.0.upgrade()
+    }
+
+    /// Whether there is somebody to read it.
+    pub(crate) fn is_read(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn reply(&self, reply: FeedReply) {
+        if let Some(queue) = self.queue() {
+            queue.push(FeedItem::Reply(reply));
+        }
+    }
+
+    pub(crate) fn event(&self, event: WatchEvent) {
+        if let Some(queue) = self.queue() {
+            queue.push_event(event);
+        }
+    }
+
+    pub(crate) fn disarmed(&self) {
+        let Some(queue) = self.queue() else { return };
+        queue.0.update(|items| match items.back() {
+            Some(FeedItem::Disarmed) => {}
+            _ => items.push_back(FeedItem::Disarmed),
+        });
+    }
+}
+
+/// Every feed of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Feeds(Vec<FeedSink>);
+
+impl Feeds {
+    /// Adds a feed. `connection` is the one that serves the session now, if there is one.
+    pub(crate) fn open(&mut self, feed: FeedSink, connection: Option<FeedConnection>) {
+        if let (Some(queue), Some(connection)) = (feed.queue(), connection) {
+            queue.push(FeedItem::Connected(connection));
+        }
+        self.0.push(feed);
+    }
+
+    pub(crate) fn close(&mut self, feed: &FeedSink) {
+        self.0.retain(|other| !other.is(feed));
+    }
+
+    pub(crate) fn connected(&self, connection: impl Fn() -> FeedConnection) {
+        self.each(|queue| queue.push(FeedItem::Connected(connection())));
+    }
+
+    pub(crate) fn reached(&self, zxid: Zxid) {
+        self.each(|queue| queue.push_reached(zxid));
+    }
+
+    pub(crate) fn lost(&self) {
+        self.each(FeedQueue::push_lost);
+    }
+
+    pub(crate) fn end(&mut self, error: impl Fn(ErrorContext) -> Error) {
+        self.each(|queue| queue.end(error(ErrorContext::local("feed", ""))));
+        drop(mem::take(&mut self.0));
+    }
+
+    fn each(&self, change: impl Fn(&FeedQueue)) {
+        self.0.iter().filter_map(FeedSink::queue).for_each(|queue| change(&queue));
+    }
+}

@@ -1,0 +1,136 @@
+//! The requests of a feed, and what their replies mean to it.
+
+use zoolet_clock::ActivityGuard;
+use zoolet_proto::records::{self, Op, OpResult};
+use zoolet_proto::{AddWatchMode, ErrorCode, Reply, Request, Zxid};
+
+use super::{FeedAnswer, FeedSink};
+use crate::chroot::Chroot;
+use crate::command::{ReplyTo, Submission};
+use crate::context::ErrorContext;
+use crate::error::Error;
+
+/// A request of a [`Feed`](super::Feed): reads, and what arms its watches. Paths are valid, and below the chroot of the client.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum FeedRequest {
+    /// Data and Stat of a znode, with a one-shot watch if asked.
+    GetData {
+        /// The znode.
+        path: String,
+        /// Whether to set a watch on its data and deletion.
+        watch: bool,
+    },
+    /// The Stat of a znode, with a one-shot watch if asked, which is also set on an absent one.
+    Exists {
+        /// The znode.
+        path: String,
+        /// Whether to set a watch on its creation, data and deletion.
+        watch: bool,
+    },
+    /// The names of the children of a znode, with a one-shot watch if asked.
+    GetChildren {
+        /// The znode.
+        path: String,
+        /// Whether to set a watch on its children and its deletion.
+        watch: bool,
+    },
+    /// Data and Stat of several znodes, at one zxid. Servers have it since 3.6.
+    GetBatch {
+        /// The znodes.
+        paths: Vec<String>,
+    },
+    /// Brings the server up to the leader.
+    Sync {
+        /// Any znode.
+        path: String,
+    },
+    /// Sets a persistent recursive watch. Servers have it since 3.6.
+    WatchTree {
+        /// The root of the subtree, which need not exist.
+        path: String,
+    },
+    /// Sets one-shot watches on znodes that were read before, and reports at once which have changed since.
+    SetWatches {
+        /// The zxid at which they were read.
+        since: Zxid,
+        /// Znodes whose data and deletion to watch.
+        data: Vec<String>,
+        /// Znodes that were absent, whose creation to watch.
+        absent: Vec<String>,
+        /// Znodes whose children and deletion to watch.
+        children: Vec<String>,
+    },
+}
+
+impl FeedRequest {
+    pub(super) fn submission(self, chroot: &Chroot, feed: FeedSink, generation: u64, tag: u64) -> Submission {
+        Submission {
+            request: self.below(chroot),
+            chroot: chroot.clone(),
+            reply_to: ReplyTo::feed(feed, generation, tag),
+            deadline: None,
+            losses: 0,
+            _share: None,
+            activity: ActivityGuard::default(),
+        }
+    }
+
+    fn below(self, chroot: &Chroot) -> Request {
+        let join = |path| chroot.join(path);
+        let all = |paths: Vec<String>| paths.into_iter().map(join).collect();
+        match self {
+            Self::GetData { path, watch } => Request::GetData(records::GetData { path: join(path), watch }),
+            Self::Exists { path, watch } => Request::Exists(records::Exists { path: join(path), watch }),
+            Self::GetChildren { path, watch } => {
+                Request::GetChildren2(records::GetChildren { path: join(path), watch })
+            }
+            Self::GetBatch { paths } => {
+                let get = |path| Op::GetData(records::GetData { path: join(path), watch: false });
+                Request::MultiRead(paths.into_iter().map(get).collect())
+            }
+            Self::Sync { path } => Request::Sync(records::Sync { path: Some(join(path)) }),
+            Self::WatchTree { path } => {
+                let mode = AddWatchMode::PersistentRecursive.code();
+                Request::AddWatch(records::AddWatch { path: Some(join(path)), mode })
+            }
+            Self::SetWatches { since, data, absent, children } => Request::SetWatches(records::SetWatches {
+                relative_zxid: since,
+                data: all(data),
+                exist: all(absent),
+                child: all(children),
+            }),
+        }
+    }
+}
+
+/// What a reply means to the feed.
+pub(crate) fn outcome(
+    request: &Request,
+    error: Option<ErrorCode>,
+    reply: Reply,
+    chroot: &Chroot,
+) -> Result<FeedAnswer, Error> {
+    let context = || ErrorContext::of(request, true, chroot);
+    if let Some(code) = error {
+        return Err(Error::Refused { context: context(), code });
+    }
+    Ok(match (request, reply) {
+        (_, Reply::Data(data, stat)) => FeedAnswer::Data(data.unwrap_or_default(), stat),
+        (_, Reply::Stat(stat)) => FeedAnswer::Stat(stat),
+        (_, Reply::Children2(names, stat)) => FeedAnswer::Children(names, stat),
+        (Request::MultiRead(ops), Reply::Multi(results)) if ops.len() == results.len() => {
+            let each = |result| match result {
+                OpResult::GetData(data, stat) => Ok(Ok((data.unwrap_or_default(), stat))),
+                OpResult::Error(Some(code)) => Ok(Err(code)),
+                _ => Err(Error::Protocol(context())),
+            };
+            FeedAnswer::Batch(results.into_iter().map(each).collect::<Result<_, _>>()?)
+        }
+        (_, Reply::Synced(_)) => FeedAnswer::Synced,
+        (Request::AddWatch(_) | Request::SetWatches(_), Reply::WatchAdded | Reply::Empty) => {
+            FeedAnswer::Armed
+        }
+        _ => return Err(Error::Protocol(context())),
+    })
+}
