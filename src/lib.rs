@@ -28,6 +28,7 @@
 //! | --- | --- | --- |
 //! | run a server | [`Server`], [`ServerBuilder`] | [`server`] |
 //! | connect, read, write, watch | [`Client`], [`ConnectOptions`](client::ConnectOptions), [`Create`](client::Create), [`Multi`](client::Multi), [`Watch`](client::Watch) | [`client`], [`client::path`] |
+//! | go on after the session has ended | [`Sessions`], [`SessionTerm`](client::SessionTerm), [`SessionsChange`](client::SessionsChange) | [`client`] |
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
@@ -61,7 +62,7 @@ pub use zoolet_server as server;
 #[cfg(feature = "client")]
 pub use zoolet_client::{
     Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionPassword,
-    SessionState, Stat, WatchEvent, WatchUpdate, Zxid,
+    SessionState, Sessions, Stat, WatchEvent, WatchUpdate, Zxid,
 };
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{

@@ -20,6 +20,8 @@ pub(crate) enum DriverCommand {
     Unwatch { kind: WatchKind, path: String, id: u64 },
     /// Close the session.
     Close(ReplyTo),
+    /// End the session as expired, for this reason, without the server's word.
+    GiveUp(&'static str),
     /// Report connections to this feed from now on.
     OpenFeed(FeedSink),
     /// The reader of a feed is gone.

@@ -121,13 +121,18 @@ pub(crate) struct DisplayDetail<'d>(Option<&'d ErrorDetail>);
 
 impl fmt::Display for DisplayDetail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(ErrorDetail::Connection(error)) => write!(f, "; last connection error: {error}"),
-            Some(ErrorDetail::MissingParent(parent)) => {
-                write!(f, "; its parent {} does not exist, {}", parent.path, parent.advice)
+        self.0.map_or(Ok(()), |detail| write!(f, "; {detail}"))
+    }
+}
+
+impl fmt::Display for ErrorDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(error) => write!(f, "last connection error: {error}"),
+            Self::MissingParent(parent) => {
+                write!(f, "its parent {} does not exist, {}", parent.path, parent.advice)
             }
-            Some(ErrorDetail::Hint(hint)) => write!(f, "; {hint}"),
-            None => Ok(()),
+            Self::Hint(hint) => f.write_str(hint),
         }
     }
 }

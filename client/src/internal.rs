@@ -85,3 +85,12 @@ impl ClientExt for Client {
         self
     }
 }
+
+/// What things that last over sessions need.
+pub trait SessionsExt {
+    /// The clock of all sessions.
+    fn clock(&self) -> &Clock;
+
+    /// The runtime of the supervisor.
+    fn runtime(&self) -> &runtime::Handle;
+}

@@ -42,6 +42,7 @@ mod options;
 mod pending;
 mod session;
 mod session_password;
+mod sessions;
 mod state;
 mod stream_queue;
 mod transport;
@@ -60,6 +61,7 @@ pub use op::{
 };
 pub use options::{ConnectOptions, Connecting};
 pub use session_password::SessionPassword;
+pub use sessions::{SessionTerm, Sessions, SessionsChange, SessionsChanges, SessionsState};
 pub use state::{SessionState, States};
 pub use transport::{IntoTransport, Transport};
 pub use watch::{Watch, WatchEvent, WatchStream, WatchUpdate};

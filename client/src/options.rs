@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::features::KnownFeatures;
 use crate::session::{SaslCredentials, Session, SessionSettings};
 use crate::session_password::SessionPassword;
+use crate::sessions::SessionObserver;
 use crate::state::{SessionState, SharedState};
 use crate::transport::{IntoTransport, Transport};
 
@@ -50,14 +51,16 @@ const LONGEST_SESSION: Duration = Duration::from_millis(i32::MAX as u64);
 #[derive(Debug, Clone)]
 #[must_use = "options do nothing before `connect`"]
 pub struct ConnectOptions {
-    session: SessionSettings,
+    pub(crate) session: SessionSettings,
     request_timeout: Option<Duration>,
     chroot: Option<String>,
     max_pending: usize,
-    seed: Option<u64>,
-    clock: Clock,
+    pub(crate) seed: Option<u64>,
+    pub(crate) clock: Clock,
     /// Shared by all sessions that are opened with clones of these options.
     features: KnownFeatures,
+    /// Who learns of every state of the session.
+    pub(crate) observer: Option<Arc<SessionObserver>>,
 }
 
 impl Default for ConnectOptions {
@@ -85,6 +88,7 @@ impl Default for ConnectOptions {
             seed: None,
             clock: Clock::tokio(),
             features: KnownFeatures::default(),
+            observer: None,
         }
     }
 }
@@ -205,7 +209,8 @@ impl ConnectOptions {
     /// [`Client::last_zxid`] of that, or from a reply [with its zxid](crate::ReplyFuture::with_zxid).
     ///
     /// If no server ever catches up, as after a restore from an older backup, `connect` fails with `Unreachable`: servers
-    /// close the connection without an answer (`ZooKeeperServer.processConnectRequest`).
+    /// close the connection without an answer (`ZooKeeperServer.processConnectRequest`). [`Sessions`](crate::Sessions) tells
+    /// the two apart.
     ///
     /// Default: none; any server will do.
     pub fn last_zxid(mut self, zxid: Zxid) -> Self {
@@ -341,6 +346,9 @@ impl ConnectOptions {
             self.features,
         );
         shared.set_zxid(settings.last_zxid);
+        if let Some(observer) = self.observer {
+            shared.observe(observer);
+        }
         let shared = Arc::new(shared);
         let (sender, receiver) = mpsc::unbounded_channel();
         let session = Session::new(settings, Arc::clone(&shared), sender.downgrade(), clock.now());

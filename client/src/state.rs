@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
 use crate::pending::PendingRoom;
 use crate::session_password::SessionPassword;
+use crate::sessions::SessionObserver;
 use crate::stream_queue::StreamQueue;
 
 /// The state of a session.
@@ -108,6 +109,7 @@ pub(crate) struct SharedState {
 struct PublishedState {
     state: SessionState,
     end_detail: Option<ErrorDetail>,
+    observer: Option<Arc<SessionObserver>>,
     listeners: Vec<Weak<StreamQueue<SessionState>>>,
 }
 
@@ -140,6 +142,7 @@ impl SharedState {
             progress: Mutex::new(PublishedState {
                 state: SessionState::Connecting,
                 end_detail: None,
+                observer: None,
                 listeners: Vec::new(),
             }),
             failures: Mutex::default(),
@@ -239,12 +242,30 @@ impl SharedState {
         }
         progress.state = state;
         progress.end_detail = detail;
+        self.tell_observer(&progress);
         let listeners =
             if state.is_final() { mem::take(&mut progress.listeners) } else { progress.listeners.clone() };
         drop(progress);
         for listener in listeners.iter().filter_map(Weak::upgrade) {
             push_state(&listener, state);
         }
+    }
+
+    /// Tells `observer` the present state and all that follow.
+    pub(crate) fn observe(&self, observer: Arc<SessionObserver>) {
+        let mut progress = self.progress();
+        progress.observer = Some(observer);
+        self.tell_observer(&progress);
+    }
+
+    /// Under the lock, so that no state is published twice, or after one that follows it.
+    fn tell_observer(&self, progress: &PublishedState) {
+        let Some(observer) = &progress.observer else { return };
+        let reason = match progress.state {
+            SessionState::Disconnected => self.last_failure().map(|failure| failure.to_string()),
+            _ => progress.end_detail.as_ref().map(ErrorDetail::to_string),
+        };
+        observer.changed(progress.state, self.session_id(), self.clock.now(), self.server(), reason);
     }
 
     pub(crate) fn set_session(&self, id: SessionId, timeout: Duration, password: SessionPassword) {

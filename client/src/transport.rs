@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -31,8 +31,32 @@ pub struct Transport {
 }
 
 enum Dial {
-    Tcp { hosts: Vec<Host>, attempts: usize },
+    Tcp {
+        hosts: Vec<Host>,
+        attempts: usize,
+    },
     Custom(Box<dyn Fn() -> Dialing + Send>),
+    /// That of several sessions.
+    Shared(SharedTransport),
+}
+
+/// A source of connections for one session after the other, which go on with the hosts where the last one stopped.
+#[derive(Clone)]
+pub(crate) struct SharedTransport(Arc<Mutex<Transport>>);
+
+impl SharedTransport {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self(Arc::new(Mutex::new(transport)))
+    }
+
+    /// The transport of one more session.
+    pub(crate) fn share(&self) -> Transport {
+        Transport { chroot: self.lock().chroot.clone(), dial: Dial::Shared(self.clone()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Transport> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,13 +73,16 @@ impl Transport {
         match &self.dial {
             Dial::Tcp { hosts, .. } => hosts.len(),
             Dial::Custom(_) => 1,
+            Dial::Shared(transport) => transport.lock().hosts(),
         }
     }
 
     /// Shuffles the hosts, so that not all clients begin with the same one.
     pub(crate) fn shuffle(&mut self, rng: &mut impl Rng) {
-        if let Dial::Tcp { hosts, .. } = &mut self.dial {
-            hosts.shuffle(rng);
+        match &mut self.dial {
+            Dial::Tcp { hosts, .. } => hosts.shuffle(rng),
+            Dial::Custom(_) => {}
+            Dial::Shared(transport) => transport.lock().shuffle(rng),
         }
     }
 
@@ -69,6 +96,7 @@ impl Transport {
                 (Some(Arc::clone(&host.label)), Box::pin(async move { host.connect(round).await }))
             }
             Dial::Custom(dial) => (None, dial()),
+            Dial::Shared(transport) => transport.lock().dial(),
         }
     }
 }
@@ -78,6 +106,7 @@ impl fmt::Debug for Transport {
         match &self.dial {
             Dial::Tcp { hosts, .. } => f.debug_tuple("Transport").field(hosts).finish(),
             Dial::Custom(_) => f.write_str("Transport(closure)"),
+            Dial::Shared(transport) => fmt::Debug::fmt(&*transport.lock(), f),
         }
     }
 }

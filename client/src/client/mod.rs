@@ -136,6 +136,11 @@ impl Client {
         })
     }
 
+    /// Ends the session as expired, because no server can resume it.
+    pub(crate) fn give_up(&self, reason: &'static str) {
+        let _ = self.commands.send(DriverCommand::GiveUp(reason));
+    }
+
     /// The present state of the session.
     pub fn state(&self) -> SessionState {
         self.shared.state()

@@ -290,6 +290,9 @@ impl Session {
                 }
             }
             DriverCommand::Close(reply_to) => self.handle_close(now, reply_to),
+            DriverCommand::GiveUp(reason) => {
+                self.end(SessionState::Expired, Some(ErrorDetail::Hint(reason.into())));
+            }
             DriverCommand::OpenFeed(feed) => self.open_feed(feed),
             DriverCommand::CloseFeed(feed) => {
                 self.feeds.close(&feed);

@@ -15,3 +15,4 @@ mod pending;
 mod probe;
 mod resume;
 mod seed;
+mod sessions;

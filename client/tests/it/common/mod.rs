@@ -50,6 +50,16 @@ impl Listener {
         self.0.recv().await.map(Peer::over)
     }
 
+    /// The first connection whose request is as wanted, after granting its session; the others are closed.
+    pub async fn accept_if(&mut self, wanted: impl Fn(&ConnectRequest) -> bool) -> Peer {
+        loop {
+            let mut peer = self.connection().await;
+            if peer.grant_if(&wanted).await {
+                return peer;
+            }
+        }
+    }
+
     /// The next connection, after granting its session.
     pub async fn accept(&mut self) -> Peer {
         let mut peer = self.connection().await;
@@ -135,6 +145,17 @@ impl Peer {
 
     async fn respond(&mut self, session: SessionId, timeout: Duration, read_only: bool) -> ConnectRequest {
         let request = self.connect_request().await;
+        self.grant(&request, session, timeout, read_only).await;
+        request
+    }
+
+    async fn grant(
+        &mut self,
+        request: &ConnectRequest,
+        session: SessionId,
+        timeout: Duration,
+        read_only: bool,
+    ) {
         let response = ConnectResponse {
             protocol_version: 0,
             timeout: timeout.as_millis() as i32,
@@ -143,7 +164,21 @@ impl Peer {
             read_only: request.read_only.map(|_| read_only),
         };
         self.write(|out| response.encode_frame(out)).await;
-        request
+    }
+
+    /// Grants a session if the request is as wanted, and otherwise says nothing, as a server that is behind.
+    pub async fn grant_if(&mut self, wanted: impl Fn(&ConnectRequest) -> bool) -> bool {
+        let request = self.connect_request().await;
+        let granted = wanted(&request);
+        if granted {
+            self.grant(&request, SESSION, TIMEOUT, false).await;
+        }
+        granted
+    }
+
+    /// The connect request, which is not answered.
+    pub async fn connects_with(&mut self) -> ConnectRequest {
+        self.connect_request().await
     }
 
     /// Refuses the session.
