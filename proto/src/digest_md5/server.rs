@@ -5,6 +5,24 @@ use subtle::ConstantTimeEq;
 use super::directives::parse;
 use super::{Computation, DIGEST_URI, DigestMd5Error, MAX_TOKEN, REALM, UserKey};
 
+/// The directives that a server knows. Others may have any value, and come twice.
+const DIRECTIVES: [&str; 13] = [
+    "username",
+    "realm",
+    "nonce",
+    "cnonce",
+    "digest-uri",
+    "response",
+    // The JDK looks for this name. So it takes any `nc`, but computes the response with 1.
+    "nonce-count",
+    "qop",
+    "charset",
+    "maxbuf",
+    "authzid",
+    "cipher",
+    "auth-param",
+];
+
 /// The user whom a response proves, and the proof in return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticatedUser {
@@ -39,37 +57,21 @@ pub fn judge(
         cnonce,
         digest_uri,
         response,
-        nc,
+        count,
         qop,
         charset,
         maxbuf,
         authzid,
         _,
-    ] = parse(
-        token,
-        [
-            "username",
-            "realm",
-            "nonce",
-            "cnonce",
-            "digest-uri",
-            "response",
-            "nc",
-            "qop",
-            "charset",
-            "maxbuf",
-            "authzid",
-            // Not used, but may not come twice.
-            "cipher",
-        ],
-    )?;
+        _,
+    ] = parse(token, DIRECTIVES)?;
     let is_number = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| text.parse::<i32>().is_ok());
     let is_one =
         |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| i32::from_str_radix(text, 16) == Ok(1));
     for (name, value, is_expected) in [
         ("charset", &charset, (|value| value == b"utf-8") as fn(&[u8]) -> bool),
         ("maxbuf", &maxbuf, is_number),
-        ("nc", &nc, is_one),
+        ("nonce-count", &count, is_one),
         ("qop", &qop, |value| value == b"auth"),
     ] {
         if !value.as_deref().is_none_or(is_expected) {

@@ -59,7 +59,7 @@ fn changed(from: &str, to: &str) -> String {
     assert!(JAVA.contains(from), "{from}");
     let token = JAVA.replace(from, to);
     let [uri, authzid, cnonce] =
-        directives::parse(token.as_bytes(), ["digest-uri", "authzid", "cnonce"]).unwrap();
+        directives::parse(token.as_bytes(), ["digest-uri", "authzid", "cnonce"]).unwrap_or_default();
     let key = UserKey::new("bob", "bobsecret");
     let computed = Computation {
         key: &key,
@@ -78,6 +78,8 @@ fn what_a_real_server_accepts_is_accepted() {
         // Optional directives.
         (",qop=auth", ""),
         ("nc=00000001,", ""),
+        ("nc=00000001", "nc=00000001,nc=x"),
+        ("nc=00000001", "nonce-count=1"),
         (",maxbuf=65536", ""),
         ("charset=utf-8,", ""),
         (",authzid=\"bob\"", ""),
@@ -90,6 +92,10 @@ fn what_a_real_server_accepts_is_accepted() {
         // Ignored.
         ("maxbuf=65536", "maxbuf=0"),
         ("maxbuf=65536", "maxbuf=10"),
+        ("maxbuf=65536", "maxbuf=-1"),
+        ("maxbuf=65536", "x="),
+        ("authzid=\"bob\"", "authzid=\"bob\",x"),
+        ("charset=utf-8", "charset=\"utf-8\""),
         ("maxbuf=65536", "maxbuf=99999999"),
         ("qop=auth", "qop=auth,algorithm=md5-sess,cipher=rc4,unknown=\"x\",unknown=y"),
         ("authzid=\"bob\"", "authzid=\"super\""),
@@ -128,9 +134,18 @@ fn what_a_real_server_refuses_is_refused() {
         ("response=5d0921a7597c0e79483d9156df5412f7,", ""),
         ("realm=\"zk-sasl-md5\"", "realm=\"\""),
         ("realm=\"zk-sasl-md5\"", "realm=\"other\""),
-        ("nc=00000001", "nc=00000000"),
-        ("nc=00000001", "nc=00000002"),
-        ("nc=00000001", "nc=x"),
+        ("nc=00000001", "nonce-count=00000002"),
+        ("nc=00000001", "nonce-count=x"),
+        ("nc=00000001", "nonce-count=1,nonce-count=1"),
+        ("qop=auth", "qop=auth,auth-param=a,auth-param=b"),
+        ("qop=auth", "qop=auth,cipher=a,cipher=b"),
+        ("qop=auth", "qop=auth,username"),
+        ("qop=auth", "qop=auth,x y=z"),
+        ("qop=auth", "qop=auth,=z"),
+        ("authzid=\"bob\"", "authzid=\"bob\",x= "),
+        ("qop=auth", "qop=\"auth\"x"),
+        ("qop=auth", "qop=\"auth,auth-int\""),
+        ("qop=auth", "qop="),
         ("qop=auth", "qop=auth-int"),
         ("qop=auth", "qop=auth-conf"),
         ("zookeeper/zk-sasl-md5", "zookeeper/localhost"),
@@ -164,6 +179,20 @@ fn what_a_real_server_refuses_is_refused() {
         assert!(judged(token).is_err(), "{token}");
     }
     assert!(judged(&format!("{JAVA},x={}", "y".repeat(MAX_TOKEN - 3 - JAVA.len()))).is_ok(), "the longest");
+}
+
+#[test]
+fn a_response_with_another_nonce_count_is_refused() {
+    for nc in ["00000000", "00000002"] {
+        let key = UserKey::new("bob", "bobsecret");
+        let a1 = hex(md5([&key.0, b":", NONCE.as_bytes(), b":c"]));
+        let a2 = hex(md5([b"AUTHENTICATE:", DIGEST_URI.as_bytes()]));
+        let response = hex(md5([format!("{a1}:{NONCE}:{nc}:c:auth:{a2}").as_bytes()]));
+        let token = format!(
+            "username=bob,realm=\"{REALM}\",nonce=\"{NONCE}\",nc={nc},cnonce=c,digest-uri={DIGEST_URI},response={response}"
+        );
+        assert_eq!(judged(&token), Err(DigestMd5Error::WrongPassword));
+    }
 }
 
 #[test]

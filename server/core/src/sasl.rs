@@ -40,6 +40,7 @@ impl SaslServer {
 
     fn step(&self, conn: ConnId, progress: SaslProgress, token: &[u8]) -> Result<SaslStep, DigestMd5Error> {
         match progress {
+            _ if token.len() > digest_md5::MAX_TOKEN => Err(DigestMd5Error::Malformed("it is too long")),
             // What the first token contains does not matter: this mechanism has no initial response.
             SaslProgress::Idle => Ok(SaslStep::Challenge(digest_md5::challenge(&self.nonce(conn)))),
             SaslProgress::Challenged => {

@@ -221,6 +221,17 @@ fn the_first_token_may_contain_anything() {
     world.ok(bob, token(response.token()));
 }
 
+#[test]
+fn a_token_that_is_too_long_is_refused_at_every_step() {
+    let mut world = usual();
+    let [a, b] = [world.connect(), world.connect()];
+    challenge(&mut world, b);
+    for conn in [a, b] {
+        assert_eq!(world.refusal(conn, token([b'x'; 4097])), AuthFailed);
+        assert_eq!(world.heard(conn), ["closed"]);
+    }
+}
+
 /// The bytes of the error that refuses a token, after the length: xid, zxid, error, and a null token.
 fn refusal(xid: i32, code: ErrorCode) -> Vec<u8> {
     let parts = [&xid.to_be_bytes()[..], &[0; 8], &code.code().to_be_bytes(), &[0xff; 4]];
