@@ -181,11 +181,15 @@ impl Tokenizer<'_> {
         self.rest = rest;
     }
 
-    /// `/* ... */`, or from any other slash to the end of the line.
+    /// `/* ... */`, or from any other slash to the end of the line. The character after the slash belongs to the comment in any case,
+    /// also if that is the end of its line.
     fn comment(&mut self) {
         let end = match self.rest.strip_prefix("/*") {
             Some(comment) => comment.find("*/").map(|at| at + 4),
-            None => self.rest.find(['\n', '\r']),
+            None => {
+                let text = self.rest.chars().take(2).map(char::len_utf8).sum();
+                self.rest[text..].find(['\n', '\r']).map(|at| text + at)
+            }
         };
         self.skip(end.unwrap_or(self.rest.len()));
     }

@@ -1,4 +1,5 @@
-//! JAAS files, read as OpenJDK 17 reads them.
+//! JAAS files, read as OpenJDK 17 reads them: it answers each of these so, but for a quote that is not closed, which ends there at the
+//! end of its line.
 
 use zoolet_proto::digest_md5::UserKey;
 
@@ -72,6 +73,10 @@ fn passwords_are_those_that_a_jvm_sees() {
     assert!(has_password("user_u=one user_u=two", "two"), "the last one counts");
     assert!(has_password("user_u=one // password=\"commented\"\n", "one"));
     assert!(has_password("user_u=one / a single slash, too\n", "one"));
+    assert!(
+        has_password("user_u=one /\nuser_u=\"the next line too\"\n", "one"),
+        "an oddity of StreamTokenizer"
+    );
     assert!(!has_password("user_u=one", "two"));
 }
 
