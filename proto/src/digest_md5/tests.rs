@@ -182,6 +182,17 @@ fn what_a_real_server_refuses_is_refused() {
 }
 
 #[test]
+fn nothing_proves_to_be_an_unknown_user_not_even_the_key_that_stands_in() {
+    let key = UserKey([0; 16]);
+    let (nonce, cnonce, digest_uri) = (NONCE.as_bytes(), b"c", DIGEST_URI.as_bytes());
+    let response = Computation { key: &key, nonce, cnonce, authzid: None, digest_uri }.response();
+    let token = format!(
+        "username=nobody,realm=\"{REALM}\",nonce=\"{NONCE}\",cnonce=c,digest-uri={DIGEST_URI},response={response}"
+    );
+    assert_eq!(judged(&token), Err(DigestMd5Error::WrongPassword));
+}
+
+#[test]
 fn a_response_with_another_nonce_count_is_refused() {
     for nc in ["00000000", "00000002"] {
         let key = UserKey::new("bob", "bobsecret");

@@ -68,7 +68,7 @@ pub struct AuthConfig {
     pub x509_super: Option<String>,
     /// Whether scheme `sasl` is known to ACLs (`authProvider.*`). Users can authenticate without it.
     pub sasl: bool,
-    /// The users of SASL. Without, a client that tries is told by a null token to go on without.
+    /// The users of SASL. Without, a client that tries gets a null token, and goes on without or gives up.
     pub sasl_server: Option<SaslServer>,
     /// The SASL users who are super users too (`superUser`, `superUser.*`).
     pub sasl_supers: Vec<String>,

@@ -18,7 +18,7 @@ impl ServerBuilder {
     /// It proves who a client is when it connects, and no more: who can read the connection can try passwords against what he has
     /// read, and who can change it can send requests in the user's name. Over a network, use it inside of TLS.
     ///
-    /// Default: no users. A client that tries is told to go on without SASL, or gives up.
+    /// Default: no users. A client that tries goes on without SASL, or gives up.
     pub fn sasl(mut self, users: SaslUsers) -> Self {
         self.core.auth.sasl |= self.sasl_scheme.is_none();
         // The secret is drawn at the start.

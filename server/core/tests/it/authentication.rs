@@ -168,6 +168,21 @@ fn ids_of_certificates_and_of_sasl_in_acls() {
 }
 
 #[test]
+fn a_null_id_of_sasl_or_x509_is_an_empty_one() {
+    for scheme in ["sasl", "x509"] {
+        let create = || Body::new().text("/z").bytes(b"").int(1).int(31).text(scheme).null().int(0);
+        let mut world = usual();
+        let root = world.connect();
+        log_in(&mut world, root, "root");
+        assert_eq!(world.ask_raw(root, OpCode::Create.code(), create()).error, None);
+        assert_eq!(world.ok(root, get_acl("/z")).acl(), only(Perms::ALL, scheme, ""));
+        let mut plain = World::new();
+        let a = plain.connect();
+        assert_eq!(plain.ask_raw(a, OpCode::Create.code(), create()).error, Some(InvalidAcl));
+    }
+}
+
+#[test]
 fn a_user_of_sasl_has_an_identity_before_the_last_token_is_sent() {
     let mut world = usual();
     let bob = world.connect();
@@ -299,6 +314,12 @@ fn a_user_whom_acls_do_not_know_has_no_name_and_no_rights() {
     assert_eq!(ids(&mut world, bob), ["ip:127.0.0.1", "sasl:"]);
     assert_eq!(world.refusal(bob, create("/z").acl(Acl::creator_all())), InvalidAcl);
     assert_eq!(world.refusal(bob, create("/z").acl(only(Perms::ALL, "sasl", "bob"))), InvalidAcl);
+    // Nor do they let it in where another server has stored its name.
+    let mut other = usual();
+    let owner = other.connect();
+    other.ok(owner, create("/theirs").acl(only(Perms::ALL, "sasl", "bob")));
+    other.txns.iter().for_each(|txn| world.control(|core| core.replay(txn)));
+    assert_eq!(world.refusal(bob, get_data("/theirs")), NoAuth);
 }
 
 #[test]
@@ -360,6 +381,7 @@ fn a_connection_without_a_required_identity_is_refused_at_its_first_request() {
         let (session, zxid) = (world.session(a), world.zxid());
         // Whatever else it has.
         world.ok(a, auth("digest", "bob:pw"));
+        world.advance(5_000);
         world.send_as(a, Xid(-2), request);
         assert_eq!(
             world.received(a).iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -370,7 +392,7 @@ fn a_connection_without_a_required_identity_is_refused_at_its_first_request() {
         assert_eq!(world.zxid(), zxid);
         assert!(world.core.sessions().get(session).is_some(), "the session stays until its timeout");
         // The refused request did not keep it alive.
-        world.advance(i64::from(TIMEOUT) + TICK);
+        world.advance(i64::from(TIMEOUT) + TICK - 5_000);
         assert!(world.core.sessions().get(session).is_none());
     }
 }
