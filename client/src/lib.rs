@@ -45,6 +45,8 @@ mod session_password;
 mod sessions;
 mod state;
 mod stream_queue;
+#[cfg(feature = "tls")]
+mod tls_stream;
 mod transport;
 mod watch;
 
@@ -71,3 +73,5 @@ pub use zoolet_proto::{
     Acl, AddWatchMode, ErrorCode, EventType, PathError, Perms, SessionId, Stat, WatcherType, Zxid, digest_id,
     path,
 };
+#[cfg(feature = "tls")]
+pub use zoolet_tls as tls;

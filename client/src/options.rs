@@ -18,6 +18,8 @@ use zoolet_clock::Clock;
 use zoolet_proto::frame::{DEFAULT_MAX_FRAME, PREFIX};
 use zoolet_proto::records::AuthPacket;
 use zoolet_proto::{Request, SessionId, Zxid};
+#[cfg(feature = "tls")]
+use zoolet_tls::ClientTls;
 
 use crate::chroot::Chroot;
 use crate::client::Client;
@@ -61,6 +63,8 @@ pub struct ConnectOptions {
     features: KnownFeatures,
     /// Who learns of every state of the session.
     pub(crate) observer: Option<Arc<SessionObserver>>,
+    #[cfg(feature = "tls")]
+    tls: Option<ClientTls>,
 }
 
 impl Default for ConnectOptions {
@@ -89,6 +93,8 @@ impl Default for ConnectOptions {
             clock: Clock::tokio(),
             features: KnownFeatures::default(),
             observer: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }
@@ -169,6 +175,30 @@ impl ConnectOptions {
     /// Default: no SASL.
     pub fn sasl_digest_md5(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.session.sasl = Some(SaslCredentials { user: user.into(), password: password.into() });
+        self
+    }
+
+    /// Connects by TLS, to the secure port of a server or to a unified one. The files are read when connecting, and for a later
+    /// connection of the session again if they have changed.
+    ///
+    /// Every host of the connect string needs a certificate for its name there, or for
+    /// [`ClientTls::server_name`](crate::tls::ClientTls::server_name), which a target that is a closure needs in any case: TLS is then
+    /// spoken on the stream that it returns. A handshake that fails is a lost connection, and
+    /// [`last_connection_error`](Client::last_connection_error) says why. A server that requires a certificate may refuse a client
+    /// without one only after the handshake.
+    ///
+    /// ```no_run
+    /// # use zoolet_client::tls::{ClientTls, Store};
+    /// # async fn example() -> Result<(), zoolet_client::Error> {
+    /// let tls = ClientTls::new().trust_store(Store::file("authorities.pem")).key_store(Store::file("client.pem"));
+    /// let zk = zoolet_client::Client::options().tls(tls).connect("zk1:2281,zk2:2281").await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Default: plaintext.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: ClientTls) -> Self {
+        self.tls = Some(tls);
         self
     }
 
@@ -317,6 +347,10 @@ impl ConnectOptions {
             .map_err(|reason| Error::InvalidTarget(format!("chroot {chroot:?}: {reason}")))?;
         if self.session.resume.as_ref().is_some_and(|(id, _)| *id == SessionId(0)) {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls {
+            transport.secure(crate::tls_stream::load(tls, transport.is_named()).await?);
         }
         // Now, because nobody awaits the session's own requests: it would be without this identity.
         for auth in &self.session.auths {

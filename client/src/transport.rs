@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::error::Error;
+#[cfg(feature = "tls")]
+use crate::tls_stream::{SharedTls, shake_hands};
 
 /// The port of a host without one.
 const DEFAULT_PORT: u16 = 2181;
@@ -28,6 +30,8 @@ pub(crate) type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ClientS
 pub struct Transport {
     dial: Dial,
     pub(crate) chroot: String,
+    #[cfg(feature = "tls")]
+    tls: Option<SharedTls>,
 }
 
 enum Dial {
@@ -51,7 +55,7 @@ impl SharedTransport {
 
     /// The transport of one more session.
     pub(crate) fn share(&self) -> Transport {
-        Transport { chroot: self.lock().chroot.clone(), dial: Dial::Shared(self.clone()) }
+        Transport::new(Dial::Shared(self.clone()), &self.lock().chroot)
     }
 
     fn lock(&self) -> MutexGuard<'_, Transport> {
@@ -61,13 +65,22 @@ impl SharedTransport {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Host {
-    name: String,
+    name: Arc<str>,
     port: u16,
     /// Both, for messages.
     label: Arc<str>,
 }
 
 impl Transport {
+    fn new(dial: Dial, chroot: &str) -> Self {
+        Self {
+            dial,
+            chroot: chroot.to_owned(),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
     /// The number of hosts to choose from.
     pub(crate) fn hosts(&self) -> usize {
         match &self.dial {
@@ -86,17 +99,46 @@ impl Transport {
         }
     }
 
+    /// Connects by TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) fn secure(&mut self, tls: SharedTls) {
+        self.tls = Some(tls);
+    }
+
+    /// Whether its servers have names.
+    #[cfg(feature = "tls")]
+    pub(crate) fn is_named(&self) -> bool {
+        match &self.dial {
+            Dial::Tcp { .. } => true,
+            Dial::Custom(_) => false,
+            Dial::Shared(transport) => transport.lock().is_named(),
+        }
+    }
+
     /// Starts an attempt at the next host. Returns also its name, if it has one.
     pub(crate) fn dial(&mut self) -> (Option<Arc<str>>, Dialing) {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.clone() {
+            let (host, label, dialing) = self.dial_next();
+            let dialing = async move { shake_hands(tls, host.as_deref(), dialing.await?).await };
+            return (label, Box::pin(dialing));
+        }
+        let (_, label, dialing) = self.dial_next();
+        (label, dialing)
+    }
+
+    /// As [`dial`](Transport::dial), in plaintext. The name is also returned without its port.
+    fn dial_next(&mut self) -> (Option<Arc<str>>, Option<Arc<str>>, Dialing) {
         match &mut self.dial {
             Dial::Tcp { hosts, attempts } => {
                 let host = hosts[*attempts % hosts.len()].clone();
                 let round = *attempts / hosts.len();
                 *attempts += 1;
-                (Some(Arc::clone(&host.label)), Box::pin(async move { host.connect(round).await }))
+                let (name, label) = (Arc::clone(&host.name), Arc::clone(&host.label));
+                (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
             }
-            Dial::Custom(dial) => (None, dial()),
-            Dial::Shared(transport) => transport.lock().dial(),
+            Dial::Custom(dial) => (None, None, dial()),
+            Dial::Shared(transport) => transport.lock().dial_next(),
         }
     }
 }
@@ -114,7 +156,7 @@ impl fmt::Debug for Transport {
 impl Host {
     /// A name may have several addresses; each round tries the next one.
     async fn connect(&self, round: usize) -> io::Result<Box<dyn ClientStream>> {
-        let addresses: Vec<_> = lookup_host((self.name.as_str(), self.port)).await?.collect();
+        let addresses: Vec<_> = lookup_host((&*self.name, self.port)).await?.collect();
         let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let address = addresses.get(round % addresses.len().max(1)).ok_or_else(nowhere)?;
         let stream = TcpStream::connect(address).await.map_err(|error| self.explain(error, address))?;
@@ -136,7 +178,7 @@ impl Host {
 /// - A connect string: `host:port,host:port/chroot`. The port defaults to 2181, an IPv6 address is in brackets, and the
 ///   chroot is optional and stands once, at the end. Empty entries, as after a comma at the end, are skipped. The hosts are tried in random order, and names are resolved at each attempt.
 /// - A closure that connects: `Fn() -> impl Future<Output = io::Result<S>>` with any byte stream `S`. It is called for each
-///   attempt. Use it for TLS, Unix sockets, simulators and servers in the same process.
+///   attempt. Use it for Unix sockets, simulators and servers in the same process.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), zoolet_client::Error> {
@@ -186,7 +228,7 @@ where
             let connecting = self();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ClientStream>) })
         };
-        Ok(Transport { dial: Dial::Custom(Box::new(dial)), chroot: String::new() })
+        Ok(Transport::new(Dial::Custom(Box::new(dial)), ""))
     }
 }
 
@@ -210,7 +252,7 @@ fn parse(text: &str) -> Result<Transport, Error> {
     if hosts.is_empty() {
         return Err(invalid("it names no host".to_owned()));
     }
-    Ok(Transport { dial: Dial::Tcp { hosts, attempts: 0 }, chroot: chroot.to_owned() })
+    Ok(Transport::new(Dial::Tcp { hosts, attempts: 0 }, chroot))
 }
 
 /// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
@@ -266,7 +308,7 @@ fn parse_host(text: &str) -> Result<Host, String> {
         None => return Err(format!("{text:?} is not a host and port")),
     };
     let label = if name.contains(':') { format!("[{name}]:{port}") } else { format!("{name}:{port}") };
-    Ok(Host { name: name.to_owned(), port, label: label.into() })
+    Ok(Host { name: name.into(), port, label: label.into() })
 }
 
 #[cfg(test)]
@@ -276,7 +318,7 @@ mod tests {
     fn hosts(text: &str) -> (Vec<(String, u16)>, String) {
         let transport = parse(text).expect(text);
         let Dial::Tcp { hosts, .. } = transport.dial else { panic!("a connect string is TCP") };
-        (hosts.into_iter().map(|host| (host.name, host.port)).collect(), transport.chroot)
+        (hosts.into_iter().map(|host| (host.name.to_string(), host.port)).collect(), transport.chroot)
     }
 
     #[test]

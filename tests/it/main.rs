@@ -32,5 +32,6 @@ mod suspension;
 mod tap;
 mod test_server;
 mod tickets;
+mod tls;
 mod watches;
 mod wire;

@@ -5,6 +5,8 @@
 
 mod answer;
 mod body;
+#[cfg(feature = "certificates")]
+pub mod certificates;
 mod counted;
 mod dice;
 mod hello;

@@ -1,63 +1,23 @@
-//! Certificates made in the test, and handshakes in memory.
+//! Stores in memory, and handshakes.
 
 use std::io;
 use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
-};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use zoolet_test_support::certificates::{Authority, CertificateParams, ExtendedKeyUsagePurpose};
 use zoolet_tls::rustls::pki_types::ServerName;
 use zoolet_tls::rustls::{ClientConfig, ServerConfig};
 use zoolet_tls::tokio_rustls::{TlsAcceptor, TlsConnector};
 use zoolet_tls::{ClientTls, ServerTls, Store, TlsSettings, subject};
 
-/// An authority.
-pub struct Authority(pub CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    pub fn new(name: &str) -> Self {
-        let mut params = named(name, &[]);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = KeyPair::generate().expect("a key");
-        Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
-    }
-
-    pub fn store(&self) -> Store {
-        Store::pem(self.0.pem())
-    }
-
-    /// A store with a certificate for these names.
-    pub fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Store {
-        Store::pem(self.issue_pem(name, change))
-    }
-
-    pub fn issue_pem(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> String {
-        let mut params = named(name, &["localhost", "127.0.0.1"]);
-        change(&mut params);
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        format!("{}{}", key.serialize_pem(), certificate.pem())
-    }
+/// A store with the certificate of an authority.
+pub fn store(authority: &Authority) -> Store {
+    Store::pem(authority.pem())
 }
 
-/// A certificate for `name` that is its own issuer.
-pub fn self_signed(name: &str, change: impl FnOnce(&mut CertificateParams)) -> String {
-    let mut params = named(name, &["localhost"]);
-    change(&mut params);
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.self_signed(&key).expect("a certificate");
-    format!("{}{}", key.serialize_pem(), certificate.pem())
-}
-
-pub fn named(name: &str, alternatives: &[&str]) -> CertificateParams {
-    let alternatives: Vec<_> = alternatives.iter().map(|name| (*name).to_owned()).collect();
-    let mut params = CertificateParams::new(alternatives).expect("names");
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
+/// A store with a key and its certificate.
+pub fn issue(authority: &Authority, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Store {
+    Store::pem(authority.issue_with(name, change))
 }
 
 pub fn for_servers(params: &mut CertificateParams) {

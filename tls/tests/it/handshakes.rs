@@ -1,28 +1,29 @@
 //! Who is accepted, and the alert that others get.
 
-use rcgen::{
-    BasicConstraints, CertificateRevocationListParams, IsCa, KeyIdMethod, KeyPair, RevokedCertParams,
-    SerialNumber, date_time_ymd,
+use zoolet_test_support::certificates::rcgen::{
+    BasicConstraints, CertificateRevocationListParams, IsCa, KeyIdMethod, RevokedCertParams, SerialNumber,
+    date_time_ymd,
 };
+use zoolet_test_support::certificates::{Authority, CertificateParams, KeyPair, named, self_signed};
 use zoolet_tls::{
     CipherSuites, ClientAuth, ClientTls, Protocols, ServerTls, Store, TlsSettings, names_address,
 };
 
-use crate::common::{Authority, Outcome, connect, for_servers, handshake, self_signed};
+use crate::common::{Outcome, connect, for_servers, handshake, issue, store};
 
 fn server(authority: &Authority, auth: ClientAuth) -> ServerTls {
-    ServerTls::new(authority.issue("server", |_| {})).trust_store(authority.store()).client_auth(auth)
+    ServerTls::new(issue(authority, "server", |_| {})).trust_store(store(authority)).client_auth(auth)
 }
 
 fn client(authority: &Authority) -> ClientTls {
-    ClientTls::new().trust_store(authority.store())
+    ClientTls::new().trust_store(store(authority))
 }
 
 #[tokio::test]
 async fn a_certificate_is_needed_wanted_or_not_asked_for() {
     let authority = Authority::new("authority");
     let (anonymous, alice) =
-        (client(&authority), client(&authority).key_store(authority.issue("alice", |_| {})));
+        (client(&authority), client(&authority).key_store(issue(&authority, "alice", |_| {})));
     let need = server(&authority, ClientAuth::Need);
     assert_eq!(connect(&need, &alice).await, Outcome::accepted(Some("CN=alice")));
     assert_eq!(connect(&need, &anonymous).await.alert(), "CertificateRequired");
@@ -36,17 +37,17 @@ async fn a_certificate_is_needed_wanted_or_not_asked_for() {
 #[tokio::test]
 async fn a_certificate_that_cannot_be_verified_gets_one_alert_whatever_is_wrong() {
     let (authority, other) = (Authority::new("authority"), Authority::new("authority"));
-    let expired = |params: &mut rcgen::CertificateParams| {
+    let expired = |params: &mut CertificateParams| {
         (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
     };
-    let not_yet = |params: &mut rcgen::CertificateParams| params.not_before = date_time_ymd(2100, 1, 1);
+    let not_yet = |params: &mut CertificateParams| params.not_before = date_time_ymd(2100, 1, 1);
     for auth in [ClientAuth::Need, ClientAuth::Want] {
         for protocols in [Protocols::ALL, "TLSv1.2".parse().expect("a version")] {
             for store in [
-                other.issue("alice", |_| {}),
-                authority.issue("alice", expired),
-                authority.issue("alice", not_yet),
-                authority.issue("alice", for_servers),
+                issue(&other, "alice", |_| {}),
+                issue(&authority, "alice", expired),
+                issue(&authority, "alice", not_yet),
+                issue(&authority, "alice", for_servers),
                 Store::pem(self_signed("alice", |_| {})),
             ] {
                 let client = client(&authority).key_store(store).protocols(protocols);
@@ -67,7 +68,7 @@ async fn the_reason_of_a_refusal_is_in_the_error_of_the_server() {
 
 #[tokio::test]
 async fn a_certificate_in_the_trust_store_is_trusted_itself() {
-    let as_authority = |params: &mut rcgen::CertificateParams| {
+    let as_authority = |params: &mut CertificateParams| {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     };
     // As keytool makes them, and as "openssl req -x509" does.
@@ -85,7 +86,7 @@ async fn a_certificate_in_the_trust_store_is_trusted_itself() {
         params.not_after = date_time_ymd(2021, 1, 1);
     });
     let authority = Authority::new("authority");
-    let server = ServerTls::new(authority.issue("server", |_| {})).trust_store(Store::pem(expired.clone()));
+    let server = ServerTls::new(issue(&authority, "server", |_| {})).trust_store(Store::pem(expired.clone()));
     let outcome = connect(&server, &client(&authority).key_store(Store::pem(expired))).await;
     assert_eq!(outcome.alert(), "CertificateUnknown");
 }
@@ -132,7 +133,7 @@ async fn the_version_and_the_cipher_suite_are_those_that_the_server_prefers() {
 async fn a_revoked_certificate_is_refused_and_one_that_no_list_covers() {
     let authority = Authority::new("authority");
     let numbered = |number| {
-        authority.issue("alice", move |params| params.serial_number = Some(SerialNumber::from(number)))
+        issue(&authority, "alice", move |params| params.serial_number = Some(SerialNumber::from(number)))
     };
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, authority: &Authority, revoked: Vec<u64>, until: i32| {
@@ -177,8 +178,7 @@ async fn a_revoked_certificate_is_refused_and_one_that_no_list_covers() {
 #[test]
 fn the_address_of_a_client_is_looked_up_in_its_certificate() {
     let key = KeyPair::generate().expect("a key");
-    let certificate =
-        crate::common::named("alice", &["127.0.0.1", "::1"]).self_signed(&key).expect("a certificate");
+    let certificate = named("alice", &["127.0.0.1", "::1"]).self_signed(&key).expect("a certificate");
     for (address, is_named) in
         [("127.0.0.1", true), ("::ffff:127.0.0.1", true), ("::1", true), ("127.0.0.2", false)]
     {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::advance;
+use zoolet_test_support::certificates::Authority;
 use zoolet_tls::{ClientAuth, ClientTls, LiveTls, ServerTls, Store, TlsSettings};
 
-use crate::common::{Authority, Outcome, handshake};
+use crate::common::{Outcome, handshake, store};
 
 #[tokio::test(start_paused = true)]
 async fn the_next_connection_has_the_new_certificate_and_a_broken_file_changes_nothing() {
@@ -14,16 +15,16 @@ async fn the_next_connection_has_the_new_certificate_and_a_broken_file_changes_n
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("server.pem");
     let write = |text: &str| std::fs::write(&file, text).expect("a file");
-    write(&before.issue_pem("server", |_| {}));
+    write(&before.issue("server"));
     let tls = ServerTls::new(Store::file(&file)).client_auth(ClientAuth::None);
     let live = LiveTls::load(tls).expect("a server");
     let trusts = async |authority: &Authority| {
-        let client = ClientTls::new().trust_store(authority.store()).load().expect("a client");
+        let client = ClientTls::new().trust_store(store(authority)).load().expect("a client");
         handshake(live.current().await, client, "localhost").await == Outcome::accepted(None)
     };
     assert!(trusts(&before).await && !trusts(&after).await);
 
-    write(&after.issue_pem("server", |_| {}));
+    write(&after.issue("server"));
     assert!(trusts(&before).await, "looked at the files too often");
     advance(Duration::from_secs(1)).await;
     assert!(trusts(&after).await && !trusts(&before).await);
@@ -40,7 +41,7 @@ async fn the_next_connection_has_the_new_certificate_and_a_broken_file_changes_n
     advance(Duration::from_secs(1)).await;
     assert!(Arc::ptr_eq(&config, &live.current().await));
 
-    write(&before.issue_pem("server", |_| {}));
+    write(&before.issue("server"));
     live.reload().expect("a valid file");
     assert!(trusts(&before).await);
 }
