@@ -1,6 +1,7 @@
 //! A server in a process of its own: `zoolet serve`, or Apache ZooKeeper with the same settings.
 
 use std::env;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use zoolet_test_support::certificates::Authority;
 
 /// `zoolet`, which `tests/hostile/run` builds, or `apache`.
 pub const SERVER: &str = "ZOOLET_HOSTILE_SERVER";
@@ -32,16 +35,20 @@ pub struct Settings {
     pub stderr_unread: bool,
     /// Open descriptors of the server.
     pub descriptors: u32,
+    /// Whether it has a port with TLS, which is attacked then. The bystander is at the other port.
+    pub tls: bool,
 }
 
 impl Settings {
     pub const fn new() -> Self {
-        Self { max_client_cnxns: 0, stderr_unread: false, descriptors: 20_000 }
+        Self { max_client_cnxns: 0, stderr_unread: false, descriptors: 20_000, tls: false }
     }
 }
 
 pub struct Server {
     pub address: SocketAddr,
+    /// The port that is attacked.
+    pub target: SocketAddr,
     pub pid: u32,
     supervisor: Child,
     _unread: Option<ChildStderr>,
@@ -71,17 +78,17 @@ impl Server {
     pub fn start(name: &str, settings: Settings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let config = dir.path().join("given.cfg");
-        let text = format!(
+        let mut text = format!(
             "tickTime=2000\nmaxClientCnxns={}\n4lw.commands.whitelist=*\nadmin.enableServer=false\n",
             settings.max_client_cnxns
         );
+        let target = settings.tls.then(|| with_tls(dir.path(), &mut text));
         fs::write(&config, text).expect("a file");
         let mut supervisor = Command::new("sh");
         supervisor.args(["-c", SUPERVISOR, "supervisor"]);
         let mut limits = format!("ulimit -n {}", settings.descriptors);
         if is_apache() {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-            let port = port.expect("a free port").port().to_string();
+            let port = free_address().port().to_string();
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/apache/zookeeper");
             supervisor.arg(script).args(["start", "--port", &port, "--dir"]).arg(dir.path().join("server"));
             // A disk that syncs slowly is none of the attacks.
@@ -114,7 +121,7 @@ impl Server {
         let (pid, address) = pid.zip(address).expect("both are there");
         thread::spawn(move || lines.read_to_end(&mut Vec::new()));
         let unread = supervisor.stderr.take();
-        Self { address, pid, supervisor, _unread: unread, _dir: dir }
+        Self { address, target: target.unwrap_or(address), pid, supervisor, _unread: unread, _dir: dir }
     }
 
     /// Makes the most memory that was resident count anew. Where that is not allowed, the set-up counts as well.
@@ -168,6 +175,31 @@ impl Server {
         }
         Some(sent.elapsed())
     }
+}
+
+fn free_address() -> SocketAddr {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+    free.expect("a free port")
+}
+
+/// Adds a port with TLS to a configuration, where clients may have a certificate.
+fn with_tls(dir: &Path, config: &mut String) -> SocketAddr {
+    let authority = Authority::new("authority");
+    let write = |name: &str, text: String| {
+        fs::write(dir.join(name), text).expect("a file");
+        dir.join(name).display().to_string()
+    };
+    let key = write("server.pem", authority.issue("server"));
+    let trusted = write("authority.pem", authority.pem());
+    let address = free_address();
+    let factory = "org.apache.zookeeper.server.NettyServerCnxnFactory";
+    let _ = write!(
+        config,
+        "secureClientPort={}\nserverCnxnFactory={factory}\nssl.keyStore.location={key}\n\
+         ssl.trustStore.location={trusted}\nssl.clientAuth=want\n",
+        address.port()
+    );
+    address
 }
 
 impl Drop for Server {

@@ -122,7 +122,7 @@ impl Trial {
         let server = Server::start(self.name, self.settings);
         let control_server = Server::start(&format!("{}-control", self.name), self.settings);
         let limit = if is_apache() { APACHE_LIMIT } else { LIMIT };
-        let prepared = prepare(server.address).expect("what the attack needs");
+        let prepared = prepare(server.target).expect("what the attack needs");
         let bystander = Bystander::start(server.address).expect("a bystander");
         wait_until_calm(&server, &bystander, Instant::now() + limit);
         bystander.stop();
@@ -135,7 +135,7 @@ impl Trial {
 
         // An attacker that waits for longer ends with the server.
         let (done, attack_done) = mpsc::channel();
-        let address = server.address;
+        let address = server.target;
         thread::spawn(move || done.send(attack(address, prepared)));
         let held = attack_done.recv_timeout(limit);
         wait_until_calm(&server, &bystander, begun + limit);

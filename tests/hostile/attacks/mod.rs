@@ -34,6 +34,7 @@ mod identities;
 mod kept;
 mod large;
 mod long;
+mod tls;
 
 /// The attacks that `tests/hostile/soak` repeats. Their state is small, and the same each time.
 pub const SOAKED: &[fn(Trial)] = &[

@@ -21,7 +21,7 @@ const MAX_FILE: u64 = 4 << 20;
 /// Most bytes of a file with a password.
 const MAX_PASSWORD_FILE: u64 = 64 << 10;
 
-/// A store of keys or certificates: a file in PEM, PKCS12 or JKS, or PEM in memory. Nothing is read before it is used.
+/// A store of keys or certificates: in PEM, PKCS12 or JKS, in a file or in memory. Nothing is read before it is used.
 ///
 /// A *key store* has a private key with its certificate chain, leaf first; of several keys the first is used. A *trust store* has
 /// the certificates of authorities. The format is that of the content, whatever the name of the file.
@@ -90,9 +90,14 @@ impl Store {
     }
 
     /// A store in memory, in PEM.
-    pub fn pem(text: impl Into<Vec<u8>>) -> Self {
-        let text: Vec<u8> = text.into();
-        Self { source: Source::Memory(text.into()), kind: Some(StoreKind::Pem), password: None }
+    pub fn pem(text: impl Into<String>) -> Self {
+        Self::bytes(text.into()).kind(StoreKind::Pem)
+    }
+
+    /// A store in memory, in any format.
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes: Vec<u8> = bytes.into();
+        Self { source: Source::Memory(bytes.into()), kind: None, password: None }
     }
 
     /// Refuses the file if it has another format. Default: any format.
