@@ -1,7 +1,7 @@
 //! TLS on a port: what a connection speaks is found out, and it shakes hands, before it is a connection to the rest of the server.
 //!
-//! Until then it costs others nothing that counts: there are so many at a time, each has so much time and may send so much, and of
-//! those that compute one runs before others have their turn.
+//! Until then it costs others nothing that counts: their number is bounded, and how long each may take and how much it may send; and
+//! one of them computes before other tasks have their turn.
 
 mod handshake;
 mod slots;
