@@ -3,6 +3,7 @@
 mod apache;
 mod commands;
 mod common;
+mod consumers;
 mod endpoint;
 mod families;
 mod moved;
