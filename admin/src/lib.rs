@@ -13,4 +13,6 @@ mod server;
 
 pub use error::AdminError;
 pub use metrics::{MetricsServer, MetricsServerBuilder, PrometheusText};
+#[cfg(feature = "facade")]
+pub use metrics::{describe_metrics, publish_metrics};
 pub use server::{AdminServer, AdminServerBuilder};
