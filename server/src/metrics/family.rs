@@ -69,6 +69,11 @@ impl MetricFamily {
         (self.read)(metrics)
     }
 
+    /// Whether this server ever moves it: others are there because dashboards ask for them.
+    pub fn moves(&self) -> bool {
+        !UNMOVED.iter().any(|family| family.name == self.name)
+    }
+
     /// Whether it is one of Apache ZooKeeper, by whose tools it is known.
     pub fn is_of_apache(self) -> bool {
         !self.name.starts_with("zoolet_")
@@ -121,19 +126,19 @@ const MOVING: &[MetricFamily] = moving! { m;
     AdvancedSummary readlatency = &m.summaries.read_latency_ms,
         "Latency in milliseconds of requests without a transaction; of those that were read together, that of the batch.";
     AdvancedSummary updatelatency = &m.summaries.update_latency_ms,
-        "The same of requests with a transaction, until it is on disk if there is one.";
+        "Latency in milliseconds of requests with a transaction, until it is on disk if there is a disk.";
     Counter bytes_received_count = m.bytes_received,
         "Bytes that were read from clients.";
     Counter response_bytes = m.response_bytes,
-        "Bytes of replies, with their lengths.";
+        "Bytes of replies, without the four of their length and without pings.";
     Counter watch_bytes = m.watch_bytes,
-        "Bytes of watch events, with their lengths.";
+        "Bytes of watch events, without the four of their length.";
     Gauge last_client_response_size = size(m, |size| size.last),
         "Length of the last reply in bytes; -1 before the first.";
     Gauge max_client_response_size = size(m, |size| size.max),
-        "Length of the longest reply.";
+        "Length of the longest reply in bytes; -1 before the first.";
     Gauge min_client_response_size = size(m, |size| size.min),
-        "Length of the shortest reply.";
+        "Length of the shortest reply in bytes; -1 before the first.";
     BasicSummary read_per_namespace [key] = &m.summaries.read_bytes,
         "Bytes of reads by the first element of the path: path, data or names of children, and 68 for the Stat.";
     BasicSummary write_per_namespace [key] = &m.summaries.write_bytes,
@@ -155,7 +160,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     Counter stale_requests = m.stale_requests,
         "Requests that were not executed as their connection was gone.";
     Counter stale_requests_dropped = m.stale_requests,
-        "The same.";
+        "Requests that were dropped as their connection was gone: the same number.";
     Counter stale_sessions_expired = m.sessions_expired,
         "Sessions that have expired.";
     Gauge global_sessions = m.sessions,
@@ -181,11 +186,11 @@ const MOVING: &[MetricFamily] = moving! { m;
     Gauge quota_count_limit_per_namespace [key] = &m.quotas.count_limit,
         "Limits of quotas on the number of znodes, the hard ones where there are, added up below the first element of the path.";
     Gauge quota_count_usage_per_namespace [key] = &m.quotas.count_usage,
-        "How many of them are used.";
+        "Znodes below quotas, added up below the first element of the path.";
     Gauge quota_bytes_limit_per_namespace [key] = &m.quotas.bytes_limit,
-        "Limits of quotas on bytes.";
+        "Limits of quotas on bytes of data, added up in the same way.";
     Gauge quota_bytes_usage_per_namespace [key] = &m.quotas.bytes_usage,
-        "How many of them are used.";
+        "Bytes of data below quotas, added up below the first element of the path.";
     Counter quota_exceeded_error_per_namespace [key] = &m.quota_exceeded,
         "Writes that a quota has refused.";
 
@@ -199,7 +204,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     BasicSummary prep_process_time = &m.summaries.process_time_ms,
         "Milliseconds of its turn that a request took, as an equal share.";
     AdvancedSummary close_session_prep_time = &m.summaries.close_time_ms,
-        "The same of the end of a session.";
+        "Milliseconds of its turn that the end of a session took, as an equal share.";
     AdvancedSummary propagation_latency = &m.summaries.propagation_ms,
         "Milliseconds from the decision of a transaction until it could be shown: on disk, if there is one.";
 
@@ -211,7 +216,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     BasicSummary sync_processor_batch_size = &m.summaries.sync_batch,
         "Transactions that one sync has made durable.";
     BasicSummary sync_processor_queue_size = &m.summaries.sync_batch,
-        "The same: the log takes all that wait at once.";
+        "Transactions that waited when the log took them: all that one sync has made durable.";
     AdvancedSummary sync_processor_queue_time_ms = &m.summaries.log_queue_ms,
         "Milliseconds that a transaction waited until the log took it.";
     AdvancedSummary sync_processor_queue_flush_time_ms = &m.summaries.sync_ms,
@@ -225,7 +230,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     BasicSummary dbinittime = &m.summaries.load_ms,
         "Milliseconds that the data directory took to load.";
     BasicSummary startup_snap_load_time = &m.summaries.load_ms,
-        "The same: snapshot and log are read by one pass.";
+        "Milliseconds that the data directory took to load: snapshot and log are read by one pass.";
     BasicSummary startup_txns_loaded = &m.summaries.loaded_txns,
         "Transactions of the log that were read when the server started.";
     Counter unrecoverable_error_count = log(m, |log| u64::from(log.has_failed)),
@@ -245,7 +250,7 @@ const MOVING: &[MetricFamily] = moving! { m;
     Gauge open_file_descriptor_count = m.descriptors.map(|(open, _)| open),
         "Open descriptors of this process.";
     Gauge max_file_descriptor_count = m.descriptors.map(|(_, max)| max),
-        "How many it may have.";
+        "Descriptors that this process may have.";
     Counter snapshot_error_count = m.admin.snapshot_errors,
         "Commands for a snapshot that have failed.";
     Counter snapshot_rate_limited_count = m.admin.snapshots_rate_limited,

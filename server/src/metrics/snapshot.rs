@@ -25,9 +25,9 @@ pub struct ServerMetrics {
     pub outstanding_requests: u64,
     /// Bytes that were read from clients.
     pub bytes_received: u64,
-    /// Bytes of replies, with the four bytes of their length, and responses to handshakes.
+    /// Bytes of replies, without the four of their length; pings and responses to handshakes do not count.
     pub response_bytes: u64,
-    /// Bytes of watch events.
+    /// Bytes of watch events, without the four of their length.
     pub watch_bytes: u64,
     /// The length of a reply in bytes: of the last one, the shortest and the longest. `None` before the first.
     pub response_size: Option<ResponseSize>,
