@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use zoolet_admin::PrometheusText;
 use zoolet_server::extension::with_disk;
+use zoolet_server::metrics::ServerMetrics;
 use zoolet_server::{FourLetterWord, ServerBuilder};
 use zoolet_simdisk::SimulatedDisk;
-use zoolet_test_support::{Wire, Zk, counted_operations, create, get_data, set_data};
+use zoolet_test_support::{
+    RequestExt, Wire, Zk, add_watch, counted_operations, create, get_data, multi, secs, set_data,
+};
 
 use crate::scrape::Scrape;
 
@@ -162,6 +165,42 @@ async fn names_are_told_apart_up_to_a_limit() {
     // No znode has a name with a slash.
     assert_eq!(count("/others"), Some(51));
     assert!(metrics.summaries.read_bytes.is_empty(), "what does not exist gets no name");
+}
+
+/// Watchers of several kinds are in several lists, and a multi has events of several znodes.
+#[tokio::test(start_paused = true)]
+async fn an_event_counts_once_with_all_that_get_it() {
+    let server = Zk::start().await;
+    server.measure();
+    let mut wires = [server.wire().await, server.wire().await, server.wire().await];
+    for path in ["/a", "/b"] {
+        wires[0].ask(create(path)).await;
+    }
+    wires[0].ask(get_data("/a").watch()).await;
+    wires[1].ask(add_watch("/a", 0)).await;
+    wires[2].ask(add_watch("/", 1)).await;
+    wires[0].ask(get_data("/b").watch()).await;
+    let mut writer = server.wire().await;
+    writer.ask(multi([set_data("/a", "1"), set_data("/b", "2")])).await;
+    let changed = server.metrics().summaries.changed_watchers;
+    assert_eq!((changed.count, changed.sum, changed.min, changed.max), (2, 5.0, 2.0, 3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn quantiles_are_of_the_last_ten_minutes_also_if_nobody_asks_meanwhile() {
+    let server = on_disk().await;
+    server.measure();
+    counted_operations(async |hello| Wire::open(server.stream(), hello).await).await;
+    let quantiles = |metrics: &ServerMetrics| {
+        let of = &metrics.summaries;
+        [&of.update_latency_ms, &of.sync_ms, &of.write_bytes[0].1].map(|summary| summary.quantiles.is_some())
+    };
+    tokio::time::advance(secs(7 * 60)).await;
+    assert_eq!(quantiles(&server.metrics()), [true; 3]);
+    tokio::time::advance(secs(4 * 60)).await;
+    let metrics = server.metrics();
+    assert_eq!(quantiles(&metrics), [false; 3]);
+    assert_eq!((metrics.summaries.update_latency_ms.count, metrics.summaries.sync_ms.count), (24, 24));
 }
 
 #[tokio::test(start_paused = true)]
