@@ -44,7 +44,7 @@ pub use error::{SettingError, SnapshotError, StartError};
 pub use net::in_process::{ConnectInProcess, InProcess, InProcessStream};
 pub use observer::{
     ConnectionSource, Listing, ObservedConnection, ObservedSession, ObservedWatch, Observer, RequestLatency,
-    ServerConfiguration, ServerLoad, ServerSummary,
+    RestoreError, ServerConfiguration, ServerLoad, ServerSummary, StateRestore, TakenSnapshot,
 };
 pub use server::Server;
 pub use zoolet_clock::Clock;

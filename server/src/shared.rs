@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskTracker,
     /// Held while an answer that lists many things is made.
     pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
+    /// Held while a snapshot is taken for somebody, or the state is restored.
+    pub(crate) backup: Arc<tokio::sync::Mutex<()>>,
     /// One for each connection that is sending much.
     pub(crate) bulk: Semaphore,
     /// Connections that were refused, that were closed for what they did not read, and that began with another protocol.
@@ -164,6 +166,7 @@ impl Shared {
             client_port,
             tasks,
             listing: Arc::default(),
+            backup: Arc::default(),
             bulk: Semaphore::new(BULK_SENDERS),
             refused: RateLimitedWarning::default(),
             overflowed: RateLimitedWarning::default(),

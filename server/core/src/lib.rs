@@ -35,6 +35,7 @@
 
 mod access;
 mod address;
+mod admin_access;
 mod audit;
 mod auth_config;
 mod config;
@@ -73,6 +74,7 @@ mod write;
 mod x500_name;
 mod znode;
 
+pub use admin_access::AdminAccess;
 pub use auth_config::{AuthConfig, AuthScheme, SaslServer};
 pub use config::CoreConfig;
 pub use core::Core;

@@ -99,6 +99,11 @@ impl TreeLoader {
         self.newest
     }
 
+    /// Notes at which transaction an earlier server has replaced the tree by a snapshot, if one has.
+    pub fn restored_at(&mut self, zxid: Option<Zxid>) {
+        self.tree.restored_at = zxid;
+    }
+
     /// Ends with the zxid of the last transaction that the snapshot is complete up to.
     ///
     /// As on a real server, statistics of quotas are counted anew. System znodes that are missing, as in data of an old server,

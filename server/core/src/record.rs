@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use zoolet_proto::{AclList, Zxid};
 
-use crate::znode::Owner;
+use crate::digest::{checksum, checksum_of_data, is_counted};
+use crate::znode::{Owner, Znode};
 
 /// A znode with everything that a snapshot keeps of it. Its children are records of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,4 +36,16 @@ pub struct ZnodeRecord {
     pub aversion: i32,
     /// Its owner.
     pub owner: Owner,
+}
+
+impl ZnodeRecord {
+    /// What the znode adds to the digest of its tree, modulo 2^64. A tree that keeps its digest has it at hand.
+    pub fn digest(&self) -> u64 {
+        if !is_counted(&self.path) {
+            return 0;
+        }
+        let mut node = Znode::from(self.clone());
+        node.checksum = checksum_of_data(&self.path, self.data.as_ref());
+        checksum(&node)
+    }
 }

@@ -1,8 +1,9 @@
 //! A core that goes on from what a server before it has left.
 
-use zoolet_proto::{SessionId, Xid};
+use zoolet_proto::{SessionId, Xid, Zxid};
 
 use crate::config::CoreConfig;
+use crate::container_cleaner::ContainerCleaner;
 use crate::core::Core;
 use crate::message::Millis;
 use crate::record::ZnodeRecord;
@@ -32,14 +33,49 @@ impl Core {
             core.sessions.continue_after(id);
         }
         highest_session.into_iter().for_each(|id| core.sessions.continue_after(id));
-        for id in core.tree.owners() {
-            core.sessions.continue_after(id);
-            if core.sessions.get(id).is_none() {
-                tracing::info!(session = %id, "session is unknown; deleting its ephemerals");
-                core.end_session(now, id, Xid(0));
+        core.end_unknown_sessions(now);
+        core
+    }
+
+    /// Replaces the tree by that of a snapshot, while the server runs, at the zxid `at`, which is later than every transaction of both.
+    /// Returns the former tree, which takes long to drop if it is large.
+    ///
+    /// All connections are closed, and lose their watches. Sessions stay, with their whole timeouts, so that clients come back; those of
+    /// the snapshot that are unknown are added. Call [`end_unknown_sessions`](Core::end_unknown_sessions) next.
+    pub fn replace_tree(
+        &mut self,
+        now: Millis,
+        mut tree: Tree,
+        sessions: &[(SessionId, i32)],
+        at: Zxid,
+    ) -> Tree {
+        // In this order, as that of a hash map would not repeat.
+        let mut conns: Vec<_> = self.conns.keys().copied().collect();
+        conns.sort_unstable();
+        conns.into_iter().for_each(|conn| self.close_because(conn, "the state was restored from a snapshot"));
+        (tree.last_zxid, tree.restored_at) = (at, Some(at));
+        let former = std::mem::replace(&mut self.tree, tree);
+        self.cleaner = ContainerCleaner::new(&self.config, now);
+        self.sessions.restart(now);
+        for (id, timeout) in sessions {
+            // The process that a session was opened in is not this one, or it would be known.
+            if self.sessions.get(*id).is_none() && !SessionTable::is_in_process(*id) {
+                self.sessions.insert(*id, *timeout, None, now);
+                self.sessions.continue_after(*id);
             }
         }
-        core
+        former
+    }
+
+    /// Ends the sessions that own ephemerals and are not known, which deletes these.
+    pub fn end_unknown_sessions(&mut self, now: Millis) {
+        for id in self.tree.owners() {
+            self.sessions.continue_after(id);
+            if self.sessions.get(id).is_none() {
+                tracing::info!(session = %id, "session is unknown; deleting its ephemerals");
+                self.end_session(now, id, Xid(0));
+            }
+        }
     }
 
     /// Ends the sessions that were opened in process: the process that they belonged to has ended, and nobody can resume them.

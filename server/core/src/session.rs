@@ -128,7 +128,7 @@ impl SessionTable {
     }
 
     /// The ids and timeouts of all sessions, sorted.
-    pub(crate) fn timeouts(&self) -> Vec<(SessionId, i32)> {
+    pub fn timeouts(&self) -> Vec<(SessionId, i32)> {
         let mut sessions: Vec<_> = self.sessions.iter().map(|(id, session)| (*id, session.timeout)).collect();
         sessions.sort_unstable();
         sessions

@@ -34,6 +34,15 @@ pub struct SnapshotHeader {
     /// The access control lists of its znodes, each once, but for the one that gives everybody everything. In the order in which
     /// they came into use.
     pub acls: Vec<AclList>,
+    /// See [`Tree::restored_at`].
+    pub restored_at: Option<Zxid>,
+}
+
+impl SnapshotHeader {
+    /// The header of a tree that was never restored.
+    pub fn new(zxid: Zxid, digest: Option<u64>, acls: Vec<AclList>) -> Self {
+        Self { zxid, digest, acls, restored_at: None }
+    }
 }
 
 /// A snapshot being taken.
@@ -66,7 +75,7 @@ impl Tree {
         let (zxid, digest, acls) = (self.last_zxid(), self.digest(), self.acls.lists());
         let walk = SnapshotWalk { zxid, passed: None, position: Position::Start, saved: BTreeMap::new() };
         self.tracker.get_or_insert_default().snapshot = Some(walk);
-        SnapshotHeader { zxid, digest, acls }
+        SnapshotHeader { zxid, digest, acls, restored_at: self.restored_at }
     }
 
     /// Passes the next znodes of the snapshot to `take`, parents first. Returns whether there are more.

@@ -28,6 +28,8 @@ pub struct Tree {
     pub(crate) quotas: Quotas,
     data_size: usize,
     pub(crate) last_zxid: Zxid,
+    /// The transaction at which all of it was replaced by a snapshot, if it ever was.
+    pub(crate) restored_at: Option<Zxid>,
     /// What has to know of every change, if anything: a tree without a log pays one branch for it.
     pub(crate) tracker: Option<Box<ChangeTracker>>,
 }
@@ -94,6 +96,7 @@ impl Tree {
             quotas: Quotas::default(),
             data_size: 0,
             last_zxid: Zxid(0),
+            restored_at: None,
             tracker: None,
         }
     }
@@ -144,6 +147,12 @@ impl Tree {
     /// The last transaction applied; of an empty tree, the zxid that it starts at.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
+    }
+
+    /// The zxid at which all of it was replaced by an older snapshot, if it ever was: what a client has seen before says nothing of
+    /// it.
+    pub fn restored_at(&self) -> Option<Zxid> {
+        self.restored_at
     }
 
     /// Paths of the ephemerals of a session, sorted.

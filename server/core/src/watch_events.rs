@@ -53,8 +53,10 @@ impl Core {
         if let Err(code) = self.check_watch_limit(call.conn, wanted) {
             return self.refuse(call, self.tree.last_zxid(), code);
         }
+        // A tree that was restored may have become older: whatever was seen of the former one, the client has to look again.
+        let is_foreign = self.tree.restored_at.is_some_and(|restored| relative_zxid < restored);
         for path in data {
-            match self.tree.get(&path).map(|node| node.mzxid > relative_zxid) {
+            match self.tree.get(&path).map(|node| is_foreign || node.mzxid > relative_zxid) {
                 None => self.catch_up(call.conn, EventType::NodeDeleted, path),
                 Some(true) => self.catch_up(call.conn, EventType::NodeDataChanged, path),
                 Some(false) => self.watches.add(call.conn, &path, Modes::DATA),
@@ -67,7 +69,7 @@ impl Core {
             }
         }
         for path in child {
-            match self.tree.get(&path).map(|node| node.pzxid() > relative_zxid) {
+            match self.tree.get(&path).map(|node| is_foreign || node.pzxid() > relative_zxid) {
                 None => self.catch_up(call.conn, EventType::NodeDeleted, path),
                 Some(true) => self.catch_up(call.conn, EventType::NodeChildrenChanged, path),
                 Some(false) => self.watches.add(call.conn, &path, Modes::CHILD),

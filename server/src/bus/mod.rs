@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use zoolet_clock::Clock;
 use zoolet_proto::{Incoming, OpCode, SessionId, Zxid};
 use zoolet_server_core::{
-    ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine, Txn,
+    ConnId, Core, Effects, Input, Message, Millis, Output, Recipients, SharedEvent, StateMachine, Tree, Txn,
 };
-use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
+use zoolet_storage::{SnapshotSpool, SpooledState, StorageError};
 
 use self::feed::{Follower, TxnFeed};
-use crate::durable::DurabilityGate;
+use crate::durable::{DurabilityGate, RestoredState};
 use crate::metrics::Measures;
 use crate::net::flow::buffer::EventRuns;
 use crate::net::flow::cost::{Cost, TurnLimit, is_without_effect};
@@ -292,6 +292,31 @@ impl Bus {
             self.stats.handled.fetch_add(lost, Relaxed);
         }
         Ok(())
+    }
+
+    /// Replaces the state by that of a snapshot, which `shows` transactions up to this one: see [`Core::replace_tree`]. Returns the
+    /// former tree, to be dropped outside of turns.
+    ///
+    /// Every client reads the new state after a handshake, whose answer waits until that is durable.
+    pub(crate) fn restore(&mut self, now: Millis, state: SpooledState, spool: SnapshotSpool) -> Tree {
+        let SpooledState { mut tree, sessions, shows, .. } = state;
+        let core = self.machine.core_mut();
+        let mut at = core.tree().last_zxid().max(shows).next();
+        if at.0 & 0xffff_ffff == 0 {
+            // The first transaction of an epoch may follow any other: the log would seem to go on where it does not.
+            at = at.next();
+        }
+        let mut header = tree.begin_snapshot();
+        tree.end_snapshot();
+        (header.zxid, header.restored_at) = (at, Some(at));
+        let former = core.replace_tree(now, tree, &sessions, at);
+        let sessions = core.sessions().timeouts();
+        if let Some(gate) = &mut self.gate {
+            gate.restore(RestoredState { spool, header, sessions });
+        }
+        // After that: they are transactions on the new tree.
+        self.machine.core_mut().end_unknown_sessions(now);
+        former
     }
 
     fn release_rule(&self) -> ReleaseRule {

@@ -33,7 +33,7 @@ pub(super) fn spawn<T: Send + 'static>(
 }
 
 /// Does something short, on a thread of the runtime that may block or in this task.
-pub(super) async fn run<T: Send + 'static>(disk: &dyn Disk, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn run<T: Send + 'static>(disk: &dyn Disk, work: impl FnOnce() -> T + Send + 'static) -> T {
     if !disk.blocks() {
         yield_now().await;
         return work();

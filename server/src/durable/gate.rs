@@ -10,7 +10,7 @@ use zoolet_server_core::{Core, CoreConfig, Millis, Txn};
 use zoolet_storage::StorageError;
 use zoolet_storage::disk::Disk;
 
-use crate::durable::queue::CommitQueue;
+use crate::durable::queue::{CommitQueue, RestoredState};
 use crate::durable::start::{DurableConfig, restore};
 use crate::net::flow::queue::ReleaseRule;
 use crate::net::registry::Peer;
@@ -90,6 +90,12 @@ impl DurabilityGate {
         if let Some(last) = self.queue.submit(txns, at) {
             self.last = last;
         }
+    }
+
+    /// Submits another state than what the transactions before lead to.
+    pub(crate) fn restore(&mut self, restored: RestoredState) {
+        self.last = restored.header.zxid;
+        self.queue.restore(restored);
     }
 
     /// Ends a turn.

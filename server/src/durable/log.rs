@@ -17,7 +17,7 @@ use zoolet_proto::Zxid;
 use zoolet_storage::{Storage, StorageError};
 
 use crate::durable::disk_thread::spawn;
-use crate::durable::queue::{Close, CommitQueue, SnapshotRequest, Submitted, Work};
+use crate::durable::queue::{Close, CommitQueue, RestoredState, SnapshotRequest, Submitted, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource};
 use crate::durable::spare::SpareThread;
 
@@ -180,6 +180,7 @@ impl Log {
                 let _ = done.send(());
             }
             Work::Snapshot(request) => self.requests.push(request),
+            Work::Restore(restored) => self.restore(&restored)?,
             Work::Reopen(generation, storage) => self.reopen(generation, *storage),
             Work::Close(how) => {
                 self.close = self.close.max(Some(how));
@@ -205,6 +206,22 @@ impl Log {
             measures.synced(&self.submitted, taken, begun, ended);
         });
         self.submitted.clear();
+        Ok(())
+    }
+
+    /// Makes another state durable than what the log leads to: at any moment a crash leaves the one or the other, as the name of the
+    /// snapshot decides.
+    fn restore(&mut self, restored: &RestoredState) -> Result<(), StorageError> {
+        self.commit()?;
+        self.storage.roll()?;
+        let RestoredState { spool, header, sessions } = restored;
+        let zxid = header.zxid;
+        let published = spool.publish(&self.storage.snapshots(), header.clone(), sessions)?;
+        self.storage.go_on_after(zxid)?;
+        tracing::info!(%zxid, znodes = published.znodes, bytes = published.len, "state restored from a snapshot");
+        self.snapshot = Some(zxid);
+        self.queue.note_snapshot(zxid, self.settings.clock.wall_millis() / 1_000);
+        self.queue.advance(self.generation, zxid, 0, |_| {});
         Ok(())
     }
 
@@ -244,6 +261,7 @@ impl Log {
             dir: self.storage.snapshots(),
             retain: self.settings.retain,
             generation: self.generation,
+            restores: self.queue.restores(),
             is_cancelled: Arc::clone(&self.is_cancelled),
         }
     }
@@ -275,6 +293,10 @@ impl Log {
             Outcome::LogFailed(error) => {
                 self.waiting.clear();
                 return self.fail(error);
+            }
+            Outcome::GivenUp if self.close.is_none() && !self.is_cancelled.load(Ordering::Relaxed) => {
+                // The tree was replaced meanwhile: they get the next one.
+                return self.requests.append(&mut self.waiting);
             }
             // They learn that the server has stopped.
             Outcome::GivenUp => return self.waiting.clear(),

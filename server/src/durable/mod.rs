@@ -45,9 +45,10 @@ mod start;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use disk_thread::run as run_on_disk;
 pub(crate) use gate::DurabilityGate;
 pub use queue::LastSnapshot;
-pub(crate) use queue::{Close, CommitQueue, Submitted, Work};
+pub(crate) use queue::{Close, CommitQueue, RestoredState, Submitted, Work};
 pub(crate) use snapshot::{SnapshotSource, SnapshotStart};
 pub use start::DirectorySizes;
 pub(crate) use start::{DurableConfig, LogHandle, ReadyLog, restore};

@@ -1,6 +1,5 @@
 //! [`CommitQueue`]: transactions on their way to the log, and how far the log is.
 
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
 use tokio::time::Instant;
-use zoolet_proto::Zxid;
-use zoolet_server_core::{Txn, TxnOp};
-use zoolet_storage::{Storage, StorageError};
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{SnapshotHeader, Txn, TxnOp};
+use zoolet_storage::{SnapshotSpool, Storage, StorageError};
 
 use crate::metrics::{LogMeasures, LogMetrics};
 use crate::net::flow::limits::COMMIT_QUEUE;
@@ -21,6 +20,14 @@ const TXN: usize = 128;
 /// Gets the zxid of a snapshot that was asked for.
 pub(crate) type SnapshotRequest = oneshot::Sender<Result<Zxid, Arc<StorageError>>>;
 
+/// A state that replaces what the log leads to.
+pub(crate) struct RestoredState {
+    pub(crate) spool: SnapshotSpool,
+    /// That of the new tree; its zxid is in no log.
+    pub(crate) header: SnapshotHeader,
+    pub(crate) sessions: Vec<(SessionId, i32)>,
+}
+
 /// Work for the log, which does it in this order.
 pub(crate) enum Work {
     /// The transactions of a turn, or of a part of one, and about how many bytes they are. In one piece, or the log would sync the
@@ -30,6 +37,8 @@ pub(crate) enum Work {
     /// Begin a new log file. The answer comes when everything before is durable; there is none if that fails.
     Roll(oneshot::Sender<()>),
     Snapshot(SnapshotRequest),
+    /// Go on with another state, once it is durable.
+    Restore(Box<RestoredState>),
     /// Go on with the directory as it is after a simulated crash. It has this generation.
     Reopen(u64, Box<Storage>),
     Close(Close),
@@ -92,6 +101,8 @@ struct State {
     measures: Option<LogMeasures>,
     /// How often the directory was opened anew, after simulated crashes. Reports of an earlier generation are void.
     generation: u64,
+    /// How often the tree was replaced by that of a snapshot.
+    restores: u64,
 }
 
 impl CommitQueue {
@@ -114,6 +125,19 @@ impl CommitQueue {
         state.counts.submitted += txns.len() as u64;
         self.send_locked(state, Work::Txns(txns, bytes, at));
         Some(last)
+    }
+
+    /// Submits another state than what the transactions before lead to.
+    pub(crate) fn restore(&self, restored: RestoredState) {
+        let mut state = self.lock();
+        state.last = restored.header.zxid;
+        state.restores += 1;
+        self.send_locked(state, Work::Restore(Box::new(restored)));
+    }
+
+    /// How often that was done.
+    pub(crate) fn restores(&self) -> u64 {
+        self.lock().restores
     }
 
     /// Gives the log something to do. If it has ended, the work is dropped, and with it the sender of its answer.
@@ -142,11 +166,9 @@ impl CommitQueue {
     pub(crate) fn reopen(&self, storage: Storage, last: Zxid) {
         let generation = {
             let mut state = self.lock();
-            let generation = state.generation + 1;
-            let State { counts, measures, last_snapshot, .. } = mem::take(&mut *state);
-            let (durable, released, bytes) = (last, last, 0);
-            *state = State { last, durable, released, bytes, counts, measures, last_snapshot, generation };
-            generation
+            (state.last, state.durable, state.released, state.bytes) = (last, last, last, 0);
+            state.generation += 1;
+            state.generation
         };
         self.send(Work::Reopen(generation, Box::new(storage)));
         self.wake_all();

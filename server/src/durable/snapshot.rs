@@ -58,6 +58,8 @@ pub(crate) struct SnapshotJob {
     pub(crate) retain: Option<usize>,
     /// Of the directory. If it is opened anew meanwhile, the snapshot is given up.
     pub(crate) generation: u64,
+    /// How often the tree was replaced before. A snapshot of one that is replaced meanwhile is given up: it would not be whole.
+    pub(crate) restores: u64,
     /// Set if it is given up.
     pub(crate) is_cancelled: Arc<AtomicBool>,
 }
@@ -126,7 +128,7 @@ impl SnapshotJob {
                 throttle.pause_if_due();
             }
         };
-        let mut writer = self.dir.create(header.zxid, header.digest, &sessions, header.acls)?;
+        let mut writer = self.dir.begin(header, &sessions)?;
         let mut slice = Vec::with_capacity(SLICE);
         loop {
             let more = self.source.slice(SLICE, SLICE_BYTES, &mut |record| slice.push(record));
@@ -152,7 +154,9 @@ impl SnapshotJob {
     }
 
     fn is_given_up(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed) || self.queue.generation() != self.generation
+        self.is_cancelled.load(Ordering::Relaxed)
+            || self.queue.generation() != self.generation
+            || self.queue.restores() != self.restores
     }
 
     /// Gives it its name, and removes old files. `progress` is called again and again while older snapshots are read.

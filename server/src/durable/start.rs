@@ -12,7 +12,7 @@ use zoolet_clock::Clock;
 use zoolet_proto::Zxid;
 use zoolet_server_core::{Core, CoreConfig, Millis};
 use zoolet_storage::disk::{Disk, RealDisk};
-use zoolet_storage::{Recovered, RecoveryReport, Storage, StorageError, StorageOptions};
+use zoolet_storage::{Recovered, RecoveryReport, SnapshotDir, Storage, StorageError, StorageOptions};
 
 use crate::durable::disk_thread;
 use crate::durable::gate::DurabilityGate;
@@ -47,6 +47,8 @@ pub(crate) struct LogHandle {
     /// Cancelled when it has ended and its files are closed.
     pub(crate) ended: CancellationToken,
     config: DurableConfig,
+    /// Whether zxids must stay in their epoch.
+    pub(crate) keeps_epoch: bool,
     /// What was found when the directory was loaded.
     pub(crate) report: RecoveryReport,
     /// How long that took.
@@ -131,6 +133,7 @@ impl ReadyLog {
         };
         let (zxid, time) = loaded_snapshot(&report, clock);
         queue.note_snapshot(zxid, time);
+        let keeps_epoch = storage.keeps_epoch();
         let log = Log::new(storage, (Arc::clone(&queue), work), source, settings);
         let fail = |source| StorageError::Io {
             action: "start the thread that writes",
@@ -138,7 +141,7 @@ impl ReadyLog {
             source,
         };
         let ended = log.start().map_err(fail)?;
-        Ok(LogHandle { queue, ended, config, report, load_time })
+        Ok(LogHandle { queue, ended, config, keeps_epoch, report, load_time })
     }
 }
 
@@ -167,6 +170,20 @@ pub struct DirectorySizes {
 }
 
 impl LogHandle {
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.config.disk
+    }
+
+    /// The snapshots of the directory.
+    pub(crate) fn snapshots(&self) -> SnapshotDir {
+        SnapshotDir::new(Arc::clone(&self.config.disk), &self.config.options)
+    }
+
+    /// Whether trees keep their digest.
+    pub(crate) fn digests(&self) -> bool {
+        self.config.options.digests
+    }
+
     pub(crate) async fn dirs(&self) -> DirectorySizes {
         let (disk, options) = (Arc::clone(&self.config.disk), self.config.options.clone());
         let look = move || {

@@ -79,6 +79,7 @@ impl Scene {
             dir: self.storage.snapshots(),
             retain: None,
             generation: 0,
+            restores: 0,
             is_cancelled: Arc::default(),
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use zoolet_proto::Zxid;
-use zoolet_server_core::{ConnId, Core, Millis};
+use zoolet_server_core::{AdminAccess, ConnId, Core, Millis, Origin};
 
 use super::Observer;
 use crate::bus::feed::RecentTxns;
@@ -84,6 +84,16 @@ impl Observer {
             () = stop.cancelled() => return None,
         };
         self.shared()?.is_durable().await.then_some(recent)
+    }
+
+    /// Whether somebody may read and replace the whole state who shows these credentials; see [`Core::admin_access`].
+    pub fn admin_access(
+        &self,
+        origin: &Origin,
+        scheme: &str,
+        credentials: Option<&str>,
+    ) -> Option<AdminAccess> {
+        self.shared()?.turns.read(|core| core.admin_access(origin, scheme, credentials))
     }
 
     /// Opens a connection without a socket, as [`Server::in_process`](crate::Server::in_process) does, for somebody at `peer`: ACLs of

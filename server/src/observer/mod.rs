@@ -3,6 +3,7 @@
 //! Lists may have millions of entries. A turn copies a slice of them, so that no client waits for a list; and one list exists at a
 //! time, so that their memory is that of one.
 
+mod backup;
 mod configuration;
 mod connections;
 pub(crate) mod environment;
@@ -28,6 +29,7 @@ use crate::net::flow::limits::LISTED;
 use crate::server::Server;
 use crate::shared::Shared;
 
+pub use backup::{RestoreError, StateRestore, TakenSnapshot};
 pub use configuration::ServerConfiguration;
 pub use connections::ObservedConnection;
 pub use inspect::{ConnectionSource, ServerLoad};

@@ -26,7 +26,7 @@ pub use recovery::{Cut, Recovered, RecoveryReport, RecoveryWarning, open, open_w
 pub use repair::{Copied, copy};
 pub use snapshot::{
     CompleteSnapshot, MissingAcl, Published, Purged, SnapshotDigest, SnapshotDir, SnapshotFile,
-    SnapshotReader, SnapshotSummary, SnapshotWriter,
+    SnapshotReader, SnapshotSpool, SnapshotSummary, SnapshotWriter, SpooledState,
 };
 pub use storage::Storage;
 pub use verify::{Verification, verify};

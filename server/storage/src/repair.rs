@@ -68,7 +68,8 @@ pub fn copy(
     let _locks = begin(&**target, &target_layout)?;
     let snapshots = SnapshotDir::new(Arc::clone(target), to);
     let header = tree.begin_snapshot();
-    let mut writer = snapshots.create(header.zxid, header.digest, &sessions, header.acls)?;
+    let zxid = header.zxid;
+    let mut writer = snapshots.begin(header, &sessions)?;
     // The number of znodes is known, but not their length, so 200 bytes are assumed for each.
     let expected = 200 * tree.len() as u64;
     meter.expect(expected);
@@ -81,7 +82,7 @@ pub fn copy(
             files::write(&**target, &target_layout.snapshot_dir.join(name), &bytes)?;
         }
     }
-    marks::complete(&**target, &target_layout, header.zxid)?;
+    marks::complete(&**target, &target_layout, zxid)?;
     let published = complete.publish()?;
     // Reads back what was written: a copy that cannot be read is worse than none.
     let summary = SnapshotReader::open(&**target, &published.path).and_then(SnapshotReader::check)?;

@@ -102,6 +102,21 @@ impl Storage {
         self.marked.take().map_or(Ok(()), |dir| marks::log_has_begun(&*self.disk, &dir))
     }
 
+    /// Goes on after the transaction of a snapshot that is durable and replaces everything: see [`SnapshotSpool`](crate::SnapshotSpool).
+    ///
+    /// # Errors
+    /// If what was appended before cannot be written or synced.
+    pub fn go_on_after(&mut self, zxid: Zxid) -> Result<(), StorageError> {
+        self.log.go_on_after(zxid)?;
+        (self.txns, self.bytes, self.is_scattered) = (0, 0, false);
+        self.note_begun_log()
+    }
+
+    /// Whether the directory is that of an ensemble member: its zxids must stay in their epoch.
+    pub fn keeps_epoch(&self) -> bool {
+        self.log.keeps_epoch()
+    }
+
     /// The last transaction appended, or recovered if none was.
     pub fn last_zxid(&self) -> Zxid {
         self.log.last_zxid()

@@ -6,4 +6,5 @@ mod ghosts;
 mod held_disk;
 mod latency;
 mod real_disk;
+mod restores;
 mod snapshots;

@@ -93,10 +93,23 @@ impl LogWriter {
         }
     }
 
+    /// Ends the file, and goes on after a later transaction than the last one: a snapshot of it is durable, and nothing before it is
+    /// needed. What is between them is in no log, so that nobody takes an older snapshot and the log after it for the same history.
+    pub fn go_on_after(&mut self, zxid: Zxid) -> Result<(), StorageError> {
+        self.unless_failed(Self::try_roll)?;
+        self.last = self.last.max(zxid);
+        Ok(())
+    }
+
     /// Refuses the transaction after the last one of an epoch. A server without an ensemble counts on into the next epoch, which
     /// nobody minds unless the directory has files that say which epoch it is.
     pub(crate) fn keep_epoch(&mut self) {
         self.keeps_epoch = true;
+    }
+
+    /// Whether no transaction may carry into the next epoch.
+    pub(crate) fn keeps_epoch(&self) -> bool {
+        self.keeps_epoch
     }
 
     /// The last transaction.

@@ -29,6 +29,8 @@ pub(crate) struct Base {
     pub(crate) shows: Zxid,
     /// The digest that the snapshot has for itself.
     pub(crate) digest: Option<SnapshotDigest>,
+    /// The transaction at which the tree was replaced by another snapshot.
+    pub(crate) restored_at: Option<Zxid>,
     pub(crate) missing_acls: Vec<MissingAcl>,
 }
 
@@ -52,6 +54,7 @@ impl Base {
             zxid: Zxid(0),
             shows: Zxid(0),
             digest: None,
+            restored_at: None,
             missing_acls: Vec::new(),
         }
     }
@@ -66,6 +69,9 @@ impl Base {
     ) -> Result<Self, StorageError> {
         let mut reader = SnapshotReader::open(disk, &file.path)?;
         let mut loader = TreeLoader::new(options.digests);
+        // Of a later transaction than that of the name it says nothing.
+        let restored_at = reader.restored_at().filter(|restored| *restored <= file.zxid);
+        loader.restored_at(restored_at);
         while let Some(znode) = reader.next_znode()? {
             loader.insert(znode).map_err(|error| reader.refuse(error.to_string()))?;
             meter.at(reader.progress().0);
@@ -90,6 +96,7 @@ impl Base {
             zxid,
             shows,
             digest,
+            restored_at,
             missing_acls: reader.missing_acls().to_vec(),
         })
     }

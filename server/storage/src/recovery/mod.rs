@@ -345,7 +345,7 @@ fn write_again(disk: &dyn Disk, path: &Path, start: u64, end: u64) -> Result<(),
 /// Before any log: Apache refuses a log without a snapshot.
 fn write_first_snapshot(snapshots: &SnapshotDir, tree: &mut Tree) -> Result<(), StorageError> {
     let header = tree.begin_snapshot();
-    let mut writer = snapshots.create(header.zxid, header.digest, &[], header.acls)?;
+    let mut writer = snapshots.begin(header, &[])?;
     writer.add_tree(tree, |_| {})?;
     writer.finish().map(drop)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zoolet_proto::AclList;
 use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::SnapshotHeader;
 
 use super::{SnapshotFile, SnapshotReader, SnapshotWriter};
 use crate::disk::Disk;
@@ -105,9 +106,20 @@ impl SnapshotDir {
         sessions: &[(SessionId, i32)],
         acls: Vec<AclList>,
     ) -> Result<SnapshotWriter, StorageError> {
-        let disk = Arc::clone(&self.disk);
-        let valid = self.valid.clone();
-        SnapshotWriter::create((disk, valid), &self.dir, &self.options, (zxid, digest), sessions, acls)
+        self.begin(SnapshotHeader::new(zxid, digest, acls), sessions)
+    }
+
+    /// Begins a snapshot of a tree of which this is the header; see [`create`](Self::create).
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn begin(
+        &self,
+        header: SnapshotHeader,
+        sessions: &[(SessionId, i32)],
+    ) -> Result<SnapshotWriter, StorageError> {
+        let (disk, valid) = (Arc::clone(&self.disk), self.valid.clone());
+        SnapshotWriter::create((disk, valid), &self.dir, &self.options, sessions, header)
     }
 
     /// Takes a snapshot as valid that was read to its end.

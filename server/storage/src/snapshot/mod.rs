@@ -14,10 +14,12 @@ mod reader;
 mod sink;
 mod snappy;
 mod source;
+mod spool;
 mod writer;
 
 pub use check::SnapshotSummary;
 pub use dir::{Purged, SnapshotDir};
 pub use file::SnapshotFile;
 pub use reader::{MissingAcl, SnapshotDigest, SnapshotReader};
+pub use spool::{SnapshotSpool, SpooledState};
 pub use writer::{CompleteSnapshot, Published, SnapshotWriter};

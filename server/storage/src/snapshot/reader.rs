@@ -12,6 +12,7 @@ use super::format::{DIGEST_VERSION, MAGIC, OPEN_ACL, TERMINATOR, VERSION};
 use super::source::Source;
 use crate::disk::Disk;
 use crate::error::{Damage, StorageError};
+use crate::options::Compression;
 use crate::text;
 
 /// Reads a snapshot: plain, gzip or snappy, by the last extension of its name. Sessions and access control lists are kept in
@@ -33,6 +34,8 @@ pub struct SnapshotReader {
     /// An empty list, for znodes whose list is not in the table.
     no_acl: AclList,
     pub(super) missing_acls: Vec<MissingAcl>,
+    /// See [`restored_at`](Self::restored_at).
+    restored_at: Option<Zxid>,
     pub(super) znodes: u64,
     /// Where the last znode begins.
     at: u64,
@@ -71,7 +74,22 @@ impl SnapshotReader {
     /// # Errors
     /// If it cannot be read, or is damaged so far.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StorageError> {
-        let mut source = Source::open(disk, path)?;
+        Self::read(Source::open(disk, path, Compression::of_name(path))?, path)
+    }
+
+    /// As [`open`](Self::open), of a file whose name says nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn open_as(
+        disk: &dyn Disk,
+        path: &Path,
+        compression: Compression,
+    ) -> Result<Self, StorageError> {
+        Self::read(Source::open(disk, path, compression)?, path)
+    }
+
+    fn read(mut source: Source, path: &Path) -> Result<Self, StorageError> {
         if source.array("the header")? != MAGIC {
             return Err(source.damage(0, "this is not a snapshot: it does not begin with ZKSN").into());
         }
@@ -81,8 +99,8 @@ impl SnapshotReader {
                 return Err(source.damage(4, format!("version {version} of the format is unknown")).into());
             }
         }
-        // Apache does not look at the id of the database either.
-        source.long("the header")?;
+        // Apache writes -1 for the id of the database, and does not look at it.
+        let restored_at = Some(Zxid(source.long("the header")?)).filter(|zxid| *zxid > Zxid(0));
         let sessions = sessions(&mut source)?;
         let mut acls = acls(&mut source)?;
         acls.insert(OPEN_ACL, AclList::OPEN);
@@ -93,6 +111,7 @@ impl SnapshotReader {
             last_acl: (OPEN_ACL, AclList::OPEN),
             no_acl: Vec::new().into(),
             missing_acls: Vec::new(),
+            restored_at,
             znodes: 0,
             at: source.offset(),
             complete: false,
@@ -100,6 +119,11 @@ impl SnapshotReader {
             last_zxid: None,
             source,
         })
+    }
+
+    /// The transaction at which all of the tree was replaced by another snapshot, if it ever was.
+    pub fn restored_at(&self) -> Option<Zxid> {
+        self.restored_at
     }
 
     /// The sessions with their timeouts in milliseconds.

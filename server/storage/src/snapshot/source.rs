@@ -36,12 +36,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn open(disk: &dyn Disk, path: &Path) -> Result<Self, StorageError> {
+    pub(crate) fn open(disk: &dyn Disk, path: &Path, compression: Compression) -> Result<Self, StorageError> {
         let file = disk.open(path).map_err(StorageError::io("open", path))?;
         let file_len = file.len().map_err(StorageError::io("read", path))?;
         let cursor = FileCursor { file, len: file_len, offset: 0, error: None };
         let buffered = |cursor| BufReader::with_capacity(CHUNK, cursor);
-        let stream = match Compression::of_name(path) {
+        let stream = match compression {
             Compression::None => Stream::Plain(cursor),
             Compression::Gzip => Stream::Gzip(Box::new(GzDecoder::new(buffered(cursor)))),
             Compression::Snappy => Stream::Snappy(snappy::Decoder::new(buffered(cursor))),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use simd_adler32::Adler32;
-use zoolet_proto::{AclList, SessionId, Zxid};
-use zoolet_server_core::{Tree, ZnodeRecord};
+use zoolet_proto::{SessionId, Zxid};
+use zoolet_server_core::{SnapshotHeader, Tree, ZnodeRecord};
 
 use super::acls::AclIds;
 use super::dir::ValidSnapshots;
@@ -40,10 +40,10 @@ impl SnapshotWriter {
         (disk, valid): (Arc<dyn Disk>, ValidSnapshots),
         dir: &Path,
         options: &StorageOptions,
-        (zxid, digest): (Zxid, Option<u64>),
         sessions: &[(SessionId, i32)],
-        acls: Vec<AclList>,
+        header: SnapshotHeader,
     ) -> Result<Self, StorageError> {
+        let SnapshotHeader { zxid, digest, acls, restored_at, .. } = header;
         let path = dir.join(format!(".zoolet-snapshot-{:x}.tmp", zxid.0));
         let sink = Sink::create(&*disk, &path, options.compression)?;
         let temporary = Temporary { disk, path, is_there: true };
@@ -61,8 +61,13 @@ impl SnapshotWriter {
             last_zxid_section: options.last_zxid_section,
             znodes: 0,
         };
-        writer.header(sessions)?;
+        writer.header(sessions, restored_at)?;
         Ok(writer)
+    }
+
+    /// Sets the digest of the tree, if it was not known when the snapshot began.
+    pub fn set_digest(&mut self, digest: u64) {
+        self.digest = Some(digest);
     }
 
     /// Adds a znode. Its parent comes before it, the root first.
@@ -150,10 +155,15 @@ impl SnapshotWriter {
         self.sync()?.publish()
     }
 
-    fn header(&mut self, sessions: &[(SessionId, i32)]) -> Result<(), StorageError> {
+    fn header(
+        &mut self,
+        sessions: &[(SessionId, i32)],
+        restored_at: Option<Zxid>,
+    ) -> Result<(), StorageError> {
         self.put(&MAGIC)?;
         self.put(&VERSION.to_be_bytes())?;
-        self.put(&DBID.to_be_bytes())?;
+        // No server reads the id of the database, so it says since which transaction this is another history.
+        self.put(&restored_at.map_or(DBID, |zxid| zxid.0).to_be_bytes())?;
         self.count(sessions.len())?;
         for (session, timeout) in sessions {
             self.put(&session.0.to_be_bytes())?;

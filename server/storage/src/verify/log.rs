@@ -90,7 +90,7 @@ impl Verifier<'_> {
             (Some(_), Some(run)) if continues => run.1 = zxid,
             (Some(last), _) => {
                 // The report of the damage includes missing transactions, but not an overlap.
-                if !scan.after_damage || zxid <= last {
+                if (!scan.after_damage || zxid <= last) && !self.was_restored(last, zxid) {
                     self.damage(log.path.clone(), Some(entry.offset), gap(last, zxid));
                 }
                 self.runs.push((zxid, zxid));
@@ -103,6 +103,7 @@ impl Verifier<'_> {
     /// Whether a server takes this for the end of the file, and loses nothing.
     fn is_harmless(&mut self, log: &LogFile, end: LogEnd, next: Option<&LogFile>, scan: &Scan) -> bool {
         let file = || log.path.clone();
+        let follows = |last, next| follows(last, next) || self.was_restored(last, next);
         let continues = |next: &LogFile| scan.last.is_some_and(|last| follows(last, next.first));
         match (end, next) {
             (LogEnd::Clean { .. }, _) => {

@@ -91,6 +91,7 @@ struct LoadedSnapshot {
     /// The last transaction of which it may show something.
     shows: Zxid,
     digest: Option<SnapshotDigest>,
+    restored_at: Option<Zxid>,
 }
 
 impl Verifier<'_> {
@@ -116,7 +117,7 @@ impl Verifier<'_> {
         for file in files.iter().rev() {
             let mut warnings = Vec::new();
             match Base::load(self.disk, file, self.options, &mut warnings, meter) {
-                Ok(Base { shows, mut digest, missing_acls, .. }) => {
+                Ok(Base { shows, mut digest, restored_at, missing_acls, .. }) => {
                     if !warnings.is_empty() {
                         digest = None;
                         let reason = "the tree has another digest than the snapshot says";
@@ -130,7 +131,7 @@ impl Verifier<'_> {
                         );
                         self.found.notes.push(note);
                     }
-                    self.snapshots.push(LoadedSnapshot { file: file.clone(), shows, digest });
+                    self.snapshots.push(LoadedSnapshot { file: file.clone(), shows, digest, restored_at });
                 }
                 Err(error) => self.found.faults.push(error),
             }
@@ -147,7 +148,9 @@ impl Verifier<'_> {
             let after = self.runs.iter().find(|(_, last)| last > zxid);
             let last = after.map_or(*zxid, |(_, last)| *last);
             let reason = match after {
-                Some((first, _)) if first > zxid && !follows(*zxid, *first) => {
+                Some((first, _))
+                    if first > zxid && !follows(*zxid, *first) && !self.was_restored(*zxid, *first) =>
+                {
                     format!("the log does not go on from this snapshot: {}", gap(*zxid, *first))
                 }
                 _ if last < *shows => {
@@ -193,6 +196,12 @@ impl Verifier<'_> {
         if !self.found.faults.iter().any(is_known) {
             self.found.faults.push(error);
         }
+    }
+
+    /// Whether a server has replaced the tree by a snapshot between these transactions: that is in no log.
+    fn was_restored(&self, last: Zxid, next: Zxid) -> bool {
+        let restored = |snapshot: &LoadedSnapshot| snapshot.restored_at;
+        self.snapshots.iter().filter_map(restored).any(|zxid| zxid > last && follows(zxid, next))
     }
 
     fn damage(&mut self, file: PathBuf, offset: Option<u64>, reason: impl Into<String>) {

@@ -1,0 +1,43 @@
+//! Who may use the commands of the admin server that read or replace the whole state (`Commands.isAuthorized`).
+
+use std::sync::Arc;
+
+use zoolet_proto::Perms;
+
+use crate::access::allows;
+use crate::core::Core;
+use crate::message::Origin;
+use crate::paths::ROOT;
+
+/// Whether credentials are enough for the whole state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminAccess {
+    /// They prove nothing.
+    NotAuthenticated,
+    /// They prove somebody to whom the root does not grant everything.
+    NotAuthorized,
+    /// The root grants all five permissions.
+    Granted,
+}
+
+impl Core {
+    /// What somebody may do who shows these credentials of a scheme. Nothing else counts for him, not even his address.
+    pub fn admin_access(&self, origin: &Origin, scheme: &str, credentials: Option<&str>) -> AdminAccess {
+        const EACH: [Perms; 5] = [Perms::READ, Perms::WRITE, Perms::CREATE, Perms::DELETE, Perms::ADMIN];
+        let ids = match (scheme, &origin.certificate) {
+            ("x509", Some(subject)) => self.config.auth.identities_of_certificate(Arc::clone(subject)),
+            ("digest", _) if credentials.is_none() => Vec::new(),
+            _ => {
+                let credentials = credentials.map(str::as_bytes);
+                self.config.authenticate(Some(scheme), credentials, origin.peer, &[]).unwrap_or_default()
+            }
+        };
+        if ids.is_empty() {
+            return AdminAccess::NotAuthenticated;
+        }
+        let root = self.tree.get(ROOT).map(|node| &node.acl);
+        let grants_all = |acl| EACH.into_iter().all(|perm| allows(acl, perm, &ids));
+        let granted = self.config.skip_acl || root.is_some_and(grants_all);
+        if granted { AdminAccess::Granted } else { AdminAccess::NotAuthorized }
+    }
+}

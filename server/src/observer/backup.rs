@@ -1,0 +1,286 @@
+//! Snapshots to take away, and to go on from.
+//!
+//! One of either is under way at a time. Files are as large as the state; memory is bounded, but for the tree that a restore builds
+//! before it takes the place of the other one.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use zoolet_proto::Zxid;
+use zoolet_server_core::{Tree, ZnodeRecord};
+use zoolet_storage::disk::{Disk, DiskFile, RealDisk};
+use zoolet_storage::{SnapshotDir, SnapshotSpool, SpooledState, StorageError, StorageOptions};
+
+use super::Observer;
+use crate::durable::{Work, run_on_disk};
+use crate::engine::locked;
+use crate::error::SnapshotError;
+use crate::shared::Shared;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// How much of the tree is copied between two turns.
+const SLICE: usize = 500;
+const SLICE_BYTES: usize = 256 << 10;
+
+/// A snapshot that can be read.
+#[derive(Debug)]
+pub struct TakenSnapshot {
+    zxid: Zxid,
+    len: u64,
+    disk: Arc<dyn Disk>,
+    /// Taken while it is read.
+    file: Option<Box<dyn DiskFile>>,
+    at: u64,
+}
+
+/// A snapshot that arrives, to go on from. Nothing happens until [`finish`](Self::finish); dropping it before forgets it.
+pub struct StateRestore {
+    observer: Observer,
+    disk: Arc<dyn Disk>,
+    /// Taken while it is written to.
+    spool: Option<SnapshotSpool>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// Why the state was not restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The snapshot is not one, or not whole, or has no place on this server. Nothing has changed.
+    #[error("the snapshot is refused: {0}")]
+    Refused(String),
+    /// The snapshot could not be kept until it was complete. Nothing has changed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The server has stopped. It goes on with either state when it is started again.
+    #[error("the server has stopped")]
+    Stopped,
+}
+
+impl Observer {
+    /// Writes a snapshot, as [`Server::snapshot`](crate::Server::snapshot), and opens it. A server in memory has no place for one: it is
+    /// written into `spool` then, an empty directory of the caller's that nobody else should be able to read, which may be removed
+    /// when this returns on a system that keeps open files.
+    ///
+    /// # Errors
+    /// As `Server::snapshot`, but for servers in memory.
+    /// # Cancel safety
+    /// The snapshot may be written even if the future is dropped.
+    pub async fn take_snapshot(&self, spool: &Path) -> Result<TakenSnapshot, SnapshotError> {
+        let shared = self.shared().ok_or(SnapshotError::Stopped)?;
+        let _turn = Arc::clone(&shared.backup).lock_owned().await;
+        let storage = |error| SnapshotError::Storage(Arc::new(error));
+        let (disk, dir, zxid) = match &shared.log {
+            Some(log) => {
+                let (request, outcome) = oneshot::channel();
+                log.queue.send(Work::Snapshot(request));
+                let outcome = outcome.await.map_err(|_| SnapshotError::Stopped)?;
+                let zxid = outcome.map_err(SnapshotError::Storage)?;
+                (Arc::clone(log.disk()), log.snapshots(), zxid)
+            }
+            None => {
+                let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+                let mut options = StorageOptions::new(spool);
+                options.last_zxid_section = true;
+                let dir = SnapshotDir::new(Arc::clone(&disk), &options);
+                disk.create_dir(dir.path()).map_err(|source| storage(create_error(&dir, source)))?;
+                let (shared, target) = (Arc::clone(&shared), dir.clone());
+                let written = run_on_disk(&*disk, move || write(&shared, &target)).await;
+                (disk, dir, written.map_err(storage)?.ok_or(SnapshotError::Stopped)?)
+            }
+        };
+        let opened = {
+            let disk = Arc::clone(&disk);
+            run_on_disk(&*Arc::clone(&disk), move || open(&*disk, &dir, zxid)).await
+        };
+        let (file, len) = opened.map_err(storage)?;
+        Ok(TakenSnapshot { zxid, len, disk, file: Some(file), at: 0 })
+    }
+
+    /// Begins to take a snapshot that this server is to go on from. It is kept in the data directory until it is complete; for a server
+    /// in memory in `spool`, as for [`take_snapshot`](Self::take_snapshot), which must stay until the restore has finished.
+    ///
+    /// # Errors
+    /// If the server has stopped, or no file can be created.
+    pub async fn begin_restore(&self, spool: &Path) -> Result<StateRestore, RestoreError> {
+        let shared = self.shared().ok_or(RestoreError::Stopped)?;
+        if shared.replicas > 1 {
+            return Err(RestoreError::Refused("an ensemble cannot be restored".to_owned()));
+        }
+        let turn = Arc::clone(&shared.backup).lock_owned().await;
+        let (disk, dir) = match &shared.log {
+            Some(log) => (Arc::clone(log.disk()), log.snapshots().path().to_owned()),
+            None => (Arc::new(RealDisk) as Arc<dyn Disk>, spool.to_owned()),
+        };
+        let created = {
+            let disk = Arc::clone(&disk);
+            run_on_disk(&*Arc::clone(&disk), move || SnapshotSpool::create(disk, &dir)).await?
+        };
+        Ok(StateRestore { observer: self.clone(), disk, spool: Some(created), _turn: turn })
+    }
+}
+
+impl TakenSnapshot {
+    /// The last transaction in it.
+    pub fn zxid(&self) -> Zxid {
+        self.zxid
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes, which no snapshot has.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn read(&mut self) -> io::Result<Option<Bytes>> {
+        let Some(file) = self.file.take() else { return Ok(None) };
+        let (at, left) = (self.at, self.len - self.at);
+        let read = move || {
+            let mut piece = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
+            let read = file.read_at(&mut piece, at);
+            (file, read.map(|read| piece[..read].to_vec()))
+        };
+        let (file, piece) = run_on_disk(&*self.disk, read).await;
+        let piece = piece?;
+        self.at += piece.len() as u64;
+        if self.at < self.len && !piece.is_empty() {
+            self.file = Some(file);
+        }
+        if piece.is_empty() && self.at < self.len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok((!piece.is_empty()).then(|| piece.into()))
+    }
+}
+
+impl StateRestore {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// If they cannot be written. Nothing more is taken then.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), RestoreError> {
+        let Some(mut spool) = self.spool.take() else { return Err(lost()) };
+        let write = move || spool.write(&bytes).map(|()| spool);
+        self.spool = Some(run_on_disk(&*self.disk, write).await?);
+        Ok(())
+    }
+
+    /// Goes on from the snapshot, which is complete. Returns the zxid that it says to have; the server counts on from the greater of that
+    /// and its own.
+    ///
+    /// All connections are closed. Sessions stay, and clients come back in them: each watch that they set again fires once, as what it is
+    /// about may have become older. Ephemerals of sessions that neither this server nor the snapshot knows are deleted.
+    ///
+    /// With a data directory, no client sees anything of the new state before a snapshot of it is durable. A crash at any moment leaves
+    /// the old state or the new one.
+    ///
+    /// # Errors
+    /// [`RestoreError::Refused`] if it is not a whole snapshot: nothing has changed. [`RestoreError::Stopped`] if the server has stopped,
+    /// which it also does if the disk fails while the new state is made durable.
+    /// # Cancel safety
+    /// The state is restored or not. Once it is, nothing is undone.
+    pub async fn finish(mut self) -> Result<Zxid, RestoreError> {
+        let spool = self.spool.take().ok_or_else(lost)?;
+        let shared = self.observer.shared().ok_or(RestoreError::Stopped)?;
+        let digests = shared.log.as_ref().is_some_and(|log| log.digests());
+        let loaded = run_on_disk(&*self.disk, move || spool.load(digests).map(|state| (state, spool))).await;
+        let (state, spool) = loaded.map_err(|error| match error {
+            StorageError::Damaged(damage) => RestoreError::Refused(damage.reason),
+            error => RestoreError::Storage(error),
+        })?;
+        let zxid = state.zxid;
+        let former = restore(&shared, state, spool)?;
+        // It may have millions of znodes.
+        run_on_disk(&*self.disk, move || drop(former)).await;
+        if shared.is_durable().await { Ok(zxid) } else { Err(RestoreError::Stopped) }
+    }
+}
+
+/// Replaces the state, in a turn. Returns the former tree.
+fn restore(shared: &Shared, state: SpooledState, spool: SnapshotSpool) -> Result<Tree, RestoreError> {
+    let keeps_epoch = shared.log.as_ref().is_some_and(|log| log.keeps_epoch);
+    let shows = state.shows;
+    let restored = shared.turns.act(|engine, now| {
+        let own = engine.bus.core().tree().last_zxid();
+        if keeps_epoch && shows > own && shows.0 >> 32 != own.0 >> 32 {
+            let reason =
+                format!("it has zxids up to {shows}, of a later epoch than this member of an ensemble");
+            return Err(RestoreError::Refused(reason));
+        }
+        Ok(engine.bus.restore(now, state, spool))
+    });
+    restored.ok_or(RestoreError::Stopped)?
+}
+
+fn lost() -> RestoreError {
+    RestoreError::Refused("an earlier piece could not be written".to_owned())
+}
+
+fn create_error(dir: &SnapshotDir, source: io::Error) -> StorageError {
+    StorageError::Io { action: "create", path: dir.path().to_owned(), source }
+}
+
+/// Writes a snapshot of a server in memory, whose tree keeps no digest. `None` if the server has stopped.
+fn write(shared: &Shared, dir: &SnapshotDir) -> Result<Option<Zxid>, StorageError> {
+    /// Ends the snapshot, complete or not.
+    struct Walk<'s>(&'s Shared);
+    impl Drop for Walk<'_> {
+        fn drop(&mut self) {
+            locked(&self.0.engine).bus.core_mut().end_snapshot();
+        }
+    }
+    let Some((mut header, sessions)) = shared.turns.act(|engine, _| engine.bus.core_mut().begin_snapshot())
+    else {
+        return Ok(None);
+    };
+    let _walk = Walk(shared);
+    let zxid = header.zxid;
+    header.digest = None;
+    let mut writer = dir.begin(header, &sessions)?;
+    let (mut digest, mut slice, mut more) = (0_u64, Vec::with_capacity(SLICE), true);
+    while more {
+        more = locked(&shared.engine).bus.core_mut().next_slice(
+            SLICE,
+            SLICE_BYTES,
+            &mut |record: ZnodeRecord| slice.push(record),
+        );
+        for record in slice.drain(..) {
+            digest = digest.wrapping_add(record.digest());
+            writer.add(&record)?;
+        }
+        if shared.stop.is_cancelled() {
+            return Ok(None);
+        }
+    }
+    // The section of the digest follows the znodes.
+    writer.set_digest(digest);
+    writer.finish()?;
+    Ok(Some(zxid))
+}
+
+/// Opens the snapshot of a zxid.
+fn open(disk: &dyn Disk, dir: &SnapshotDir, zxid: Zxid) -> Result<(Box<dyn DiskFile>, u64), StorageError> {
+    let io = |action| {
+        let path = dir.path().to_owned();
+        move |source| StorageError::Io { action, path, source }
+    };
+    let files = dir.list()?;
+    let file = files.iter().find(|file| file.zxid == zxid);
+    let file = file.ok_or_else(|| io("find the snapshot in")(io::ErrorKind::NotFound.into()))?;
+    let opened = disk.open(&file.path).map_err(io("open the snapshot in"))?;
+    let len = opened.len().map_err(io("read the snapshot in"))?;
+    Ok((opened, len))
+}
