@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use zoolet_server::Observer;
 
-use crate::commands::Commands;
+use crate::commands::{Commands, TransferSettings};
 use crate::error::AdminError;
 use crate::http::limits::IDLE_TIMEOUT;
 use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
@@ -49,6 +49,7 @@ impl AdminServer {
             command_url: "/commands".to_owned(),
             initial_configuration: String::new(),
             page: Some(PageSettings::default()),
+            transfers: TransferSettings::default(),
         }
     }
 
@@ -82,6 +83,7 @@ pub struct AdminServerBuilder {
     command_url: String,
     initial_configuration: String,
     page: Option<PageSettings>,
+    transfers: TransferSettings,
 }
 
 impl AdminServerBuilder {
@@ -135,12 +137,38 @@ impl AdminServerBuilder {
         self
     }
 
+    /// Whether the command `snapshot` is executed. Default: yes (`admin.snapshot.enabled`).
+    pub fn snapshots(mut self, enabled: bool) -> Self {
+        self.transfers.snapshots = enabled;
+        self
+    }
+
+    /// Whether the command `restore` is executed. Default: yes (`admin.restore.enabled`).
+    pub fn restores(mut self, enabled: bool) -> Self {
+        self.transfers.restores = enabled;
+        self
+    }
+
+    /// How often a snapshot may be taken, and how often one may be restored: once in this time. Default: 300 ms for snapshots and five
+    /// minutes for restores, as Apache's `admin.rateLimiterIntervalInMS` of 300,000 works.
+    pub fn rate_limit_interval(mut self, interval: Duration) -> Self {
+        (self.transfers.snapshot_interval, self.transfers.restore_interval) = (interval, interval);
+        self
+    }
+
+    /// Lets other machines take and restore snapshots without HTTPS, as Apache does: their passwords and all data can be read on the way.
+    /// Default: no.
+    pub fn allow_plaintext_snapshots(mut self, allow: bool) -> Self {
+        self.transfers.allow_plain = allow;
+        self
+    }
+
     /// Starts it in the current tokio runtime.
     ///
     /// # Errors
     /// [`AdminError::Setting`] for an invalid value, [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<AdminServer, AdminError> {
-        let Self { observer, addr, idle_timeout, command_url, initial_configuration, page } = self;
+        let Self { observer, addr, idle_timeout, command_url, initial_configuration, page, transfers } = self;
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
             && !command_url.contains(['?', '#', '%']);
@@ -149,7 +177,7 @@ impl AdminServerBuilder {
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
-        let commands = Commands::new(observer, command_url, initial_configuration);
+        let commands = Commands::new(observer, command_url, initial_configuration, transfers);
         let routes = Routes { commands, page };
         let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes)).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;

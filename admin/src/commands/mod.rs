@@ -3,10 +3,13 @@
 //! The order of checks is that of `Commands.runCommand`: an unknown name, a server that does not serve, authorization, and then the
 //! command.
 
+mod authorization;
 mod json;
+mod limiter;
 mod lists;
 mod state;
 mod table;
+mod transfers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +18,12 @@ use hyper::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use zoolet_server::Observer;
+use zoolet_server::metrics::AdminCounts;
 
 use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
 use json::JsonWriter;
 use table::Command;
+use transfers::{Transfer, Transfers, with_fields};
 
 const JSON: &str = "application/json";
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
@@ -35,12 +40,48 @@ pub(crate) struct Commands {
     prefix: String,
     /// What `initial_configuration` shows.
     configuration: String,
+    transfers: Transfers,
     lists: Arc<Semaphore>,
 }
 
+/// Who may take and restore snapshots, and how often.
+#[derive(Debug, Clone)]
+pub(crate) struct TransferSettings {
+    pub(crate) snapshots: bool,
+    pub(crate) restores: bool,
+    pub(crate) snapshot_interval: Duration,
+    pub(crate) restore_interval: Duration,
+    /// Whether other machines may do so without HTTPS.
+    pub(crate) allow_plain: bool,
+}
+
+impl Default for TransferSettings {
+    fn default() -> Self {
+        Self {
+            snapshots: true,
+            restores: true,
+            // Apache takes the number of milliseconds for one of microseconds here.
+            snapshot_interval: Duration::from_millis(300),
+            restore_interval: Duration::from_secs(300),
+            allow_plain: false,
+        }
+    }
+}
+
 impl Commands {
-    pub(crate) fn new(observer: Observer, prefix: String, configuration: String) -> Self {
-        Self { observer, prefix, configuration, lists: Arc::new(Semaphore::new(LISTS)) }
+    pub(crate) fn new(
+        observer: Observer,
+        prefix: String,
+        configuration: String,
+        transfers: TransferSettings,
+    ) -> Self {
+        let transfers = Transfers::new(observer.clone(), transfers);
+        Self { observer, prefix, configuration, transfers, lists: Arc::new(Semaphore::new(LISTS)) }
+    }
+
+    /// What was counted of snapshots and restores.
+    pub(crate) fn counts(&self) -> AdminCounts {
+        self.transfers.counts()
     }
 
     /// The answer to a request; `None` if its path is not one of a command.
@@ -63,16 +104,26 @@ impl Commands {
         HttpResponse::untyped(StatusCode::OK, Command::ALL.map(link).concat())
     }
 
-    async fn command(&self, name: &str, request: &HttpRequest, _body: &mut HttpBody) -> HttpResponse {
+    async fn command(&self, name: &str, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
         let Some(command) = Command::named(name) else {
             return failed(StatusCode::OK, name, &format!("Unknown command: {name}"));
         };
         if !command.needs_no_server() && self.observer.now().is_none() {
             return failed(StatusCode::OK, name, NOT_SERVING);
         }
-        if request.method == HttpMethod::Post {
+        if command.needs_authorization() {
+            match authorization::check(&self.observer, request, self.transfers.settings.allow_plain) {
+                None => return failed(StatusCode::OK, name, NOT_SERVING),
+                Some(Err((status, error))) => return failed(status, name, error),
+                Some(Ok(())) => {}
+            }
+        }
+        if (request.method == HttpMethod::Post) != (command == Command::Restore) {
             // What Apache answers, which has no such method of the command.
             return HttpResponse::error_page(StatusCode::INTERNAL_SERVER_ERROR, &request.path);
+        }
+        if command.needs_authorization() {
+            return self.transfer(command, request, body).await;
         }
         let turn = if command.lists() { self.turn().await.map(Some) } else { Ok(None) };
         let Ok(turn) = turn else {
@@ -103,6 +154,28 @@ impl Commands {
         }
     }
 
+    /// The answer to `snapshot` or `restore`.
+    async fn transfer(&self, command: Command, request: &HttpRequest, body: &mut HttpBody) -> HttpResponse {
+        let outcome = match command {
+            Command::Restore => self.transfers.restore(request, body).await,
+            _ => self.transfers.snapshot(request).await,
+        };
+        let mut json = JsonWriter::new();
+        if let Transfer::Restored(zxid) = outcome {
+            json.key("last_zxid").plain(zxid);
+        }
+        json.key("command").string(command.name());
+        json.key("error").null();
+        match outcome {
+            Transfer::Snapshot(response) => *response,
+            Transfer::Taken(taken) => {
+                with_fields(HttpResponse::text(StatusCode::OK, JSON, json.finish()), &taken)
+            }
+            Transfer::Status(status) => HttpResponse::text(status, JSON, json.finish()),
+            Transfer::Restored(_) => HttpResponse::text(StatusCode::OK, JSON, json.finish()),
+        }
+    }
+
     async fn turn(&self) -> Result<OwnedSemaphorePermit, ()> {
         let turn = timeout(LIST_WAIT, Arc::clone(&self.lists).acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or(())
@@ -125,13 +198,14 @@ impl Commands {
             Command::IsReadOnly => state::is_read_only(observer, json).await?,
             Command::LastSnapshot => state::last_snapshot(observer, json).await?,
             Command::Leader => return Some(Fields::Refused("server is not initialized".to_owned())),
-            Command::Monitor => state::monitor(observer, json).await?,
+            Command::Monitor => state::monitor(observer, self.counts(), json).await?,
             Command::ObserverConnectionStatReset | Command::Ruok => {}
             Command::Observers => {
                 json.key("synced_observers").plain(0);
                 json.key("observers").array();
                 json.end();
             }
+            // Answered before.
             Command::Restore | Command::Snapshot => {}
             Command::ServerStats => state::server_stats(observer, json).await?,
             Command::StatReset => observer.reset_statistics()?,

@@ -76,6 +76,11 @@ impl Command {
         )
     }
 
+    /// Whether it takes somebody who may do everything with the root.
+    pub(super) fn needs_authorization(self) -> bool {
+        matches!(self, Self::Restore | Self::Snapshot)
+    }
+
     /// Whether its answer may be as long as the state is large.
     pub(super) fn lists(self) -> bool {
         matches!(

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::limits::{FINISH_TIME, MAX_FIELDS, MAX_HEAD};
 use super::paced::Paced;
@@ -22,12 +23,12 @@ pub(super) async fn serve<H: HttpHandler>(
     client: HttpClient,
     handler: Arc<H>,
     idle_timeout: Duration,
-    stop: CancellationToken,
+    (stop, tasks): (CancellationToken, TaskTracker),
 ) {
     let peer = client.addr;
     let answer = service_fn(move |request| {
-        let (handler, client) = (Arc::clone(&handler), client.clone());
-        async move { Ok::<_, Never>(service::answer(&*handler, request, client, idle_timeout).await) }
+        let (handler, client, tasks) = (Arc::clone(&handler), client.clone(), tasks.clone());
+        async move { Ok::<_, Never>(service::answer(&*handler, request, client, tasks, idle_timeout).await) }
     });
     let io = TokioIo::new(Paced::new(stream, idle_timeout));
     let mut builder = http1::Builder::new();

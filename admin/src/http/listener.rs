@@ -111,10 +111,10 @@ impl<H: HttpHandler> Acceptor<H> {
         let _ = stream.set_nodelay(true);
         let addr = SocketAddr::new(addr.ip().to_canonical(), addr.port());
         let client = HttpClient { addr, is_secure: false, certificate: None };
-        let (handler, stop) = (Arc::clone(&self.handler), self.stop.clone());
+        let (handler, ends) = (Arc::clone(&self.handler), (self.stop.clone(), self.tasks.clone()));
         let idle_timeout = self.idle_timeout;
         let serve = async move {
-            connection::serve(stream, client, handler, idle_timeout, stop).await;
+            connection::serve(stream, client, handler, idle_timeout, ends).await;
             drop(slot);
         };
         self.tasks.spawn(serve.in_current_span());

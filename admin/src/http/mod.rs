@@ -19,5 +19,5 @@ mod tests;
 
 pub(crate) use listener::HttpServer;
 pub(crate) use request::{BodyError, HttpBody, HttpMethod, HttpRequest};
-pub(crate) use response::HttpResponse;
+pub(crate) use response::{HttpResponse, PieceSender};
 pub(crate) use service::HttpHandler;

@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName};
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 /// What is done with a resource. HEAD is a GET whose answer is sent without its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) struct HttpRequest {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) client: HttpClient,
+    /// For what goes on beside the answer: a shutdown waits for it.
+    pub(crate) tasks: TaskTracker,
 }
 
 /// Where a request comes from.

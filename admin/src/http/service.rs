@@ -6,6 +6,8 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 
+use tokio_util::task::TaskTracker;
+
 use super::limits::{DISCARD_TIME, DISCARDED};
 use super::request::{HttpBody, HttpClient, HttpMethod, HttpRequest, arguments, percent_decoded};
 use super::response::{HttpResponse, ResponseBody};
@@ -21,6 +23,7 @@ pub(super) async fn answer(
     handler: &impl HttpHandler,
     request: Request<Incoming>,
     client: HttpClient,
+    tasks: TaskTracker,
     idle_timeout: Duration,
 ) -> Response<ResponseBody> {
     let (parts, incoming) = request.into_parts();
@@ -34,7 +37,7 @@ pub(super) async fn answer(
             Some(path) => {
                 let query = arguments(parts.uri.query().unwrap_or_default());
                 let method = if parts.method == Method::POST { HttpMethod::Post } else { HttpMethod::Get };
-                let request = HttpRequest { method, path, query, headers: parts.headers, client };
+                let request = HttpRequest { method, path, query, headers: parts.headers, client, tasks };
                 handler.handle(request, &mut body).await
             }
         },

@@ -8,3 +8,4 @@ mod endpoint;
 mod families;
 mod moved;
 mod scrape;
+mod transfers;

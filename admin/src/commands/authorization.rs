@@ -1,0 +1,78 @@
+//! Who may take and restore snapshots.
+//!
+//! The field `Authorization` has a scheme and, after a blank, credentials: `digest user:password`, `ip`, or `x509` with a client
+//! certificate. Whoever they prove must have all five permissions on the root.
+//!
+//! A password in a header is readable on the way, as are the data: without HTTPS only this machine is answered, unless the builder says
+//! otherwise. Apache answers everybody.
+
+use hyper::StatusCode;
+use hyper::header::AUTHORIZATION;
+use zoolet_server::Observer;
+use zoolet_server_core::{AdminAccess, Origin};
+
+use crate::http::HttpRequest;
+
+/// A refusal: its status and the text of the field `error`.
+pub(super) type Refusal = (StatusCode, &'static str);
+
+const MISSING: Refusal = (StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
+const NOT_AUTHENTICATED: Refusal = (StatusCode::UNAUTHORIZED, "Not authenticated");
+const NOT_AUTHORIZED: Refusal = (StatusCode::FORBIDDEN, "Not authorized");
+const NOT_SECURE: Refusal = (
+    StatusCode::FORBIDDEN,
+    "Snapshots are sent and restored by HTTPS or from this machine only, as passwords and data could be read on the way",
+);
+
+/// Why a request is refused, if it is. `None` inside if the server has stopped.
+pub(super) fn check(
+    observer: &Observer,
+    request: &HttpRequest,
+    allow_plain: bool,
+) -> Option<Result<(), Refusal>> {
+    let client = &request.client;
+    // Before the credentials are looked at, so that nobody learns anything of them.
+    if !client.is_secure && !client.addr.ip().is_loopback() && !allow_plain {
+        return Some(Err(NOT_SECURE));
+    }
+    let Some(value) = request.headers.get(AUTHORIZATION) else { return Some(Err(MISSING)) };
+    let Ok(value) = value.to_str() else { return Some(Err(NOT_AUTHENTICATED)) };
+    let Some((scheme, credentials)) = words(value) else { return Some(Err(NOT_AUTHENTICATED)) };
+    let origin =
+        Origin { peer: client.addr.ip(), in_process: false, certificate: client.certificate.clone() };
+    Some(match observer.admin_access(&origin, scheme, credentials)? {
+        AdminAccess::Granted => Ok(()),
+        AdminAccess::NotAuthenticated => Err(NOT_AUTHENTICATED),
+        AdminAccess::NotAuthorized => Err(NOT_AUTHORIZED),
+    })
+}
+
+/// One word or two, as Java splits at each blank: empty words at the end do not count.
+fn words(value: &str) -> Option<(&str, Option<&str>)> {
+    let value = value.trim_start().trim_end_matches(' ');
+    let mut words = value.split(' ');
+    let (scheme, credentials) = (words.next()?, words.next());
+    (words.next().is_none() && !scheme.is_empty()).then_some((scheme, credentials))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_one_or_two_words() {
+        for (value, expected) in [
+            ("digest u:p", Some(("digest", Some("u:p")))),
+            ("  digest u:p", Some(("digest", Some("u:p")))),
+            ("digest u:p  ", Some(("digest", Some("u:p")))),
+            ("ip", Some(("ip", None))),
+            ("digest ", Some(("digest", None))),
+            ("digest  u:p", None),
+            ("a b c", None),
+            ("", None),
+            (" ", None),
+        ] {
+            assert_eq!(words(value), expected, "{value:?}");
+        }
+    }
+}

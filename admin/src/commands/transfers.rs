@@ -1,0 +1,184 @@
+//! `snapshot` and `restore`: the whole state, streamed.
+//!
+//! A snapshot is a file before it is sent, so that its length is known and a client that reads slowly holds up nobody. A body to be
+//! restored is kept in a file until it is complete.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use tempfile::TempDir;
+use tokio::time::Instant;
+use zoolet_server::metrics::{AdminCounts, SummaryValue};
+use zoolet_server::{Observer, RestoreError, TakenSnapshot};
+
+use super::TransferSettings;
+use super::limiter::RateLimiter;
+use crate::http::{HttpBody, HttpRequest, HttpResponse, PieceSender};
+
+/// Takes snapshots and restores them, and counts that.
+pub(super) struct Transfers {
+    observer: Observer,
+    pub(super) settings: TransferSettings,
+    snapshots: RateLimiter,
+    restores: RateLimiter,
+    counts: TransferCounts,
+}
+
+#[derive(Default)]
+struct TransferCounts {
+    snapshot_errors: AtomicU64,
+    snapshots_limited: AtomicU64,
+    restore_errors: AtomicU64,
+    restores_limited: AtomicU64,
+    restore_time: Mutex<SummaryValue>,
+}
+
+/// What has come of a command.
+pub(super) enum Transfer {
+    /// The status, without a word: the reason is in the log and in the counters, as in Apache.
+    Status(StatusCode),
+    Snapshot(Box<HttpResponse>),
+    /// A snapshot that is not sent: its header fields.
+    Taken(TakenSnapshot),
+    /// The zxid of what was restored.
+    Restored(i64),
+}
+
+impl Transfers {
+    pub(super) fn new(observer: Observer, settings: TransferSettings) -> Self {
+        let (snapshots, restores) =
+            (RateLimiter::new(settings.snapshot_interval), RateLimiter::new(settings.restore_interval));
+        Self { observer, settings, snapshots, restores, counts: TransferCounts::default() }
+    }
+
+    pub(super) fn counts(&self) -> AdminCounts {
+        let counts = &self.counts;
+        AdminCounts {
+            snapshot_errors: counts.snapshot_errors.load(Relaxed),
+            snapshots_rate_limited: counts.snapshots_limited.load(Relaxed),
+            restore_errors: counts.restore_errors.load(Relaxed),
+            restores_rate_limited: counts.restores_limited.load(Relaxed),
+            plaintext_requests: 0,
+            restore_time_ms: counts.restore_time.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    pub(super) async fn snapshot(&self, request: &HttpRequest) -> Transfer {
+        if !self.settings.snapshots {
+            return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        if !self.snapshots.allows() {
+            self.counts.snapshots_limited.fetch_add(1, Relaxed);
+            tracing::warn!(peer = %request.client.addr, "too many snapshots are asked for; refusing one");
+            return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
+        }
+        let taken = match self.take().await {
+            Ok(taken) => taken,
+            Err(error) => {
+                self.counts.snapshot_errors.fetch_add(1, Relaxed);
+                tracing::warn!(%error, "cannot take a snapshot");
+                return Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR);
+            }
+        };
+        tracing::info!(peer = %request.client.addr, zxid = %taken.zxid(), bytes = taken.len(), "snapshot taken");
+        // True if it is left out; otherwise only the word true is.
+        let streaming = request.argument("streaming").is_none_or(|value| value.eq_ignore_ascii_case("true"));
+        if !streaming {
+            return Transfer::Taken(taken);
+        }
+        let (response, sender) =
+            HttpResponse::stream(StatusCode::OK, "application/octet-stream", Some(taken.len()));
+        let response = with_fields(response, &taken);
+        // Ends with the response: sending fails then.
+        request.tasks.spawn(send(taken, sender));
+        Transfer::Snapshot(Box::new(response))
+    }
+
+    async fn take(&self) -> Result<TakenSnapshot, Box<dyn std::error::Error + Send + Sync>> {
+        // Only a server in memory writes there. The file that is open stays when the directory is removed.
+        let spool = TempDir::new()?;
+        Ok(self.observer.take_snapshot(spool.path()).await?)
+    }
+
+    pub(super) async fn restore(&self, request: &HttpRequest, body: &mut HttpBody) -> Transfer {
+        if !self.settings.restores {
+            return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        if !self.restores.allows() {
+            self.counts.restores_limited.fetch_add(1, Relaxed);
+            tracing::warn!(peer = %request.client.addr, "too many restores are asked for; refusing one");
+            return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
+        }
+        let begun = Instant::now();
+        match self.take_over(request, body).await {
+            Ok(zxid) => {
+                self.note_restore(begun.elapsed().as_secs_f64() * 1_000.0);
+                Transfer::Restored(zxid)
+            }
+            Err(error) => {
+                self.counts.restore_errors.fetch_add(1, Relaxed);
+                tracing::warn!(peer = %request.client.addr, %error, "cannot restore a snapshot");
+                Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    async fn take_over(
+        &self,
+        request: &HttpRequest,
+        body: &mut HttpBody,
+    ) -> Result<i64, Box<dyn std::error::Error + Send + Sync>> {
+        let spool = TempDir::new()?;
+        let mut restore = self.observer.begin_restore(spool.path()).await?;
+        while let Some(piece) = body.next().await? {
+            restore.write(piece).await?;
+        }
+        // In a task of its own: a client that has gone must not leave its answer open, nor the work half known.
+        let finished = request.tasks.spawn(async move {
+            let outcome = restore.finish().await;
+            drop(spool);
+            outcome
+        });
+        let zxid = finished.await.map_err(|_| RestoreError::Stopped)??;
+        Ok(zxid.0)
+    }
+
+    fn note_restore(&self, millis: f64) {
+        let mut time = self.counts.restore_time.lock().unwrap_or_else(PoisonError::into_inner);
+        time.min = if time.count == 0 { millis } else { time.min.min(millis) };
+        time.max = time.max.max(millis);
+        time.sum += millis;
+        time.count += 1;
+    }
+}
+
+/// The header fields of a snapshot.
+pub(super) fn with_fields(response: HttpResponse, taken: &TakenSnapshot) -> HttpResponse {
+    let zxid = HeaderValue::from_str(&format!("{:#x}", taken.zxid().0));
+    let response = match zxid {
+        Ok(zxid) => response.with_header(HeaderName::from_static("last_zxid"), zxid),
+        Err(_) => response,
+    };
+    response.with_header(HeaderName::from_static("snapshot_size"), HeaderValue::from(taken.len()))
+}
+
+/// Sends a file, piece by piece, as the client takes it.
+async fn send(mut taken: TakenSnapshot, sender: PieceSender) {
+    loop {
+        let piece = match taken.read().await {
+            Ok(None) => return,
+            Ok(Some(piece)) => Ok(piece),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read a snapshot that is being sent");
+                Err(error)
+            }
+        };
+        let failed = piece.is_err();
+        if sender.send(piece).await.is_err() || failed {
+            return;
+        }
+    }
+}

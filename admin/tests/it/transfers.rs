@@ -1,0 +1,207 @@
+//! `snapshot` and `restore`: who may, how often, and what is sent.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use zoolet_proto::{Acl, Perms, digest_id};
+use zoolet_server::Server;
+use zoolet_test_support::{create, get_data, only, set_acl, set_data};
+
+use crate::common::{HttpAnswer, Pair};
+
+const USER: &str = "Authorization: digest u:p\r\n";
+
+/// A server in memory with no limit on how often.
+async fn start() -> Pair {
+    Pair::start_with(Server::builder(), |admin| admin.rate_limit_interval(Duration::ZERO)).await
+}
+
+async fn snapshot(pair: &Pair, fields: &str) -> HttpAnswer {
+    pair.ask("GET", "/commands/snapshot", fields, b"").await
+}
+
+async fn restore(pair: &Pair, body: &[u8]) -> HttpAnswer {
+    pair.ask("POST", "/commands/restore", USER, body).await
+}
+
+#[tokio::test]
+async fn credentials_are_needed_in_one_word_or_two() {
+    let pair = start().await;
+    for (fields, error) in [
+        ("", "Auth info is missing for the command"),
+        ("Authorization: \r\n", "Not authenticated"),
+        ("Authorization: digest\r\n", "Not authenticated"),
+        ("Authorization: Digest u:p\r\n", "Not authenticated"),
+        ("Authorization: Basic dTpw\r\n", "Not authenticated"),
+        ("Authorization: digest u:p x\r\n", "Not authenticated"),
+        ("Authorization: sasl bob\r\n", "Not authenticated"),
+        ("Authorization: world anyone\r\n", "Not authenticated"),
+        ("Authorization: super\r\n", "Not authenticated"),
+        ("Authorization: x509\r\n", "Not authenticated"),
+    ] {
+        for (method, path, name) in [
+            ("GET", "/commands/snapshot", "snapshot"),
+            ("GET", "/commands/snap", "snap"),
+            ("GET", "/commands/restore", "restore"),
+            ("POST", "/commands/rest", "rest"),
+        ] {
+            let answer = pair.ask(method, path, fields, b"").await;
+            let expected = json!({ "command": name, "error": error });
+            assert_eq!((answer.status, answer.json()), (401, expected), "{fields:?}");
+        }
+    }
+    for fields in
+        [USER, "Authorization:    digest u:p\r\n", "Authorization: ip\r\n", "Authorization: ip x\r\n"]
+    {
+        assert_eq!(snapshot(&pair, fields).await.status, 200, "{fields}");
+        assert_eq!(pair.ask("GET", "/commands/restore", fields, b"").await.status, 500, "{fields}");
+        assert_eq!(pair.ask("POST", "/commands/snapshot", fields, b"").await.status, 500, "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn the_root_must_grant_everything() {
+    let boss = digest_id(b"boss:secret");
+    let pair = Pair::start_with(Server::builder().super_digest(digest_id(b"super:power")), |admin| {
+        admin.rate_limit_interval(Duration::ZERO)
+    })
+    .await;
+    let mut client = pair.client().await;
+    let mut acl = only(Perms::ALL, "digest", &boss);
+    acl.push(Acl::new(Perms(Perms::ALL.0 & !Perms::ADMIN.0), "world", "anyone"));
+    client.ask(set_acl("/", acl)).await;
+    for (credentials, status) in
+        [("boss:secret", 200), ("boss:wrong", 403), ("u:p", 403), ("super:power", 200)]
+    {
+        let answer = snapshot(&pair, &format!("Authorization: digest {credentials}\r\n")).await;
+        assert_eq!(answer.status, status, "{credentials}");
+        if status == 403 {
+            assert_eq!(answer.json(), json!({ "command": "snapshot", "error": "Not authorized" }));
+        }
+    }
+    assert_eq!(snapshot(&pair, "Authorization: ip\r\n").await.status, 403);
+}
+
+#[tokio::test]
+async fn a_snapshot_is_streamed_with_its_zxid_and_its_length() {
+    let pair = start().await;
+    let mut client = pair.client().await;
+    let zxid = client.ask(create("/a")).await.zxid;
+    for query in ["", "?streaming=true", "?streaming=TRUE&streaming=false"] {
+        let answer = pair.ask("GET", &format!("/commands/snapshot{query}"), USER, b"").await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/octet-stream")));
+        assert_eq!(answer.header("last_zxid"), Some(&*format!("{zxid:#x}")));
+        let len = answer.body.len().to_string();
+        assert_eq!(
+            (answer.header("snapshot_size"), answer.header("content-length")),
+            (Some(&*len), Some(&*len))
+        );
+        assert!(answer.body.starts_with(b"ZKSN"));
+    }
+    for query in ["false", "yes", ""] {
+        let answer = pair.ask("GET", &format!("/commands/snap?streaming={query}"), USER, b"").await;
+        assert_eq!((answer.status, answer.json()), (200, json!({ "command": "snapshot", "error": null })));
+        assert!(answer.header("snapshot_size").is_some() && answer.header("last_zxid").is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_restored_in_another_server() {
+    let from = start().await;
+    let mut client = from.client().await;
+    client.ask(create("/a")).await;
+    let zxid = client.ask(set_data("/a", "value")).await.zxid;
+    let bytes = snapshot(&from, USER).await.body;
+
+    let to = start().await;
+    let mut old = to.client().await;
+    old.ask(create("/gone")).await;
+    let answer = restore(&to, &bytes).await;
+    assert_eq!(
+        (answer.status, answer.json()),
+        (200, json!({ "last_zxid": zxid, "command": "restore", "error": null }))
+    );
+    old.expect_end().await;
+    let mut client = to.client().await;
+    let data = client.ask(get_data("/a")).await;
+    assert!(data.error.is_none(), "{data:?}");
+    assert!(format!("{:?}", data.reply).contains("value"), "{data:?}");
+    let gone = client.ask(get_data("/gone")).await;
+    assert_eq!(gone.error, Some(zoolet_proto::ErrorCode::NoNode));
+    assert_eq!(to.get("/commands/mntr").await.json()["cnt_restore_time"].as_i64().unwrap_or(1), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_snapshot_is_refused_and_changes_nothing() {
+    let pair = start().await;
+    let mut client = pair.client().await;
+    client.ask(create("/a")).await;
+    let whole = snapshot(&pair, USER).await.body;
+    for body in [&b""[..], b"garbage", &whole[..whole.len() - 1], &whole[..100]] {
+        let answer = restore(&pair, body).await;
+        assert_eq!((answer.status, answer.json()), (500, json!({ "command": "restore", "error": null })));
+    }
+    // A connection that ends within the body.
+    let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
+    let len = whole.len();
+    let head = format!("POST /commands/restore HTTP/1.1\r\nHost: x\r\n{USER}Content-Length: {len}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.write_all(&whole[..len / 2]).await.expect("sent");
+    drop(stream);
+    // The same connection still has its znode.
+    assert!(client.ask(get_data("/a")).await.error.is_none());
+    while pair.get("/commands/mntr").await.json()["restore_error_count"].as_i64().unwrap_or(5) < 5 {}
+    assert!(client.is_alive().await);
+}
+
+#[tokio::test]
+async fn what_is_disabled_or_asked_for_too_often_is_refused() {
+    let disabled = Pair::start_with(Server::builder(), |admin| admin.snapshots(false).restores(false)).await;
+    assert_eq!(snapshot(&disabled, USER).await.status, 503);
+    assert_eq!(restore(&disabled, b"").await.status, 503);
+    assert_eq!(snapshot(&disabled, "").await.status, 401, "credentials are looked at first");
+
+    let limited =
+        Pair::start_with(Server::builder(), |admin| admin.rate_limit_interval(Duration::from_secs(3600)))
+            .await;
+    // A refusal for another reason takes no turn; a failure does.
+    assert_eq!(snapshot(&limited, "").await.status, 401);
+    assert_eq!(snapshot(&limited, USER).await.status, 200);
+    let second = snapshot(&limited, USER).await;
+    assert_eq!((second.status, second.json()), (429, json!({ "command": "snapshot", "error": null })));
+    assert_eq!(restore(&limited, b"garbage").await.status, 500);
+    assert_eq!(restore(&limited, b"garbage").await.status, 429);
+}
+
+/// The bystander is a client with a session.
+#[tokio::test]
+async fn readers_of_snapshots_that_never_read_hold_up_nobody() {
+    let pair = start().await;
+    let mut client = pair.client().await;
+    for n in 0..16 {
+        client.ask(create(&format!("/{n}"))).await;
+        client.ask(set_data(&format!("/{n}"), vec![b'x'; 500_000])).await;
+    }
+    let mut readers = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(pair.admin.addr()).await.expect("a connection");
+        let head = format!("GET /commands/snapshot HTTP/1.1\r\nHost: x\r\n{USER}\r\n");
+        // Past the limit it is closed.
+        if stream.write_all(head.as_bytes()).await.is_ok() {
+            readers.push(stream);
+        }
+    }
+    let mut answered = 0;
+    for stream in &mut readers {
+        answered += usize::from(stream.read_u8().await.is_ok());
+    }
+    assert_eq!(answered, 8, "{answered} of them get something");
+    let begun = std::time::Instant::now();
+    for _ in 0..100 {
+        client.ask(get_data("/")).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "a hundred reads take {:?}", begun.elapsed());
+    client.expect_nothing_more().await;
+}
