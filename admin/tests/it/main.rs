@@ -7,5 +7,6 @@ mod consumers;
 mod endpoint;
 mod families;
 mod moved;
+mod page;
 mod scrape;
 mod transfers;

@@ -63,8 +63,10 @@ function say(problem) {
   $('problem').hidden = !problem;
 }
 
+const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
+
 function explain(error) {
-  if (error instanceof Refused) return error.message;
+  if (error instanceof Refused) return sentence(error.message);
   return 'The server does not answer. It may have stopped; this page goes on asking.';
 }
 
@@ -110,6 +112,19 @@ const nameOf = path => path.slice(path.lastIndexOf('/') + 1);
 const childOf = (path, name) => (path === '/' ? `/${name}` : `${path}/${name}`);
 const linkTo = path => `#/znodes${path.split('/').map(encodeURIComponent).join('/')}`;
 const pathLink = path => h('a', { class: 'path', href: linkTo(path) }, visible(path));
+
+/** A table of rows of cells; each column has a title, and perhaps a class for its cells and one for its width. */
+function table(columns, rows, extra = '') {
+  return h('div', { class: `table stack ${extra}` }, h('table', {},
+    h('colgroup', {}, columns.map(([, , width]) => h('col', { class: width }))),
+    h('thead', {}, h('tr', {}, columns.map(([title, kind]) => h('th', { scope: 'col', class: kind?.includes('num') ? 'num' : '' }, title)))),
+    h('tbody', {}, rows)));
+}
+
+/** A row of such a table. */
+function row(columns, cells, props = {}) {
+  return h('tr', props, cells.map((cell, at) => h('td', { class: columns[at][1], 'data-title': columns[at][0] }, h('span', {}, cell))));
+}
 
 const empty = (title, text) => h('p', { class: 'empty' }, h('b', {}, title), text);
 
@@ -468,6 +483,13 @@ found.list = new LongList($('found'), {
   },
 });
 
+/** Where a search looks: below the chosen znode, or beside it if nothing is below. */
+function findIn(path) {
+  if (!$('found').hidden) return;
+  $('find-where').textContent = visible(path);
+  $('find-where').dataset.path = path;
+}
+
 function endSearch() {
   found.round += 1;
   $('find-text').value = '';
@@ -664,8 +686,8 @@ function drawZnode(path, znode, error) {
     h('button', { type: 'button', class: 'back', onclick: () => $('view-znodes').classList.remove('detail') }, '← Tree'),
     drawCrumbs(path));
   if (error) {
-    const hint = error.code === 'NoAuth' ? ' Enter an identity above that may.' : '';
-    article.replaceChildren(head, h('div', { class: 'body' }, empty('Not shown', error.message + hint)));
+    const hint = error.code === 'NoAuth' ? ' Enter an identity above that may read it.' : '';
+    article.replaceChildren(head, h('div', { class: 'body' }, empty(error.code === 'NoNode' ? 'No such znode' : 'Not shown', explain(error) + hint)));
     return;
   }
   const tags = drawTags(znode);
@@ -698,6 +720,7 @@ async function refreshZnode() {
   if (shown?.path === path && shown.mark === mark) return;
   const hadChildren = shown?.path === path ? shown.children : undefined;
   drawZnode(path, znode, error);
+  findIn(znode?.stat.children ? path : parentOf(path));
   shown = { path, mark, children };
   const node = tree.find(path);
   if (node && znode && node.total !== znode.stat.children) { node.total = znode.stat.children; tree.lay(); }
@@ -715,8 +738,7 @@ views.znodes = {
     const isNew = path !== tree.chosen || !shown;
     if (isNew) form = null;
     tree.chosen = path;
-    $('find-where').textContent = visible(tree.find(path)?.total === 0 ? parentOf(path) : path);
-    $('find-where').dataset.path = tree.find(path)?.total === 0 ? parentOf(path) : path;
+    if (isNew) findIn(tree.find(path)?.total === 0 ? parentOf(path) : path);
     $('view-znodes').classList.toggle('detail', path !== '/' || $('view-znodes').classList.contains('detail'));
     tree.list.later();
     found.list.later();
@@ -821,6 +843,8 @@ function drawPaths(title, list) {
   return part;
 }
 
+const sessionColumns = [['Session', 'fix'], ['State', 'fix'], ['Address', 'fix'], ['Connected for', 'num'], ['Timeout', 'num'], ['Expires', 'num'], ['Ephemerals', 'num'], ['Watches', 'num']];
+
 async function refreshSessions() {
   const wanted = location.hash.match(/^#\/sessions\?(0x[0-9a-f]+)$/)?.[1];
   if (wanted) { opened.add(wanted); history.replaceState(null, '', '#/sessions'); }
@@ -836,24 +860,22 @@ async function refreshSessions() {
   const rows = page.sessions.flatMap(session => {
     const isOpen = opened.has(session.id);
     const toggle = () => { isOpen ? opened.delete(session.id) : opened.add(session.id); refreshSessions(); };
-    const state = session.connected ? h('span', { class: 'badge good' }, 'connected') : h('span', { class: 'badge wait' }, 'no connection');
-    const row = h('tr', {},
-      h('td', { class: 'fix' }, h('button', { type: 'button', class: 'link path', 'aria-expanded': isOpen, onclick: toggle, id: `session-${session.id}` }, `${isOpen ? '▾' : '▸'} ${session.id}`)),
-      h('td', { class: 'fix' }, state),
-      h('td', { class: 'fix' }, session.in_process ? 'in process' : session.address ?? '–'),
-      h('td', { class: 'num' }, session.since ? ago(session.since, page.now) : '–'),
-      h('td', { class: 'num' }, `${number.format(session.timeout / 1000)} s`),
-      h('td', { class: 'num' }, session.expires > page.now ? `in ${span(session.expires - page.now)}` : 'now'),
-      h('td', { class: 'num' }, number.format(session.ephemerals)),
-      h('td', { class: 'num' }, number.format(session.watches)));
+    const line = row(sessionColumns, [
+      h('button', { type: 'button', class: 'link path twisted', 'aria-expanded': isOpen, onclick: toggle, id: `session-${session.id}` }, session.id),
+      session.connected ? h('span', { class: 'badge good' }, 'connected') : h('span', { class: 'badge wait' }, 'no connection'),
+      session.in_process ? 'in process' : session.address ?? '–',
+      session.since ? ago(session.since, page.now) : '–',
+      `${number.format(session.timeout / 1000)} s`,
+      session.expires > page.now ? `in ${span(session.expires - page.now)}` : 'now',
+      number.format(session.ephemerals),
+      number.format(session.watches),
+    ]);
     const detail = detailOf.get(session.id);
-    if (!detail) return [row];
-    return [row, h('tr', { class: 'detail' }, h('td', { colspan: 8 }, h('div', { class: 'paths' }, drawPaths('Ephemerals', detail.ephemerals), drawPaths('Watches', detail.watches))))];
+    if (!detail) return [line];
+    return [line, h('tr', { class: 'detail' }, h('td', { colspan: 8 }, h('div', { class: 'paths' }, drawPaths('Ephemerals', detail.ephemerals), drawPaths('Watches', detail.watches))))];
   });
   const focus = document.activeElement?.id;
-  const head = [['Session'], ['State'], ['Address'], ['Connected for', 1], ['Timeout', 1], ['Expires', 1], ['Ephemerals', 1], ['Watches', 1]];
-  $('sessions').replaceChildren(h('div', { class: 'table' }, h('table', {},
-    h('thead', {}, h('tr', {}, ...head.map(([title, right]) => h('th', { scope: 'col', class: right ? 'num' : '' }, title)))), h('tbody', {}, rows))));
+  $('sessions').replaceChildren(table(sessionColumns, rows));
   if (page.length > page.sessions.length) $('sessions').append(h('p', { class: 'note' }, `${number.format(page.sessions.length)} of ${number.format(page.length)} sessions: those that expire first.`));
   if (focus) $(focus)?.focus();
 }
@@ -865,29 +887,30 @@ views.sessions = { show: () => sessionRefresh.start(), leave: () => sessionRefre
 
 const states = { holds: ['holds', 'good'], waits: ['waits', 'wait'], first: ['first', ''], next: ['later', ''] };
 
+const lockColumns = [['State', 'fix', 'w-state'], ['Contender', 'path'], ['In the queue for', 'num', 'w-span'], ['Fencing token', 'num', 'w-zxid'], ['Session', 'fix', 'w-session'], ['Address', 'fix', 'w-address']];
+
 function drawQueue(queue, now) {
   const { contenders } = queue;
   const holders = contenders.filter(one => one.state === 'holds').length;
   const waiting = queue.length - holders;
   const top = h('div', { class: 'top' }, pathLink(queue.path), h('span', { class: 'badge' }, queue.recipe));
-  if (holders || queue.known) top.append(h('span', { class: 'soft' }, `${holders} ${holders === 1 ? 'holds' : 'hold'}, ${number.format(waiting)} ${waiting === 1 ? 'waits' : 'wait'}`));
-  else top.append(h('span', { class: 'soft' }, `${number.format(queue.length)} in order of their numbers; no known recipe`));
+  const waits = waiting === 0 ? 'none waits' : `${number.format(waiting)} ${waiting === 1 ? 'waits' : 'wait'}`;
+  if (queue.known) top.append(h('span', { class: 'soft' }, `${number.format(holders)} ${holders === 1 ? 'holds' : 'hold'}, ${waits}`));
+  else top.append(h('span', { class: 'soft' }, `${number.format(queue.length)} in the order of their numbers; no known recipe`));
   const rows = contenders.map(one => {
     const [text, tone] = states[one.state];
-    return h('tr', {},
-      h('td', { class: 'fix' }, h('span', { class: `badge ${tone}` }, text), one.shared ? h('span', { class: 'soft' }, ' shared') : null),
-      h('td', { class: 'path' }, h('a', { href: linkTo(one.path) }, visible(one.name))),
-      h('td', { class: 'num' }, one.since ? ago(one.since, now) : '–'),
-      h('td', { class: 'num mono', title: one.token ? `decimal ${BigInt(one.token)}` : 'An ACL hides it' }, one.token ?? '–'),
-      h('td', { class: 'fix' }, one.session ? h('a', { class: 'path', href: `#/sessions?${one.session}` }, one.session) : '–'),
-      h('td', { class: 'fix' }, one.address ?? '–'));
+    return row(lockColumns, [
+      [h('span', { class: `badge ${tone}` }, text), one.shared ? h('span', { class: 'soft' }, ' shared') : null],
+      h('a', { href: linkTo(one.path) }, visible(one.name)),
+      one.since ? ago(one.since, now) : '–',
+      h('span', { class: 'mono', title: one.token ? `decimal ${BigInt(one.token)}` : 'An ACL hides it' }, one.token ?? '–'),
+      one.session ? h('a', { class: 'path', href: `#/sessions?${one.session}` }, one.session) : '–',
+      one.address ?? '–',
+    ]);
   });
-  const head = [['State'], ['Contender'], ['In the queue for', 1], ['Fencing token', 1], ['Session'], ['Address']];
   const more = queue.length - contenders.length;
-  return h('section', { class: 'queue', 'aria-label': `Queue ${visible(queue.path)}` }, top,
-    h('div', { class: 'table' }, h('table', {},
-      h('thead', {}, h('tr', {}, ...head.map(([title, right]) => h('th', { scope: 'col', class: right ? 'num' : '' }, title)))), h('tbody', {}, rows))),
-    more > 0 ? h('p', { class: 'note part' }, `and ${number.format(more)} more`) : null);
+  return h('section', { class: 'queue', 'aria-label': `Queue ${visible(queue.path)}` }, top, table(lockColumns, rows, 'fixed'),
+    more > 0 ? h('p', { class: 'note' }, `and ${number.format(more)} more`) : null);
 }
 
 let lastLocks = '';
@@ -913,31 +936,35 @@ views.locks = { show: () => { lastLocks = ''; lockRefresh.start(); }, leave: () 
 const MOST_TXNS = 500;
 const txns = { round: 0, rows: [], paused: false, abort: null };
 
-function drawTxn(txn) {
-  const what = h('td', { class: 'path' });
-  txn.steps.slice(0, 6).forEach((step, index) => {
-    if (index) what.append(h('br'));
-    if (txn.kind === 'multi' || txn.kind === 'closeSession') what.append(h('span', { class: 'soft' }, `${step.kind} `));
-    if (step.path === null) what.append(h('span', { class: 'soft' }, step.hidden ? 'hidden by an ACL' : 'a long path'));
-    else what.append(pathLink(step.path));
-    if (typeof step.length === 'number') what.append(h('span', { class: 'soft' }, `  ${bytes(step.length)}`));
-  });
-  const more = txn.length - Math.min(6, txn.steps.length);
-  if (more > 0) what.append(h('br'), h('span', { class: 'soft' }, `and ${number.format(more)} more`));
-  if (txn.error) what.append(h('span', { class: 'soft' }, txn.error));
-  const kind = txn.kind === 'error' ? h('span', { class: 'badge bad' }, 'refused') : h('span', { class: 'badge' }, txn.kind);
-  return h('tr', { class: 'new' },
-    h('td', { class: 'fix', title: when(txn.time) }, clock.format(new Date(txn.time))),
-    h('td', { class: 'fix mono' }, txn.zxid),
-    h('td', { class: 'fix' }, kind),
-    what,
-    h('td', { class: 'fix' }, h('a', { class: 'path', href: `#/sessions?${txn.session}` }, txn.session)));
+const txnColumns = [['Time', 'fix', 'w-time'], ['zxid', 'fix', 'w-zxid'], ['Type', 'fix', 'w-type'], ['Path', 'path'], ['Session', 'fix', 'w-session']];
+
+function drawStep(txn, step) {
+  const text = [];
+  if (txn.kind === 'multi' || txn.kind === 'closeSession') text.push(h('span', { class: 'soft' }, `${step.kind} `));
+  if (step.path === null) text.push(h('span', { class: 'soft' }, step.hidden ? 'hidden by an ACL' : 'a long path'));
+  else text.push(pathLink(step.path));
+  if (typeof step.length === 'number') text.push(h('span', { class: 'soft' }, ` ${bytes(step.length)}`));
+  return h('div', {}, text);
 }
 
-const txnBody = h('tbody', { id: 'txn-rows' });
-const txnTable = h('div', { class: 'table', hidden: true }, h('table', {},
-  h('thead', {}, h('tr', {}, ...['Time', 'zxid', 'Type', 'Path', 'Session'].map(title => h('th', { scope: 'col' }, title)))), txnBody));
+function drawTxn(txn) {
+  const what = txn.steps.map(step => drawStep(txn, step));
+  if (txn.length > txn.steps.length) what.push(h('div', { class: 'soft' }, `and ${number.format(txn.length - txn.steps.length)} more`));
+  if (txn.error) what.push(h('span', { class: 'soft' }, txn.error));
+  return row(txnColumns, [
+    h('span', { title: when(txn.time) }, clock.format(new Date(txn.time))),
+    h('span', { class: 'mono' }, txn.zxid),
+    txn.kind === 'error' ? h('span', { class: 'badge bad' }, 'refused') : h('span', { class: 'badge' }, txn.kind),
+    what,
+    h('a', { class: 'path', href: `#/sessions?${txn.session}` }, txn.session),
+  ], { class: 'new' });
+}
+
+const txnTable = table(txnColumns, [], 'fixed');
+const txnBody = txnTable.querySelector('tbody');
+txnBody.id = 'txn-rows';
 const txnEmpty = empty('No transactions yet', 'Writes appear here while this page follows. Reads take no transaction.');
+txnTable.hidden = true;
 $('txns').append(txnTable, txnEmpty);
 
 function clearTxns() {
@@ -1003,7 +1030,7 @@ const samples = []; // of the server's counters, by time
 const rate = (field, a, b) => Math.max(0, (b[field] - a[field]) / (b.now - a.now) * 1000);
 /** The mean of what came between two samples. */
 const mean = (sum, of, a, b) => (b[of] > a[of] ? (b[sum] - a[sum]) / (b[of] - a[of]) : 0);
-const short = value => (value >= 1e6 ? `${(value / 1e6).toFixed(1)} M` : value >= 1e4 ? `${(value / 1e3).toFixed(1)} k` : value >= 100 || Number.isInteger(value) ? number.format(Math.round(value)) : value.toFixed(value < 1 ? 2 : 1));
+const short = value => (value >= 100 || Number.isInteger(value) ? number.format(Math.round(value)) : String(Number(value.toFixed(value < 1 ? 2 : 1))));
 
 const plots = [
   { title: 'Requests', unit: 'answered a second', value: (a, b) => rate('handled', a, b) },
@@ -1030,12 +1057,13 @@ function drawPlot(plot) {
   const values = points.map(([, value]) => value);
   const most = Math.max(...values, 0);
   const top = most > 0 ? most * 1.1 : 1;
-  const from = newest ? newest.now - EVERY * KEPT : 0;
-  const x = time => ((time - from) / (EVERY * KEPT) * 300).toFixed(1);
+  // The time that was measured, half a minute at least and five minutes at most.
+  const width = Math.max(30_000, newest ? newest.now - samples[0].now : 0);
+  const x = time => ((1 - (newest.now - time) / width) * 300).toFixed(1);
   const y = value => (82 - value / top * 78).toFixed(1);
   const line = points.map(([time, value]) => `${x(time)},${y(value)}`);
   const label = values.length ? short(values.at(-1)) : '–';
-  const picture = svg('svg', { viewBox: '0 0 300 84', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${plot.title}: now ${label} ${plot.unit}; at most ${short(most)} in the last five minutes` });
+  const picture = svg('svg', { viewBox: '0 0 300 84', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${plot.title}: now ${label} ${plot.unit}; at most ${short(most)} in the last ${span(width)}` });
   picture.append(svg('path', { class: 'grid', d: 'M0 82.5H300M0 43.5H300' }));
   if (line.length > 1) {
     picture.append(svg('path', { class: 'area', d: `M${x(points[0][0])},82 L${line.join(' L')} L${x(points.at(-1)[0])},82 Z` }));
@@ -1043,7 +1071,7 @@ function drawPlot(plot) {
   }
   return h('section', { class: 'plot', 'aria-label': plot.title }, h('h3', {}, plot.title),
     h('p', { class: 'now' }, h('b', {}, label), h('span', {}, plot.unit)), picture,
-    h('p', { class: 'axis' }, h('span', {}, '5 min ago'), h('span', {}, values.length ? `at most ${short(most)}` : 'measuring…'), h('span', {}, 'now')));
+    h('p', { class: 'axis' }, h('span', {}, `${span(width)} ago`), h('span', {}, values.length ? `at most ${short(most)}` : 'measuring…'), h('span', {}, 'now')));
 }
 
 function drawLoad() {
@@ -1054,11 +1082,10 @@ function drawLoad() {
 function drawSummary() {
   const now = samples.at(-1);
   if (!now || !server) return;
-  const part = (name, value) => h('span', {}, `${name} `, h('b', {}, value));
+  const part = (name, value, kind) => h('span', { class: kind }, `${name} `, h('b', {}, value));
   $('summary').replaceChildren(
-    part('version', server.version), part('up', span(now.now - now.started)), part('zxid', now.zxid),
-    part('znodes', number.format(now.znodes)), part('sessions', number.format(now.sessions)),
-    part('state', now.log ? 'on disk' : 'in memory'));
+    part('znodes', number.format(now.znodes)), part('sessions', number.format(now.sessions)), part('up', span(now.now - now.started)),
+    part('zxid', now.zxid, 'wide'), part('state', now.log ? 'on disk' : 'in memory', 'wide'), part('version', server.version, 'wide'));
 }
 
 async function sample() {
