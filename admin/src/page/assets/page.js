@@ -319,6 +319,7 @@ const tree = {
   load(node, wanted) {
     node.wanted = wanted;
     node.loading ??= (async () => {
+      let laid = 0;
       try {
         while (!node.complete && node.wanted(node.children.length)) {
           const after = node.children.at(-1);
@@ -329,14 +330,15 @@ const tree = {
             node.children.push(new TreeNode(childOf(node.path, name), node.depth + 1, node, total, ephemeral));
           }
           node.complete = !page.more;
-          this.lay();
+          // To lay out 100,000 rows takes a frame.
+          if (performance.now() - laid > 100) { this.lay(); laid = performance.now(); }
         }
       } catch (error) {
         node.problem = explain(error);
         node.complete = true;
-        this.lay();
       } finally {
         node.loading = null;
+        this.lay();
       }
     })();
     return node.loading;
@@ -692,7 +694,7 @@ function drawZnode(path, znode, error) {
   }
   const tags = drawTags(znode);
   const buttons = h('div', { class: 'buttons' });
-  const readOnly = server && !server.writable;
+  const readOnly = !server?.writable;
   const hint = readOnly ? 'This page is read-only. Start the admin server as writable to change znodes.' : '';
   const button = (text, dialog, props) => h('button', { type: 'button', disabled: readOnly, title: hint, onclick: dialog, ...props }, text);
   buttons.append(button('Set data', () => setDialog(path, znode)), button('Create child', () => createDialog(path)));
@@ -1108,6 +1110,8 @@ async function meet() {
   $('mode').className = server.writable ? 'badge wait' : 'badge';
   $('identity').textContent = credentials ? `digest:${visible(credentials.split(':')[0])}` : 'Anonymous';
   $('identity').title = `Reads and writes as ${server.identities.join(', ')}`;
+  // What may be done with it is known now.
+  if (current === 'znodes') await refreshZnode();
 }
 
 $('identity').addEventListener('click', () => {
