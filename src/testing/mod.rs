@@ -53,6 +53,8 @@
 
 mod builder;
 mod connections;
+#[cfg(feature = "admin")]
+mod inspect;
 mod listing;
 mod test_server;
 mod time;

@@ -49,8 +49,16 @@ use super::time::AdvanceLoop;
 /// # }
 /// ```
 ///
+/// # When a test fails
+///
 /// If it is dropped during a panic, it prints a report: the server's state, the messages on each connection, and the seed. It
 /// prints nothing for a test that passes. A test that fails by `?` does not panic: see [`TestServer::run`].
+///
+/// With the feature `admin` and `ZOOLET_INSPECT=1` in the environment it also opens the server's page, prints its address, and waits
+/// for Enter: the server is as the failure has left it.
+///
+/// # Time
+///
 ///
 /// On a manual clock, anything that waits for time (timeouts, delayed replies, frozen connections, lagging endpoints,
 /// reconnect back-off) blocks until the test advances the clock, unfreezes or resumes.
@@ -323,6 +331,8 @@ impl TestServer {
     #[allow(clippy::print_stderr, reason = "a report of a failed test")]
     fn print_report(&self) {
         eprint!("{}", report_of(&self.fixture, self.seed));
+        #[cfg(feature = "admin")]
+        self.wait_for_inspection();
     }
 }
 

@@ -12,6 +12,7 @@ mod endpoints;
 mod faults;
 mod five_hundred;
 mod hostile;
+mod inspect;
 mod limits;
 mod listening;
 mod locks;
