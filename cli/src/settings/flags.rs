@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::table::{BOOL, DIR, SETTINGS, SettingRow};
+use super::table::{BOOL, DIR, SettingRow, settings};
 use super::written::Written;
 use super::{SettingMistake, Settings, doubtful};
 use crate::text::quoted;
@@ -62,7 +62,7 @@ impl SettingRow {
 
 impl clap::Args for Flags {
     fn augment_args(command: Command) -> Command {
-        command.args(SETTINGS.iter().filter_map(SettingRow::arg))
+        command.args(settings().filter_map(SettingRow::arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -76,7 +76,7 @@ impl clap::FromArgMatches for Flags {
             let values = row.flag.and_then(|flag| matches.get_many::<String>(flag));
             values.into_iter().flatten().map(move |value| (row, value.clone()))
         };
-        Ok(Self(SETTINGS.iter().flat_map(values).collect()))
+        Ok(Self(settings().flat_map(values).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -15,7 +15,7 @@ use zoolet_storage::StorageOptions;
 
 pub(crate) use doubtful::directory_of_file;
 pub(crate) use flags::Flags;
-pub(crate) use table::{DIR, SETTINGS, SettingRow};
+pub(crate) use table::{DIR, SettingRow, settings};
 pub(crate) use written::{Written, compression, directory};
 
 /// The address if none is given.
@@ -200,7 +200,7 @@ mod tests {
         }
         settings.join_parts();
         for (flag, text) in flags {
-            let row = SETTINGS.iter().find(|row| row.flag == Some(flag)).expect("a flag");
+            let row = table::settings().find(|row| row.flag == Some(flag)).expect("a flag");
             (row.set)(&mut settings, Written::Flag(text)).unwrap();
         }
         settings
@@ -226,7 +226,7 @@ mod tests {
         let in_dir = || Settings { data_dir: Some("/data".into()), ..Settings::default() };
         let default = format!("{:?}", in_dir().builder());
         let mut in_words = Vec::new();
-        for row in SETTINGS {
+        for row in table::settings() {
             let mut settings = in_dir();
             match (row.set)(&mut settings, Written::Flag(row.default)) {
                 Ok(()) if row.takes == DIR => {}

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::table::{BOOL, SETTINGS, SettingRow};
+use super::table::{BOOL, GROUPS, SettingGroup, SettingRow};
 
 const HEAD: &str = "\
 # Settings of `zoolet serve`
 
-<!-- Written by `ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page_tests` from `cli/src/settings/table.rs`. -->
+<!-- Written by `ZOOLET_BLESS=1 cargo test -p zoolet-cli settings::page_tests` from `cli/src/settings/table/`. -->
 
 A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`, times are in milliseconds and sizes in KiB, `forceSync`
 and `skipACL` are `yes` or `no`, and each key may also be written with `zookeeper.` before it, as Java system properties are.
@@ -34,11 +34,9 @@ fn the_page_of_settings_has_what_the_table_has() {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for (title, needs_data_dir) in
-        [("Any server", false), ("With a data directory: a mistake without one", true)]
-    {
+    for SettingGroup { title, rows } in GROUPS {
         let _ = write!(page, "\n## {title}\n\n| flag | `zoo.cfg` | default | |\n| --- | --- | --- | --- |\n");
-        for row in SETTINGS.iter().filter(|row| row.needs_data_dir == needs_data_dir) {
+        for row in *rows {
             let _ = writeln!(page, "{}", line(row));
         }
     }

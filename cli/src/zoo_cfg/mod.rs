@@ -89,8 +89,9 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     let mut settings = Settings::default();
     for (n, (row, entry)) in given.iter().enumerate() {
         // Two spellings of one key must agree, as it would depend on the version of ZooKeeper which of them counts.
-        let is_other =
-            |(before, other): &&(&SettingRow, Entry)| before.key == row.key && other.value != entry.value;
+        let is_other = |(before, other): &&(&SettingRow, Entry)| {
+            before.key == row.key && row.is_same(&other.key, &entry.key) && other.value != entry.value
+        };
         if let Some((_, other)) = given[..n].iter().find(is_other) {
             mistakes.push(ConfigError::contradiction(file, entry, other));
         } else if let Err(hint) = (row.set)(&mut settings, Written::Key(&entry.value)) {

@@ -7,7 +7,7 @@ use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 use zoolet_storage::{Compression, Durability, StorageOptions};
 
 use super::*;
-use crate::settings::SETTINGS;
+use crate::settings::settings as rows;
 
 fn read(text: &str) -> ZooCfg {
     let config = parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
@@ -120,7 +120,7 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         .reconfig_enabled(true)
         .storage(options);
     let expected = shown(expected);
-    let keys = SETTINGS.iter().filter(|row| row.key.is_some());
+    let keys = rows().filter(|row| row.key.is_some());
     assert_eq!(text.lines().count(), keys.count(), "every key is covered here");
     assert_eq!(built(&text), expected);
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::protections;
-use crate::settings::SETTINGS;
+use crate::settings::settings;
 use crate::text::quoted;
 
 /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
@@ -62,7 +62,8 @@ fn why_ignored(spelling: &str) -> Option<&'static str> {
 fn meant(spelling: &str) -> Option<&'static str> {
     const TYPING_ERRORS: usize = 2;
     let name = spelling.strip_prefix("zookeeper.").unwrap_or(spelling).to_lowercase();
-    let keys = SETTINGS.iter().filter_map(|row| row.key).chain(protections::names());
+    let keys =
+        settings().filter_map(|row| row.key).filter(|key| !key.ends_with('.')).chain(protections::names());
     let keys = keys.map(|key| (strsim::damerau_levenshtein(&name, &key.to_lowercase()), key));
     keys.filter(|(distance, _)| *distance <= TYPING_ERRORS).min().map(|(_, key)| key)
 }

@@ -1,105 +1,14 @@
-//! Every setting of `zoolet serve`, in one table. The flags and their help, the keys of a `zoo.cfg`, the suggestions for misspelt
-//! keys and `docs/settings.md` follow from it. A new setting is a new row; "Add a setting" in CONTRIBUTING.md has the rest.
+//! Addresses, sessions, limits, and what requests may do.
 
 use zoolet_server::{FourLetterWord, ServerBuilder};
 
-use super::written::{Written, decoded, int, long};
-use super::{Settings, put};
+use super::{ADDRESS, BOOL, COUNT, DIR, FILE, SettingRow, TIME, flag, key};
+use crate::settings::written::{Written, decoded, int};
+use crate::settings::{Settings, put};
 use crate::text::quoted;
 
-/// A setting: its names, its description, and its effect.
-pub(crate) struct SettingRow {
-    /// The flag, without its dashes.
-    pub(crate) flag: Option<&'static str>,
-    /// The key in a `zoo.cfg`, where it may also be written with `zookeeper.` before it, as Java system properties are.
-    pub(crate) key: Option<&'static str>,
-    /// A second name of the key.
-    pub(crate) alias: Option<&'static str>,
-    /// The kind of value of the flag, or of the key if there is no flag.
-    pub(crate) takes: &'static str,
-    pub(crate) default: &'static str,
-    pub(crate) help: &'static str,
-    /// Whether the flag can be repeated.
-    pub(crate) repeats: bool,
-    /// Whether the value must not appear in messages.
-    pub(crate) secret: bool,
-    /// Whether it is a mistake to give it without a data directory.
-    pub(crate) needs_data_dir: bool,
-    /// Sets the value, or returns what it must be. A file is applied before the flags, so flags take precedence.
-    pub(crate) set: fn(&mut Settings, Written<'_>) -> Result<(), String>,
-}
-
-impl SettingRow {
-    /// A row without names and effect.
-    const fn new(takes: &'static str, default: &'static str) -> Self {
-        Self {
-            flag: None,
-            key: None,
-            alias: None,
-            takes,
-            default,
-            help: "",
-            repeats: false,
-            secret: false,
-            needs_data_dir: false,
-            set: |_, _| Ok(()),
-        }
-    }
-
-    const fn key(self, key: &'static str) -> Self {
-        Self { key: Some(key), ..self }
-    }
-
-    const fn help(self, help: &'static str) -> Self {
-        Self { help, ..self }
-    }
-
-    const fn alias(self, alias: &'static str) -> Self {
-        Self { alias: Some(alias), ..self }
-    }
-
-    const fn repeats(self) -> Self {
-        Self { repeats: true, ..self }
-    }
-
-    const fn secret(self) -> Self {
-        Self { secret: true, ..self }
-    }
-
-    const fn sets(self, set: fn(&mut Settings, Written<'_>) -> Result<(), String>) -> Self {
-        Self { set, ..self }
-    }
-
-    /// As `sets`, for a setting that means nothing without a data directory.
-    const fn stores(self, set: fn(&mut Settings, Written<'_>) -> Result<(), String>) -> Self {
-        Self { set, needs_data_dir: true, ..self }
-    }
-
-    /// Finds a row by the name of its key in a file or by that of its Java system property.
-    pub(crate) fn of_key(spelling: &str) -> Option<&'static Self> {
-        let name = Some(spelling.strip_prefix("zookeeper.").unwrap_or(spelling));
-        SETTINGS.iter().find(|row| row.key == name || row.alias == name)
-    }
-}
-
-/// A row with a flag: its name, what it takes, and its default.
-const fn flag(name: &'static str, takes: &'static str, default: &'static str) -> SettingRow {
-    SettingRow { flag: Some(name), ..SettingRow::new(takes, default) }
-}
-
-/// A row without a flag: the name of its key, what that takes, and its default.
-const fn key(name: &'static str, takes: &'static str, default: &'static str) -> SettingRow {
-    SettingRow::new(takes, default).key(name)
-}
-
-pub(super) const BOOL: &str = "BOOL";
-const COUNT: &str = "COUNT";
-pub(crate) const DIR: &str = "DIR";
-const SIZE: &str = "SIZE";
-const TIME: &str = "TIME";
-
-pub(crate) const SETTINGS: &[SettingRow] = &[
-    flag("bind", "ADDRESS:PORT", "127.0.0.1:2181")
+pub(super) const ROWS: &[SettingRow] = &[
+    flag("bind", ADDRESS, "127.0.0.1:2181")
         .repeats()
         .help("Address to listen on; port 0 picks a free port. Can be repeated")
         .sets(|to, value| value.bind().map(|bind| to.binds.push(bind))),
@@ -197,76 +106,13 @@ pub(crate) const SETTINGS: &[SettingRow] = &[
     key("standaloneEnabled", BOOL, "true")
         .help("Run one server standalone; false asks for an ensemble, and is refused")
         .sets(|to, value| put(&mut to.parts.ensemble, value.boolean().map(|standalone| !standalone))),
-    key("dynamicConfigFile", "FILE", "none")
+    key("dynamicConfigFile", FILE, "none")
         .help("File with the `server.N` line")
         .sets(|to, value| put(&mut to.parts.dynamic_file, value.file().map(Some))),
     flag("data-dir", DIR, "in memory")
         .key("dataDir")
         .help("Keep the state in this directory, in the format of Apache ZooKeeper")
         .sets(data_dir),
-    flag("log-dir", DIR, "the data directory")
-        .key("dataLogDir")
-        .help("Keep the transaction log in this directory")
-        .stores(|to, value| put(&mut to.storage.log_dir, value.directory().map(Some))),
-    flag("durability", "sync|os", "sync")
-        .key("forceSync")
-        .help(
-            "What an acknowledged write survives: sync, also a power loss, or os, only the end of \
-             this process",
-        )
-        .stores(|to, value| put(&mut to.storage.durability, value.durability())),
-    flag("slow-sync", TIME, "1s")
-        .key("fsync.warningthresholdms")
-        .help("Warn of a sync of the log that takes longer")
-        .stores(|to, value| put(&mut to.storage.slow_sync, value.time())),
-    flag("pre-alloc", SIZE, "64MiB")
-        .key("preAllocSize")
-        .help("Extend log files by this size at once; 0 for no more than is written")
-        .stores(|to, value| put(&mut to.storage.pre_alloc, value.size(long, "extends by what is written"))),
-    flag("log-size-limit", SIZE, "0")
-        .key("txnLogSizeLimitInKb")
-        .help("Begin a new log file after this size; 0 for no limit")
-        .stores(|to, value| put(&mut to.storage.log_size_limit, value.size_limit())),
-    flag("snap-count", COUNT, "100000")
-        .key("snapCount")
-        .help("Write a snapshot after this many transactions")
-        .stores(|to, value| put(&mut to.storage.snapshot_after_txns, value.transactions())),
-    flag("snap-size-limit", SIZE, "4GiB")
-        .key("snapSizeLimitInKb")
-        .help("Write a snapshot after this size of log; 0 for no limit")
-        .stores(|to, value| put(&mut to.storage.snapshot_after_bytes, value.size_limit())),
-    flag("retain-snapshots", "COUNT|all", "3, or as autopurge of the zoo.cfg")
-        .help("Keep this many snapshots, with the log since the oldest of them, or all")
-        .stores(|to, value| put(&mut to.storage.retain, value.retention())),
-    key("autopurge.purgeInterval", "HOURS", "0")
-        .help(
-            "Keep only some snapshots, as --retain-snapshots does; 0 or less keeps all. Purges after \
-             each snapshot, whatever the number of hours",
-        )
-        .stores(|to, value| put(&mut to.parts.purge, value.purge_interval().map(Some))),
-    key("autopurge.snapRetainCount", COUNT, "3")
-        .help("How many snapshots a purge keeps, at least 3")
-        .stores(|to, value| put(&mut to.parts.retained, value.retained().map(Some))),
-    flag("snapshot-compression", "METHOD", "none")
-        .key("snapshot.compression.method")
-        .help("Compress snapshots: none, gz or snappy")
-        .stores(|to, value| put(&mut to.storage.compression, value.compression())),
-    flag("trust-empty-snapshot", BOOL, "false")
-        .key("snapshot.trust.empty")
-        .help("Start from a log without a snapshot, as a directory of ZooKeeper 3.4 may be")
-        .stores(|to, value| put(&mut to.storage.trust_empty_snapshot, value.boolean())),
-    key("datadir.autocreate", BOOL, "true")
-        .help("Create directories that do not exist")
-        .stores(|to, value| put(&mut to.storage.create_directories, value.boolean())),
-    key("db.autocreate", BOOL, "true")
-        .help("Begin with an empty database in an empty directory, even without the file initialize")
-        .stores(|to, value| put(&mut to.storage.create_database, value.boolean())),
-    key("digest.enabled", BOOL, "true")
-        .help("Write digests of the tree to the log and to snapshots")
-        .stores(|to, value| put(&mut to.storage.digests, value.boolean())),
-    key("serializeLastProcessedZxid.enabled", BOOL, "true")
-        .help("Write the last section of snapshots, which only 3.9 has")
-        .stores(|to, value| put(&mut to.storage.last_zxid_section, value.boolean())),
 ];
 
 /// A file may have unknown words, as ZooKeeper starts with them, too. The flag may not.
