@@ -38,6 +38,8 @@ pub struct Store {
     source: Source,
     kind: Option<StoreKind>,
     password: Option<Password>,
+    /// The private key, if it is not in the store.
+    key: Option<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -86,7 +88,7 @@ pub(crate) struct KeyEntry {
 impl Store {
     /// The store in this file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { source: Source::File(path.into()), kind: None, password: None }
+        Self { source: Source::File(path.into()), kind: None, password: None, key: None }
     }
 
     /// A store in memory, in PEM.
@@ -97,7 +99,7 @@ impl Store {
     /// A store in memory, in any format.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes: Vec<u8> = bytes.into();
-        Self { source: Source::Memory(bytes.into()), kind: None, password: None }
+        Self { source: Source::Memory(bytes.into()), kind: None, password: None, key: None }
     }
 
     /// Refuses the file if it has another format. Default: any format.
@@ -114,6 +116,13 @@ impl Store {
         self
     }
 
+    /// Reads the private key from this file, in PEM, and the certificates alone from the store, which has to be PEM as well.
+    #[must_use]
+    pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key = Some(path.into());
+        self
+    }
+
     /// Reads the password from this file, without one line end at its end.
     #[must_use]
     pub fn password_file(mut self, path: impl Into<PathBuf>) -> Self {
@@ -127,7 +136,7 @@ impl Store {
             Some(Password::File(path)) => Some(path.as_path()),
             _ => None,
         };
-        self.path().into_iter().chain(password)
+        self.path().into_iter().chain(self.key.as_deref()).chain(password)
     }
 
     fn path(&self) -> Option<&Path> {
@@ -179,10 +188,17 @@ impl Store {
 
     /// The bytes and the password.
     fn read(&self) -> Result<(Arc<[u8]>, Option<String>), TlsError> {
-        let bytes = match &self.source {
+        let mut bytes: Arc<[u8]> = match &self.source {
             Source::File(path) => read_file(path, MAX_FILE)?.into(),
             Source::Memory(bytes) => Arc::clone(bytes),
         };
+        if let Some(key) = &self.key {
+            if self.kind_of(&bytes)? != StoreKind::Pem {
+                let problem = "it is not PEM, and its private key is to be in another file";
+                return Err(TlsError::new(problem).of(self.path()));
+            }
+            bytes = [&bytes[..], b"\n", &read_file(key, MAX_FILE)?].concat().into();
+        }
         let password = match &self.password {
             None => None,
             Some(Password::Value(password)) => Some(password.to_string()),
