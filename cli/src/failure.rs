@@ -25,6 +25,9 @@ pub(crate) enum Failure {
     Several(Vec<Self>),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[cfg(feature = "admin")]
+    #[error(transparent)]
+    Admin(#[from] zoolet_admin::AdminError),
     #[error("--log {}: {hint}", quoted(.filter))]
     Log { filter: String, hint: String },
     #[error("cannot read the super digest from {}: {source}", .file.display())]

@@ -8,6 +8,7 @@ mod capture;
 mod conform;
 mod data;
 mod duration;
+mod endpoints;
 mod failure;
 mod health;
 mod interrupt;

@@ -1,6 +1,7 @@
 //! `zoolet serve`: builds a server from arguments and `zoo.cfg`, and runs it until a signal.
 
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use zoolet_proto::Zxid;
 use zoolet_server::{Server, ServerBuilder};
 use zoolet_storage::RecoveryReport;
 
+use crate::endpoints::{EndpointSettings, Endpoints};
 use crate::failure::Failure;
 use crate::log::{self, LogFormat};
 use crate::notify::Notifier;
@@ -55,21 +57,21 @@ impl Serve {
     }
 
     fn serve(self) -> Result<ExitCode, Failure> {
-        let builder = self.builder()?;
+        let plan = self.plan()?;
         // Requests are executed one batch at a time under one lock, so a second thread would only share the socket I/O, at
         // the price of cross-thread wake-ups.
         let runtime = runtime::start()?;
-        let outcome = runtime.block_on(serve(builder));
+        let outcome = runtime.block_on(serve(plan));
         // Do not wait for running tasks: there are none, unless a second signal cut the shutdown short.
         runtime.shutdown_background();
         outcome
     }
 
-    /// A builder with the settings of the file, and of the flags over them.
+    /// What the settings of the file ask for, and those of the flags over them.
     ///
     /// # Errors
     /// All mistakes at once, so that one edit of the file is enough.
-    fn builder(self) -> Result<ServerBuilder, Failure> {
+    fn plan(self) -> Result<Plan, Failure> {
         let config = self.config.as_deref().map(zoo_cfg::read).transpose()?.unwrap_or_default();
         let mut is_valid = config.has_valid_values();
         let mut settings = config.settings;
@@ -89,13 +91,20 @@ impl Serve {
             mistakes.extend(config.without_data_dir.into_iter().map(Failure::from));
         }
         if is_valid {
-            mistakes.extend(settings.check_timeouts().err().map(Failure::from));
+            mistakes.extend(settings.check().into_iter().map(Failure::from));
+            mistakes.extend(settings.load().err().map(Failure::from));
         }
         match mistakes.len() {
             0 => {
-                let warnings = config.warnings.into_iter().chain(self.flags.warnings());
+                let warnings =
+                    config.warnings.into_iter().chain(self.flags.warnings()).chain(settings.warnings());
                 warnings.for_each(|warning| tracing::warn!("{warning}"));
-                Ok(settings.builder())
+                let has_tls = settings.has_tls();
+                Ok(Plan {
+                    endpoints: Endpoints::settings(&mut settings),
+                    has_tls,
+                    builder: settings.builder(),
+                })
             }
             1 => Err(mistakes.remove(0)),
             _ => Err(Failure::Several(mistakes)),
@@ -103,7 +112,17 @@ impl Serve {
     }
 }
 
-async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
+/// What is to be started.
+struct Plan {
+    builder: ServerBuilder,
+    /// What listens beside the server.
+    endpoints: EndpointSettings,
+    /// Whether there are certificates to reload.
+    has_tls: bool,
+}
+
+async fn serve(plan: Plan) -> Result<ExitCode, Failure> {
+    let Plan { builder, endpoints, has_tls } = plan;
     let data_dir = builder.storage_options().map(|options| options.data_dir.clone());
     let notifier = Notifier::from_environment();
     // First, so that any process that knows of the server can stop it.
@@ -113,11 +132,18 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     let server = started?;
-    if let Err(error) = announce(&server, data_dir.as_deref()) {
+    let endpoints = match Endpoints::start(&endpoints, &server).await {
+        Ok(endpoints) => endpoints,
+        Err(failure) => {
+            server.shutdown().await;
+            return Err(failure);
+        }
+    };
+    let addrs = addresses(&server, &endpoints);
+    if let Err(error) = announce(&server, &addrs, data_dir.as_deref()) {
         // A closed stdout is no reason not to serve.
         tracing::warn!(%error, "cannot announce the server on stdout");
     }
-    let addrs = addresses(&server);
     notifier.ready(&addrs);
     let mut alive = pin!(notifier.keep_alive());
     let failure = loop {
@@ -127,7 +153,7 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
             _ = signals.next() => break None,
             () = reloads.next() => {
                 notifier.reloading();
-                reload();
+                reload(&server, has_tls).await;
                 notifier.ready(&addrs);
             }
             never = &mut alive => match never {},
@@ -137,15 +163,29 @@ async fn serve(builder: ServerBuilder) -> Result<ExitCode, Failure> {
     if failure.is_none() {
         tracing::info!("signal received; shutting down");
     }
-    let code = stop(server.shutdown(), signals.next()).await;
+    let stopping = async {
+        endpoints.stop().await;
+        server.shutdown().await;
+    };
+    let code = stop(stopping, signals.next()).await;
     failure.map_or(Ok(code), Err)
 }
 
-/// Reloads what can change while the server runs.
-fn reload() {
-    tracing::warn!(
-        "SIGHUP received: there is nothing to reload, as only certificates are; other settings need a restart"
-    );
+/// Reloads what can change while the server runs: certificates.
+async fn reload(server: &Server, has_tls: bool) {
+    const ONLY: &str = "only certificates are reloaded; other settings need a restart";
+    if !has_tls {
+        return tracing::warn!("SIGHUP received: there is nothing to reload; {ONLY}");
+    }
+    #[cfg(feature = "tls")]
+    match server.reload_tls().await {
+        Ok(()) => tracing::warn!("SIGHUP received: certificates are reloaded; {ONLY}"),
+        Err(error) => {
+            tracing::error!(%error, "SIGHUP received: new connections use the certificates that were there before");
+        }
+    }
+    #[cfg(not(feature = "tls"))]
+    let _ = server;
 }
 
 /// The output of `starting`, or `None` if a signal comes first: a name lookup may take long.
@@ -158,8 +198,8 @@ async fn unless<T>(signal: impl Future<Output = u8>, starting: impl Future<Outpu
 }
 
 /// Prints the one line that announces the server and its addresses, and what it has loaded.
-fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
-    let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addresses(server));
+fn announce(server: &Server, addrs: &str, data_dir: Option<&Path>) -> io::Result<()> {
+    let mut line = format!("zoolet {} answers on {}", env!("CARGO_PKG_VERSION"), addrs);
     if let (Some(report), Some(data_dir)) = (server.recovery(), data_dir) {
         // Relative to a current directory that nobody may remember.
         let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
@@ -179,8 +219,20 @@ fn announce(server: &Server, data_dir: Option<&Path>) -> io::Result<()> {
     out.flush()
 }
 
-fn addresses(server: &Server) -> String {
-    server.addrs().iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+/// Where it answers, in plain and by TLS, and what listens beside it.
+fn addresses(server: &Server, endpoints: &Endpoints) -> String {
+    let list = |addrs: &[SocketAddr]| addrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let plain = list(server.addrs());
+    #[cfg(feature = "tls")]
+    let by_tls = list(server.tls_addrs());
+    #[cfg(not(feature = "tls"))]
+    let by_tls = String::new();
+    let both = match (plain.as_str(), by_tls.as_str()) {
+        (_, "") => plain,
+        ("", _) => format!("{by_tls} by TLS"),
+        _ => format!("{plain}, {by_tls} by TLS"),
+    };
+    both + &endpoints.shown()
 }
 
 /// Whether the directory has no more than a new server of Apache ZooKeeper leaves whose log is elsewhere.

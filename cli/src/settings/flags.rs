@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::table::{BOOL, DIR, SettingRow, settings};
+use super::table::{BOOL, DIR, GROUPS, SettingGroup, SettingRow, settings};
 use super::written::Written;
 use super::{SettingMistake, Settings, doubtful};
 use crate::text::quoted;
@@ -62,7 +62,11 @@ impl SettingRow {
 
 impl clap::Args for Flags {
     fn augment_args(command: Command) -> Command {
-        command.args(settings().filter_map(SettingRow::arg))
+        let args = |group: &'static SettingGroup| {
+            let args = group.rows.iter().filter_map(SettingRow::arg);
+            args.map(|arg| arg.help_heading(group.title))
+        };
+        command.args(GROUPS.iter().flat_map(args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -1,10 +1,16 @@
 //! The settings of a server, from a `zoo.cfg` and from flags.
 
+mod auth;
 mod doubtful;
 mod flags;
+#[cfg(feature = "admin")]
+mod http;
 #[cfg(test)]
 mod page_tests;
+mod secret;
 mod table;
+#[cfg(feature = "tls")]
+mod tls;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +18,12 @@ use std::time::Duration;
 
 use zoolet_server::{FourLetterWord, Server, ServerBuilder};
 use zoolet_storage::StorageOptions;
+
+use auth::AuthParts;
+#[cfg(feature = "admin")]
+pub(crate) use http::HttpParts;
+#[cfg(feature = "tls")]
+use tls::TlsParts;
 
 pub(crate) use doubtful::directory_of_file;
 pub(crate) use flags::Flags;
@@ -48,6 +60,11 @@ pub(crate) struct Settings {
     pub(crate) in_memory: bool,
     /// Without its data directory.
     storage: StorageOptions,
+    auth: AuthParts,
+    #[cfg(feature = "tls")]
+    tls: TlsParts,
+    #[cfg(feature = "admin")]
+    pub(crate) http: HttpParts,
     pub(crate) parts: Parts,
 }
 
@@ -81,6 +98,11 @@ impl Default for Settings {
             data_dir: None,
             in_memory: false,
             storage: StorageOptions::new(""),
+            auth: AuthParts::default(),
+            #[cfg(feature = "tls")]
+            tls: TlsParts::default(),
+            #[cfg(feature = "admin")]
+            http: HttpParts::default(),
             parts: Parts::default(),
         }
     }
@@ -101,10 +123,7 @@ impl Settings {
     pub(crate) fn join_parts(&mut self) {
         let parts = &mut self.parts;
         if let Some(port) = parts.port {
-            let address = parts.address.as_deref().unwrap_or(ANY_ADDRESS);
-            let bare_v6 = address.contains(':') && !address.starts_with('[');
-            parts.bind =
-                Some(if bare_v6 { format!("[{address}]:{port}") } else { format!("{address}:{port}") });
+            parts.bind = Some(joined(parts.address.as_deref().unwrap_or(ANY_ADDRESS), port));
         }
         if parts.read_only_mode {
             self.words.push(FourLetterWord::Isro);
@@ -132,8 +151,66 @@ impl Settings {
         self.in_memory || self.data_dir.is_some()
     }
 
-    /// The builder checks this too, but its error does not name the keys of a `zoo.cfg`.
-    pub(crate) fn check_timeouts(&self) -> Result<(), SettingMistake> {
+    /// Reads the files with users.
+    pub(crate) fn load(&mut self) -> Result<(), SettingMistake> {
+        self.auth.load()
+    }
+
+    /// What does not fit together. The builder checks most of it too, but its errors do not name the keys of a `zoo.cfg`.
+    pub(crate) fn check(&self) -> Vec<SettingMistake> {
+        let mut mistakes: Vec<_> = self.check_timeouts().err().into_iter().collect();
+        #[cfg(feature = "tls")]
+        mistakes.extend(self.tls.check());
+        mistakes.extend(self.auth.check(self.has_tls()));
+        mistakes
+    }
+
+    /// What is legal and most likely not meant.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let is_local =
+            |bind: &String| ["127.", "localhost:", "[::1]:"].iter().any(|own| bind.starts_with(own));
+        let in_clear = self.auth.has_users() && !self.listens().iter().all(is_local);
+        let in_clear = in_clear.then(|| {
+            "SASL DIGEST-MD5 at a port without TLS: who can read the connection can try passwords, and who can change it can send \
+             requests in the user's name; see docs/operating.md"
+                .to_owned()
+        });
+        #[cfg(feature = "admin")]
+        let is_only_local = self.http.is_only_local();
+        #[cfg(not(feature = "admin"))]
+        let is_only_local = false;
+        let only_local = is_only_local.then(|| {
+            "the admin server listens on 127.0.0.1 alone; admin.serverAddress opens it to other machines, where whoever reaches it \
+             sees the tree"
+                .to_owned()
+        });
+        in_clear.into_iter().chain(only_local)
+    }
+
+    /// Whether clients can connect by TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_on();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
+
+    /// Where it listens, but for TLS alone.
+    fn listens(&self) -> Vec<String> {
+        #[cfg(feature = "tls")]
+        let by_default = !self.tls.has_port();
+        #[cfg(not(feature = "tls"))]
+        let by_default = true;
+        match &self.parts.bind {
+            _ if !self.binds.is_empty() => self.binds.clone(),
+            Some(bind) => vec![bind.clone()],
+            // Who asks for TLS alone does not want a port without it.
+            None if by_default => vec![DEFAULT_BIND.to_owned()],
+            None => Vec::new(),
+        }
+    }
+
+    fn check_timeouts(&self) -> Result<(), SettingMistake> {
         let tick = self.tick_time.as_millis();
         let min = self.min_session_timeout.map_or(tick * 2, |min| min.as_millis());
         let max = self.max_session_timeout.map_or(tick * 20, |max| max.as_millis());
@@ -150,17 +227,23 @@ impl Settings {
     }
 
     /// A server builder with these settings.
-    pub(crate) fn builder(mut self) -> ServerBuilder {
-        let storage = self.storage();
-        if self.binds.is_empty() {
-            self.binds.push(self.parts.bind.unwrap_or_else(|| DEFAULT_BIND.to_owned()));
-        }
+    pub(crate) fn builder(self) -> ServerBuilder {
+        let (storage, binds, tls) = (self.storage(), self.listens(), self.has_tls());
         let server = self.server.tick_time(self.tick_time).four_letter_words(self.words);
         let server = self.min_session_timeout.into_iter().fold(server, ServerBuilder::min_session_timeout);
         let server = self.max_session_timeout.into_iter().fold(server, ServerBuilder::max_session_timeout);
-        let server = self.binds.into_iter().fold(server, ServerBuilder::bind);
+        let server = binds.into_iter().fold(server, ServerBuilder::bind);
+        #[cfg(feature = "tls")]
+        let server = self.tls.apply(server);
+        let server = self.auth.apply(server, tls);
         storage.into_iter().fold(server, ServerBuilder::storage)
     }
+}
+
+/// An address and a port, as one text.
+fn joined(address: &str, port: u16) -> String {
+    let bare_v6 = address.contains(':') && !address.starts_with('[');
+    if bare_v6 { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
 }
 
 /// Puts a valid value in its place.
@@ -185,6 +268,10 @@ pub(crate) enum SettingMistake {
          (maxSessionTimeout, or 20 ticks); lower the minimum or raise the maximum"
     )]
     Timeouts { min: u128, max: u128 },
+    #[error("{0}")]
+    Together(&'static str),
+    #[error("the users of SASL: {file}: {problem}")]
+    Jaas { file: String, problem: String },
 }
 
 #[cfg(test)]
@@ -230,6 +317,10 @@ mod tests {
             let mut settings = in_dir();
             match (row.set)(&mut settings, Written::Flag(row.default)) {
                 Ok(()) if row.takes == DIR => {}
+                // Any text is a name.
+                Ok(()) if ["NAME", "SUBJECT"].contains(&row.takes) && row.default == "none" => {
+                    in_words.push(row.default)
+                }
                 Ok(()) => assert_eq!(format!("{:?}", settings.builder()), default, "{}", row.help),
                 Err(_) => in_words.push(row.default),
             }
@@ -238,7 +329,19 @@ mod tests {
         in_words.dedup();
         assert_eq!(
             in_words,
-            ["2 ticks", "20 ticks", "3, or as autopurge of the zoo.cfg", "no limit", "none"]
+            [
+                "2 ticks",
+                "20 ticks",
+                "3, or as autopurge of the zoo.cfg",
+                "AES-GCM and ChaCha20-Poly1305 with ECDHE",
+                "by the content",
+                "no limit",
+                "none",
+                "off",
+                "that of ssl.protocol",
+                "those of digest and ip",
+                "true, if there is admin.serverPort"
+            ]
         );
     }
 

@@ -225,6 +225,17 @@ impl<'a> Written<'a> {
         }
     }
 
+    /// A text that is not empty.
+    pub(crate) fn name(self) -> Result<String, String> {
+        self.not_empty("a name").map(str::to_owned)
+    }
+
+    /// A number, of which one that is not positive is the default.
+    #[cfg(feature = "tls")]
+    pub(crate) fn positive(self, java: JavaNumber, what: &str) -> Result<Option<usize>, String> {
+        self.natural(java, what).map(|number: usize| Some(number).filter(|number| *number > 0))
+    }
+
     pub(crate) fn directory(self) -> Result<PathBuf, String> {
         self.not_empty("a directory").map(PathBuf::from)
     }

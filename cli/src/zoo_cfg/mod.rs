@@ -87,6 +87,10 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
         }
     }
     let mut settings = Settings::default();
+    #[cfg(feature = "admin")]
+    {
+        settings.http.configuration = String::from_utf8_lossy(bytes).into_owned();
+    }
     for (n, (row, entry)) in given.iter().enumerate() {
         // Two spellings of one key must agree, as it would depend on the version of ZooKeeper which of them counts.
         let is_other = |(before, other): &&(&SettingRow, Entry)| {
@@ -100,8 +104,12 @@ fn parse(file: &Path, bytes: &[u8]) -> Result<ZooCfg, ConfigError> {
     }
     settings.join_parts();
     let line_of = |key| given.iter().find(|(row, _)| row.key == Some(key)).map(|(_, entry)| entry);
-    if let (None, Some(entry)) = (line_of("clientPort"), line_of("clientPortAddress")) {
-        mistakes.push(ConfigError::invalid(file, entry, "requires clientPort".to_owned()));
+    for (port, address) in
+        [("clientPort", "clientPortAddress"), ("secureClientPort", "secureClientPortAddress")]
+    {
+        if let (None, Some(entry)) = (line_of(port), line_of(address)) {
+            mistakes.push(ConfigError::invalid(file, entry, format!("requires {port}")));
+        }
     }
     mistakes.sort_by_key(ConfigError::line);
 

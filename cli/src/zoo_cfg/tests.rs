@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tempfile::NamedTempFile;
-use zoolet_server::{FourLetterWord, Server, ServerBuilder};
+use zoolet_server::tls::{ClientAuth, Protocols, ServerTls, Store};
+use zoolet_server::{AuthScheme, FourLetterWord, Server, ServerBuilder};
 use zoolet_storage::{Compression, Durability, StorageOptions};
 
 use super::*;
@@ -66,6 +67,21 @@ fn with_dynamic(text: &str, dynamic: &str) -> (NamedTempFile, String) {
     (file, text)
 }
 
+const TLS_KEYS: &str = "secureClientPort=2281\nsecureClientPortAddress=::1\nclient.portUnification=true\n\
+    ssl.keyStore.location=/key.p12\nssl.keyStore.password=hush\nssl.keyStore.passwordPath=/secret\nssl.keyStore.type=pkcs12\n\
+    ssl.trustStore.location=/trust.pem\nssl.trustStore.password=hush\nssl.trustStore.passwordPath=/secret\nssl.trustStore.type=PEM\n\
+    ssl.clientAuth=WANT\nssl.enabledProtocols=TLSv1.2,TLSv1.3\nssl.protocol=TLSv1.3\nssl.ciphersuites=TLS_AES_128_GCM_SHA256\n\
+    ssl.hostnameVerification=true\nssl.clientHostnameVerification=true\nssl.crl=false\nnetty.server.outstandingHandshake.limit=50\n";
+
+const AUTH_KEYS: &str = "java.security.auth.login.config=/jaas\nsasl.serverconfig=Own\nSASLAuthenticationProvider.superPassword=hush\n\
+    superUser=root\nsuperUser.2=operator\nX509AuthenticationProvider.superUser=CN=admin,O=Acme\n\
+    authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\nDigestAuthenticationProvider.enabled=false\n\
+    enforce.auth.enabled=true\nenforce.auth.schemes=sasl, x509\nsessionRequireClientSASLAuth=false\nallowSaslFailedClients=true\n";
+
+const HTTP_KEYS: &str = "admin.enableServer=true\nadmin.serverAddress=::1\nadmin.serverPort=9990\nadmin.idleTimeout=5000\n\
+    admin.commandURL=/ask\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
+    metricsProvider.httpHost=::2\nmetricsProvider.httpPort=9991\nmetricsProvider.exportJvmInfo=false\n";
+
 #[test]
 fn every_key_is_known_by_its_name_in_files_and_in_properties() {
     let dynamic = dynamic_file("");
@@ -81,7 +97,8 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
                 autopurge.snapRetainCount=5\nsnapshot.compression.method=GZ\nsnapshot.trust.empty=true\n\
                 datadir.autocreate=false\ndb.autocreate=false\ndigest.enabled=false\n\
                 serializeLastProcessedZxid.enabled=false\n";
-    let text = format!("{text}dynamicConfigFile={}\n", dynamic.path().display());
+    let text =
+        format!("{text}{TLS_KEYS}{AUTH_KEYS}{HTTP_KEYS}dynamicConfigFile={}\n", dynamic.path().display());
     let mut options = StorageOptions::new("/data");
     options.log_dir = Some("/log".into());
     options.durability = Durability::Os;
@@ -118,11 +135,44 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         .enforce_quota(false)
         .skip_acl(true)
         .reconfig_enabled(true)
+        .digest(false)
+        .x509(true)
+        .x509_super_user("CN=admin,O=Acme")
+        .sasl_scheme(true)
+        .sasl_super_user("root")
+        .sasl_super_user("operator")
+        .allow_sasl_failed_clients(true)
+        .enforce_auth([AuthScheme::Sasl, AuthScheme::X509])
+        .tls(
+            ServerTls::new(Store::file("/key.p12"))
+                .trust_store(Store::file("/trust.pem"))
+                .client_auth(ClientAuth::Want)
+                .protocols(Protocols::ALL)
+                .cipher_suites("TLS_AES_128_GCM_SHA256".parse().unwrap())
+                .verify_client_address(true),
+        )
+        .bind_tls("[::1]:2281")
+        .unified_ports(true)
+        .max_tls_handshakes(50)
         .storage(options);
     let expected = shown(expected);
     let keys = rows().filter(|row| row.key.is_some());
     assert_eq!(text.lines().count(), keys.count(), "every key is covered here");
     assert_eq!(built(&text), expected);
+    let http = format!("{:?}", settings(HTTP_KEYS).http);
+    for set in [
+        "admin: Some(true)",
+        "\"::1\"",
+        "9990",
+        "5s",
+        "\"/ask\"",
+        "metrics: true",
+        "\"::2\"",
+        "9991",
+        "without_process: true",
+    ] {
+        assert!(http.contains(set), "{set} in {http}");
+    }
     let prefixed: String = text.lines().map(|line| format!("zookeeper.{line}\n")).collect();
     assert_eq!(built(&prefixed), expected);
 }
@@ -388,12 +438,13 @@ fn two_spellings_must_agree_and_a_repeated_one_overwrites() {
 
 #[test]
 fn unsupported_keys_are_listed_in_one_line_without_their_values() {
-    let config = read("initLimit=10\nssl.keyStore.password=hush\ncloseSessionTxn.enabled=false\ninitLimit=5");
+    let config =
+        read("initLimit=10\nssl.quorum.keyStore.password=hush\ncloseSessionTxn.enabled=false\ninitLimit=5");
     assert_eq!(
         config.warnings,
         [
             "zoo.cfg: ignored unsupported keys: closeSessionTxn.enabled (the list of ephemerals is always written), \
-             initLimit, ssl.keyStore.password"
+             initLimit, ssl.quorum.keyStore.password"
         ]
     );
     assert_eq!(shown(config.settings.builder()), shown(Settings::default().builder()));
@@ -435,53 +486,44 @@ fn the_read_only_mode_adds_isro_to_the_words() {
 #[test]
 fn protections_that_are_not_there_are_not_ignored() {
     assert_eq!(
-        error("DigestAuthenticationProvider.enabled=false"),
-        "zoo.cfg:1: DigestAuthenticationProvider.enabled = false: to disable the scheme digest is not supported \
-         yet; remove the key to run without it"
+        error("zookeeper.ensembleAuthName=prod"),
+        "zoo.cfg:1: zookeeper.ensembleAuthName = prod: the scheme ensemble is not supported; remove the key to run without it"
     );
     for (line, what) in [
-        ("zookeeper.ensembleAuthName=prod", "the scheme ensemble"),
-        ("secureClientPort=2281", "TLS"),
-        ("ssl.clientAuth=need", "the check of client certificates"),
-        ("zookeeper.ssl.clientAuth=WANT", "the check of client certificates"),
-        ("ssl.crl=true", "the check of client certificates"),
-        ("client.portUnification=true", "TLS at the client port"),
+        ("ssl.ocsp=true", "to ask an OCSP server about client certificates"),
+        ("ssl.authProvider=own", "a provider for certificates other than x509"),
         ("sslQuorum=true", "TLS between servers"),
         ("quorum.auth.enableSasl=true", "SASL between servers"),
-        ("java.security.auth.login.config=/etc/jaas.conf", "SASL"),
-        ("sessionRequireClientSASLAuth=true", "SASL"),
-        ("enforce.auth.enabled=true", "to require authentication"),
-        ("authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "SASL"),
-        (
-            "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
-            "authentication by client certificates",
-        ),
-        (
-            "zookeeper.authProvider.own=com.example.Provider",
-            "an authentication provider other than digest and ip",
-        ),
         ("DigestAuthenticationProvider.digestAlg=SHA3-256", "a digest other than SHA1"),
+        ("admin.forceHttps=true", "HTTPS of the admin server"),
     ] {
-        let expected = format!(": {what} is not supported yet; remove the key to run without it");
+        let expected = format!(": {what} is not supported; remove the key to run without it");
         assert!(error(line).ends_with(&expected), "{}", error(line));
     }
-    assert!(error("ssl.clientAuth=yes").ends_with("must be need, want or none"));
-    assert!(error("ssl.crl=on").ends_with("must be true or false"));
+    let own = error("zookeeper.authProvider.own=com.example.Provider");
+    assert!(
+        own.contains("an authentication provider other than those of digest, ip, sasl and x509"),
+        "{own}"
+    );
+    let store = error("ssl.keyStore.type=BCFKS");
+    assert!(store.contains("is not a type of a store; use PEM, PKCS12 or JKS"), "{store}");
+    assert!(error("ssl.clientAuth=yes").ends_with("is not one of need, want and none"));
+    assert!(error("ssl.ocsp=on").ends_with("must be true or false"));
 }
 
 #[test]
 fn a_protection_that_a_file_declines_needs_no_word() {
     settings(
         "DigestAuthenticationProvider.enabled=true\nensembleAuthName=\nssl.clientAuth=none\nsslQuorum=false\n\
-         client.portUnification=false\nDigestAuthenticationProvider.digestAlg=sha1\n\
+         client.portUnification=false\nDigestAuthenticationProvider.digestAlg=sha1\nssl.authProvider=x509\nssl.crl=false\n\
          authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider\n",
     );
 }
 
 #[test]
 fn all_mistakes_of_a_file_are_reported_at_once_in_its_order() {
-    let text = "secureClientPort=2281\ntickTime=fast\nsslQuorum=true\nmaxCnxns=1\nzookeeper.maxCnxns=2\n\
-                sessionRequireClientSASLAuth=true\nserver.1=a:1:2\nserver.2=b:1:2";
+    let text = "ssl.ocsp=true\ntickTime=fast\nsslQuorum=true\nmaxCnxns=1\nzookeeper.maxCnxns=2\n\
+                quorum.auth.enableSasl=true\nserver.1=a:1:2\nserver.2=b:1:2";
     let starts = errors(text)
         .iter()
         .map(|error| error.split(' ').take(2).collect::<Vec<_>>().join(" "))
@@ -489,37 +531,102 @@ fn all_mistakes_of_a_file_are_reported_at_once_in_its_order() {
     assert_eq!(
         starts,
         [
-            "zoo.cfg:1: secureClientPort",
+            "zoo.cfg:1: ssl.ocsp",
             "zoo.cfg:2: tickTime",
             "zoo.cfg:3: sslQuorum",
             "zoo.cfg:5: zookeeper.maxCnxns",
-            "zoo.cfg:6: sessionRequireClientSASLAuth",
+            "zoo.cfg:6: quorum.auth.enableSasl",
             "zoo.cfg:8: server.2",
         ]
     );
 }
 
 #[test]
-fn what_monitoring_would_miss_has_a_warning_of_its_own() {
-    let text = "admin.serverPort=8080\ninitLimit=10\n\
-                metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
-                metricsProvider.httpPort=7000";
-    let warnings = read(text).warnings;
-    let [admin, metrics, rest] = &warnings[..] else { panic!("{warnings:?}") };
-    assert!(
-        admin.starts_with("zoo.cfg: there is no HTTP admin server, ")
-            && admin.ends_with(": admin.serverPort")
-    );
-    assert!(metrics.starts_with("zoo.cfg: there is no metrics endpoint, "), "{metrics}");
-    assert!(metrics.ends_with(": metricsProvider.className, metricsProvider.httpPort"), "{metrics}");
-    assert_eq!(rest, "zoo.cfg: ignored unsupported keys: initLimit");
+fn a_file_for_tls_alone_opens_no_other_port() {
+    let tls = "secureClientPort=2281\nssl.keyStore.location=/key.pem\nssl.trustStore.location=/ca.pem";
+    let by_tls = ServerTls::new(Store::file("/key.pem")).trust_store(Store::file("/ca.pem"));
+    let expected = || default().x509(true).tls(by_tls.clone()).bind_tls("[::]:2281");
+    assert_eq!(built(tls), shown(expected()));
+    assert_eq!(built(&format!("clientPort=2181\n{tls}")), shown(expected().bind("[::]:2181")));
+}
 
-    let none = "admin.enableServer=false\nadmin.serverPort=8080\n\
-                metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider";
+#[test]
+fn a_port_for_tls_needs_a_certificate_and_an_address_needs_a_port() {
+    let together =
+        |text: &str| -> Vec<String> { settings(text).check().iter().map(ToString::to_string).collect() };
+    for text in ["secureClientPort=2281", "client.portUnification=true"] {
+        assert!(
+            together(text)[0].contains("needs a certificate and its key; set ssl.keyStore.location"),
+            "{text}"
+        );
+    }
     assert_eq!(
-        read(none).warnings,
-        [
-            "zoo.cfg: ignored unsupported keys: admin.enableServer, admin.serverPort, metricsProvider.className"
-        ]
+        together("ssl.keyStore.location=/key.pem"),
+        Vec::<String>::new(),
+        "as for a port of another server"
+    );
+    assert!(together("ssl.crl=true")[0].contains("name their files with --tls-crl"));
+    let message = error("secureClientPortAddress=::1");
+    assert_eq!(message, "zoo.cfg:1: secureClientPortAddress = ::1: requires secureClientPort");
+}
+
+#[test]
+fn what_clients_are_required_to_have_must_be_there() {
+    let together =
+        |text: &str| -> Vec<String> { settings(text).check().iter().map(ToString::to_string).collect() };
+    for (text, problem) in [
+        ("sessionRequireClientSASLAuth=true", "there are no users"),
+        ("enforce.auth.enabled=true", "needs enforce.auth.schemes"),
+        ("enforce.auth.enabled=true\nenforce.auth.schemes=sasl", "there are no users"),
+        ("enforce.auth.enabled=true\nenforce.auth.schemes=x509", "there is no TLS"),
+        (
+            "enforce.auth.enabled=true\nenforce.auth.schemes=digest\nDigestAuthenticationProvider.enabled=false",
+            "switches off",
+        ),
+    ] {
+        let found = together(text);
+        assert!(found.len() == 1 && found[0].contains(problem), "{text}: {found:?}");
+    }
+    assert_eq!(together("enforce.auth.schemes=sasl"), Vec::<String>::new());
+    assert!(
+        error("enforce.auth.schemes=sasl,kerberos")
+            .ends_with("kerberos: must be schemes of ip, digest, x509, sasl")
+    );
+}
+
+#[test]
+fn an_admin_server_and_metrics_are_there_only_if_the_file_asks_for_them() {
+    let provider =
+        "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+    for (text, admin, metrics) in [
+        ("tickTime=2000", None, None),
+        ("admin.enableServer=true", Some("127.0.0.1:8080"), None),
+        ("admin.serverPort=9990", Some("127.0.0.1:9990"), None),
+        ("admin.serverPort=9990\nadmin.enableServer=false", None, None),
+        ("admin.enableServer=true\nadmin.serverAddress=::1", Some("[::1]:8080"), None),
+        (provider, None, Some("[::]:7000")),
+        ("metricsProvider.httpPort=7001", None, None),
+        ("metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", None, None),
+    ] {
+        let http = settings(text).http;
+        assert_eq!(
+            (http.admin_addr().as_deref(), http.metrics_addr().as_deref()),
+            (admin, metrics),
+            "{text}"
+        );
+    }
+    assert!(
+        error("metricsProvider.className=com.example.Own")
+            .contains("only org.apache.zookeeper.metrics.prometheus")
+    );
+}
+
+#[test]
+fn a_key_that_no_zookeeper_reads_says_what_to_write_instead() {
+    let config = read("requireClientAuthScheme=sasl");
+    assert!(
+        config.warnings[0].contains("sessionRequireClientSASLAuth refuses them"),
+        "{:?}",
+        config.warnings
     );
 }

@@ -1,4 +1,4 @@
-//! The keys of a file that have no meaning here: misspelt ones, those without which monitoring misses something, and all others.
+//! The keys of a file that have no meaning here: misspelt ones, and all others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,36 +9,16 @@ use crate::text::quoted;
 
 /// What deserves a warning, the likely mistakes first. Values are omitted, as some of them are secrets.
 pub(super) fn of_ignored(file: &Path, ignored: &BTreeMap<String, String>) -> Vec<String> {
-    let wants_admin =
-        !ignored.get("admin.enableServer").is_some_and(|value| value.eq_ignore_ascii_case("false"));
-    // Apache's default provider has no endpoint.
-    let wants_metrics = ignored.get("metricsProvider.className").is_some_and(|class| {
-        !["DefaultMetricsProvider", "NullMetricsProvider"].iter().any(|name| class.ends_with(name))
-    });
-    let (mut misspelt, mut admin, mut metrics, mut unsupported) = (vec![], vec![], vec![], vec![]);
+    let (mut misspelt, mut unsupported) = (vec![], vec![]);
     for key in ignored.keys() {
         match (meant(key), why_ignored(key)) {
             (Some(meant), _) => misspelt.push(format!("{} (did you mean {meant}?)", quoted(key))),
             (None, Some(why)) => unsupported.push(format!("{} ({why})", quoted(key))),
-            (None, None) if wants_admin && key.starts_with("admin.") => admin.push(quoted(key)),
-            (None, None) if wants_metrics && key.starts_with("metricsProvider.") => metrics.push(quoted(key)),
             (None, None) => unsupported.push(quoted(key)),
         }
     }
     let warnings = [
         listed(file, "ignored unknown keys", &misspelt),
-        listed(
-            file,
-            "there is no HTTP admin server, so monitoring that asks it gets no answer; the four-letter words mntr, \
-             srvr and ruok have the figures (4lw.commands.whitelist)",
-            &admin,
-        ),
-        listed(
-            file,
-            "there is no metrics endpoint, so monitoring that scrapes it gets no answer; the four-letter word mntr \
-             has figures (4lw.commands.whitelist)",
-            &metrics,
-        ),
         listed(file, "ignored unsupported keys", &unsupported),
     ];
     warnings.into_iter().flatten().collect()
@@ -53,6 +33,10 @@ pub(super) fn listed(file: &Path, what: &str, names: &[String]) -> Option<String
 fn why_ignored(spelling: &str) -> Option<&'static str> {
     match spelling.strip_prefix("zookeeper.").unwrap_or(spelling) {
         "closeSessionTxn.enabled" => Some("the list of ephemerals is always written"),
+        "client.certReload" => Some("certificates are always reloaded"),
+        "requireClientAuthScheme" => Some(
+            "no ZooKeeper reads it, and clients without SASL are served; sessionRequireClientSASLAuth refuses them",
+        ),
         name if name.starts_with("server.") => Some("no ensemble; only its client address is used"),
         _ => None,
     }

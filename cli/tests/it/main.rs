@@ -15,5 +15,6 @@ mod durable;
 mod health;
 mod logging;
 mod packaging;
+mod secure;
 mod serve;
 mod settings;

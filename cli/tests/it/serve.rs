@@ -68,21 +68,21 @@ fn settings_default_to_those_of_apache() {
 
 #[test]
 fn unsupported_keys_are_listed_in_one_warning() {
-    let file = config("initLimit=10\nssl.keyStore.password=hush\n");
+    let file = config("initLimit=10\nssl.quorum.keyStore.password=hush\n");
     let name = file.path().to_str().unwrap();
     let server = Running::start(&["--config", name, "--bind", "127.0.0.1:0"]);
     let (code, _, log) = server.stop("TERM");
     assert_eq!(code, Some(0));
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("WARN"), "{log}");
-    let expected = "initLimit, ssl.keyStore.password";
+    let expected = "initLimit, ssl.quorum.keyStore.password";
     assert!(log.contains(expected) && log.contains(name), "{log}");
     assert!(!log.contains("hush") && !log.contains('\x1b'), "{log}");
 }
 
 #[test]
 fn keys_that_ask_for_an_unsupported_protection_are_rejected() {
-    for line in ["secureClientPort=2281", "sessionRequireClientSASLAuth=true", "enforce.auth.enabled=true"] {
+    for line in ["ssl.ocsp=true", "sslQuorum=true", "quorum.auth.enableSasl=true"] {
         let file = config(line);
         let message = error_of(&["--config", file.path().to_str().unwrap()]);
         assert!(message.contains("remove the key to run without it"), "{message}");

@@ -124,6 +124,7 @@ impl fmt::Debug for CoreConfig {
             .field("min_timeout", &self.min_timeout())
             .field("max_timeout", &self.max_timeout())
             .field("extended_types", &self.extended_types)
+            .field("auth", &self.auth)
             .field("audit", &self.audit.is_some())
             .field("enforce_quota", &self.enforce_quota)
             .field("skip_acl", &self.skip_acl)

@@ -1,8 +1,13 @@
 //! Every setting of `zoolet serve`, in one table. The flags and their help, the keys of a `zoo.cfg`, the suggestions for misspelt
 //! keys and `docs/settings.md` follow from it. A new setting is a new row; "Add a setting" in CONTRIBUTING.md has the rest.
 
+mod auth;
 mod data;
+#[cfg(feature = "admin")]
+mod http;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 
 use super::Settings;
 use super::written::Written;
@@ -125,6 +130,11 @@ pub(crate) struct SettingGroup {
 /// All of them.
 pub(crate) const GROUPS: &[SettingGroup] = &[
     SettingGroup { title: "Any server", rows: server::ROWS },
+    #[cfg(feature = "tls")]
+    SettingGroup { title: "TLS", rows: tls::ROWS },
+    SettingGroup { title: "Authentication", rows: auth::ROWS },
+    #[cfg(feature = "admin")]
+    SettingGroup { title: "Admin server and metrics", rows: http::ROWS },
     SettingGroup { title: "With a data directory: a mistake without one", rows: data::ROWS },
 ];
 

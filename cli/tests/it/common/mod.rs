@@ -4,6 +4,8 @@
 
 pub mod directory;
 pub mod hostile;
+#[cfg(unix)]
+pub mod tls;
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -21,6 +23,11 @@ pub struct Running {
     out: BufReader<ChildStdout>,
     /// The addresses it has announced.
     pub addrs: Vec<String>,
+    /// Those of them that speak TLS alone.
+    pub tls_addrs: Vec<String>,
+    /// The URLs of the admin server and of the metrics.
+    pub admin: Option<String>,
+    pub metrics: Option<String>,
     /// What it says that it has loaded.
     pub loaded: String,
 }
@@ -45,12 +52,37 @@ impl Running {
             .unwrap();
         let mut out = BufReader::new(process.stdout.take().unwrap());
         let announced = announced(&mut out);
-        let mut server = Self { process, out, addrs: Vec::new(), loaded: String::new() };
+        let mut server = Self {
+            process,
+            out,
+            addrs: Vec::new(),
+            tls_addrs: Vec::new(),
+            admin: None,
+            metrics: None,
+            loaded: String::new(),
+        };
         match announced {
-            Ok((addrs, loaded)) => (server.addrs, server.loaded) = (addrs, loaded),
+            Ok((listed, loaded)) => {
+                server.loaded = loaded;
+                listed.into_iter().for_each(|place| server.note_place(&place));
+            }
             Err(ready) => panic!("printed {ready:?} and {:?}", server.stop("KILL")),
         }
         server
+    }
+
+    /// Notes one of the places of the line that announces it.
+    fn note_place(&mut self, place: &str) {
+        let list = |addrs: &str| addrs.split(',').map(str::to_owned).collect();
+        if let Some(url) = place.strip_prefix("admin server at ") {
+            self.admin = Some(url.to_owned());
+        } else if let Some(url) = place.strip_prefix("metrics at ") {
+            self.metrics = Some(url.to_owned());
+        } else if let Some(addrs) = place.strip_suffix(" by TLS") {
+            self.tls_addrs = list(addrs);
+        } else {
+            self.addrs = list(place);
+        }
     }
 
     /// The id of its process.
@@ -154,14 +186,14 @@ impl Drop for Running {
     }
 }
 
-/// Reads the line with which a server announces itself: its addresses, and what it has loaded. Or what else it prints.
+/// Reads the line with which a server announces itself: where it answers, and what it has loaded. Or what else it prints.
 pub fn announced(out: &mut impl BufRead) -> Result<(Vec<String>, String), String> {
     let mut ready = String::new();
     out.read_line(&mut ready).unwrap();
     let announcement = concat!("zoolet ", env!("CARGO_PKG_VERSION"), " answers on ");
     let rest = ready.trim_end().strip_prefix(announcement).ok_or(&ready)?;
     let (addrs, loaded) = rest.split_once("; ").unwrap_or((rest, ""));
-    Ok((addrs.split(',').map(str::to_owned).collect(), loaded.to_owned()))
+    Ok((addrs.split(", ").map(str::to_owned).collect(), loaded.to_owned()))
 }
 
 /// The one line with which `zoolet serve` rejects the arguments.

@@ -1,0 +1,74 @@
+//! The settings of the admin server and of the metrics, each on a port of its own.
+
+use std::time::Duration;
+
+use zoolet_admin::{AdminServer, AdminServerBuilder, MetricsServer, MetricsServerBuilder};
+use zoolet_server::Server;
+
+use super::joined;
+
+/// As the ports of Apache ZooKeeper.
+const ADMIN_PORT: u16 = 8080;
+const METRICS_PORT: u16 = 7000;
+
+/// Where the admin server listens if only its port is given: it shows the tree, and can replace it.
+const ADMIN_ADDRESS: &str = "127.0.0.1";
+
+/// What was set of both.
+#[derive(Debug, Default)]
+pub(crate) struct HttpParts {
+    /// By flags, which take precedence.
+    pub(crate) admin_bind: Option<String>,
+    pub(crate) metrics_bind: Option<String>,
+    pub(crate) admin: Option<bool>,
+    pub(crate) admin_address: Option<String>,
+    pub(crate) admin_port: Option<u16>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) command_url: Option<String>,
+    pub(crate) metrics: bool,
+    pub(crate) metrics_host: Option<String>,
+    pub(crate) metrics_port: Option<u16>,
+    pub(crate) without_process: bool,
+    /// The text of the file, for those who ask the admin server for it.
+    pub(crate) configuration: String,
+}
+
+impl HttpParts {
+    /// The address of the admin server, if there is one.
+    pub(crate) fn admin_addr(&self) -> Option<String> {
+        let asked = self.admin.unwrap_or(self.admin_port.is_some());
+        let by_file = || {
+            let address = self.admin_address.as_deref().unwrap_or(ADMIN_ADDRESS);
+            asked.then(|| joined(address, self.admin_port.unwrap_or(ADMIN_PORT)))
+        };
+        self.admin_bind.clone().or_else(by_file)
+    }
+
+    /// Whether the file has an admin server that only this machine reaches, where that of Apache is open to all.
+    pub(super) fn is_only_local(&self) -> bool {
+        self.admin_bind.is_none() && self.admin_address.is_none() && self.admin_addr().is_some()
+    }
+
+    /// The address of the metrics, if there is one. Apache's, as a scraper is on another machine.
+    pub(crate) fn metrics_addr(&self) -> Option<String> {
+        let by_file = || {
+            let host = self.metrics_host.as_deref().unwrap_or(super::ANY_ADDRESS);
+            self.metrics.then(|| joined(host, self.metrics_port.unwrap_or(METRICS_PORT)))
+        };
+        self.metrics_bind.clone().or_else(by_file)
+    }
+
+    /// The admin server beside this server, if there is one.
+    pub(crate) fn admin(&self, server: &Server) -> Option<AdminServerBuilder> {
+        let admin = AdminServer::builder(server).bind(self.admin_addr()?);
+        let admin = self.idle_timeout.into_iter().fold(admin, AdminServerBuilder::idle_timeout);
+        let admin = self.command_url.iter().fold(admin, AdminServerBuilder::command_url);
+        Some(admin.initial_configuration(&self.configuration))
+    }
+
+    /// The metrics of this server, if they are served.
+    pub(crate) fn metrics(&self, server: &Server) -> Option<MetricsServerBuilder> {
+        let metrics = MetricsServer::builder(server).bind(self.metrics_addr()?);
+        Some(metrics.process_families(!self.without_process))
+    }
+}

@@ -1,0 +1,62 @@
+//! The admin server, and the metrics.
+
+use super::{ADDRESS, BOOL, SettingRow, TIME, flag, key};
+use crate::settings::put;
+use crate::settings::written::{Written, int};
+
+pub(super) const ROWS: &[SettingRow] = &[
+    flag("admin", ADDRESS, "off")
+        .help(
+            "Address of the admin server: a page to look at, and the commands of Apache ZooKeeper over HTTP",
+        )
+        .sets(|to, value| put(&mut to.http.admin_bind, value.bind().map(Some))),
+    key("admin.enableServer", BOOL, "true, if there is admin.serverPort")
+        .help("Whether there is an admin server. On Apache it is on unless this says otherwise")
+        .sets(|to, value| put(&mut to.http.admin, value.boolean().map(Some))),
+    key("admin.serverAddress", "ADDRESS", "127.0.0.1")
+        .help("Its address. On Apache the default is every address of the machine")
+        .sets(|to, value| put(&mut to.http.admin_address, value.address().map(Some))),
+    key("admin.serverPort", "PORT", "8080")
+        .help("Its port")
+        .sets(|to, value| put(&mut to.http.admin_port, value.port().map(Some))),
+    key("admin.idleTimeout", TIME, "30s")
+        .help("Close its connections that are idle for this time")
+        .sets(|to, value| put(&mut to.http.idle_timeout, value.interval(int).map(Some))),
+    key("admin.commandURL", "PATH", "/commands")
+        .help("Path of its commands")
+        .sets(|to, value| put(&mut to.http.command_url, path(value).map(Some))),
+    flag("metrics", ADDRESS, "off")
+        .help("Address of the metrics for Prometheus, at /metrics")
+        .sets(|to, value| put(&mut to.http.metrics_bind, value.bind().map(Some))),
+    key("metricsProvider.className", "CLASS", "none")
+        .help("org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider serves metrics")
+        .sets(|to, value| put(&mut to.http.metrics, provider(value))),
+    key("metricsProvider.httpHost", "ADDRESS", "all")
+        .help("Their address")
+        .sets(|to, value| put(&mut to.http.metrics_host, value.address().map(Some))),
+    key("metricsProvider.httpPort", "PORT", "7000")
+        .help("Their port")
+        .sets(|to, value| put(&mut to.http.metrics_port, value.port().map(Some))),
+    key("metricsProvider.exportJvmInfo", BOOL, "true")
+        .help("Serve the metrics of the process as well")
+        .sets(|to, value| put(&mut to.http.without_process, value.boolean().map(|with| !with))),
+];
+
+fn path(value: Written<'_>) -> Result<String, String> {
+    let text = value.text();
+    let is_path =
+        text.len() > 1 && text.starts_with('/') && !text.ends_with('/') && !text.contains(['?', '#', '%']);
+    is_path.then(|| text.to_owned()).ok_or_else(|| "must be a path such as /commands".to_owned())
+}
+
+/// Whether metrics are served.
+fn provider(value: Written<'_>) -> Result<bool, String> {
+    match value.text().rsplit('.').next() {
+        Some("PrometheusMetricsProvider") => Ok(true),
+        // They have no endpoint on Apache either.
+        Some("DefaultMetricsProvider" | "NullMetricsProvider") => Ok(false),
+        _ => Err("only org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider is supported; remove the key to run \
+                  without metrics"
+            .to_owned()),
+    }
+}

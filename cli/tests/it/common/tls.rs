@@ -1,0 +1,74 @@
+//! Certificates that are made in the test, and connections by TLS.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use zoolet_tls::rustls::pki_types::CertificateDer;
+use zoolet_tls::rustls::{ClientConnection, StreamOwned};
+use zoolet_tls::{ClientTls, Store, TlsSettings as _};
+
+/// An authority.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new() -> Self {
+        let mut params = named("authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate of this machine and its key, each in PEM.
+    pub fn issue(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = named(name).signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    /// A connection to a server whose certificate is of this authority.
+    pub fn connect(&self, addr: &str, identity: Option<&(String, String)>) -> TlsStream {
+        let tls = ClientTls::new().trust_store(Store::pem(self.pem()));
+        let tls = identity
+            .iter()
+            .fold(tls, |tls, (certificate, key)| tls.key_store(Store::pem(format!("{key}{certificate}"))));
+        let connection = ClientConnection::new(tls.load().unwrap(), "localhost".try_into().unwrap()).unwrap();
+        let socket = TcpStream::connect(addr).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        TlsStream(StreamOwned::new(connection, socket))
+    }
+}
+
+fn named(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+pub struct TlsStream(StreamOwned<ClientConnection, TcpStream>);
+
+impl TlsStream {
+    /// The answer to a four-letter word; empty if the server refuses the connection.
+    pub fn word(mut self, word: &str) -> String {
+        let mut answer = Vec::new();
+        let _ = self.0.write_all(word.as_bytes()).and_then(|()| self.0.read_to_end(&mut answer));
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// Sends bytes and reads as many.
+    pub fn exchange(&mut self, sent: &[u8], answer: &mut [u8]) {
+        self.0.write_all(sent).unwrap();
+        self.0.read_exact(answer).unwrap();
+    }
+
+    /// The certificate that the server has shown, after the first bytes.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.0.conn.peer_certificates().unwrap()[0].clone().into_owned()
+    }
+}
