@@ -90,7 +90,9 @@ def crossed(running):
         with wire.plain(server.plain) as session:
             session.create(f"/taken-from-{len(taken)}", data=b"kept")
         taken.append(looks.snapshot(setup.port))
-    wrong = []
+    wrong = [f"[{server.name}] no snapshot: {got}" for (server, _), got in zip(running, taken) if isinstance(got, str)]
+    if wrong:
+        return wrong
     for place, (server, setup) in enumerate(running):
         other = 1 - place
         done = looks.restore(setup.port, taken[other])
