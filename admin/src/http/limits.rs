@@ -23,7 +23,7 @@ pub(crate) const LEAST_TAKEN: usize = 16 << 10;
 pub(crate) const DISCARDED: usize = 1 << 20;
 pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(2);
 
-/// How long requests under way may take after the server was told to stop.
+/// How long requests under way may take after the server began to stop.
 pub(crate) const FINISH_TIME: Duration = Duration::from_secs(2);
 
 /// Pieces of a stream that wait for the peer.

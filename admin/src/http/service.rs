@@ -12,7 +12,7 @@ use super::limits::{DISCARD_TIME, DISCARDED};
 use super::request::{HttpBody, HttpClient, HttpMethod, HttpRequest, arguments, percent_decoded};
 use super::response::{HttpResponse, ResponseBody};
 
-/// What answers requests. The future is dropped if the client is gone, or at the latest a while after the server was told to stop.
+/// What answers requests. The future is dropped if the client is gone, or at the latest a while after the server began to stop.
 pub(crate) trait HttpHandler: Send + Sync + 'static {
     /// The answer to a GET or a POST.
     fn handle(&self, request: HttpRequest, body: &mut HttpBody) -> impl Future<Output = HttpResponse> + Send;
@@ -69,7 +69,7 @@ fn refusal(parts: &hyper::http::request::Parts) -> Option<HttpResponse> {
     }
 }
 
-/// The answer to a HEAD: the length of the body is told, and the body dropped, with what it holds.
+/// The answer to a HEAD: with the length of the body, which is dropped, with what it holds.
 fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     use hyper::body::Body as _;
     use hyper::header::CONTENT_LENGTH;
