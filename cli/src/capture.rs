@@ -34,8 +34,8 @@ impl CaptureArguments {
         runtime.block_on(async {
             let mut signals = Signals::listen()?;
             let starting = async {
-                self.reach.server(&self.server, "").await?;
-                Capture::start(&self.listen, &self.server, &self.file).await.map_err(Failure::from)
+                let server = self.reach.server(&self.server, "").await?;
+                Capture::start(&self.listen, &server, &self.file).await.map_err(Failure::from)
             };
             let capture = tokio::select! {
                 started = starting => started?,

@@ -34,6 +34,9 @@ pub(crate) enum Failure {
     SuperDigestFile { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Setting(#[from] SettingMistake),
+    #[cfg(feature = "tls")]
+    #[error("TLS: {0}")]
+    Tls(#[from] zoolet_tls::TlsError),
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(

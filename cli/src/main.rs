@@ -17,6 +17,7 @@ mod log;
 mod notify;
 mod output;
 mod reach;
+mod relay;
 mod replay;
 mod runtime;
 mod serve;

@@ -45,9 +45,9 @@ impl ReplayArguments {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let runtime = runtime::start()?;
         let auth = self.auth.into_iter().map(|(scheme, id)| (scheme, id.into())).collect();
-        let replay = Replay { server: self.server, auth, limit: self.timeout };
         let replayed = runtime.block_on(async {
-            self.reach.server(&replay.server, "").await?;
+            let server = self.reach.server(&self.server, "").await?;
+            let replay = Replay { server, auth, limit: self.timeout };
             Ok::<_, Failure>(replay.run(&self.file).await?)
         })?;
         warn_of(&replayed);
@@ -58,7 +58,7 @@ impl ReplayArguments {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         };
-        match report(&replay.server, &replayed, self.diff) {
+        match report(&self.server, &replayed, self.diff) {
             // Everything has been compared, even if nobody reads the result.
             Err(failure) if failure.is_reader_gone() => Ok(code),
             reported => reported.map(|()| code),

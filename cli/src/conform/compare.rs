@@ -41,9 +41,9 @@ impl Compare {
         mut interrupt: Interrupt,
     ) -> Result<ExitCode, Failure> {
         let preparing = async {
-            conform.reach.server(reference, JUDGING).await?;
-            conform.reach.server(candidate, JUDGING).await?;
-            let fuzz = Fuzz::new(reference, candidate, run_number(), conform.timeout).await?;
+            let one = conform.reach.server(reference, JUDGING).await?;
+            let other = conform.reach.server(candidate, JUDGING).await?;
+            let fuzz = Fuzz::new(&one, &other, run_number(), conform.timeout).await?;
             Ok(fuzz.with(&conform.with))
         };
         let mut fuzz = interrupt.during(preparing).await?;

@@ -30,15 +30,15 @@ impl Histories {
     /// Runs the clients. The exit code is 1 if what they saw breaks a rule, and 2 if they did too little to tell.
     pub(super) async fn run(&self, conform: &Conform, mut interrupt: Interrupt) -> Result<ExitCode, Failure> {
         let seed = conform.compare.seed;
-        let check = HistoryCheck {
+        let mut check = HistoryCheck {
             servers: self.check_history.clone(),
             clients: self.clients as usize,
             duration: Duration::from_secs(self.seconds),
             seed,
         };
         let preparing = async {
-            for server in &check.servers {
-                conform.reach.server(server, JUDGING).await?;
+            for server in &mut check.servers {
+                *server = conform.reach.server(server, JUDGING).await?;
             }
             let first = check.servers.first().map_or("", String::as_str);
             Ok(Runner::new(first, run_number(), conform.timeout).await?)

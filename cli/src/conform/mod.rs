@@ -189,8 +189,8 @@ impl Conform {
         mut interrupt: Interrupt,
     ) -> Result<ExitCode, Failure> {
         let preparing = async {
-            self.reach.server(server, JUDGING).await?;
-            Ok(Runner::new(server, run_number(), self.timeout).await?)
+            let reached = self.reach.server(server, JUDGING).await?;
+            Ok(Runner::new(&reached, run_number(), self.timeout).await?)
         };
         let mut runner = interrupt.during(preparing).await?;
         let accepted = interrupt

@@ -15,6 +15,8 @@ mod durable;
 mod health;
 mod logging;
 mod packaging;
+#[cfg(feature = "tls")]
+mod relay;
 mod secure;
 mod serve;
 mod settings;

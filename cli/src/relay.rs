@@ -1,0 +1,251 @@
+//! A port of this process behind which a server is reached by TLS and SASL: so the conformance kit, whose connections are plain ones,
+//! reaches it too, byte by byte as it does any other.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use zoolet_proto::records::{ConnectResponse, SaslToken};
+use zoolet_proto::{Reply, ReplyHeader, Request, Xid, digest_md5, frame, jute};
+
+#[cfg(feature = "tls")]
+use zoolet_tls::{ClientTls, LiveTls, Store};
+
+use crate::failure::Failure;
+use crate::output::warn;
+
+/// The longest answer to a handshake, or token, that is read.
+const MAX_ANSWER: usize = 4096;
+
+/// How a server is reached.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RelayArguments {
+    /// Reach the server by TLS; without --tls-ca its certificate must be of an authority that the system trusts
+    #[cfg(feature = "tls")]
+    #[arg(long)]
+    tls: bool,
+    /// The authorities of the server's certificate: PEM, PKCS12 or JKS
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_ca: Option<PathBuf>,
+    /// A certificate and its key, for a server that asks for one: PEM, PKCS12 or JKS
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_identity: Option<PathBuf>,
+    /// The file with the password of --tls-ca and --tls-identity
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_password_file: Option<PathBuf>,
+    /// Authenticate every connection by SASL DIGEST-MD5: a user, and the file with the password
+    #[arg(long, value_name = "USER:FILE", value_parser = user_and_file)]
+    sasl: Option<(String, PathBuf)>,
+}
+
+fn user_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    let parts = text.split_once(':').filter(|(user, file)| !user.is_empty() && !file.is_empty());
+    let (user, file) = parts.ok_or("must be a user, a colon and the file with the password")?;
+    Ok((user.to_owned(), file.into()))
+}
+
+/// A stream to a server.
+trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for S {}
+
+/// The server behind a port.
+struct Target {
+    server: String,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<LiveTls<ClientTls>>>,
+    /// User and password.
+    sasl: Option<(String, String)>,
+    /// Why it was not reached, the first time.
+    warned: OnceLock<()>,
+}
+
+impl RelayArguments {
+    /// The address at which a server is reached: its own, or one in this process while the runtime runs.
+    pub(crate) async fn route(&self, server: &str) -> Result<String, Failure> {
+        let sasl = match &self.sasl {
+            Some((user, file)) => Some((user.clone(), password(file)?)),
+            None => None,
+        };
+        #[cfg(feature = "tls")]
+        let tls = self.tls()?;
+        #[cfg(feature = "tls")]
+        let is_plain = tls.is_none() && sasl.is_none();
+        #[cfg(not(feature = "tls"))]
+        let is_plain = sasl.is_none();
+        if is_plain {
+            return Ok(server.to_owned());
+        }
+        let failed = |source| Failure::System { action: "listen for connections of its own", source };
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let target = Arc::new(Target {
+            server: server.to_owned(),
+            #[cfg(feature = "tls")]
+            tls,
+            sasl,
+            warned: OnceLock::new(),
+        });
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(Arc::clone(&target).relay(client));
+            }
+        });
+        Ok(address.to_string())
+    }
+
+    #[cfg(feature = "tls")]
+    fn tls(&self) -> Result<Option<Arc<LiveTls<ClientTls>>>, Failure> {
+        if !self.tls {
+            return Ok(None);
+        }
+        let store = |file: &PathBuf| match &self.tls_password_file {
+            Some(password) => Store::file(file).password_file(password),
+            None => Store::file(file),
+        };
+        let mut settings = ClientTls::new();
+        if let Some(file) = &self.tls_ca {
+            settings = settings.trust_store(store(file));
+        }
+        if let Some(file) = &self.tls_identity {
+            settings = settings.key_store(store(file));
+        }
+        Ok(Some(LiveTls::load(settings)?))
+    }
+}
+
+fn password(file: &PathBuf) -> Result<String, Failure> {
+    let read = |source| Failure::File { action: "read the password in", file: file.clone(), source };
+    let text = fs::read_to_string(file).map_err(read)?;
+    Ok(text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line)).to_owned())
+}
+
+impl Target {
+    async fn relay(self: Arc<Self>, mut client: TcpStream) {
+        if let Err(error) = self.try_relay(&mut client).await {
+            if self.warned.set(()).is_ok() {
+                warn(&format!("cannot use {}: {error}", self.server));
+            }
+        }
+    }
+
+    /// Copies what both sides send. Fails if the server is not reached.
+    async fn try_relay(&self, client: &mut TcpStream) -> io::Result<()> {
+        let mut server = self.connect().await?;
+        client.set_nodelay(true)?;
+        if let Some((user, password)) = &self.sasl {
+            if !shake_hands(client, &mut server, user, password).await? {
+                return server.shutdown().await;
+            }
+        }
+        // How either side ends is the kit's to judge.
+        let _ = copy_bidirectional(client, &mut server).await;
+        Ok(())
+    }
+
+    async fn connect(&self) -> io::Result<Box<dyn ServerStream>> {
+        let server = TcpStream::connect(&self.server).await?;
+        server.set_nodelay(true)?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let host = self.server.rsplit_once(':').map_or(&*self.server, |(host, _)| host);
+            let name =
+                tls.settings().name_for(Some(host.trim_matches(['[', ']']))).map_err(io::Error::other)?;
+            let connector = zoolet_tls::tokio_rustls::TlsConnector::from(tls.current().await);
+            return Ok(Box::new(connector.connect(name, server).await?));
+        }
+        Ok(Box::new(server))
+    }
+}
+
+/// Passes on the handshake of a session, and authenticates before the client learns that it has one. What is not a handshake is only
+/// passed on. Returns whether there is more to pass on.
+async fn shake_hands(
+    client: &mut TcpStream,
+    server: &mut Box<dyn ServerStream>,
+    user: &str,
+    password: &str,
+) -> io::Result<bool> {
+    let mut length = [0; 4];
+    let mut begun = 0;
+    while begun < length.len() {
+        match client.read(&mut length[begun..]).await? {
+            0 => {
+                server.write_all(&length[..begun]).await?;
+                return Ok(false);
+            }
+            read => begun += read,
+        }
+    }
+    let Some(size) = usize::try_from(i32::from_be_bytes(length)).ok().filter(|size| *size <= MAX_ANSWER)
+    else {
+        // A four-letter word, or nonsense.
+        server.write_all(&length).await?;
+        return Ok(true);
+    };
+    let mut request = length.to_vec();
+    request.resize(length.len() + size, 0);
+    client.read_exact(&mut request[length.len()..]).await?;
+    server.write_all(&request).await?;
+    server.flush().await?;
+    let Ok(response) = read_frame(server).await else { return Ok(false) };
+    let opened = jute::parse::<ConnectResponse>(&response).is_ok_and(|response| !response.is_refusal());
+    if opened {
+        authenticate(server, user, password).await?;
+    }
+    let mut answer = BytesMut::new();
+    frame::put(&mut answer, |out| out.extend_from_slice(&response));
+    client.write_all(&answer).await?;
+    Ok(opened)
+}
+
+/// Two requests that the client does not know of. Their xids are those that no client begins with.
+async fn authenticate(server: &mut Box<dyn ServerStream>, user: &str, password: &str) -> io::Result<()> {
+    let challenge = ask(server, Xid(i32::MAX - 1), &[]).await?;
+    let mut random = [0; 30];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let cnonce = digest_md5::nonce(random);
+    let response = digest_md5::respond(&challenge, user, password, &cnonce).map_err(io::Error::other)?;
+    let confirmation = ask(server, Xid(i32::MAX), response.token()).await?;
+    match response.is_confirmed_by(&confirmation) {
+        true => Ok(()),
+        false => Err(io::Error::other("SASL: the server does not show that it knows the password")),
+    }
+}
+
+/// Sends a token, and returns that of the answer.
+async fn ask(server: &mut Box<dyn ServerStream>, xid: Xid, token: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = BytesMut::new();
+    Request::Sasl(SaslToken(Some(token.to_vec().into()))).encode_frame(xid, &mut bytes);
+    server.write_all(&bytes).await?;
+    server.flush().await?;
+    let answer =
+        read_frame(server).await.map_err(|_| io::Error::other("SASL: the server closes the connection"))?;
+    let header: ReplyHeader = jute::parse(&answer).map_err(io::Error::other)?;
+    match header.error_code() {
+        Some(code) => {
+            Err(io::Error::other(format!("SASL: the server refuses the user or the password: {code}")))
+        }
+        None => {
+            let token = Reply::parse(zoolet_proto::OpCode::Sasl, answer.get(16..).unwrap_or_default());
+            match token.map_err(io::Error::other)? {
+                Reply::Sasl(token) => Ok(token.unwrap_or_default().to_vec()),
+                _ => Err(io::Error::other("SASL: the server answers with something else")),
+            }
+        }
+    }
+}
+
+async fn read_frame(stream: &mut Box<dyn ServerStream>) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(stream.read_i32().await?).ok().filter(|size| *size <= MAX_ANSWER);
+    let mut payload = vec![0; size.ok_or_else(|| io::Error::other("an answer that is too long"))?];
+    stream.read_exact(&mut payload).await?;
+    Ok(payload)
+}
