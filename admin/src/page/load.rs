@@ -6,6 +6,7 @@ use zoolet_server::Observer;
 use super::PageSettings;
 use super::answer::{ApiAnswer, ApiError};
 use super::visible::Reader;
+use crate::http::HttpRequest;
 
 /// What does not change: the release, and what the page may do.
 pub(super) async fn server(
@@ -21,8 +22,11 @@ pub(super) async fn server(
     Ok(ApiAnswer(json!({ "version": version, "writable": settings.writable, "identities": identities })))
 }
 
-/// Counters and states.
-pub(super) async fn load(observer: &Observer) -> Result<ApiAnswer, ApiError> {
+/// Counters and states. With the argument `measure` the server records the times of its syncs from now on.
+pub(super) async fn load(observer: &Observer, request: &HttpRequest) -> Result<ApiAnswer, ApiError> {
+    if request.argument("measure").is_some() {
+        observer.measure();
+    }
     let load = observer.load().await.ok_or_else(ApiError::stopped)?;
     let metrics = load.metrics;
     let log = metrics.log.as_ref().map(|log| {

@@ -87,7 +87,7 @@ impl Page {
         let observer = &self.observer;
         match name {
             "server" => load::server(observer, &reader, &self.settings).await,
-            "load" => load::load(observer).await,
+            "load" => load::load(observer, request).await,
             "znode" => znodes::znode(observer, &reader, request).await,
             "children" => znodes::children(observer, &reader, request).await,
             "search" => znodes::search(observer, &reader, request).await,

@@ -1042,8 +1042,8 @@ const plots = [
   { title: 'Sessions', unit: 'alive', value: (a, b) => b.sessions },
   { title: 'Transactions', unit: 'a second', value: (a, b) => Math.max(0, Number(BigInt(b.zxid) - BigInt(a.zxid)) / (b.now - a.now) * 1000) },
   { title: 'Waiting for the log', unit: 'transactions', when: now => now.log, value: (a, b) => b.log.queued },
-  { title: 'Syncs of the log', unit: 'a second', when: now => now.syncs !== null, value: (a, b) => rate('syncs', a, b) },
-  { title: 'Time of a sync', unit: 'ms, mean', when: now => now.syncs !== null, value: (a, b) => mean('sync_ms', 'syncs', a, b) },
+  { title: 'Syncs of the log', unit: 'a second', when: now => now.syncs !== null, value: (a, b) => (a.syncs === null ? undefined : rate('syncs', a, b)) },
+  { title: 'Time of a sync', unit: 'ms, mean', when: now => now.syncs !== null, value: (a, b) => (a.syncs === null ? undefined : mean('sync_ms', 'syncs', a, b)) },
   { title: 'Znodes', unit: 'in the tree', value: (a, b) => b.znodes },
   { title: 'Watches', unit: 'set', value: (a, b) => b.watches },
   { title: 'Received', unit: 'KiB a second', value: (a, b) => rate('bytes_received', a, b) / 1024 },
@@ -1091,7 +1091,8 @@ function drawSummary() {
 }
 
 async function sample() {
-  const load = await ask('load');
+  // Times of syncs are recorded from the first look at them on.
+  const load = await ask('load', { measure: current === 'load' ? 1 : '' });
   if (samples.length && load.started !== samples[0].started) samples.length = 0;
   samples.push(load);
   if (samples.length > KEPT + 1) samples.shift();

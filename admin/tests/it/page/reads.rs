@@ -210,6 +210,8 @@ async fn load_shows_what_was_counted() {
     assert_eq!((more("handled"), more("znodes"), more("sessions"), more("connections")), (4, 1, 1, 1));
     assert!(more("latency_micros") >= 0 && more("bytes_received") > 0);
     assert_ne!(after["zxid"], before["zxid"]);
+    assert_eq!(after["syncs"], Value::Null, "nothing is measured that nobody looks at");
+    assert!(scene.api("load?measure=1").await["syncs"].is_u64());
 }
 
 #[tokio::test]
