@@ -78,6 +78,11 @@ impl AuthParts {
         self.jaas.is_some()
     }
 
+    /// Whether the scheme is asked for and nobody can authenticate by it.
+    pub(super) fn has_no_users(&self) -> bool {
+        self.sasl && self.jaas.is_none()
+    }
+
     /// The schemes of which a connection needs one.
     fn required(&self) -> Vec<AuthScheme> {
         match (self.require_sasl, self.enforce) {

@@ -184,7 +184,12 @@ impl Settings {
              sees the tree"
                 .to_owned()
         });
-        in_clear.into_iter().chain(only_local)
+        let no_users = self.auth.has_no_users().then(|| {
+            "authProvider: ACLs may name users of SASL, and there are none: the JVM property java.security.auth.login.config names their \
+             file, and so does --jaas"
+                .to_owned()
+        });
+        in_clear.into_iter().chain(no_users).chain(only_local)
     }
 
     /// Whether clients can connect by TLS.

@@ -11,6 +11,8 @@ mod conform_failing;
 mod conform_hostile;
 mod conform_undecided;
 mod data;
+#[cfg(unix)]
+mod deployments;
 mod durable;
 mod health;
 mod logging;

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use zoolet_tls::rustls::pki_types::CertificateDer;
 use zoolet_tls::rustls::{ClientConnection, StreamOwned};
@@ -31,6 +32,21 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
+    /// A certificate of this machine with its key, as PKCS12.
+    pub fn issue_pkcs12(&self, name: &str, password: &str) -> Vec<u8> {
+        let key = KeyPair::generate().unwrap();
+        let certificate = named(name).signed_by(&key, &self.0).unwrap();
+        let chain = [certificate.der(), self.0.der()].map(|der| Certificate::from_der(der).unwrap());
+        let key = PrivateKey::from_der(&key.serialize_der()).unwrap();
+        let entry = KeyStoreEntry::PrivateKeyChain(PrivateKeyChain::new("server", key, chain));
+        store(name, entry, password)
+    }
+
+    /// Its own certificate, as a trust store in PKCS12.
+    pub fn pkcs12(&self, password: &str) -> Vec<u8> {
+        store("ca", KeyStoreEntry::Certificate(Certificate::from_der(self.0.der()).unwrap()), password)
+    }
+
     /// A connection to a server whose certificate is of this authority.
     pub fn connect(&self, addr: &str, identity: Option<&(String, String)>) -> TlsStream {
         let tls = ClientTls::new().trust_store(Store::pem(self.pem()));
@@ -42,6 +58,12 @@ impl Authority {
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         TlsStream(StreamOwned::new(connection, socket))
     }
+}
+
+fn store(alias: &str, entry: KeyStoreEntry, password: &str) -> Vec<u8> {
+    let mut store = KeyStore::new();
+    store.add_entry(alias, entry);
+    store.writer(password).write().unwrap()
 }
 
 fn named(name: &str) -> CertificateParams {
