@@ -6,7 +6,7 @@ import ssl
 import struct
 
 LIMIT = 15  # seconds; a real server gives up a handshake after 10
-CREATE, GET_DATA, SYNC, GET_ACL, PING, AUTH, SASL, WHO_AM_I, CLOSE = 1, 4, 9, 6, 11, 100, 102, 107, -11
+CREATE, GET_DATA, SET_DATA, GET_ACL, PING, AUTH, SASL, WHO_AM_I, CLOSE = 1, 4, 5, 6, 11, 100, 102, 107, -11
 ALL = 31
 ANYONE = [(ALL, "world", "anyone")]
 
