@@ -3,6 +3,7 @@
 //! Until then it costs others nothing that counts: their number is bounded, and how long each may take and how much it may send; and
 //! one of them computes before other tasks have their turn.
 
+mod frame_records;
 mod handshake;
 mod slots;
 mod socket;

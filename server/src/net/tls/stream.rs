@@ -10,11 +10,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zoolet_tls::tokio_rustls::server::TlsStream;
 
 use crate::net::stream::Transport;
+use crate::net::tls::frame_records::FrameRecords;
 use crate::net::tls::socket::TlsSocket;
 
 /// A stream after its handshake.
 pub(crate) struct TlsTransport {
     stream: TlsStream<TlsSocket>,
+    records: FrameRecords,
     /// The subject of the client's certificate.
     certificate: Option<Arc<str>>,
     resets: AtomicBool,
@@ -22,7 +24,7 @@ pub(crate) struct TlsTransport {
 
 impl TlsTransport {
     pub(crate) fn new(stream: TlsStream<TlsSocket>, certificate: Option<Arc<str>>) -> Self {
-        Self { stream, certificate, resets: AtomicBool::new(false) }
+        Self { stream, records: FrameRecords::default(), certificate, resets: AtomicBool::new(false) }
     }
 }
 
@@ -70,8 +72,8 @@ impl AsyncRead for TlsTransport {
 }
 
 impl AsyncWrite for TlsTransport {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -79,11 +81,21 @@ impl AsyncWrite for TlsTransport {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let Self { stream, records, .. } = &mut *self;
+        loop {
+            let written = records.write(&mut stream.get_mut().1.writer(), bufs)?;
+            match Pin::new(&mut *stream).poll_flush(cx)? {
+                // The session has encrypted these bytes; if the socket has no room for all of them, the next call sends the rest.
+                _ if written > 0 || bufs.iter().all(|buf| buf.is_empty()) => return Poll::Ready(Ok(written)),
+                // There was no room for more, and now there is.
+                Poll::Ready(()) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
