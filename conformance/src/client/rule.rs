@@ -52,7 +52,7 @@ rules! {
         "DataTree: a watch belongs to a connection and vanishes with it";
     /// Credentials were not sent again on the connection that follows.
     AuthNotRestored = "auth-not-restored",
-        "After a reconnect, each auth packet is sent again before any request that is judged by an ACL",
+        "After a reconnect, SASL is done and each auth packet is sent again before any request that is judged by an ACL",
         "ServerCnxn.authInfo: identities belong to a connection";
     /// The client was silent for too long.
     PingTooLate = "ping-too-late",

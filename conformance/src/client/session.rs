@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use zoolet_proto::records::AuthPacket;
+use zoolet_proto::records::{AuthPacket, SaslToken};
 use zoolet_proto::{ErrorCode, Request, Zxid};
 
 use crate::client::evidence::Evidence;
@@ -19,6 +19,7 @@ pub(crate) struct Session {
     pub(crate) known: Zxid,
     pub(crate) watches: Watches,
     auth: Vec<Auth>,
+    sasl: Option<SaslUser>,
     pub(crate) has_ended: bool,
     pub(crate) is_closing: bool,
     /// Since when it has had no connection, by no act of its client.
@@ -35,6 +36,18 @@ struct Auth {
     is_current: bool,
 }
 
+/// That its client has authenticated by SASL.
+struct SaslUser {
+    since: Duration,
+    /// Whether it has responded to the challenge of this connection.
+    is_current: bool,
+}
+
+/// Whether it is the response to a challenge. The first token of an exchange is empty.
+fn is_sasl_response(request: &Request) -> bool {
+    matches!(request, Request::Sasl(SaslToken(Some(token))) if !token.is_empty())
+}
+
 impl Session {
     /// Its client has sent what may restore something.
     pub(crate) fn requested(&mut self, request: &Request) {
@@ -42,6 +55,9 @@ impl Session {
         if let Request::Auth(packet) = request {
             let again = self.auth.iter_mut().filter(|auth| auth.packet == *packet);
             again.for_each(|auth| auth.is_current = true);
+        }
+        if let Some(sasl) = self.sasl.as_mut().filter(|_| is_sasl_response(request)) {
+            sasl.is_current = true;
         }
     }
 
@@ -52,6 +68,9 @@ impl Session {
                 if !self.auth.iter().any(|auth| auth.packet == *packet) {
                     self.auth.push(Auth { packet: packet.clone(), since: at, is_current: true });
                 }
+            }
+            (Request::Sasl(_), None) if is_sasl_response(request) => {
+                self.sasl.get_or_insert(SaslUser { since: at, is_current: true });
             }
             (Request::CloseSession, None) => self.has_ended = true,
             (request, error) => self.watches.replied(request, error, at),
@@ -65,16 +84,21 @@ impl Session {
         self.watches.disconnected(certain);
         self.auth.retain(|auth| auth.since <= certain);
         self.auth.iter_mut().for_each(|auth| auth.is_current = false);
+        self.sasl = self.sasl.take().filter(|sasl| sasl.since <= certain);
+        self.sasl.iter_mut().for_each(|sasl| sasl.is_current = false);
         self.connection = None;
     }
 
     /// Whether its client has given credentials.
     pub(crate) fn has_auth(&self) -> bool {
-        !self.auth.is_empty()
+        !self.auth.is_empty() || self.sasl.is_some()
     }
 
     /// The scheme of credentials that its client has yet to send again.
     pub(crate) fn owed_auth(&self) -> Option<String> {
+        if self.sasl.as_ref().is_some_and(|sasl| !sasl.is_current) {
+            return Some("sasl".to_owned());
+        }
         let owed = self.auth.iter().find(|auth| !auth.is_current)?;
         Some(owed.packet.scheme.clone().unwrap_or_default())
     }

@@ -24,8 +24,9 @@ impl Xids {
             return is_wrong
                 .then(|| (ClientRule::XidReserved, format!("{xid} is not an xid of such a request")));
         }
-        // The reply to a ping has the xid of pings in any case.
-        if op == Some(OpCode::Ping) {
+        // The reply to a ping has the xid of pings in any case. A token of SASL is answered before anything else is sent, so kazoo
+        // begins to count after the exchange.
+        if matches!(op, Some(OpCode::Ping | OpCode::Sasl)) {
             return None;
         }
         let largest = self.0.last().copied();

@@ -209,6 +209,43 @@ fn credentials_are_sent_again_before_other_requests() {
 }
 
 #[test]
+fn sasl_is_done_again_before_other_requests() {
+    let reconnected = |token| {
+        let mut play = Play::connected();
+        play.asks(1, 1, sasl(""));
+        play.replies(1, 1, 0);
+        play.asks(1, 2, sasl(token));
+        play.replies(1, 2, 0);
+        // As kazoo, which begins to count after the exchange.
+        play.asks(1, 1, get("/a"));
+        play.ends(1, End::Peer);
+        play.resumes(0);
+        play
+    };
+    let mut play = reconnected("response");
+    play.asks(2, 3, sasl(""));
+    play.replies(2, 3, 0);
+    play.asks(2, 4, sasl("another"));
+    play.replies(2, 4, 0);
+    play.asks(2, 5, get("/a"));
+    play.shows(&[]);
+
+    let mut play = reconnected("response");
+    play.asks(2, 3, sasl(""));
+    play.asks(2, 4, get("/a"));
+    let mistakes = play.shows(&[ClientRule::AuthNotRestored]);
+    assert_eq!(
+        mistakes[0].reason,
+        "the sasl credentials of an earlier connection have not been sent on this one"
+    );
+
+    // A server without users answers the first token, and nothing follows.
+    let mut play = reconnected("");
+    play.asks(2, 1, get("/a"));
+    play.shows(&[]);
+}
+
+#[test]
 fn the_bytes_that_are_shown_have_no_credentials() {
     let mut play = Play::connected();
     play.asks(1, -1, auth("u:secret"));

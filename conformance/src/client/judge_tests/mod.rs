@@ -5,7 +5,7 @@ mod life;
 
 use bytes::BytesMut;
 use zoolet_proto::records::{
-    AuthPacket, Exists, GetChildren, GetData, SetData, SetWatches, SetWatches2, WatchedEvent,
+    AuthPacket, Exists, GetChildren, GetData, SaslToken, SetData, SetWatches, SetWatches2, WatchedEvent,
 };
 use zoolet_proto::{ErrorCode, EventType, KeeperState, Reply};
 
@@ -148,6 +148,10 @@ fn set(path: &str) -> Request {
 fn auth(credentials: &'static str) -> Request {
     let auth = Some(Bytes::from_static(credentials.as_bytes()));
     Request::Auth(AuthPacket { kind: 0, scheme: Some("digest".to_owned()), auth })
+}
+
+fn sasl(token: &'static str) -> Request {
+    Request::Sasl(SaslToken(Some(Bytes::from_static(token.as_bytes()))))
 }
 
 fn set_watches(relative: i64, data: &[&str], child: &[&str]) -> Request {
