@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tracing_subscriber::fmt::MakeWriter;
+use zoolet::server::SaslUsers;
 use zoolet_proto::Acl;
+use zoolet_proto::digest_md5::respond;
 use zoolet_proto::records::SaslToken;
 use zoolet_test_support::*;
 
@@ -56,7 +58,8 @@ fn no_secret_is_logged_at_any_level() {
             .finish();
         let guard = tracing::subscriber::set_default(subscriber);
         let super_digest = format!("super:{DIGEST}");
-        let zk = Zk::with(|settings| settings.super_digest(&super_digest)).await;
+        let users = SaslUsers::new().user("ali", PASSWORD);
+        let zk = Zk::with(|settings| settings.super_digest(&super_digest).sasl(users)).await;
 
         let mut wire = zk.wire().await;
         wire.ask(auth("digest", &format!("ali:{PASSWORD}"))).await;
@@ -64,7 +67,17 @@ fn no_secret_is_logged_at_any_level() {
         wire.ask(get_acl("/a")).await;
         wire.ask(set_acl("/a", vec![Acl::new(zoolet_proto::Perms::ALL, "digest", format!("ali:{DIGEST}"))]))
             .await;
-        wire.ask(zoolet_proto::Request::Sasl(SaslToken(Some(Bytes::from_static(PASSWORD.as_bytes()))))).await;
+        let token =
+            |token: &[u8]| zoolet_proto::Request::Sasl(SaslToken(Some(Bytes::copy_from_slice(token))));
+        let Reply::Sasl(Some(challenge)) = wire.ask(token(PASSWORD.as_bytes())).await.reply else {
+            panic!("no challenge")
+        };
+        let response = respond(&challenge, "ali", PASSWORD, "cnonce").expect("a challenge");
+        wire.ask(token(response.token())).await;
+        let mut stranger = zk.wire().await;
+        stranger.ask(token(b"")).await;
+        stranger.send(token(PASSWORD.as_bytes()).xid(2)).await;
+        stranger.expect(reply(2).error(ErrorCode::AuthFailed)).await;
         let welcome = wire.welcome.clone();
         let mut moved = zk.connect(Hello::again(&welcome)).await;
         assert!(zk.raw().hello(Hello::again(&welcome).password(PASSWORD.as_bytes())).await.is_refusal());
@@ -85,12 +98,17 @@ fn no_secret_is_logged_at_any_level() {
         assert!(
             text.contains("session opened")
                 && text.contains("wrong session password")
+                && text.contains("authenticated by SASL")
+                && text.contains("SASL authentication failed")
                 && text.contains("request"),
             "nothing was logged:\n{text}"
         );
         let password: String = welcome.password.iter().map(|byte| format!("{byte:02x}")).collect();
         let listed = format!("{:?}", welcome.password);
-        for secret in [PASSWORD, DIGEST, &password, &listed, &format!("{:?}", &welcome.password[..])] {
+        let response = String::from_utf8_lossy(response.token()).into_owned();
+        let proof =
+            response.split("response=").nth(1).expect("a response").split(',').next().expect("a hash");
+        for secret in [PASSWORD, DIGEST, proof, &password, &listed, &format!("{:?}", &welcome.password[..])] {
             assert!(!text.contains(secret), "{secret} was logged:\n{text}");
         }
     });
