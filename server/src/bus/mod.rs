@@ -215,7 +215,7 @@ impl Bus {
             }
             Input::Closed => 0,
         };
-        let accesses = self.measures.as_ref().map(|measures| measures.accesses(&input));
+        let accesses = self.measures.as_mut().map(|measures| measures.accesses(&input));
         self.machine.handle(now, conn, input);
         if let (Some(measures), Some(accesses)) = (&mut self.measures, accesses) {
             measures.executed(accesses, self.machine.outputs().last());

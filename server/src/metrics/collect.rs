@@ -83,7 +83,9 @@ impl Shared {
         if let Some(log) = &self.log {
             log.queue.measure(now);
         }
-        locked(&self.engine).bus.measures.get_or_insert_with(|| Measures::new(now));
+        let bus = &mut locked(&self.engine).bus;
+        let with_quotas = bus.core().config().enforce_quota;
+        bus.measures.get_or_insert_with(|| Measures::new(now, with_quotas));
     }
 
     /// Forgets what was counted and measured, but for requests that are not answered yet.

@@ -4,7 +4,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
 use super::snapshot::{Quantiles, SummaryValue};
@@ -43,31 +42,82 @@ pub(super) struct Distribution {
     sum: u64,
     min: u64,
     max: u64,
-    current: Histogram<u32>,
+    current: Buckets,
     /// Windows that have ended, the latest first.
-    ended: [Option<Arc<Histogram<u32>>>; WINDOWS - 1],
-    digits: u8,
+    ended: [Option<Arc<Buckets>>; WINDOWS - 1],
 }
 
-fn histogram(digits: u8) -> Histogram<u32> {
-    // It grows with the values, and fails only for more than five digits.
-    Histogram::new(digits).expect("a number of digits within the bounds")
+/// How often values have occurred, by their leading bits: of each power of two there are as many buckets. With a histogram for all
+/// purposes a request took 60 instructions more.
+#[derive(Debug, Clone)]
+struct Buckets {
+    counts: Vec<u32>,
+    all: u64,
+    /// The logarithm of the number of buckets of a power of two.
+    bits: u32,
+}
+
+impl Buckets {
+    fn new(bits: u32) -> Self {
+        Self { counts: Vec::new(), all: 0, bits }
+    }
+
+    #[inline]
+    fn add(&mut self, value: u64, times: u64) {
+        // Values of one bit more are exact.
+        let shift = (value | 1).ilog2().saturating_sub(self.bits);
+        #[allow(clippy::cast_possible_truncation, reason = "at most 64 powers of two")]
+        let at = ((u64::from(shift) << self.bits) + (value >> shift)) as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] = self.counts[at].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+        self.all += times;
+    }
+
+    fn append(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more);
+        }
+        self.all += other.all;
+    }
+
+    /// The middle of the bucket that so great a part of the values does not exceed.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank"
+    )]
+    fn quantile(&self, part: f64) -> u64 {
+        let rank = ((self.all as f64 * part).ceil() as u64).max(1);
+        let mut seen = 0;
+        let at = self.counts.iter().position(|count| {
+            seen += u64::from(*count);
+            seen >= rank
+        });
+        let at = at.unwrap_or(self.counts.len().saturating_sub(1)) as u64;
+        let shift = (at >> self.bits).saturating_sub(1);
+        ((at - (shift << self.bits)) << shift) + ((1 << shift) >> 1)
+    }
 }
 
 impl Distribution {
     /// Quantiles are right to within a hundredth.
     pub(super) fn new() -> Self {
-        Self::with_digits(2)
+        Self::with_bits(7)
     }
 
     /// Quantiles are right to within a tenth, for which a tenth of the memory is needed.
     pub(super) fn coarse() -> Self {
-        Self::with_digits(1)
+        Self::with_bits(3)
     }
 
-    fn with_digits(digits: u8) -> Self {
-        let current = histogram(digits);
-        Self { count: 0, sum: 0, min: 0, max: 0, current, ended: Default::default(), digits }
+    fn with_bits(bits: u32) -> Self {
+        Self { count: 0, sum: 0, min: 0, max: 0, current: Buckets::new(bits), ended: Default::default() }
     }
 
     /// Records a value as often as it occurred.
@@ -79,8 +129,7 @@ impl Distribution {
         self.max = self.max.max(value);
         self.count += times;
         self.sum = self.sum.saturating_add(value.saturating_mul(times));
-        // It grows, so that no value is out of its range.
-        let _ = self.current.record_n(value, u32::try_from(times).unwrap_or(u32::MAX));
+        self.current.add(value, times);
     }
 
     /// Records a time, in microseconds.
@@ -93,9 +142,9 @@ impl Distribution {
         for _ in 0..windows.min(WINDOWS) {
             self.ended.rotate_right(1);
             self.ended[0] = None;
-            if !self.current.is_empty() {
-                let ended = mem::replace(&mut self.current, histogram(self.digits));
-                self.ended[0] = Some(Arc::new(ended));
+            if self.current.all > 0 {
+                let next = Buckets::new(self.current.bits);
+                self.ended[0] = Some(Arc::new(mem::replace(&mut self.current, next)));
             }
         }
     }
@@ -105,12 +154,11 @@ impl Distribution {
     pub(super) fn value(&self, unit: f64) -> SummaryValue {
         let mut all = self.current.clone();
         for ended in self.ended.iter().flatten() {
-            // It grows as well.
-            let _ = all.add(&**ended);
+            all.append(ended);
         }
         let scaled = |value: u64| value as f64 / unit;
-        let quantile = |of| scaled(all.median_equivalent(all.value_at_quantile(of)).min(self.max));
-        let quantiles = (!all.is_empty()).then(|| Quantiles {
+        let quantile = |of| scaled(all.quantile(of).clamp(self.min, self.max));
+        let quantiles = (all.all > 0).then(|| Quantiles {
             p50: quantile(0.5),
             p90: quantile(0.9),
             p95: quantile(0.95),
@@ -150,6 +198,24 @@ mod tests {
         assert_eq!(values.value(1.0).quantiles, None);
         assert_eq!(timer.ended(at(10_079)), 0);
         assert_eq!(timer.ended(at(10_080)), 1);
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap() {
+        for bits in [3, 7] {
+            let place = |value| {
+                let mut buckets = Buckets::new(bits);
+                buckets.add(value, 1);
+                buckets.counts.len() - 1
+            };
+            let mut last = 0;
+            for value in 1..100_000 {
+                let next = place(value);
+                assert!(next == last || next == last + 1, "{value}");
+                last = next;
+            }
+            assert!(place(u64::MAX) < 8 << 10);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What is measured by the first element of paths.
 
+use std::mem;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use smallvec::SmallVec;
 use zoolet_proto::records::{Op, OpResult};
 use zoolet_proto::{ErrorCode, Incoming, NameList, Reply, ReplyHeader, Request};
 use zoolet_server_core::{Input, TxnOp};
@@ -24,6 +24,20 @@ const STAT: usize = 68;
 pub(super) struct Keys {
     places: HashMap<Arc<str>, usize>,
     keys: Vec<Key>,
+    /// The key of the last request, which the next one most often has too.
+    last: usize,
+    /// Whether there are quotas that a write may exceed.
+    with_quotas: bool,
+    run: Run,
+}
+
+/// Equal values in a row, which are recorded together.
+#[derive(Debug, Clone, Default)]
+struct Run {
+    key: usize,
+    is_read: bool,
+    bytes: u64,
+    times: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -47,13 +61,27 @@ enum KeyRef {
     New(Arc<str>),
 }
 
-/// One for most requests, several for a multiRead.
-pub(crate) type Accesses = SmallVec<[Access; 1]>;
+/// What the parts of a request are about.
+pub(crate) enum Accesses {
+    None,
+    One(Access),
+    /// Of a multiRead.
+    Many(Vec<Access>),
+}
 
 impl Keys {
+    /// None so far; with quotas, what exceeds them is counted.
+    pub(super) fn new(with_quotas: bool) -> Self {
+        Self { with_quotas, ..Self::default() }
+    }
+
+    pub(super) fn with_quotas(&self) -> bool {
+        self.with_quotas
+    }
+
     /// What a request is about, if that is measured.
-    pub(super) fn accesses(&self, input: &Input) -> Accesses {
-        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return Accesses::new() };
+    pub(super) fn accesses(&mut self, input: &Input) -> Accesses {
+        let Input::Request(Incoming { body: Ok(request), .. }) = input else { return Accesses::None };
         let is_read = match request {
             Request::GetData(_) | Request::Exists(_) | Request::GetChildren(_) | Request::GetChildren2(_) => {
                 true
@@ -63,39 +91,60 @@ impl Keys {
             | Request::Create2(_)
             | Request::CreateContainer(_)
             | Request::CreateTtl(_)
-            | Request::SetData(_) => false,
+            | Request::SetData(_)
+                if self.with_quotas =>
+            {
+                false
+            }
             Request::MultiRead(ops) => {
                 let place = |op: &Op| self.access(op.path(), true).unwrap_or(Access::IGNORED);
-                return ops.iter().map(place).collect();
+                return Accesses::Many(ops.iter().map(place).collect());
             }
-            _ => return Accesses::new(),
+            _ => return Accesses::None,
         };
-        request.path().and_then(|path| self.access(path, is_read)).into_iter().collect()
+        request.path().and_then(|path| self.access(path, is_read)).map_or(Accesses::None, Accesses::One)
     }
 
-    fn access(&self, path: &str, is_read: bool) -> Option<Access> {
-        let name = top_level_name(path)?;
-        let key = self.places.get(name).map_or_else(|| KeyRef::New(name.into()), |at| KeyRef::Known(*at));
+    fn access(&mut self, path: &str, is_read: bool) -> Option<Access> {
+        let is_last = self.keys.get(self.last).is_some_and(|key| is_below(path, &key.name));
+        let key = if is_last {
+            KeyRef::Known(self.last)
+        } else {
+            let name = top_level_name(path)?;
+            match self.places.get(name) {
+                None => KeyRef::New(name.into()),
+                Some(at) => {
+                    self.last = *at;
+                    KeyRef::Known(*at)
+                }
+            }
+        };
         Some(Access { key, read: is_read.then_some(path.len()) })
     }
 
     /// Counts a request that was executed.
     pub(super) fn executed(&mut self, accesses: Accesses, header: &ReplyHeader, reply: &Reply) {
-        if let Reply::Multi(results) = reply {
-            for (access, result) in accesses.into_iter().zip(results) {
-                match result {
-                    OpResult::GetData(data, _) => {
-                        self.read(access, data.as_ref().map_or(0, |data| data.len()))
+        let access = match (accesses, reply) {
+            (Accesses::One(access), _) => access,
+            (Accesses::Many(accesses), Reply::Multi(results)) => {
+                for (access, result) in accesses.into_iter().zip(results) {
+                    match result {
+                        OpResult::GetData(data, _) => {
+                            self.read(access, data.as_ref().map_or(0, |data| data.len()))
+                        }
+                        OpResult::GetChildren(names) => self.read(access, length(names)),
+                        _ => {}
                     }
-                    OpResult::GetChildren(names) => self.read(access, length(names)),
-                    _ => {}
                 }
+                return;
             }
-            return;
-        }
-        let Some(access) = accesses.into_iter().next() else { return };
+            _ => return,
+        };
         match reply {
-            _ if header.err == ErrorCode::QuotaExceeded.code() => self.key(access.key).exceeded += 1,
+            _ if header.err == ErrorCode::QuotaExceeded.code() => {
+                let at = self.place(access.key);
+                self.keys[at].exceeded += 1;
+            }
             Reply::Data(data, _) => self.read(access, data.as_ref().map_or(0, |data| data.len())),
             Reply::Stat(_) => self.read(access, 0),
             Reply::Children(names) | Reply::Children2(names, _) => self.read(access, length(names)),
@@ -105,14 +154,33 @@ impl Keys {
 
     fn read(&mut self, access: Access, bytes: usize) {
         let Some(path) = access.read else { return };
-        self.key(access.key).reads.record((path + bytes + STAT) as u64, 1);
+        let key = self.place(access.key);
+        self.add(key, true, (path + bytes + STAT) as u64);
+    }
+
+    fn add(&mut self, key: usize, is_read: bool, bytes: u64) {
+        let run = &mut self.run;
+        if (run.key, run.is_read, run.bytes) != (key, is_read, bytes) {
+            self.end_run();
+            self.run = Run { key, is_read, bytes, times: 0 };
+        }
+        self.run.times += 1;
+    }
+
+    /// Records what is still counted together. Comes before anybody looks.
+    pub(super) fn end_run(&mut self) {
+        let Run { key, is_read, bytes, times } = mem::take(&mut self.run);
+        if let Some(key) = self.keys.get_mut(key) {
+            if is_read { &mut key.reads } else { &mut key.writes }.record(bytes, times);
+        }
     }
 
     /// Counts what a transaction has written.
     pub(super) fn written(&mut self, op: &TxnOp) {
         let mut write = |path: &str, bytes: usize| {
             if let Some(access) = self.access(path, false) {
-                self.key(access.key).writes.record((path.len() + bytes) as u64, 1);
+                let key = self.place(access.key);
+                self.add(key, false, (path.len() + bytes) as u64);
             }
         };
         match op {
@@ -126,15 +194,11 @@ impl Keys {
         }
     }
 
-    fn key(&mut self, key: KeyRef) -> &mut Key {
-        let at = match key {
-            KeyRef::Known(at) => at,
-            KeyRef::New(name) => self.place(name),
+    fn place(&mut self, key: KeyRef) -> usize {
+        let name = match key {
+            KeyRef::Known(at) => return at,
+            KeyRef::New(name) => name,
         };
-        &mut self.keys[at]
-    }
-
-    fn place(&mut self, name: Arc<str>) -> usize {
         let name = if self.keys.len() < MOST_KEYS { name } else { OTHERS.into() };
         *self.places.entry(name).or_insert_with_key(|name| {
             let (reads, writes) = (Distribution::coarse(), Distribution::coarse());
@@ -166,6 +230,12 @@ impl Keys {
 
 impl Access {
     const IGNORED: Self = Self { key: KeyRef::Known(0), read: None };
+}
+
+/// Whether the first element of a path is this name.
+fn is_below(path: &str, name: &str) -> bool {
+    let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(name));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The bytes of names, without their lengths.

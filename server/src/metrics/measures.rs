@@ -44,7 +44,7 @@ struct TurnMeasures {
 }
 
 impl Measures {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant, with_quotas: bool) -> Self {
         let new = Distribution::new;
         Self(Box::new(TurnMeasures {
             timer: WindowTimer::new(now),
@@ -65,7 +65,7 @@ impl Measures {
             deleted: new(),
             changed: new(),
             children: new(),
-            keys: Keys::default(),
+            keys: Keys::new(with_quotas),
         }))
     }
 
@@ -81,13 +81,13 @@ impl Measures {
     }
 
     /// What a request is about, to be noted before it is executed.
-    pub(crate) fn accesses(&self, input: &Input) -> Accesses {
+    pub(crate) fn accesses(&mut self, input: &Input) -> Accesses {
         self.0.keys.accesses(input)
     }
 
     /// Counts a request of which this is the last output.
     pub(crate) fn executed(&mut self, accesses: Accesses, output: Option<&Output>) {
-        if accesses.is_empty() {
+        if matches!(accesses, Accesses::None) {
             return;
         }
         if let Some(Output::To(_, Message::Reply(header, reply))) = output {
@@ -151,6 +151,7 @@ impl Measures {
     pub(crate) fn end_turn(&mut self, now: Instant) {
         let TurnMeasures { reads, writes, closes, .. } = *self.0;
         let took = now.saturating_duration_since(self.0.began);
+        self.0.keys.end_run();
         self.0.turn.record_time(took, 1);
         let requests = reads + writes;
         let share = took / u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
@@ -169,7 +170,7 @@ impl Measures {
 
     /// Forgets what was recorded.
     pub(crate) fn reset(&mut self, now: Instant) {
-        *self = Self::new(now);
+        *self = Self::new(now, self.0.keys.with_quotas());
     }
 
     /// A copy, to be looked at when the engine is free again.

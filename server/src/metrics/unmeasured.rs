@@ -20,7 +20,7 @@ impl Measures {
         match *self {}
     }
 
-    pub(crate) fn accesses(&self, _: &Input) {
+    pub(crate) fn accesses(&mut self, _: &Input) {
         match *self {}
     }
 
