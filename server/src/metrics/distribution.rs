@@ -134,7 +134,9 @@ impl Distribution {
 
     /// Records a time, in microseconds.
     pub(super) fn record_time(&mut self, time: Duration, times: u64) {
-        self.record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), times);
+        // Without a division of 128 bits.
+        let micros = time.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(time.subsec_micros()));
+        self.record(micros, times);
     }
 
     /// Notes that windows have ended.
