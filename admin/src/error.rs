@@ -18,6 +18,10 @@ pub enum AdminError {
         #[source]
         source: io::Error,
     },
+    /// HTTPS cannot be set up.
+    #[cfg(feature = "tls")]
+    #[error("no HTTPS: {0}")]
+    Tls(#[from] zoolet_tls::TlsError),
     /// A setting has an invalid value.
     #[error("{setting} = {}: {hint}", .value.escape_debug())]
     Setting {

@@ -5,7 +5,6 @@
 
 mod commands;
 mod error;
-#[allow(dead_code, unused_imports, reason = "the commands, the metrics and the page use the rest")]
 mod http;
 mod metrics;
 mod page;

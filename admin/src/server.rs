@@ -2,15 +2,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use zoolet_server::Observer;
+#[cfg(feature = "tls")]
+use zoolet_tls::{LiveTls, ServerTls};
 
 use crate::commands::{Commands, TransferSettings};
 use crate::error::AdminError;
+#[cfg(feature = "tls")]
+use crate::http::Https;
 use crate::http::limits::IDLE_TIMEOUT;
-use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer};
+use crate::http::{HttpBody, HttpHandler, HttpRequest, HttpResponse, HttpServer, Security};
 use crate::page::{Page, PageSettings};
 
 /// Where it listens unless told otherwise: nobody else than this machine gets there.
@@ -37,6 +42,7 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 #[derive(Debug)]
 pub struct AdminServer {
     http: HttpServer,
+    scheme: &'static str,
 }
 
 impl AdminServer {
@@ -50,6 +56,8 @@ impl AdminServer {
             initial_configuration: String::new(),
             page: Some(PageSettings::default()),
             transfers: TransferSettings::default(),
+            #[cfg(feature = "tls")]
+            https: None,
         }
     }
 
@@ -60,7 +68,7 @@ impl AdminServer {
 
     /// Where a browser finds it: `http://127.0.0.1:8080`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr())
+        format!("{}://{}", self.scheme, self.addr())
     }
 
     /// Stops it: closes the port, and waits until its last task has ended. Requests under way are finished, if that takes no longer
@@ -84,6 +92,16 @@ pub struct AdminServerBuilder {
     initial_configuration: String,
     page: Option<PageSettings>,
     transfers: TransferSettings,
+    #[cfg(feature = "tls")]
+    https: Option<HttpsSettings>,
+}
+
+/// The stores of HTTPS, and whether plain HTTP is served too.
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone)]
+struct HttpsSettings {
+    tls: ServerTls,
+    is_unified: bool,
 }
 
 impl AdminServerBuilder {
@@ -163,12 +181,32 @@ impl AdminServerBuilder {
         self
     }
 
+    /// Serves HTTPS only. The stores of Apache's admin server are those of its quorum (`admin.forceHttps`, `ssl.quorum.*`); it speaks TLS
+    /// 1.2 and 1.3, and asks for certificates of clients if [`ClientAuth`](zoolet_tls::ClientAuth) says so (`admin.needClientAuth`).
+    /// A file that has changed is used for the next connection.
+    #[cfg(feature = "tls")]
+    pub fn https(mut self, tls: ServerTls) -> Self {
+        self.https = Some(HttpsSettings { tls, is_unified: false });
+        self
+    }
+
+    /// Serves HTTPS and plain HTTP on the same port (`admin.portUnification`). Snapshots are not sent by plain HTTP to other machines.
+    #[cfg(feature = "tls")]
+    pub fn http_and_https(mut self, tls: ServerTls) -> Self {
+        self.https = Some(HttpsSettings { tls, is_unified: true });
+        self
+    }
+
     /// Starts it in the current tokio runtime.
     ///
     /// # Errors
     /// [`AdminError::Setting`] for an invalid value, [`AdminError::Listen`] for an address on which it cannot listen.
     pub async fn start(self) -> Result<AdminServer, AdminError> {
-        let Self { observer, addr, idle_timeout, command_url, initial_configuration, page, transfers } = self;
+        #[cfg(feature = "tls")]
+        let https = self.https;
+        let Self {
+            observer, addr, idle_timeout, command_url, initial_configuration, page, transfers, ..
+        } = self;
         let is_path = command_url.starts_with('/')
             && !command_url.ends_with('/')
             && !command_url.contains(['?', '#', '%']);
@@ -176,12 +214,30 @@ impl AdminServerBuilder {
             let hint = "must be a path such as /commands";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
+        let plain = Arc::new(AtomicU64::new(0));
+        let security = Security::Plain;
+        let scheme = "http";
+        #[cfg(feature = "tls")]
+        let (security, scheme) = match https {
+            None => (security, scheme),
+            Some(HttpsSettings { tls, is_unified }) => {
+                // Reads files.
+                let live = tokio::task::spawn_blocking(|| LiveTls::load(tls)).await;
+                let live =
+                    live.map_err(|error| AdminError::Listen { addr: addr.clone(), source: error.into() })??;
+                (
+                    Security::Tls(Https::new(live, is_unified, Arc::clone(&plain))),
+                    if is_unified { scheme } else { "https" },
+                )
+            }
+        };
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
-        let commands = Commands::new(observer, command_url, initial_configuration, transfers);
+        let commands =
+            Commands::new(observer, command_url, initial_configuration, transfers, Arc::clone(&plain));
         let routes = Routes { commands, page };
-        let http = HttpServer::start(&addr, idle_timeout, Arc::new(routes)).await;
+        let http = HttpServer::start_with(&addr, idle_timeout, Arc::new(routes), security).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;
-        Ok(AdminServer { http })
+        Ok(AdminServer { http, scheme })
     }
 }
 

@@ -12,6 +12,7 @@ mod table;
 mod transfers;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -74,8 +75,9 @@ impl Commands {
         prefix: String,
         configuration: String,
         transfers: TransferSettings,
+        plain: Arc<AtomicU64>,
     ) -> Self {
-        let transfers = Transfers::new(observer.clone(), transfers);
+        let transfers = Transfers::new(observer.clone(), transfers, plain);
         Self { observer, prefix, configuration, transfers, lists: Arc::new(Semaphore::new(LISTS)) }
     }
 

@@ -3,9 +3,8 @@
 //! A snapshot is a file before it is sent, so that its length is known and a client that reads slowly holds up nobody. A body to be
 //! restored is kept in a file until it is complete.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -25,6 +24,7 @@ pub(super) struct Transfers {
     snapshots: RateLimiter,
     restores: RateLimiter,
     counts: TransferCounts,
+    plain: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -48,10 +48,11 @@ pub(super) enum Transfer {
 }
 
 impl Transfers {
-    pub(super) fn new(observer: Observer, settings: TransferSettings) -> Self {
+    /// `plain` counts the connections by plain HTTP to a port that has HTTPS too.
+    pub(super) fn new(observer: Observer, settings: TransferSettings, plain: Arc<AtomicU64>) -> Self {
         let (snapshots, restores) =
             (RateLimiter::new(settings.snapshot_interval), RateLimiter::new(settings.restore_interval));
-        Self { observer, settings, snapshots, restores, counts: TransferCounts::default() }
+        Self { observer, settings, snapshots, restores, counts: TransferCounts::default(), plain }
     }
 
     pub(super) fn counts(&self) -> AdminCounts {
@@ -61,7 +62,7 @@ impl Transfers {
             snapshots_rate_limited: counts.snapshots_limited.load(Relaxed),
             restore_errors: counts.restore_errors.load(Relaxed),
             restores_rate_limited: counts.restores_limited.load(Relaxed),
-            plaintext_requests: 0,
+            plaintext_requests: self.plain.load(Relaxed),
             restore_time_ms: counts.restore_time.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }

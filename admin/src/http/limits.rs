@@ -23,7 +23,11 @@ pub(crate) const LEAST_TAKEN: usize = 16 << 10;
 pub(crate) const DISCARDED: usize = 1 << 20;
 pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(2);
 
-/// How long requests under way may take after the server began to stop.
+/// How long a connection may take until it has shaken hands, as the clients' port allows.
+#[cfg(feature = "tls")]
+pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// How long requests under way may take after the shutdown of the server begins.
 pub(crate) const FINISH_TIME: Duration = Duration::from_secs(2);
 
 /// Pieces of a stream that wait for the peer.

@@ -17,6 +17,13 @@ use super::request::HttpClient;
 use super::service::HttpHandler;
 use super::slots::{Slot, Slots};
 
+/// How connections are secured.
+pub(crate) enum Security {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(super::Https),
+}
+
 /// A running HTTP server. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub(crate) struct HttpServer {
@@ -35,13 +42,35 @@ impl HttpServer {
         idle_timeout: Duration,
         handler: Arc<impl HttpHandler>,
     ) -> io::Result<Self> {
+        Self::start_with(addr, idle_timeout, handler, Security::Plain).await
+    }
+
+    /// As [`start`](Self::start), by HTTPS or by both.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) async fn start_with(
+        addr: &str,
+        idle_timeout: Duration,
+        handler: Arc<impl HttpHandler>,
+        security: Security,
+    ) -> io::Result<Self> {
         let listener = listen(addr).await?;
         let addr = listener.local_addr()?;
+        #[cfg(feature = "tls")]
+        let https = match security {
+            Security::Plain => None,
+            Security::Tls(https) => Some(Arc::new(https)),
+        };
+        #[cfg(not(feature = "tls"))]
+        let Security::Plain = security;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let acceptor = Acceptor {
             handler,
             idle_timeout,
             slots: Arc::default(),
+            #[cfg(feature = "tls")]
+            https,
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
@@ -74,6 +103,8 @@ struct Acceptor<H> {
     handler: Arc<H>,
     idle_timeout: Duration,
     slots: Arc<Slots>,
+    #[cfg(feature = "tls")]
+    https: Option<Arc<super::Https>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -113,11 +144,46 @@ impl<H: HttpHandler> Acceptor<H> {
         let client = HttpClient { addr, is_secure: false, certificate: None };
         let (handler, ends) = (Arc::clone(&self.handler), (self.stop.clone(), self.tasks.clone()));
         let idle_timeout = self.idle_timeout;
+        #[cfg(feature = "tls")]
+        if let Some(https) = self.https.clone() {
+            let serve = async move {
+                serve_secure(&https, stream, client, handler, idle_timeout, ends).await;
+                drop(slot);
+            };
+            self.tasks.spawn(serve.in_current_span());
+            return;
+        }
         let serve = async move {
             connection::serve(stream, client, handler, idle_timeout, ends).await;
             drop(slot);
         };
         self.tasks.spawn(serve.in_current_span());
+    }
+}
+
+/// Shakes hands, and serves the connection to its end.
+#[cfg(feature = "tls")]
+async fn serve_secure<H: HttpHandler>(
+    https: &super::Https,
+    stream: TcpStream,
+    client: HttpClient,
+    handler: Arc<H>,
+    idle_timeout: Duration,
+    ends: (CancellationToken, TaskTracker),
+) {
+    use super::secure::OpenedHttp;
+    let opened = tokio::select! {
+        opened = https.open(stream, client.addr.ip()) => opened,
+        () = ends.0.cancelled() => return,
+    };
+    match opened {
+        Ok(OpenedHttp::Plain(stream)) => connection::serve(stream, client, handler, idle_timeout, ends).await,
+        Ok(OpenedHttp::Secure(stream, certificate)) => {
+            let client = HttpClient { is_secure: true, certificate, ..client };
+            connection::serve(stream, client, handler, idle_timeout, ends).await;
+        }
+        // A peer can cause any number of these.
+        Err(error) => tracing::debug!(peer = %client.addr, %error, "a handshake for HTTPS has failed"),
     }
 }
 

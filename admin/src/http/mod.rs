@@ -12,12 +12,16 @@ mod listener;
 mod paced;
 mod request;
 mod response;
+#[cfg(feature = "tls")]
+mod secure;
 mod service;
 mod slots;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use listener::HttpServer;
-pub(crate) use request::{BodyError, HttpBody, HttpMethod, HttpRequest};
+pub(crate) use listener::{HttpServer, Security};
+pub(crate) use request::{HttpBody, HttpMethod, HttpRequest};
 pub(crate) use response::{HttpResponse, PieceSender};
+#[cfg(feature = "tls")]
+pub(crate) use secure::Https;
 pub(crate) use service::HttpHandler;

@@ -71,7 +71,7 @@ pub async fn ask_at(addr: SocketAddr, method: &str, path: &str, fields: &str, bo
 }
 
 impl HttpAnswer {
-    fn parse(bytes: &[u8]) -> Self {
+    pub fn parse(bytes: &[u8]) -> Self {
         let at = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
         let head = std::str::from_utf8(&bytes[..at]).expect("text");
         let (status, fields) = head.split_once("\r\n").unwrap_or((head, ""));

@@ -6,6 +6,8 @@ mod common;
 mod consumers;
 mod endpoint;
 mod families;
+#[cfg(feature = "tls")]
+mod https;
 mod moved;
 mod page;
 mod scrape;

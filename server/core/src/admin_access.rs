@@ -41,3 +41,55 @@ impl Core {
         if granted { AdminAccess::Granted } else { AdminAccess::NotAuthorized }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use zoolet_proto::Acl;
+
+    use super::*;
+    use crate::config::CoreConfig;
+    use crate::message::Millis;
+
+    fn core(root: Acl) -> Core {
+        let mut config = CoreConfig::default();
+        config.auth.x509 = true;
+        let mut core = Core::new(config, Millis(0));
+        if let Some(node) = core.tree.nodes.get_mut(ROOT) {
+            node.acl = vec![root].into();
+        }
+        core
+    }
+
+    fn origin(certificate: Option<&str>) -> Origin {
+        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Origin { certificate: certificate.map(Arc::from), ..Origin::from(peer) }
+    }
+
+    #[test]
+    fn a_certificate_counts_for_its_own_scheme_alone() {
+        let core = core(Acl::new(Perms::ALL, "x509", "CN=boss"));
+        for (certificate, scheme, expected) in [
+            (Some("CN=boss"), "x509", AdminAccess::Granted),
+            (Some("CN=other"), "x509", AdminAccess::NotAuthorized),
+            (None, "x509", AdminAccess::NotAuthenticated),
+            (Some("CN=boss"), "ip", AdminAccess::NotAuthorized),
+        ] {
+            assert_eq!(
+                core.admin_access(&origin(certificate), scheme, None),
+                expected,
+                "{certificate:?} {scheme}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_of_the_five_permissions_is_needed() {
+        for missing in [Perms::READ, Perms::WRITE, Perms::CREATE, Perms::DELETE, Perms::ADMIN] {
+            let core = core(Acl::new(Perms(Perms::ALL.0 & !missing.0), "world", "anyone"));
+            let access = core.admin_access(&origin(None), "digest", Some("u:p"));
+            assert_eq!(access, AdminAccess::NotAuthorized, "without {missing:?}");
+        }
+    }
+}

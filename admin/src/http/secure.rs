@@ -1,0 +1,67 @@
+//! [`Https`]: TLS in front of HTTP, on a port of its own or beside plain HTTP.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use zoolet_tls::tokio_rustls::TlsAcceptor;
+use zoolet_tls::tokio_rustls::server::TlsStream;
+use zoolet_tls::{LiveTls, ServerTls, names_address, subject};
+
+use super::limits::HANDSHAKE_TIME;
+
+/// How connections are secured.
+pub(crate) struct Https {
+    live: Arc<LiveTls<ServerTls>>,
+    /// Whether plain HTTP is served too, as the first byte of a connection says.
+    is_unified: bool,
+    /// Connections that came by plain HTTP.
+    plain: Arc<AtomicU64>,
+}
+
+/// A connection that can be served.
+pub(super) enum OpenedHttp {
+    Plain(TcpStream),
+    /// With the subject of the certificate that the client has proved to own.
+    Secure(Box<TlsStream<TcpStream>>, Option<Arc<str>>),
+}
+
+impl Https {
+    pub(crate) fn new(live: Arc<LiveTls<ServerTls>>, is_unified: bool, plain: Arc<AtomicU64>) -> Self {
+        Self { live, is_unified, plain }
+    }
+
+    /// Finds out what a connection speaks, and shakes hands, within a bounded time.
+    pub(super) async fn open(&self, stream: TcpStream, peer: IpAddr) -> io::Result<OpenedHttp> {
+        timeout(HANDSHAKE_TIME, self.open_unbounded(stream, peer)).await?
+    }
+
+    async fn open_unbounded(&self, stream: TcpStream, peer: IpAddr) -> io::Result<OpenedHttp> {
+        /// The type of a record of a handshake, with which no method begins.
+        const HANDSHAKE: u8 = 0x16;
+        if self.is_unified {
+            let mut first = [0];
+            if stream.peek(&mut first).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if first != [HANDSHAKE] {
+                self.plain.fetch_add(1, Relaxed);
+                return Ok(OpenedHttp::Plain(stream));
+            }
+        }
+        let stream = TlsAcceptor::from(self.live.current().await).accept(stream).await?;
+        let chain = stream.get_ref().1.peer_certificates();
+        let Some(leaf) = chain.and_then(<[_]>::first) else {
+            return Ok(OpenedHttp::Secure(Box::new(stream), None));
+        };
+        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
+        if self.live.settings().verifies_client_address() && !names_address(leaf, peer) {
+            return Err(invalid("the certificate of the client does not name its address"));
+        }
+        let subject = subject(leaf).ok_or_else(|| invalid("the certificate of the client cannot be read"))?;
+        Ok(OpenedHttp::Secure(Box::new(stream), Some(subject.into())))
+    }
+}
