@@ -25,27 +25,27 @@ pub(super) struct Reader {
 
 impl Reader {
     /// # Errors
-    /// `Unauthorized` if the credentials are not of a known form, or are refused.
+    /// `Unauthorized` if the credentials are not of a known form, are refused, or do not suffice for the server.
     pub(super) async fn of(request: &HttpRequest, observer: &Observer) -> Result<Self, ApiError> {
         let peer = request.client.addr;
         let viewer = Viewer::new(peer.ip());
-        let Some(field) = request.headers.get(AUTHORIZATION) else {
-            return Ok(Self { viewer, peer, credentials: None });
-        };
-        let unauthorized = |message| ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", message);
-        let (scheme, credentials) = field.as_bytes().split_at_checked(7).unwrap_or_default();
-        if !scheme.eq_ignore_ascii_case(b"digest ") || credentials.is_empty() {
-            return Err(unauthorized("the credentials must have the form: digest user:password"));
-        }
-        let credentials = credentials.to_vec();
+        let field = request.headers.get(AUTHORIZATION);
+        let credentials = field.map(|field| credentials_of(field.as_bytes())).transpose()?;
         let given = credentials.clone();
-        let authenticated = observer.look(move |core| {
+        let look = observer.look(move |core| {
             let mut viewer = viewer;
-            core.authenticate_viewer(&mut viewer, "digest", &given).then_some(viewer)
+            if given.is_some_and(|given| !core.authenticate_viewer(&mut viewer, "digest", &given)) {
+                return Err("the server has refused these credentials");
+            }
+            // As for any client, also where ACLs would allow it.
+            if core.admits_viewer(&viewer) {
+                Ok(viewer)
+            } else {
+                Err("the server requires an identity of another scheme")
+            }
         });
-        let viewer = authenticated.await.ok_or_else(ApiError::stopped)?;
-        let viewer = viewer.ok_or_else(|| unauthorized("the server has refused these credentials"))?;
-        Ok(Self { viewer, peer, credentials: Some(credentials) })
+        let viewer = look.await.ok_or_else(ApiError::stopped)?.map_err(unauthorized)?;
+        Ok(Self { viewer, peer, credentials })
     }
 
     /// The user, without the password.
@@ -53,6 +53,19 @@ impl Reader {
         let user = self.credentials.as_deref()?.split(|byte| *byte == b':').next()?;
         Some(String::from_utf8_lossy(user).into_owned())
     }
+}
+
+/// `user:password` of a header field.
+fn credentials_of(field: &[u8]) -> Result<Vec<u8>, ApiError> {
+    let (scheme, credentials) = field.split_at_checked(7).unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case(b"digest ") || credentials.is_empty() {
+        return Err(unauthorized("the credentials must have the form: digest user:password"));
+    }
+    Ok(credentials.to_vec())
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
 }
 
 /// The argument `path` of a request.

@@ -31,6 +31,11 @@ impl Core {
         ids.map(|ids| viewer.ids.extend(ids)).is_some()
     }
 
+    /// Whether a client with these identities is served at all, where an authentication is required (`enforce.auth.schemes`).
+    pub fn admits_viewer(&self, viewer: &Viewer) -> bool {
+        self.config.auth.suffice(&viewer.ids)
+    }
+
     /// The znode at `path`, as `getData` would find it.
     ///
     /// # Errors

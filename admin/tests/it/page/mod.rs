@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_admin::{AdminServer, AdminServerBuilder};
 use zoolet_proto::{Acl, Perms, Request};
-use zoolet_server::Server;
+use zoolet_server::{Server, ServerBuilder};
 use zoolet_test_support::{Hello, Wire, create, set_data};
 
 /// `bob` with the password `secret`, as a header field and as an ACL.
@@ -45,8 +45,15 @@ impl Scene {
     }
 
     async fn start_with(with: impl FnOnce(AdminServerBuilder) -> AdminServerBuilder) -> Self {
+        Self::of(Server::builder(), with).await
+    }
+
+    async fn of(
+        settings: ServerBuilder,
+        with: impl FnOnce(AdminServerBuilder) -> AdminServerBuilder,
+    ) -> Self {
         zoolet_test_support::limit();
-        let settings = Server::builder().bind("127.0.0.1:0");
+        let settings = settings.bind("127.0.0.1:0");
         let server = zoolet_test_support::stored(settings).start().await.expect("a free port");
         let admin = with(AdminServer::builder(&server).bind("127.0.0.1:0")).start().await;
         Self { admin: admin.expect("a free port"), server }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use zoolet_proto::{Acl, Perms};
+use zoolet_server::{AuthScheme, Server};
 use zoolet_test_support::{
     Wire, create, delete, ephemeral, exists, get_data, multi, only, set_acl, set_data,
 };
@@ -159,6 +160,16 @@ async fn credentials_of_an_unknown_form_are_refused_and_never_repeated() {
     let shown = scene.api_as(BOB, "server").await;
     assert_eq!(shown["identities"], json!(["digest:bob", "ip:127.0.0.1"]));
     assert!(!shown.to_string().contains("secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn where_an_authentication_is_required_the_page_needs_it_too() {
+    let scene = Scene::of(Server::builder().enforce_auth([AuthScheme::Digest]), |admin| admin).await;
+    for call in ["znode?path=/", "sessions", "locks", "load"] {
+        assert_eq!(scene.refusal(call).await, (401, "Unauthorized".to_owned()), "{call}");
+        scene.api_as(BOB, call).await;
+    }
+    assert_eq!(scene.get("/").await.status, 200, "the page itself");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use zoolet_proto::{Acl, ErrorCode, Perms, Reply};
-use zoolet_server_core::Viewer;
+use zoolet_server_core::{AuthScheme, Viewer};
 
 use crate::common::*;
 
@@ -63,6 +63,16 @@ fn a_viewer_finds_no_znode_that_is_missing_and_proves_nothing_by_an_unknown_sche
     assert_eq!(world.core.view(&viewer, "/none").err(), Some(ErrorCode::NoNode));
     assert_eq!(world.core.view_acl(&viewer, "/none"), Err(ErrorCode::NoNode));
     assert!(!world.core.authenticate_viewer(&mut viewer, "unknown", b"x"));
+}
+
+#[test]
+fn where_an_authentication_is_required_a_viewer_needs_it_too() {
+    let world = World::with(|config| config.auth.required = vec![AuthScheme::Digest]);
+    let mut viewer = Viewer::new(PEER);
+    assert!(!world.core.admits_viewer(&viewer));
+    assert!(world.core.authenticate_viewer(&mut viewer, "digest", b"bob:bob"));
+    assert!(world.core.admits_viewer(&viewer));
+    assert!(World::new().core.admits_viewer(&Viewer::new(PEER)), "nothing is required");
 }
 
 #[test]
