@@ -14,7 +14,7 @@ A flag takes precedence over the file of `--config`, a `zoo.cfg`. In a `zoo.cfg`
 and `skipACL` are `yes` or `no`, and each key may also be written with `zookeeper.` before it, as Java system properties are.
 A flag without a value, such as `--skip-acl`, also takes `=false`.
 `--config`, `--in-memory`, `--super-digest-file`, `--log` and `--log-format` are flags only; `zoolet serve --help` has them.
-[operating.md](operating.md#settings) explains the settings of a data directory, and the keys that are refused or ignored.
+[operating.md](operating.md#settings) says which keys are refused or ignored, and how a server is secured and watched.
 ";
 
 #[test]
