@@ -43,6 +43,8 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 const PASSWORD: &str = "open-sesame";
+const SASL_PASSWORD: &str = "shut-sesame";
+const SASL_TOKEN: &str = "5d0921a7597c0e79483d9156df5412f7";
 /// base64(sha1("ali:open-sesame"))
 const DIGEST: &str = "Kz6jdc4U6rKfTLJWdDJTT8YZz2c=";
 
@@ -58,8 +60,12 @@ fn no_secret_is_logged_at_any_level() {
             .finish();
         let guard = tracing::subscriber::set_default(subscriber);
         let super_digest = format!("super:{DIGEST}");
-        let users = SaslUsers::new().user("ali", PASSWORD);
-        let zk = Zk::with(|settings| settings.super_digest(&super_digest).sasl(users)).await;
+        let users = SaslUsers::new()
+            .user("ali", PASSWORD)
+            .user("bob", SASL_PASSWORD)
+            .user("super", "replaced")
+            .super_password(SASL_PASSWORD);
+        let zk = Zk::with(|settings| settings.super_digest(&super_digest).sasl(users).audit(true)).await;
 
         let mut wire = zk.wire().await;
         wire.ask(auth("digest", &format!("ali:{PASSWORD}"))).await;
@@ -79,6 +85,11 @@ fn no_secret_is_logged_at_any_level() {
         stranger.send(token(PASSWORD.as_bytes()).xid(2)).await;
         stranger.expect(reply(2).error(ErrorCode::AuthFailed)).await;
         let welcome = wire.welcome.clone();
+        let mut sasl = zk.wire().await;
+        sasl.ask(zoolet_proto::Request::Sasl(SaslToken(Some(Bytes::new())))).await;
+        let token = format!("username=\"bob\",realm=\"zk-sasl-md5\",response={SASL_TOKEN}");
+        sasl.send(zoolet_proto::Request::Sasl(SaslToken(Some(token.into())))).await;
+        assert_eq!(sasl.rest().await.len(), 24, "a refusal with a null token");
         let mut moved = zk.connect(Hello::again(&welcome)).await;
         assert!(zk.raw().hello(Hello::again(&welcome).password(PASSWORD.as_bytes())).await.is_refusal());
         moved.expect_closed().await;
@@ -100,7 +111,8 @@ fn no_secret_is_logged_at_any_level() {
                 && text.contains("wrong session password")
                 && text.contains("authenticated by SASL")
                 && text.contains("SASL authentication failed")
-                && text.contains("request"),
+                && text.contains("request")
+                && text.contains("operation=\"setAcl\""),
             "nothing was logged:\n{text}"
         );
         let password: String = welcome.password.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -108,7 +120,16 @@ fn no_secret_is_logged_at_any_level() {
         let response = String::from_utf8_lossy(response.token()).into_owned();
         let proof =
             response.split("response=").nth(1).expect("a response").split(',').next().expect("a hash");
-        for secret in [PASSWORD, DIGEST, proof, &password, &listed, &format!("{:?}", &welcome.password[..])] {
+        for secret in [
+            PASSWORD,
+            DIGEST,
+            SASL_PASSWORD,
+            SASL_TOKEN,
+            proof,
+            &password,
+            &listed,
+            &format!("{:?}", &welcome.password[..]),
+        ] {
             assert!(!text.contains(secret), "{secret} was logged:\n{text}");
         }
     });
