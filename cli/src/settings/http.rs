@@ -25,6 +25,9 @@ pub(crate) struct HttpParts {
     pub(crate) admin_port: Option<u16>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) command_url: Option<String>,
+    pub(crate) snapshots: Option<bool>,
+    pub(crate) restores: Option<bool>,
+    pub(crate) rate_limit: Option<Duration>,
     pub(crate) metrics: bool,
     pub(crate) metrics_host: Option<String>,
     pub(crate) metrics_port: Option<u16>,
@@ -63,6 +66,9 @@ impl HttpParts {
         let admin = AdminServer::builder(server).bind(self.admin_addr()?);
         let admin = self.idle_timeout.into_iter().fold(admin, AdminServerBuilder::idle_timeout);
         let admin = self.command_url.iter().fold(admin, AdminServerBuilder::command_url);
+        let admin = self.snapshots.into_iter().fold(admin, AdminServerBuilder::snapshots);
+        let admin = self.restores.into_iter().fold(admin, AdminServerBuilder::restores);
+        let admin = self.rate_limit.into_iter().fold(admin, AdminServerBuilder::rate_limit_interval);
         Some(admin.initial_configuration(&self.configuration))
     }
 

@@ -338,6 +338,7 @@ mod tests {
                 "2 ticks",
                 "20 ticks",
                 "3, or as autopurge of the zoo.cfg",
+                "300ms for snapshots, 5m for restores",
                 "AES-GCM and ChaCha20-Poly1305 with ECDHE",
                 "by the content",
                 "no limit",

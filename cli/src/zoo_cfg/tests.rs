@@ -79,7 +79,8 @@ const AUTH_KEYS: &str = "java.security.auth.login.config=/jaas\nsasl.serverconfi
     enforce.auth.enabled=true\nenforce.auth.schemes=sasl, x509\nsessionRequireClientSASLAuth=false\nallowSaslFailedClients=true\n";
 
 const HTTP_KEYS: &str = "admin.enableServer=true\nadmin.serverAddress=::1\nadmin.serverPort=9990\nadmin.idleTimeout=5000\n\
-    admin.commandURL=/ask\nmetricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
+    admin.commandURL=/ask\nadmin.snapshot.enabled=false\nadmin.restore.enabled=false\nadmin.rateLimiterIntervalInMS=7000\n\
+    metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
     metricsProvider.httpHost=::2\nmetricsProvider.httpPort=9991\nmetricsProvider.exportJvmInfo=false\n";
 
 #[test]
@@ -166,6 +167,9 @@ fn every_key_is_known_by_its_name_in_files_and_in_properties() {
         "9990",
         "5s",
         "\"/ask\"",
+        "snapshots: Some(false)",
+        "restores: Some(false)",
+        "7s",
         "metrics: true",
         "\"::2\"",
         "9991",

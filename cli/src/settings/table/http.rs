@@ -25,6 +25,15 @@ pub(super) const ROWS: &[SettingRow] = &[
     key("admin.commandURL", "PATH", "/commands")
         .help("Path of its commands")
         .sets(|to, value| put(&mut to.http.command_url, path(value).map(Some))),
+    key("admin.snapshot.enabled", BOOL, "true")
+        .help("Whether its command snapshot is executed, for those who may do everything to the root")
+        .sets(|to, value| put(&mut to.http.snapshots, value.boolean().map(Some))),
+    key("admin.restore.enabled", BOOL, "true")
+        .help("Whether its command restore is executed, for the same")
+        .sets(|to, value| put(&mut to.http.restores, value.boolean().map(Some))),
+    key("admin.rateLimiterIntervalInMS", TIME, "300ms for snapshots, 5m for restores")
+        .help("How often each of the two is executed: once in this time")
+        .sets(|to, value| put(&mut to.http.rate_limit, value.time().map(Some))),
     flag("metrics", ADDRESS, "off")
         .help("Address of the metrics for Prometheus, at /metrics")
         .sets(|to, value| put(&mut to.http.metrics_bind, value.bind().map(Some))),
