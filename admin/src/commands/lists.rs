@@ -45,9 +45,11 @@ fn rest(json: &mut JsonWriter, connection: &ObservedConnection) {
     let latency = connection.latency;
     json.key("session_id").plain(session);
     json.key("last_operation");
-    match connection.last_op.filter(|_| connection.session.is_some()) {
-        Some(op) => json.string(op.short_name()),
-        None => json.null(),
+    match (connection.session, connection.last_op) {
+        (None, _) => json.null(),
+        (Some(_), Some(op)) => json.string(op.short_name()),
+        // Since the statistics were reset.
+        (Some(_), None) => json.string("NA"),
     }
     json.key("established").plain(connection.established.0);
     json.key("session_timeout").plain(timeout);

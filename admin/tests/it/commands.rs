@@ -198,7 +198,9 @@ async fn what_clients_have_is_listed() {
     assert_eq!(pair.get("/commands/srvr").await.json()["node_count"], 7);
 
     pair.get("/commands/crst").await;
-    assert_eq!(pair.get("/commands/cons").await.json()["connections"][0]["packets_received"], 0);
+    let connections = pair.get("/commands/cons").await.json();
+    assert_eq!(connections["connections"][0]["packets_received"], 0);
+    assert_eq!(connections["connections"][0]["last_operation"], "NA");
 }
 
 #[tokio::test]
