@@ -60,15 +60,22 @@ def main():
     quick = {"admin_rateLimiterIntervalInMS": "1000"}
     for more, look in [({}, everything), (quick, None), *secured.SETUPS]:
         running = []
-        for place, name in enumerate(names):
-            setup = Setup(**more)
-            folder = toolchain.TARGET / "logs" / f"admin-{name}-{place}"
-            running.append((Server(name, commands[name], folder, mode=setup), setup))
+        try:
+            for place, name in enumerate(names):
+                setup = Setup(**more)
+                folder = toolchain.TARGET / "logs" / f"admin-{name}-{place}"
+                running.append((Server(name, commands[name], folder, mode=setup), setup))
+        except RuntimeError as error:
+            failures.append(str(error))
+            failures += [wrong for server, _ in running if (wrong := server.stop())]
+            continue
         for place, (server, setup) in enumerate(running):
             seen[place] |= look(server, setup.port) if look else {}
         if look is None:
             failures += crossed(running)
         failures += [f"[{server.name}] {wrong}" for server, _ in running if (wrong := server.stop())]
+        for server, _ in running:
+            server.forget()
     for place, name in enumerate(names):
         lines = (f"{look}: {shown}\n" for look, shown in seen[place].items())
         (toolchain.TARGET / "logs" / f"admin-{name}-{place}" / "looks").write_text("".join(lines))

@@ -33,6 +33,8 @@ def run(client, command, server_name, server_command, folder: pathlib.Path, mode
         proxy.stop()
         if wrong := server.stop():
             outcome.failures.append(f"server: {wrong}")
+    if not outcome.failures:
+        server.forget()
     outcome.seconds = time.monotonic() - started
     return outcome
 

@@ -82,6 +82,7 @@ def run_all(name, command, groups, counts, failures):
         lines = group.run(server, name == "zoolet")
         if wrong := server.stop():
             lines.append((False, wrong))
+        server.forget()
         wrong = [f"[{name}] {group.name}: {line}" for good, line in lines if not good]
         counts[name] += len(lines)
         failures.extend(wrong)
