@@ -80,7 +80,7 @@ def main():
     args = parser.parse_args()
     zoolet, apache = servers.zoolet(args.zoolet, settings={"audit.enable": "true"}), servers.apache()
     commands = {
-        "apache": lambda folder, port: [*apache(folder, port), "-Dzookeeper.audit.enable=true", f"-D{LOGGED}"],
+        "apache": lambda folder, port, more: [*apache(folder, port, more), "-Dzookeeper.audit.enable=true", f"-D{LOGGED}"],
         "zoolet": zoolet,
     }
     codes, logs = {}, {}
