@@ -20,11 +20,12 @@ class Outcome:
 
 
 def table(outcomes, servers):
-    """`outcomes[client][server]` as text."""
+    """`outcomes[client][server]` as text, and below it why something was skipped."""
     rows = [["", *servers]]
-    rows += [[client, *(str(row[server]) for server in servers)] for client, row in outcomes.items()]
+    rows += [[client, *("skipped" if row[server].skipped else str(row[server]) for server in servers)] for client, row in outcomes.items()]
+    reasons = sorted({f"{client} skipped: {cell.skipped}" for client, row in outcomes.items() for cell in row.values() if cell.skipped})
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return "\n".join(["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows] + reasons)
 
 
 def totals(outcomes):
