@@ -76,8 +76,8 @@ def prepare(builders, skipped, failures):
     return commands
 
 
-def without_syncs(command, folder, port):
-    return [*command(folder, port), "-Dzookeeper.forceSync=no"]
+def without_syncs(command, folder, port, more):
+    return [*command(folder, port, more), "-Dzookeeper.forceSync=no"]
 
 
 def run(server_name, server_command, commands, reports, failures):
