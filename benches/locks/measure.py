@@ -41,7 +41,7 @@ def kazoo():
 def apache():
     servers.apache()  # downloads it
 
-    def command(folder, port):
+    def command(folder, port, _more):
         return [toolchain.HERE / "zookeeper", "start", "--port", str(port), "--dir", folder,
                 "-D", "zookeeper.forceSync=no", "--jvm=-Xmx2g"]
     return command
@@ -49,7 +49,7 @@ def apache():
 
 def zoolet(binary):
     binary = servers.binary(binary, profile="dist")
-    return lambda _folder, port: [binary, "serve", "--bind", f"127.0.0.1:{port}"]
+    return lambda _folder, port, _more: [binary, "serve", "--bind", f"127.0.0.1:{port}"]
 
 
 @dataclass

@@ -4,10 +4,11 @@ import re
 
 # The name of a look, what ours shows, and the row.
 ALLOWED = [
-    (r"hash", r"200 application/json {digests \[{zxid i, digest i, digest_version i}\], command s, error n}", "`hash` of the admin server"),
-    (r"GET /", r"200", "`/` of the admin server"),
-    (r"monitor: (avg|min|max|cnt|sum|p\d+)_.*", r"nothing", "`monitor` of the admin server"),
-    (r"monitor: zoolet_.*", r"[id]", "`monitor` of the admin server"),
+    (r"hash", r"200 application/json {digests \[{zxid i, digest i, digest_version i}\], command s, error n}", "admin: `hash`"),
+    (r"GET /", r"200", "admin: `/`"),
+    (r"monitor: (avg|min|max|cnt|sum|p\d+)_.*", r"nothing", "admin: `monitor`"),
+    (r"certificates needed: none", r"alert certificate_required", "no certificate where one is needed"),
+    (r"monitor: zoolet_.*", r"[id]", "admin: `monitor`"),
 ]
 
 
