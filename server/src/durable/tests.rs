@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use zoolet_clock::Clock;
 use zoolet_proto::{SessionId, Xid, Zxid};
-use zoolet_server_core::{CoreConfig, Millis, Txn, TxnOp, ZnodeRecord};
+use zoolet_server_core::{CoreConfig, Millis, SnapshotHeader, Txn, TxnOp, ZnodeRecord};
 use zoolet_simdisk::SimulatedDisk;
 use zoolet_storage::disk::Disk;
-use zoolet_storage::{Storage, StorageOptions};
+use zoolet_storage::{SnapshotSpool, Storage, StorageOptions};
 
 use crate::bus::Bus;
 use crate::durable::log::{Log, LogSettings};
-use crate::durable::queue::{Close, CommitQueue, Work};
+use crate::durable::queue::{Close, CommitQueue, RestoredState, Work};
 use crate::durable::snapshot::{Outcome, Pace, SnapshotJob, SnapshotSource, SnapshotStart};
 use crate::durable::start::restore;
 use crate::engine::Engine;
@@ -133,6 +133,29 @@ fn a_snapshot_is_given_up_if_the_log_ends_before_it_has_everything_up_to_it() {
         assert_eq!(scene.names("snapshot."), ["snapshot.0"], "on a thread: {on_thread}");
         assert!(scene.names(".zoolet-snapshot").is_empty(), "nothing is left over");
     }
+}
+
+/// The new tree has no znodes of it left to copy: it would look complete, and have lost the rest.
+#[test]
+fn a_snapshot_of_a_tree_that_is_replaced_meanwhile_is_given_up() {
+    let mut scene = Scene::new();
+    let job = scene.job();
+    let mut writing = pin!(job.write(Pace::Yield));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(writing.as_mut().poll(&mut cx).is_pending());
+    let Ok(Work::Roll(done)) = scene.work.try_recv() else { panic!("a new log file is asked for") };
+    done.send(()).expect("the snapshot waits");
+    let dir = PathBuf::from("/data/version-2");
+    let spool = SnapshotSpool::create(Arc::new(scene.disk.clone()), &dir).expect("a file");
+    let header = SnapshotHeader::new(Zxid(9), None, Vec::new());
+    scene.queue.restore(RestoredState { spool, header, sessions: Vec::new() });
+    let outcome = loop {
+        if let Poll::Ready(outcome) = writing.as_mut().poll(&mut cx) {
+            break outcome;
+        }
+    };
+    assert!(matches!(outcome, Outcome::GivenUp), "{outcome:?}");
+    assert_eq!(scene.names("snapshot."), ["snapshot.0"]);
 }
 
 #[test]
