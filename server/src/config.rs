@@ -47,6 +47,8 @@ pub struct ServerBuilder {
     pub(crate) replicas: usize,
     /// Whether session passwords are unguessable, if it was set.
     pub(crate) unguessable: Option<bool>,
+    /// Whether scheme `x509` is known, if that was set.
+    pub(crate) x509: Option<bool>,
     /// Whether ACLs know scheme `sasl`, if it was set.
     pub(crate) sasl_scheme: Option<bool>,
     /// Where the state is kept; in memory if `None`.
@@ -106,6 +108,7 @@ impl Default for ServerBuilder {
             make_machine: |config, _, now| Box::new(Core::new(config, now)),
             replicas: 1,
             unguessable: None,
+            x509: None,
             sasl_scheme: None,
             durable: None,
             own_thread: false,
@@ -132,6 +135,7 @@ impl ServerBuilder {
     /// A client with a certificate has its subject as an id of the scheme `x509`.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.x509.get_or_insert(true);
         self.tls.settings = Some(tls);
         self
     }
@@ -380,7 +384,8 @@ impl ServerBuilder {
     /// Outside of a tokio runtime, and in one without timers, or without I/O if there is a `bind`: see
     /// [`enable_all`](tokio::runtime::Builder::enable_all). A server [on its own thread](ServerBuilder::on_own_thread) needs no runtime
     /// of the caller: any executor can await this.
-    pub async fn start(self) -> Result<Server, StartError> {
+    pub async fn start(mut self) -> Result<Server, StartError> {
+        self.core.auth.x509 = self.x509.unwrap_or(false);
         self.check()?;
         if self.own_thread {
             return OwnThread::start(self).await;

@@ -84,6 +84,7 @@ impl Shared {
             make_machine,
             replicas,
             unguessable,
+            x509: _,
             sasl_scheme: _,
             durable,
             own_thread: _,

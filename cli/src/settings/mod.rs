@@ -161,6 +161,8 @@ impl Settings {
         let mut mistakes: Vec<_> = self.check_timeouts().err().into_iter().collect();
         #[cfg(feature = "tls")]
         mistakes.extend(self.tls.check());
+        #[cfg(all(feature = "admin", feature = "tls"))]
+        mistakes.extend(self.http.https.check());
         mistakes.extend(self.auth.check(self.has_tls()));
         mistakes
     }
@@ -233,14 +235,14 @@ impl Settings {
 
     /// A server builder with these settings.
     pub(crate) fn builder(self) -> ServerBuilder {
-        let (storage, binds, tls) = (self.storage(), self.listens(), self.has_tls());
+        let (storage, binds) = (self.storage(), self.listens());
         let server = self.server.tick_time(self.tick_time).four_letter_words(self.words);
         let server = self.min_session_timeout.into_iter().fold(server, ServerBuilder::min_session_timeout);
         let server = self.max_session_timeout.into_iter().fold(server, ServerBuilder::max_session_timeout);
         let server = binds.into_iter().fold(server, ServerBuilder::bind);
         #[cfg(feature = "tls")]
         let server = self.tls.apply(server);
-        let server = self.auth.apply(server, tls);
+        let server = self.auth.apply(server);
         storage.into_iter().fold(server, ServerBuilder::storage)
     }
 }

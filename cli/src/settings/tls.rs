@@ -46,7 +46,7 @@ pub(crate) struct StoreParts {
 }
 
 impl StoreParts {
-    fn store(&self) -> Option<Store> {
+    pub(super) fn store(&self) -> Option<Store> {
         let store = Store::file(self.file.clone()?);
         let store = self.key.iter().fold(store, |store, key| store.key_file(key));
         let store = self.kind.into_iter().fold(store, Store::kind);

@@ -51,9 +51,6 @@ const PROTECTIONS: &[Protection] = &[
     row("quorum.auth.serverRequireSasl", IfTrue, "SASL between servers"),
     row("DigestAuthenticationProvider.digestAlg", If(is_not_sha1), "a digest other than SHA1"),
     row("ensembleAuthName", If(|value| !value.is_empty()), "the scheme ensemble"),
-    row("admin.forceHttps", IfTrue, "HTTPS of the admin server"),
-    row("admin.portUnification", IfTrue, "HTTPS of the admin server"),
-    row("admin.needClientAuth", IfTrue, "HTTPS of the admin server"),
 ];
 
 /// Why a key is refused, if it asks for a protection that is not there. `None` if no protection belongs to it.

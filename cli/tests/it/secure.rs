@@ -191,6 +191,42 @@ fn what_the_file_switches_off_the_admin_server_does_not_do() {
 }
 
 #[test]
+fn the_admin_server_speaks_https_with_the_stores_of_the_quorum() {
+    const ASK: &str = "GET /commands/ruok HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue("server");
+    let folder = tempfile::tempdir().unwrap();
+    let (store, trust) = (folder.path().join("server.pem"), folder.path().join("ca.pem"));
+    fs::write(&store, format!("{key}{certificate}")).unwrap();
+    fs::write(&trust, authority.pem()).unwrap();
+    let stores = format!(
+        "admin.serverPort=0\nssl.quorum.keyStore.location={}\nssl.quorum.trustStore.location={}\n",
+        store.display(),
+        trust.display()
+    );
+    let client = authority.issue("operator");
+    for (keys, plain, without_certificate) in [
+        ("admin.forceHttps=true", false, true),
+        ("admin.portUnification=true", true, true),
+        ("admin.forceHttps=true\nadmin.needClientAuth=true", false, false),
+    ] {
+        let file = config(&format!("{stores}{keys}\n"));
+        let server = Running::start(&[BIND, &["--config", file.path().to_str().unwrap()]].concat());
+        let admin = server.admin.clone().unwrap();
+        let addr = admin.split("://").nth(1).unwrap().trim_end_matches('/').to_owned();
+        assert!(
+            authority.connect(&addr, Some(&client)).word(ASK).contains("\"command\" : \"ruok\""),
+            "{keys}"
+        );
+        assert_eq!(authority.connect(&addr, None).word(ASK).contains("ruok"), without_certificate, "{keys}");
+        assert_eq!(get(&format!("http://{addr}/commands/ruok")).contains("ruok"), plain, "{keys}");
+    }
+    let bare = config("admin.serverPort=0\nadmin.forceHttps=true\n");
+    let message = error_of(&[BIND, &["--config", bare.path().to_str().unwrap()]].concat());
+    assert!(message.contains("set ssl.quorum.keyStore.location"), "{message}");
+}
+
+#[test]
 fn an_admin_port_in_use_ends_the_start() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();

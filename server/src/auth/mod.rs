@@ -53,7 +53,7 @@ impl ServerBuilder {
     /// `CN=alice,O=Acme`. ACLs can name certificates from any connection. Default: no, or yes with TLS
     /// (`authProvider.*=org.apache.zookeeper.server.auth.X509AuthenticationProvider`).
     pub fn x509(mut self, known: bool) -> Self {
-        self.core.auth.x509 = known;
+        self.x509 = Some(known);
         self
     }
 

@@ -42,6 +42,18 @@ async fn a_client_connects_with_and_without_a_certificate_by_every_version() {
 }
 
 #[tokio::test]
+async fn a_certificate_is_an_identity_without_another_setting() {
+    let secured = Secured::start(ClientAuth::Want).await;
+    for (client, subject) in [(secured.client_named("alice"), Some("CN=alice")), (secured.client(), None)] {
+        let zk = secured.connect(client, "localhost").await.expect("a session");
+        let ids = zk.who_am_i().await.expect("identities");
+        let known = ids.iter().find(|id| id.scheme == "x509").map(|id| id.user.as_str());
+        assert_eq!(known, subject);
+        zk.close().await.expect("an end");
+    }
+}
+
+#[tokio::test]
 async fn what_has_failed_is_in_the_error_of_the_connection() {
     let secured = Secured::start(ClientAuth::Need).await;
     let (other, any) = (Authority::new("other"), "TLS: the server refuses the connection: ");

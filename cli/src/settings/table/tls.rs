@@ -87,10 +87,10 @@ pub(super) const ROWS: &[SettingRow] = &[
 ];
 
 /// An empty password is none, as in Apache.
-fn password(value: Written<'_>) -> Option<Secret> {
+pub(super) fn password(value: Written<'_>) -> Option<Secret> {
     Some(value.text()).filter(|text| !text.is_empty()).map(|text| Secret(text.to_owned()))
 }
 
-fn parsed<T: FromStr<Err: Display>>(value: Written<'_>) -> Result<T, String> {
+pub(super) fn parsed<T: FromStr<Err: Display>>(value: Written<'_>) -> Result<T, String> {
     value.text().parse().map_err(|error: T::Err| error.to_string())
 }
