@@ -68,14 +68,14 @@ fn settings_default_to_those_of_apache() {
 
 #[test]
 fn unsupported_keys_are_listed_in_one_warning() {
-    let file = config("initLimit=10\nssl.quorum.keyStore.password=hush\n");
+    let file = config("initLimit=10\nssl.quorum.context.supplier.class=hush\n");
     let name = file.path().to_str().unwrap();
     let server = Running::start(&["--config", name, "--bind", "127.0.0.1:0"]);
     let (code, _, log) = server.stop("TERM");
     assert_eq!(code, Some(0));
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("WARN"), "{log}");
-    let expected = "initLimit, ssl.quorum.keyStore.password";
+    let expected = "initLimit, ssl.quorum.context.supplier.class";
     assert!(log.contains(expected) && log.contains(name), "{log}");
     assert!(!log.contains("hush") && !log.contains('\x1b'), "{log}");
 }
