@@ -93,4 +93,10 @@ pub trait SessionsExt {
 
     /// The runtime of the supervisor.
     fn runtime(&self) -> &runtime::Handle;
+
+    /// Whether `path` is valid.
+    ///
+    /// # Errors
+    /// `InvalidPath`, as an error of `operation`.
+    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error>;
 }

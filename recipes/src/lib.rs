@@ -34,10 +34,12 @@
 //! | at most *n* holders | [`Semaphore`] |
 //! | one leader that everybody can see | [`Election`] |
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
+//! | a subtree in memory that is never wrong | [`Cache`] |
 //! | executing something once, however often it is tried | [`Tickets`] |
 
 mod acquire;
 mod barrier;
+mod cache;
 mod claim;
 mod config;
 mod contender;
@@ -59,6 +61,10 @@ mod warning;
 
 pub use acquire::Acquire;
 pub use barrier::{Barrier, BarrierError, BarrierGuard, DoubleBarrier};
+pub use cache::{
+    Cache, CacheBuilder, CacheChange, CacheChanges, CacheError, Entry, Snapshot, Undecodable,
+    UnreadableReason,
+};
 pub use config::{Algorithm, Compat, ForeignPolicy, LockBuilder, Markers, ParentMode, SuspendPolicy};
 pub use contender::Contender;
 pub use election::{Election, Leader, Leaders, Leadership};

@@ -310,7 +310,7 @@ impl Client {
     }
 }
 
-fn invalid_path(operation: &'static str, path: String, reason: PathError) -> Error {
+pub(crate) fn invalid_path(operation: &'static str, path: String, reason: PathError) -> Error {
     let hint = (reason == PathError::NotAbsolute).then(|| format!("did you mean /{path}?"));
     let context = ErrorContext::local(operation, path);
     let context = hint.into_iter().fold(context, ErrorContext::hint);

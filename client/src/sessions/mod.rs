@@ -10,9 +10,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use zoolet_clock::Clock;
-use zoolet_proto::Zxid;
+use zoolet_proto::{Zxid, path};
 
-use crate::client::Client;
+use crate::client::{Client, invalid_path};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::internal::SessionsExt;
@@ -180,6 +180,10 @@ impl SessionsExt for Sessions {
 
     fn runtime(&self) -> &Handle {
         &self.0.runtime
+    }
+
+    fn check_path(&self, operation: &'static str, path: &str) -> Result<(), Error> {
+        path::validate(path).map_err(|reason| invalid_path(operation, path.to_owned(), reason))
     }
 }
 

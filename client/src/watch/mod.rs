@@ -40,6 +40,13 @@ pub struct WatchEvent {
     pub zxid: Option<Zxid>,
 }
 
+impl WatchEvent {
+    /// An event, for those that test what handles one.
+    pub fn new(kind: EventType, path: impl Into<String>, zxid: Option<Zxid>) -> Self {
+        Self { kind, path: path.into(), zxid }
+    }
+}
+
 /// One local user of a watch. Dropping it notifies the driver.
 pub(crate) struct WatchRegistration {
     pub(crate) kind: WatchKind,

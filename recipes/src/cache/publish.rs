@@ -1,0 +1,236 @@
+//! From the task of a cache to its readers: the latest snapshot, and what led to it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+
+use super::change::{CacheChange, between_all};
+use super::error::CacheError;
+use super::snapshot::Snapshot;
+
+/// Most steps, and changes in them, that are kept for readers that are behind. A reader that is further behind compares its
+/// snapshot with the latest.
+const MAX_STEPS: usize = 64;
+const MAX_CHANGES: usize = 4096;
+
+/// The latest snapshot and the steps to it.
+pub(super) struct Board<T>(Mutex<BoardState<T>>);
+
+/// A snapshot, and what led to it from the one before.
+type KeptStep<T> = (Arc<Snapshot<T>>, Arc<[CacheChange<T>]>);
+
+struct BoardState<T> {
+    /// `None` until it is initialized.
+    latest: Option<Arc<Snapshot<T>>>,
+    /// The number of steps so far.
+    step: u64,
+    /// The last ones, each with its snapshot. The last has the number `step`.
+    steps: VecDeque<KeptStep<T>>,
+    /// The number of changes in `steps`.
+    changes: usize,
+    ended: Option<CacheError>,
+    readers: Vec<Waker>,
+}
+
+impl<T> Board<T> {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(BoardState {
+            latest: None,
+            step: 0,
+            steps: VecDeque::new(),
+            changes: 0,
+            ended: None,
+            readers: Vec::new(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, BoardState<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn latest(&self) -> Option<Arc<Snapshot<T>>> {
+        self.state().latest.clone()
+    }
+
+    /// Publishes a snapshot and what led to it.
+    pub(super) fn publish(&self, snapshot: Arc<Snapshot<T>>, changes: Vec<CacheChange<T>>) {
+        let mut state = self.state();
+        state.latest = Some(Arc::clone(&snapshot));
+        if !changes.is_empty() {
+            state.step += 1;
+            state.changes += changes.len();
+            state.steps.push_back((snapshot, changes.into()));
+            while state.changes > MAX_CHANGES || state.steps.len() > MAX_STEPS {
+                let Some((_, dropped)) = state.steps.pop_front() else { break };
+                state.changes -= dropped.len();
+            }
+        }
+        Self::wake(state);
+    }
+
+    pub(super) fn end(&self, error: CacheError) {
+        let mut state = self.state();
+        if state.ended.is_none() {
+            state.ended = Some(error);
+        }
+        Self::wake(state);
+    }
+
+    fn wake(mut state: MutexGuard<'_, BoardState<T>>) {
+        let readers = mem::take(&mut state.readers);
+        drop(state);
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits for a snapshot that is `wanted`.
+    ///
+    /// # Errors
+    /// Why the cache has ended, if it has.
+    pub(super) async fn wait_for(
+        &self,
+        mut wanted: impl FnMut(&Snapshot<T>) -> bool,
+    ) -> Result<Arc<Snapshot<T>>, CacheError> {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            if let Some(snapshot) = state.latest.as_ref().filter(|snapshot| wanted(snapshot)) {
+                return Poll::Ready(Ok(Arc::clone(snapshot)));
+            }
+            match &state.ended {
+                Some(error) => Poll::Ready(Err(error.clone())),
+                None => {
+                    state.register(cx);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl<T> BoardState<T> {
+    fn register(&mut self, cx: &Context<'_>) {
+        // A reader that is polled again and again counts once.
+        self.readers.retain(|reader| !reader.will_wake(cx.waker()));
+        self.readers.push(cx.waker().clone());
+    }
+
+    /// The snapshot and the changes after step `seen`, if they are kept.
+    fn step_after(&self, seen: u64) -> Option<&KeptStep<T>> {
+        let first = self.step - self.steps.len() as u64 + 1;
+        self.steps.get(usize::try_from((seen + 1).checked_sub(first)?).ok()?)
+    }
+}
+
+/// The changes of a [`Cache`](super::Cache): a [`Stream`] that ends after [`CacheChange::Ended`], or when the cache is dropped.
+///
+/// A reader that is slow gets what differs between the snapshot that it has seen last and the latest one: for each znode
+/// the state before and the newest, and never a queue that grows. It does not keep the cache open.
+pub struct CacheChanges<T> {
+    board: Arc<Board<T>>,
+    /// What the items so far add up to.
+    seen: Arc<Snapshot<T>>,
+    step: u64,
+    /// Whether `Initialized` is among the items so far.
+    initialized: bool,
+    unread: VecDeque<CacheChange<T>>,
+    ended: bool,
+}
+
+impl<T> CacheChanges<T> {
+    /// From nothing to the latest snapshot, and on.
+    pub(super) fn from_nothing(board: &Arc<Board<T>>) -> Self {
+        let epoch = board.latest().map_or(0, |latest| latest.epoch);
+        let seen = Arc::new(Snapshot::empty(epoch));
+        Self { initialized: false, ..Self::since(board, seen) }
+    }
+
+    /// What differs from `seen`.
+    pub(super) fn since(board: &Arc<Board<T>>, seen: Arc<Snapshot<T>>) -> Self {
+        let state = board.state();
+        // The latest snapshot is that of the last step, but for its zxid.
+        let is_latest = state.latest.as_ref().is_some_and(|latest| Arc::ptr_eq(latest, &seen));
+        let step = if is_latest { state.step } else { u64::MAX };
+        drop(state);
+        let (board, unread) = (Arc::clone(board), VecDeque::new());
+        Self { board, seen, step, initialized: true, unread, ended: false }
+    }
+
+    /// Waits for the next change. `None` after the last.
+    ///
+    /// # Ordering and cancel safety
+    /// Deletions of one snapshot come first, children before parents; then the rest in the order of its transactions,
+    /// parents before children. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<CacheChange<T>> {
+        poll_fn(|cx| self.poll_change(cx)).await
+    }
+
+    /// The snapshot that the changes so far lead to, once all of a step have been read.
+    pub fn snapshot(&self) -> &Arc<Snapshot<T>> {
+        &self.seen
+    }
+
+    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<CacheChange<T>>> {
+        loop {
+            if let Some(change) = self.unread.pop_front() {
+                return Poll::Ready(Some(change));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let mut state = self.board.state();
+            if self.step != u64::MAX && self.step < state.step {
+                if let Some((snapshot, changes)) = state.step_after(self.step) {
+                    self.unread.extend(changes.iter().cloned());
+                    self.seen = Arc::clone(snapshot);
+                    self.step += 1;
+                    continue;
+                }
+            }
+            let is_behind = self.step == u64::MAX || self.step < state.step;
+            match (&state.latest, &state.ended) {
+                (Some(latest), _) if is_behind => {
+                    let latest = Arc::clone(latest);
+                    self.step = state.step;
+                    drop(state);
+                    // Without the lock, as it may take a while.
+                    self.unread.extend(between_all(&self.seen, &latest));
+                    if !mem::replace(&mut self.initialized, true) {
+                        self.unread.push_back(CacheChange::Initialized { as_of: latest.as_of });
+                    }
+                    self.seen = latest;
+                }
+                (_, Some(error)) => {
+                    self.unread.extend(match error {
+                        // Dropped by its owner.
+                        CacheError::Gone => None,
+                        error => Some(CacheChange::Ended(error.clone())),
+                    });
+                    self.ended = true;
+                }
+                _ => {
+                    state.register(cx);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+impl<T> Stream for CacheChanges<T> {
+    type Item = CacheChange<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<CacheChange<T>>> {
+        self.poll_change(cx)
+    }
+}
+
+impl<T> std::fmt::Debug for CacheChanges<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CacheChanges").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
