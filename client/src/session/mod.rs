@@ -354,6 +354,9 @@ impl Session {
         if let Some((kind, path)) = answer::watch_of(&call.request) {
             self.watches.registering(kind, path);
         }
+        if let Some(ticket) = call.reply_to.ticket() {
+            self.watches.feed_asks(&call.request, &call.chroot, &ticket.feed);
+        }
         if let Request::Auth(auth) = &call.request {
             // Servers do not count it as a sign of life. Kept for later connections, even if its caller is gone.
             if !self.auths.contains(auth) {

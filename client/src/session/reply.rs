@@ -133,7 +133,7 @@ impl Session {
         if let Some(ticket) = call.reply_to.ticket() {
             if ticket.feed.is_read() {
                 if answer::watch_reply(&call.request, error) != WatchReply::Unset {
-                    self.watches.open_for_feed(&call.request, &call.chroot, &ticket.feed);
+                    self.watches.feed_answered(&call.request, &call.chroot, &ticket.feed);
                 }
                 let outcome = feed::outcome(&call.request, error, reply, &call.chroot);
                 ticket.feed.reply(FeedReply { tag: ticket.tag, zxid: label(header), outcome });

@@ -150,28 +150,24 @@ impl WatchTable {
         handle
     }
 
-    /// A request of a feed has set its watches. A feed has at most one watch of a kind on a path.
-    pub(crate) fn open_for_feed(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
-        match request {
-            Request::SetWatches(set) => {
-                for (kind, missing, paths) in [
-                    (WatchKind::Data, false, &set.data),
-                    (WatchKind::Data, true, &set.exist),
-                    (WatchKind::Child, false, &set.child),
-                ] {
-                    for path in paths {
-                        // An event that came before this reply has used it up: the feed reads again, and watches then.
-                        self.add_feed(kind, path, chroot, feed);
-                        let entry = self.entries_mut(kind).entry(path.clone()).or_default();
-                        (entry.registered, entry.missing) = (true, missing);
-                    }
-                }
+    /// A feed has sent a request. The changes since its zxid that a setWatches reports come before its reply.
+    pub(crate) fn feed_asks(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
+        for (kind, _, path) in bulk_watches(request) {
+            self.add_feed(kind, path, chroot, feed);
+        }
+    }
+
+    /// The request of a feed has set its watches. A feed has at most one watch of a kind on a path.
+    pub(crate) fn feed_answered(&mut self, request: &Request, chroot: &Chroot, feed: &FeedSink) {
+        for (kind, missing, path) in bulk_watches(request) {
+            // An event that came before this reply has used the watch up.
+            let entry = self.entries_mut(kind).get_mut(path);
+            if let Some(entry) = entry.filter(|entry| entry.users.iter().any(|user| user.is_feed(feed))) {
+                (entry.registered, entry.missing) = (true, missing);
             }
-            request => {
-                if let Some((kind, path)) = answer::watch_of(request) {
-                    self.add_feed(kind, path, chroot, feed);
-                }
-            }
+        }
+        if let Some((kind, path)) = answer::watch_of(request) {
+            self.add_feed(kind, path, chroot, feed);
         }
     }
 
@@ -313,4 +309,18 @@ impl WatchTable {
             _ => false,
         }
     }
+}
+
+/// The watches that a setWatches sets: each with its kind, its path, and whether the znode was absent.
+fn bulk_watches(request: &Request) -> impl Iterator<Item = (WatchKind, bool, &str)> {
+    let set = match request {
+        Request::SetWatches(set) => Some(set),
+        _ => None,
+    };
+    set.into_iter().flat_map(|set| {
+        let data = set.data.iter().map(|path| (WatchKind::Data, false, path.as_str()));
+        let absent = set.exist.iter().map(|path| (WatchKind::Data, true, path.as_str()));
+        let children = set.child.iter().map(|path| (WatchKind::Child, false, path.as_str()));
+        data.chain(absent).chain(children)
+    })
 }
