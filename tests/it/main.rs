@@ -4,6 +4,7 @@
 
 mod authentication;
 mod barriers;
+mod cache;
 mod checker;
 mod common;
 mod durable;
