@@ -78,3 +78,7 @@ pub use zoolet_server::{Server, ServerBuilder, StartError};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+#[cfg(all(doctest, feature = "recipes", feature = "server"))]
+#[doc = include_str!("../docs/caches.md")]
+mod caches {}

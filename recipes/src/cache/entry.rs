@@ -33,7 +33,7 @@ impl<T> Entry<T> {
     }
 
     /// The Stat that came with the data. What it says of data and ownership is exact at the zxid of the snapshot. What it
-    /// says of children (`cversion`, `pzxid`, `num_children`) is as of that read: ask the snapshot for
+    /// says of children and of the ACL (`cversion`, `pzxid`, `num_children`, `aversion`) is as of that read: ask the snapshot for
     /// [`children`](super::Snapshot::children).
     pub fn stat(&self) -> &Stat {
         &self.stat
@@ -43,8 +43,8 @@ impl<T> Entry<T> {
     ///
     /// # Errors
     /// Why it could not be decoded. The other znodes are not affected.
-    pub fn value(&self) -> Result<&T, &Undecodable> {
-        self.value.as_ref()
+    pub fn value(&self) -> Result<&T, Undecodable> {
+        self.value.as_ref().map_err(Undecodable::clone)
     }
 
     /// The length of the data in bytes, as it was read.
