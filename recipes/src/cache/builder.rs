@@ -65,6 +65,20 @@ impl CacheBuilder<Bytes> {
     }
 
     /// Keeps the data as values of a type that serde reads from JSON; see [`decode`](CacheBuilder::decode).
+    ///
+    /// ```no_run
+    /// #[derive(serde::Deserialize)]
+    /// struct Limits {
+    ///     rate: u32,
+    /// }
+    ///
+    /// # async fn example(sessions: zoolet_client::Sessions) -> Result<(), Box<dyn std::error::Error>> {
+    /// let limits = zoolet_recipes::Cache::builder(&sessions, "/limits").json::<Limits>().open().await?;
+    /// for entry in limits.snapshot().children("/limits") {
+    ///     println!("{}: {:?}", entry.name(), entry.value().map(|limits| limits.rate));
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "serde")]
     pub fn json<U: serde::de::DeserializeOwned>(self) -> CacheBuilder<U> {
         self.decode(|_, data| Ok(serde_json::from_slice(data)?))

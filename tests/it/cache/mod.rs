@@ -1,5 +1,6 @@
 //! Caches: whatever happens, a snapshot is the tree as it was at its zxid.
 
+mod apache;
 mod cost;
 mod faults;
 mod races;
