@@ -181,8 +181,9 @@ impl AdminServerBuilder {
         self
     }
 
-    /// Serves HTTPS only. The stores of Apache's admin server are those of its quorum (`admin.forceHttps`, `ssl.quorum.*`); it speaks TLS
-    /// 1.2 and 1.3, and asks for certificates of clients if [`ClientAuth`](zoolet_tls::ClientAuth) says so (`admin.needClientAuth`).
+    /// Serves HTTPS only (`admin.forceHttps`). Apache's admin server uses the stores of its quorum (`ssl.quorum.*`) and speaks TLS 1.2 and
+    /// 1.3: [`Protocols::ALL`](zoolet_tls::Protocols::ALL). Clients are asked for certificates if
+    /// [`ClientAuth`](zoolet_tls::ClientAuth) says so (`admin.needClientAuth`).
     /// A file that has changed is used for the next connection.
     #[cfg(feature = "tls")]
     pub fn https(mut self, tls: ServerTls) -> Self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zoolet_admin::{AdminServer, AdminServerBuilder, MetricsServer, MetricsServerBuilder};
 use zoolet_server::Server;
 #[cfg(feature = "tls")]
-use zoolet_server::tls::{ClientAuth, ServerTls};
+use zoolet_server::tls::{ClientAuth, Protocols, ServerTls};
 
 #[cfg(feature = "tls")]
 use super::SettingMistake;
@@ -80,7 +80,8 @@ impl HttpsParts {
             (false, Some(_)) => ClientAuth::Want,
             (false, None) => ClientAuth::None,
         };
-        let tls = ServerTls::new(key_store).client_auth(auth);
+        // As Apache's, whatever the ports of clients take.
+        let tls = ServerTls::new(key_store).client_auth(auth).protocols(Protocols::ALL);
         let tls = trust_store.into_iter().fold(tls, ServerTls::trust_store);
         if self.forced { admin.https(tls) } else { admin.http_and_https(tls) }
     }

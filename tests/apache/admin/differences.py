@@ -8,6 +8,7 @@ ALLOWED = [
     (r"GET /", r"200", "admin: `/`"),
     (r"monitor: (avg|min|max|cnt|sum|p\d+)_.*", r"nothing", "admin: `monitor`"),
     (r"certificates needed: none", r"alert certificate_required", "no certificate where one is needed"),
+    (r"HTTPS alone: plain HTTP", r"15030300020232", "admin: plain HTTP at a port for HTTPS"),
     (r"monitor: zoolet_.*", r"[id]", "admin: `monitor`"),
 ]
 
