@@ -112,10 +112,13 @@ impl Server {
             let mut line = String::new();
             let read = lines.read_line(&mut line).expect("the output of the server");
             assert!(read > 0, "{name} did not start; see its log in {}", output().display());
-            let last = line.split_whitespace().last().unwrap_or_default();
-            match last.parse() {
+            match line.trim().parse() {
                 Ok(number) => pid = Some(number),
-                Err(_) => address = last.parse().ok(),
+                // The port without TLS is named first.
+                Err(_) => {
+                    let mut words = line.split([' ', ',', ';', '\n']);
+                    address = words.find_map(|word| word.parse().ok());
+                }
             }
         }
         let (pid, address) = pid.zip(address).expect("both are there");
