@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -215,7 +214,6 @@ impl AdminServerBuilder {
             let hint = "must be a path such as /commands";
             return Err(AdminError::Setting { setting: "command_url", value: command_url, hint });
         }
-        let plain = Arc::new(AtomicU64::new(0));
         let security = Security::Plain;
         let scheme = "http";
         #[cfg(feature = "tls")]
@@ -227,14 +225,13 @@ impl AdminServerBuilder {
                 let live =
                     live.map_err(|error| AdminError::Listen { addr: addr.clone(), source: error.into() })??;
                 (
-                    Security::Tls(Https::new(live, is_unified, Arc::clone(&plain))),
+                    Security::Tls(Https::new(live, is_unified, observer.clone())),
                     if is_unified { scheme } else { "https" },
                 )
             }
         };
         let page = page.map(|settings| Page::new(observer.clone(), settings, &addr));
-        let commands =
-            Commands::new(observer, command_url, initial_configuration, transfers, Arc::clone(&plain));
+        let commands = Commands::new(observer, command_url, initial_configuration, transfers);
         let routes = Routes { commands, page };
         let http = HttpServer::start_with(&addr, idle_timeout, Arc::new(routes), security).await;
         let http = http.map_err(|source| AdminError::Listen { addr, source })?;

@@ -257,7 +257,7 @@ impl Shared {
         let outbox = Outbox::new(self.net.outbox_limit(), &self.registry.budget);
         let (in_process, certificate) = (stream.is_in_process(), stream.certificate());
         let origin = Origin { peer: addr.ip(), in_process, certificate };
-        let peer = Peer::new(addr, origin, replica, self.now(), outbox, span);
+        let peer = Peer::new(addr, origin, stream.is_secure(), replica, self.now(), outbox, span);
         let registration = self.registry.enter(peer, permit);
         if self.stop.is_cancelled() {
             // Stopped in between: the shutdown did not see this connection.

@@ -12,14 +12,12 @@ mod table;
 mod transfers;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use zoolet_server::Observer;
-use zoolet_server::metrics::AdminCounts;
 
 use crate::http::{HttpBody, HttpMethod, HttpRequest, HttpResponse};
 use json::JsonWriter;
@@ -75,15 +73,9 @@ impl Commands {
         prefix: String,
         configuration: String,
         transfers: TransferSettings,
-        plain: Arc<AtomicU64>,
     ) -> Self {
-        let transfers = Transfers::new(observer.clone(), transfers, plain);
+        let transfers = Transfers::new(observer.clone(), transfers);
         Self { observer, prefix, configuration, transfers, lists: Arc::new(Semaphore::new(LISTS)) }
-    }
-
-    /// What was counted of snapshots and restores.
-    pub(crate) fn counts(&self) -> AdminCounts {
-        self.transfers.counts()
     }
 
     /// The answer to a request; `None` if its path is not one of a command.
@@ -200,7 +192,7 @@ impl Commands {
             Command::IsReadOnly => state::is_read_only(observer, json).await?,
             Command::LastSnapshot => state::last_snapshot(observer, json).await?,
             Command::Leader => return Some(Fields::Refused("server is not initialized".to_owned())),
-            Command::Monitor => state::monitor(observer, self.counts(), json).await?,
+            Command::Monitor => state::monitor(observer, json).await?,
             Command::ObserverConnectionStatReset | Command::Ruok => {}
             Command::Observers => {
                 json.key("synced_observers").plain(0);

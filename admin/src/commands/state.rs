@@ -1,6 +1,6 @@
 //! The commands that show the server as a whole, its settings and its process.
 
-use zoolet_server::metrics::{AdminCounts, ServerMetrics, monitor_values};
+use zoolet_server::metrics::{ServerMetrics, monitor_values};
 use zoolet_server::{Observer, ServerMode, ServerSummary};
 
 use super::json::JsonWriter;
@@ -59,13 +59,11 @@ fn decimal(value: f64) -> String {
     if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
 }
 
-pub(super) async fn monitor(observer: &Observer, counts: AdminCounts, json: &mut JsonWriter) -> Option<()> {
+pub(super) async fn monitor(observer: &Observer, json: &mut JsonWriter) -> Option<()> {
     let summary = observer.summary().await?;
     json.key("version").string(&summary.version);
     json.key("server_state").string(&summary.mode.to_string());
-    let mut metrics = observer.metrics()?;
-    metrics.admin = counts;
-    for (name, value) in monitor_values(&metrics) {
+    for (name, value) in monitor_values(&observer.metrics()?) {
         json.key(&name).plain(value);
     }
     Some(())

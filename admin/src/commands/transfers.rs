@@ -3,14 +3,10 @@
 //! A snapshot is a file before it is sent, so that its length is known and a client that reads slowly holds up nobody. A body to be
 //! restored is kept in a file until it is complete.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use tempfile::TempDir;
 use tokio::time::Instant;
-use zoolet_server::metrics::{AdminCounts, SummaryValue};
 use zoolet_server::{Observer, RestoreError, TakenSnapshot};
 
 use super::TransferSettings;
@@ -23,17 +19,6 @@ pub(super) struct Transfers {
     pub(super) settings: TransferSettings,
     snapshots: RateLimiter,
     restores: RateLimiter,
-    counts: TransferCounts,
-    plain: Arc<AtomicU64>,
-}
-
-#[derive(Default)]
-struct TransferCounts {
-    snapshot_errors: AtomicU64,
-    snapshots_limited: AtomicU64,
-    restore_errors: AtomicU64,
-    restores_limited: AtomicU64,
-    restore_time: Mutex<SummaryValue>,
 }
 
 /// What has come of a command.
@@ -48,23 +33,10 @@ pub(super) enum Transfer {
 }
 
 impl Transfers {
-    /// `plain` counts the connections by plain HTTP to a port that has HTTPS too.
-    pub(super) fn new(observer: Observer, settings: TransferSettings, plain: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(observer: Observer, settings: TransferSettings) -> Self {
         let (snapshots, restores) =
             (RateLimiter::new(settings.snapshot_interval), RateLimiter::new(settings.restore_interval));
-        Self { observer, settings, snapshots, restores, counts: TransferCounts::default(), plain }
-    }
-
-    pub(super) fn counts(&self) -> AdminCounts {
-        let counts = &self.counts;
-        AdminCounts {
-            snapshot_errors: counts.snapshot_errors.load(Relaxed),
-            snapshots_rate_limited: counts.snapshots_limited.load(Relaxed),
-            restore_errors: counts.restore_errors.load(Relaxed),
-            restores_rate_limited: counts.restores_limited.load(Relaxed),
-            plaintext_requests: self.plain.load(Relaxed),
-            restore_time_ms: counts.restore_time.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        }
+        Self { observer, settings, snapshots, restores }
     }
 
     pub(super) async fn snapshot(&self, request: &HttpRequest) -> Transfer {
@@ -72,14 +44,14 @@ impl Transfers {
             return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
         }
         if !self.snapshots.allows() {
-            self.counts.snapshots_limited.fetch_add(1, Relaxed);
+            self.observer.count_admin(|counts| counts.snapshots_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many snapshots are asked for; refusing one");
             return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
         }
         let taken = match self.take().await {
             Ok(taken) => taken,
             Err(error) => {
-                self.counts.snapshot_errors.fetch_add(1, Relaxed);
+                self.observer.count_admin(|counts| counts.snapshot_errors += 1);
                 tracing::warn!(%error, "cannot take a snapshot");
                 return Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR);
             }
@@ -109,18 +81,19 @@ impl Transfers {
             return Transfer::Status(StatusCode::SERVICE_UNAVAILABLE);
         }
         if !self.restores.allows() {
-            self.counts.restores_limited.fetch_add(1, Relaxed);
+            self.observer.count_admin(|counts| counts.restores_rate_limited += 1);
             tracing::warn!(peer = %request.client.addr, "too many restores are asked for; refusing one");
             return Transfer::Status(StatusCode::TOO_MANY_REQUESTS);
         }
         let begun = Instant::now();
         match self.take_over(request, body).await {
             Ok(zxid) => {
-                self.note_restore(begun.elapsed().as_secs_f64() * 1_000.0);
+                let millis = begun.elapsed().as_secs_f64() * 1_000.0;
+                self.observer.count_admin(|counts| counts.restore_time_ms.add(millis));
                 Transfer::Restored(zxid)
             }
             Err(error) => {
-                self.counts.restore_errors.fetch_add(1, Relaxed);
+                self.observer.count_admin(|counts| counts.restore_errors += 1);
                 tracing::warn!(peer = %request.client.addr, %error, "cannot restore a snapshot");
                 Transfer::Status(StatusCode::INTERNAL_SERVER_ERROR)
             }
@@ -145,14 +118,6 @@ impl Transfers {
         });
         let zxid = finished.await.map_err(|_| RestoreError::Stopped)??;
         Ok(zxid.0)
-    }
-
-    fn note_restore(&self, millis: f64) {
-        let mut time = self.counts.restore_time.lock().unwrap_or_else(PoisonError::into_inner);
-        time.min = if time.count == 0 { millis } else { time.min.min(millis) };
-        time.max = time.max.max(millis);
-        time.sum += millis;
-        time.count += 1;
     }
 }
 

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use zoolet_server::Observer;
 use zoolet_tls::tokio_rustls::TlsAcceptor;
 use zoolet_tls::tokio_rustls::server::TlsStream;
 use zoolet_tls::{LiveTls, ServerTls, names_address, subject};
@@ -18,8 +18,8 @@ pub(crate) struct Https {
     live: Arc<LiveTls<ServerTls>>,
     /// Whether plain HTTP is served too, as the first byte of a connection says.
     is_unified: bool,
-    /// Connections that came by plain HTTP.
-    plain: Arc<AtomicU64>,
+    /// Counts what comes by plain HTTP.
+    observer: Observer,
 }
 
 /// A connection that can be served.
@@ -30,8 +30,8 @@ pub(super) enum OpenedHttp {
 }
 
 impl Https {
-    pub(crate) fn new(live: Arc<LiveTls<ServerTls>>, is_unified: bool, plain: Arc<AtomicU64>) -> Self {
-        Self { live, is_unified, plain }
+    pub(crate) fn new(live: Arc<LiveTls<ServerTls>>, is_unified: bool, observer: Observer) -> Self {
+        Self { live, is_unified, observer }
     }
 
     /// Finds out what a connection speaks, and shakes hands, within a bounded time.
@@ -48,7 +48,7 @@ impl Https {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if first != [HANDSHAKE] {
-                self.plain.fetch_add(1, Relaxed);
+                self.observer.count_admin(|counts| counts.plaintext_requests += 1);
                 return Ok(OpenedHttp::Plain(stream));
             }
         }

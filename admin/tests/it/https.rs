@@ -94,6 +94,9 @@ async fn one_port_can_have_both_and_counts_what_is_plain() {
     let plain = pair.get("/commands/mntr").await;
     assert_eq!((plain.status, plain.header("strict-transport-security")), (200, None));
     assert_eq!(plain.json()["insecure_admin_count"], 1);
+    // Where metrics are scraped as well, which is another port.
+    let metrics = pair.server.observer().metrics().expect("a server");
+    assert_eq!(metrics.admin.plaintext_requests, 1);
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ impl Shared {
             tls_handshakes_failed: stats.handshakes.failed.load(Relaxed),
             tls_handshakes_refused: stats.handshakes.refused.load(Relaxed),
             tls_handshakes_open: self.open_handshakes(),
+            admin: stats.admin().clone(),
             turns_open: self.turns.open.load(Relaxed),
             outbox_bytes: self.registry.budget.used(),
             descriptors: descriptors(),

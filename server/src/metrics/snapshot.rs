@@ -149,7 +149,7 @@ pub struct LogMetrics {
     pub snapshot_rest_ms: f64,
 }
 
-/// What an admin server counts of its commands. The server has no part in it.
+/// What admin servers count of their commands, by [`Observer::count_admin`](crate::Observer::count_admin).
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs, reason = "named like what they are")]
 pub struct AdminCounts {
@@ -242,6 +242,14 @@ impl SummaryValue {
     pub(crate) fn once(value: f64) -> Self {
         let quantiles = Quantiles { p50: value, p90: value, p95: value, p99: value, p999: value };
         Self { count: 1, sum: value, min: value, max: value, quantiles: Some(quantiles) }
+    }
+
+    /// Adds a value, which no quantile will show.
+    pub fn add(&mut self, value: f64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.sum += value;
+        self.count += 1;
     }
 
     /// The average of all values; 0 without one.

@@ -129,10 +129,11 @@ impl Shared {
 
     async fn conf(&self) -> String {
         let Some(config) = self.configuration().await else { return not_serving() };
-        let port = config.client_port.map_or(-1, i32::from);
+        let [port, secure] =
+            [config.client_port, config.secure_client_port].map(|port| port.map_or(-1, i32::from));
         let DirectorySizes { data, log, data_size, log_size } = config.directories;
         format!(
-            "clientPort={port}\nsecureClientPort=-1\ndataDir={data}\ndataDirSize={data_size}\n\
+            "clientPort={port}\nsecureClientPort={secure}\ndataDir={data}\ndataDirSize={data_size}\n\
              dataLogDir={log}\ndataLogSize={log_size}\ntickTime={}\nmaxClientCnxns={}\nminSessionTimeout={}\nmaxSessionTimeout={}\n\
              clientPortListenBacklog={}\nserverId=0\n",
             config.tick_time,

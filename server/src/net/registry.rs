@@ -31,6 +31,8 @@ pub(crate) struct Registry {
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
     pub(crate) origin: Origin,
+    /// Whether it came by TLS.
+    pub(crate) is_secure: bool,
     /// Which replica of the state machine serves it.
     pub(crate) replica: usize,
     pub(crate) established: Millis,
@@ -52,6 +54,7 @@ impl Peer {
     pub(crate) fn new(
         addr: SocketAddr,
         origin: Origin,
+        is_secure: bool,
         replica: usize,
         established: Millis,
         outbox: Outbox,
@@ -60,6 +63,7 @@ impl Peer {
         Self {
             addr,
             origin,
+            is_secure,
             replica,
             established,
             outbox,

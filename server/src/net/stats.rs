@@ -7,6 +7,8 @@ use tokio::time::Instant;
 use zoolet_proto::{OpCode, Xid, Zxid};
 use zoolet_server_core::{ConnId, Input, Millis};
 
+use crate::metrics::AdminCounts;
+
 /// Counters of the server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerStats {
@@ -24,6 +26,8 @@ pub(crate) struct ServerStats {
     pub(crate) foreign: AtomicU64,
     pub(crate) handshakes: HandshakeStats,
     latency: Mutex<Latency>,
+    /// Of the admin servers of this server.
+    admin: Mutex<AdminCounts>,
     /// Set by `stmk` and read by `gtmk`. Nothing is traced with it.
     pub(crate) trace_mask: AtomicI64,
 }
@@ -64,6 +68,12 @@ impl ServerStats {
             count.store(0, Relaxed);
         }
         *self.lock_latency() = Latency::default();
+        *self.admin() = AdminCounts::default();
+    }
+
+    /// What its admin servers have counted.
+    pub(crate) fn admin(&self) -> MutexGuard<'_, AdminCounts> {
+        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn latency(&self) -> Latency {

@@ -34,6 +34,11 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
         false
     }
 
+    /// Whether it is encrypted. Asked at the same time.
+    fn is_secure(&self) -> bool {
+        false
+    }
+
     /// The subject of the certificate that the peer has proved to own. Asked at the same time.
     fn certificate(&self) -> Option<Arc<str>> {
         None
@@ -71,6 +76,10 @@ impl Transport for Box<dyn Transport> {
 
     fn is_in_process(&self) -> bool {
         (**self).is_in_process()
+    }
+
+    fn is_secure(&self) -> bool {
+        (**self).is_secure()
     }
 
     fn certificate(&self) -> Option<Arc<str>> {

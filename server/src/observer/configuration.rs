@@ -14,6 +14,8 @@ const IN_MEMORY: &str = "(in memory)";
 pub struct ServerConfiguration {
     /// The port of its first address.
     pub client_port: Option<u16>,
+    /// The port of its first address for TLS alone.
+    pub secure_client_port: Option<u16>,
     /// Where its data is, and how large that is.
     pub directories: DirectorySizes,
     /// Milliseconds.
@@ -37,6 +39,7 @@ impl Shared {
         let (tick_time, min_session_timeout, max_session_timeout) = self.turns.read(question)?;
         Some(ServerConfiguration {
             client_port: self.client_port,
+            secure_client_port: self.secure_client_port(),
             directories: self.dirs().await,
             tick_time,
             max_connections_per_ip: self.net.max_per_ip,
@@ -44,6 +47,16 @@ impl Shared {
             max_session_timeout,
             listen_backlog: self.net.backlog,
         })
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure_client_port(&self) -> Option<u16> {
+        self.tls.as_ref().and_then(|tls| tls.addrs.first()).map(std::net::SocketAddr::port)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn secure_client_port(&self) -> Option<u16> {
+        None
     }
 
     /// What the data directory takes. A server in memory has none, and says so: tools that split the lines of `conf` fail on an empty

@@ -66,7 +66,7 @@ impl ObservedConnection {
             conn,
             addr: peer.addr,
             certificate: peer.origin.certificate.clone(),
-            is_secure: peer.origin.certificate.is_some(),
+            is_secure: peer.is_secure,
             is_read: !word,
             outstanding: received.saturating_sub(stats.handled() + u64::from(word)),
             received,

@@ -24,7 +24,7 @@ use zoolet_server_core::{Core, Millis};
 
 use crate::durable::{DirectorySizes, LastSnapshot};
 use crate::engine::Engine;
-use crate::metrics::ServerMetrics;
+use crate::metrics::{AdminCounts, ServerMetrics};
 use crate::net::flow::limits::LISTED;
 use crate::server::Server;
 use crate::shared::Shared;
@@ -69,6 +69,13 @@ impl Observer {
     /// What [`Server::metrics`] returns: it waits for nothing, also if the disk answers nothing, and so may show what is not durable.
     pub fn metrics(&self) -> Option<ServerMetrics> {
         Some(self.shared()?.metrics(0))
+    }
+
+    /// Counts what an admin server does, for the metrics of the server that it is of.
+    pub fn count_admin(&self, count: impl FnOnce(&mut AdminCounts)) {
+        if let Some(shared) = self.shared() {
+            count(&mut shared.stats.admin());
+        }
     }
 
     /// Does what [`Server::measure`] does.

@@ -31,6 +31,27 @@ async fn inside_of_tls_is_the_protocol_with_its_words_and_an_end_in_order() {
 }
 
 #[tokio::test]
+async fn operators_see_the_port_and_which_connections_came_by_tls() {
+    let secured = Secured::with(ClientAuth::None, |server| {
+        server.bind("127.0.0.1:0").bind_tls("127.0.0.1:0").all_four_letter_words()
+    })
+    .await;
+    let secure = Wire::open(secured.stream().await, Hello::new()).await;
+    let plain = secured.zk.connect(Hello::new()).await;
+    let conf = secured.zk.word("conf").await;
+    let ports = [("clientPort", secured.zk.addrs()), ("secureClientPort", secured.zk.tls_addrs())];
+    for (key, addrs) in ports {
+        assert!(conf.contains(&format!("{key}={}\n", addrs[0].port())), "{conf}");
+    }
+    let connections = secured.zk.observer().connections().await.expect("a server");
+    let by_tls: Vec<_> = connections
+        .iter()
+        .filter_map(|connection| Some((connection.session?.0, connection.is_secure)))
+        .collect();
+    assert_eq!(by_tls, [(secure.welcome.session, true), (plain.welcome.session, false)]);
+}
+
+#[tokio::test]
 async fn a_unified_port_tells_plaintext_from_tls_by_the_first_bytes() {
     let secured = Secured::unified().await;
     let mut plain = Wire::open(secured.tcp().await, Hello::new()).await;

@@ -123,6 +123,7 @@ async fn requests_of_more_connections_than_the_turns_holds_count_before_a_deadli
         Peer::new(
             (PEER, 1).into(),
             PEER.into(),
+            false,
             0,
             Millis(0),
             Outbox::new(1 << 20, &registry.budget),
@@ -213,6 +214,7 @@ async fn laborious() -> (Driver, Arc<Turns>, [Registration; 2], Arc<Seen>) {
         Peer::new(
             (PEER, 1).into(),
             PEER.into(),
+            false,
             0,
             Millis(0),
             Outbox::new(1 << 20, &registry.budget),

@@ -38,6 +38,10 @@ impl Transport for TlsTransport {
         self.stream.get_ref().0.reset_on_close();
     }
 
+    fn is_secure(&self) -> bool {
+        true
+    }
+
     fn certificate(&self) -> Option<Arc<str>> {
         self.certificate.clone()
     }
