@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::TlsError;
-use crate::key::certified_key;
+use crate::key::resolver;
 use crate::live::TlsSettings;
-use crate::protocols::{CipherSuites, Protocols};
-use crate::server::{provider, roots, unusable};
+use crate::protocols::{CipherSuites, Protocols, provider, unusable};
+use crate::roots::{roots, system_roots};
 use crate::store::Store;
 use crate::verify::{AnyServerCertificate, ServerCertificates};
 
@@ -119,7 +118,7 @@ impl ClientTls {
         };
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()))?;
-        Ok(ServerCertificates::new(verifier, themselves))
+        Ok(ServerCertificates::new(verifier, themselves, Arc::clone(provider)))
     }
 }
 
@@ -134,15 +133,10 @@ impl TlsSettings for ClientTls {
             .dangerous();
         let builder = match self.verify {
             true => builder.with_custom_certificate_verifier(Arc::new(self.verifier(&provider)?)),
-            false => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate(provider))),
+            false => builder.with_custom_certificate_verifier(Arc::new(AnyServerCertificate { provider })),
         };
         let mut config = match &self.key_store {
-            Some(store) => {
-                let key = store
-                    .identity()
-                    .and_then(|entry| certified_key(entry).map_err(|error| error.of(store.files().next())))?;
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from((*key).clone())))
-            }
+            Some(store) => builder.with_client_cert_resolver(resolver(store)?),
             None => builder.with_no_client_auth(),
         };
         // Connections last, and servers of ZooKeeper resume nothing.
@@ -154,23 +148,4 @@ impl TlsSettings for ClientTls {
         let stores = self.trust_store.iter().chain(&self.key_store);
         stores.flat_map(|store| store.files().map(ToOwned::to_owned)).collect()
     }
-}
-
-#[cfg(feature = "system-roots")]
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    match (roots.is_empty(), found.errors.first()) {
-        (false, _) => Ok(roots),
-        (true, Some(error)) => {
-            Err(TlsError::new(format!("no authorities of the system: {error}; set a trust store")))
-        }
-        (true, None) => Err(TlsError::new("the system has no authorities; set a trust store")),
-    }
-}
-
-#[cfg(not(feature = "system-roots"))]
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    Err(TlsError::new("a client needs a trust store: the feature `system-roots` is off"))
 }

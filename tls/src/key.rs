@@ -4,19 +4,28 @@ use std::sync::Arc;
 
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{Error, InconsistentKeys};
 use x509_parser::parse_x509_certificate;
 
 use crate::der::{BIT_STRING, CONTEXT_1, DerReader, INTEGER, OCTET_STRING, OID, SEQUENCE, element};
 use crate::error::TlsError;
-use crate::store::KeyEntry;
+use crate::store::{KeyEntry, Store};
 
 /// The object identifier id-ecPublicKey.
 const EC_PUBLIC_KEY: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
+/// What shows the certificate of a store and signs with its key.
+///
+/// # Errors
+/// If the store cannot be read, or what it has cannot be used; the file is named.
+pub(crate) fn resolver(store: &Store) -> Result<Arc<SingleCertAndKey>, TlsError> {
+    let key = certified_key(store.identity()?).map_err(|error| error.of(store.files().next()))?;
+    Ok(Arc::new(SingleCertAndKey::from(key)))
+}
+
 /// Checks that the key can sign and belongs to the first certificate.
-pub(crate) fn certified_key(entry: KeyEntry) -> Result<Arc<CertifiedKey>, TlsError> {
+fn certified_key(entry: KeyEntry) -> Result<CertifiedKey, TlsError> {
     let KeyEntry { key, chain } = entry;
     let invalid = || TlsError::new("the certificate of its private key is damaged");
     let leaf = chain.first().ok_or_else(invalid)?;
@@ -29,7 +38,7 @@ pub(crate) fn certified_key(entry: KeyEntry) -> Result<Arc<CertifiedKey>, TlsErr
     };
     let certified = CertifiedKey::new(chain, any_supported_type(&key).map_err(unsupported)?);
     match certified.keys_match() {
-        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Arc::new(certified)),
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(Error::InconsistentKeys(_)) => {
             Err(TlsError::new("its private key does not belong to its first certificate"))
         }

@@ -12,6 +12,7 @@ mod error;
 mod key;
 mod live;
 mod protocols;
+mod roots;
 mod server;
 mod store;
 mod subject;

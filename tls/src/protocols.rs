@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use rustls::crypto::ring::cipher_suite as suite;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::version::{TLS12, TLS13};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
@@ -151,6 +153,17 @@ impl FromStr for ClientAuth {
             _ => Err(TlsError::new(format!("{text:?} is not one of need, want and none"))),
         }
     }
+}
+
+/// The cryptography, with these suites.
+pub(crate) fn provider(suites: &CipherSuites) -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { cipher_suites: suites.suites(), ..ring::default_provider() })
+}
+
+pub(crate) fn unusable() -> TlsError {
+    TlsError::new(
+        "no cipher suite of the list is of a version of TLS that is enabled; each version needs one",
+    )
 }
 
 #[cfg(test)]

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::sign::SingleCertAndKey;
-use rustls::{RootCertStore, ServerConfig};
 
 use crate::error::TlsError;
-use crate::key::certified_key;
+use crate::key::resolver;
 use crate::live::TlsSettings;
-use crate::protocols::{CipherSuites, ClientAuth, Protocols};
+use crate::protocols::{CipherSuites, ClientAuth, Protocols, provider, unusable};
+use crate::roots::roots;
 use crate::store::{Store, read_crls};
 use crate::verify::ClientCertificates;
 
@@ -125,7 +125,7 @@ impl ServerTls {
         }
         let lists = || self.revocation_lists.first().map(PathBuf::as_path);
         let verifier = builder.build().map_err(|error| TlsError::new(error.to_string()).of(lists()))?;
-        Ok(Some(ClientCertificates::new(verifier, themselves)))
+        Ok(Some(ClientCertificates::new(verifier, themselves, Arc::clone(provider))))
     }
 }
 
@@ -134,9 +134,7 @@ impl TlsSettings for ServerTls {
 
     fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let provider = provider(&self.cipher_suites);
-        let key = self.key_store.identity().and_then(|entry| {
-            certified_key(entry).map_err(|error| error.of(self.key_store.files().next()))
-        })?;
+        let identity = resolver(&self.key_store)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&self.protocols.versions())
             .map_err(|_| unusable())?;
@@ -144,7 +142,7 @@ impl TlsSettings for ServerTls {
             Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier)),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from((*key).clone())));
+        let mut config = builder.with_cert_resolver(identity);
         // Java's server chooses by its own order too.
         config.ignore_client_order = true;
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -158,41 +156,5 @@ impl TlsSettings for ServerTls {
             .flat_map(|store| store.files().map(ToOwned::to_owned))
             .chain(self.revocation_lists.clone())
             .collect()
-    }
-}
-
-/// The cryptography, with these suites.
-pub(crate) fn provider(suites: &CipherSuites) -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider { cipher_suites: suites.suites(), ..ring::default_provider() })
-}
-
-pub(crate) fn unusable() -> TlsError {
-    TlsError::new(
-        "no cipher suite of the list is of a version of TLS that is enabled; each version needs one",
-    )
-}
-
-/// The certificates of a trust store as authorities.
-pub(crate) fn roots(
-    store: &Store,
-    trusted: &[rustls::pki_types::CertificateDer<'static>],
-) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    let (_, ignored) = roots.add_parsable_certificates(trusted.iter().cloned());
-    // A bundle of many authorities may have an odd one.
-    if ignored > 0 {
-        let file = store.files().next().map(|file| file.display().to_string());
-        tracing::warn!(
-            file,
-            ignored,
-            "TLS: certificates of a trust store are damaged or of an old version, and are not trusted"
-        );
-    }
-    match roots.is_empty() {
-        true => {
-            Err(TlsError::new("no certificate in it is a usable one of an authority")
-                .of(store.files().next()))
-        }
-        false => Ok(roots),
     }
 }

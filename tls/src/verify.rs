@@ -16,6 +16,34 @@ use rustls::{
 };
 use x509_parser::parse_x509_certificate;
 
+/// The methods of a verifier that check who owns a certificate, and not which is accepted: as the provider does. The traits for clients
+/// and for servers both have them.
+macro_rules! signatures_of_provider {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
 /// What a certificate is presented for.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
@@ -69,11 +97,16 @@ pub(crate) struct ClientCertificates {
     inner: Arc<dyn ClientCertVerifier>,
     /// Empty with revocation lists, which would not be asked.
     themselves: TrustedThemselves,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ClientCertificates {
-    pub(crate) fn new(inner: Arc<dyn ClientCertVerifier>, trusted: Vec<CertificateDer<'static>>) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted) }
+    pub(crate) fn new(
+        inner: Arc<dyn ClientCertVerifier>,
+        trusted: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Self {
+        Self { inner, themselves: TrustedThemselves(trusted), provider }
     }
 }
 
@@ -108,27 +141,7 @@ impl ClientCertVerifier for ClientCertificates {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
+    signatures_of_provider!();
 }
 
 /// Verifies the certificates of servers.
@@ -136,11 +149,16 @@ impl ClientCertVerifier for ClientCertificates {
 pub(crate) struct ServerCertificates {
     inner: Arc<WebPkiServerVerifier>,
     themselves: TrustedThemselves,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertificates {
-    pub(crate) fn new(inner: Arc<WebPkiServerVerifier>, trusted: Vec<CertificateDer<'static>>) -> Self {
-        Self { inner, themselves: TrustedThemselves(trusted) }
+    pub(crate) fn new(
+        inner: Arc<WebPkiServerVerifier>,
+        trusted: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Self {
+        Self { inner, themselves: TrustedThemselves(trusted), provider }
     }
 }
 
@@ -164,32 +182,14 @@ impl ServerCertVerifier for ServerCertificates {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
+    signatures_of_provider!();
 }
 
 /// Accepts every certificate of a server. It still has to prove that it owns it.
 #[derive(Debug)]
-pub(crate) struct AnyServerCertificate(pub(crate) Arc<CryptoProvider>);
+pub(crate) struct AnyServerCertificate {
+    pub(crate) provider: Arc<CryptoProvider>,
+}
 
 impl ServerCertVerifier for AnyServerCertificate {
     fn verify_server_cert(
@@ -203,27 +203,7 @@ impl ServerCertVerifier for AnyServerCertificate {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    signatures_of_provider!();
 }
 
 /// Whether a certificate names this address, in its subject alternative names.
