@@ -63,32 +63,21 @@ fn rest(json: &mut JsonWriter, connection: &ObservedConnection) {
 }
 
 pub(super) async fn dump(observer: &Observer, json: &mut JsonWriter) -> Option<()> {
-    json.key("expiry_time_to_session_ids").object();
     {
         let sessions = observer.sessions().await?;
+        json.key("expiry_time_to_session_ids").object();
         let mut made = 0;
         for expiring in sessions.chunk_by(|one, next| one.deadline == next.deadline) {
-            json.key(&expiring[0].deadline.0.to_string()).array();
-            for session in expiring {
-                json.plain(session.id.0);
-                made += 1;
-                pause(made).await;
-            }
-            json.end();
-        }
-    }
-    json.end();
-    json.key("session_id_to_ephemeral_paths").object();
-    let owners = observer.ephemerals().await?;
-    let mut made = 0;
-    for (owner, paths) in owners.iter() {
-        json.key(&owner.0.to_string()).array();
-        for path in paths {
-            json.string(path);
-            made += 1;
-            pause(made).await;
+            let time = expiring[0].deadline.0.to_string();
+            group(json, &mut made, &time, expiring, |json, session| json.plain(session.id.0)).await;
         }
         json.end();
+    }
+    let owners = observer.ephemerals().await?;
+    json.key("session_id_to_ephemeral_paths").object();
+    let mut made = 0;
+    for (owner, paths) in owners.iter() {
+        group(json, &mut made, &owner.0.to_string(), paths, |json, path| json.string(path)).await;
     }
     json.end();
     Some(())
@@ -118,13 +107,7 @@ pub(super) async fn watches(observer: &Observer, json: &mut JsonWriter) -> Optio
     json.key("session_id_to_watched_paths").object();
     let mut made = 0;
     for (session, paths) in by_session {
-        json.key(&session.to_string()).array();
-        for path in paths {
-            json.string(path);
-            made += 1;
-            pause(made).await;
-        }
-        json.end();
+        group(json, &mut made, &session.to_string(), paths, JsonWriter::string).await;
     }
     json.end();
     Some(())
@@ -140,13 +123,7 @@ pub(super) async fn watches_by_path(observer: &Observer, json: &mut JsonWriter) 
     json.key("path_to_session_ids").object();
     let mut made = 0;
     for (path, sessions) in by_path {
-        json.key(path).array();
-        for session in sessions {
-            json.plain(session);
-            made += 1;
-            pause(made).await;
-        }
-        json.end();
+        group(json, &mut made, path, sessions, |json, session| json.plain(session)).await;
     }
     json.end();
     Some(())
@@ -157,4 +134,21 @@ async fn pause(made: usize) {
     if made % AT_ONCE == AT_ONCE - 1 {
         yield_now().await;
     }
+}
+
+/// A list by its key. `made` counts the values of all lists of an object.
+async fn group<T>(
+    json: &mut JsonWriter,
+    made: &mut usize,
+    key: &str,
+    values: impl IntoIterator<Item = T>,
+    write: fn(&mut JsonWriter, T),
+) {
+    json.key(key).array();
+    for value in values {
+        write(json, value);
+        *made += 1;
+        pause(*made).await;
+    }
+    json.end();
 }
