@@ -4,14 +4,10 @@ use std::time::Duration;
 
 use zoolet_admin::{AdminServer, AdminServerBuilder, MetricsServer, MetricsServerBuilder};
 use zoolet_server::Server;
-#[cfg(feature = "tls")]
-use zoolet_server::tls::{ClientAuth, Protocols, ServerTls};
 
 #[cfg(feature = "tls")]
-use super::SettingMistake;
+use super::https::HttpsParts;
 use super::joined;
-#[cfg(feature = "tls")]
-use super::tls::StoreParts;
 
 /// As the ports of Apache ZooKeeper.
 const ADMIN_PORT: u16 = 8080;
@@ -45,46 +41,6 @@ pub(crate) struct HttpParts {
     pub(crate) without_process: bool,
     /// The text of the file, for those who ask the admin server for it.
     pub(crate) configuration: String,
-}
-
-/// What was set of HTTPS.
-#[cfg(feature = "tls")]
-#[derive(Debug, Default)]
-pub(crate) struct HttpsParts {
-    pub(crate) forced: bool,
-    pub(crate) unified: bool,
-    pub(crate) need_client_auth: bool,
-    pub(crate) key_store: StoreParts,
-    pub(crate) trust_store: StoreParts,
-}
-
-#[cfg(feature = "tls")]
-impl HttpsParts {
-    /// What does not fit together.
-    pub(super) fn check(&self) -> Option<SettingMistake> {
-        let lacks = (self.forced || self.unified) && self.key_store.file.is_none();
-        lacks.then_some(SettingMistake::Together(
-            "HTTPS of the admin server (admin.forceHttps, admin.portUnification) needs a certificate and its key; set \
-             ssl.quorum.keyStore.location",
-        ))
-    }
-
-    fn apply(&self, admin: AdminServerBuilder) -> AdminServerBuilder {
-        let Some(key_store) = self.key_store.store().filter(|_| self.forced || self.unified) else {
-            return admin;
-        };
-        let trust_store = self.trust_store.store();
-        let auth = match (self.need_client_auth, &trust_store) {
-            (true, _) => ClientAuth::Need,
-            // Who has a certificate can prove by it who they are.
-            (false, Some(_)) => ClientAuth::Want,
-            (false, None) => ClientAuth::None,
-        };
-        // As Apache's, whatever the ports of clients take.
-        let tls = ServerTls::new(key_store).client_auth(auth).protocols(Protocols::ALL);
-        let tls = trust_store.into_iter().fold(tls, ServerTls::trust_store);
-        if self.forced { admin.https(tls) } else { admin.http_and_https(tls) }
-    }
 }
 
 impl HttpParts {

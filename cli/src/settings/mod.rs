@@ -5,6 +5,8 @@ mod doubtful;
 mod flags;
 #[cfg(feature = "admin")]
 mod http;
+#[cfg(all(feature = "admin", feature = "tls"))]
+mod https;
 #[cfg(test)]
 mod page_tests;
 mod secret;

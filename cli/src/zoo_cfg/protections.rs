@@ -42,6 +42,10 @@ const PROTECTIONS: &[Protection] = &[
     row("secureClientPort", Always, "TLS, with which this program is not built,"),
     #[cfg(not(feature = "tls"))]
     row("client.portUnification", IfTrue, "TLS, with which this program is not built,"),
+    #[cfg(not(feature = "tls"))]
+    row("admin.forceHttps", IfTrue, "HTTPS, with which this program is not built,"),
+    #[cfg(not(feature = "tls"))]
+    row("admin.needClientAuth", IfTrue, "HTTPS, with which this program is not built,"),
     row("ssl.ocsp", IfTrue, "to ask an OCSP server about client certificates"),
     row("ssl.authProvider", If(|value| value != "x509"), "a provider for certificates other than x509"),
     row("sslQuorum", IfTrue, "TLS between servers"),

@@ -1,9 +1,5 @@
 //! The admin server, and the metrics.
 
-#[cfg(feature = "tls")]
-use super::FILE;
-#[cfg(feature = "tls")]
-use super::tls::{parsed, password};
 use super::{ADDRESS, BOOL, SettingRow, TIME, flag, key};
 use crate::settings::put;
 use crate::settings::written::{Written, int};
@@ -48,52 +44,6 @@ pub(super) const ROWS: &[SettingRow] = &[
             to.http.hosts.push(value.text().to_owned());
             Ok(())
         }),
-    #[cfg(feature = "tls")]
-    key("admin.forceHttps", BOOL, "false")
-        .help("Serve the admin server by HTTPS alone; needs ssl.quorum.keyStore.location")
-        .sets(|to, value| put(&mut to.http.https.forced, value.boolean())),
-    #[cfg(feature = "tls")]
-    key("admin.portUnification", BOOL, "false")
-        .help("Serve HTTPS at its port as well")
-        .sets(|to, value| put(&mut to.http.https.unified, value.boolean())),
-    #[cfg(feature = "tls")]
-    key("admin.needClientAuth", BOOL, "false")
-        .help("With HTTPS, ask clients for a certificate")
-        .sets(|to, value| put(&mut to.http.https.need_client_auth, value.boolean())),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.keyStore.location", FILE, "none")
-        .help("Certificate chain and private key of HTTPS, as ssl.keyStore.location")
-        .sets(|to, value| put(&mut to.http.https.key_store.file, value.file().map(Some))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.keyStore.password", "TEXT", "none")
-        .secret()
-        .help("Password of that store and of the key in it")
-        .sets(|to, value| put(&mut to.http.https.key_store.password, Ok(password(value)))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.keyStore.passwordPath", FILE, "none")
-        .help("File with that password; takes precedence over it")
-        .sets(|to, value| put(&mut to.http.https.key_store.password_file, value.file().map(Some))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.keyStore.type", "TYPE", "by the content")
-        .help("Format of that store: PEM, PKCS12 or JKS")
-        .sets(|to, value| put(&mut to.http.https.key_store.kind, parsed(value).map(Some))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.trustStore.location", FILE, "none")
-        .help("Certificates of the authorities of those who ask the admin server")
-        .sets(|to, value| put(&mut to.http.https.trust_store.file, value.file().map(Some))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.trustStore.password", "TEXT", "none")
-        .secret()
-        .help("Password of that store")
-        .sets(|to, value| put(&mut to.http.https.trust_store.password, Ok(password(value)))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.trustStore.passwordPath", FILE, "none")
-        .help("File with that password; takes precedence over it")
-        .sets(|to, value| put(&mut to.http.https.trust_store.password_file, value.file().map(Some))),
-    #[cfg(feature = "tls")]
-    key("ssl.quorum.trustStore.type", "TYPE", "by the content")
-        .help("Format of that store: PEM, PKCS12 or JKS")
-        .sets(|to, value| put(&mut to.http.https.trust_store.kind, parsed(value).map(Some))),
     flag("metrics", ADDRESS, "off")
         .help("Address of the metrics for Prometheus, at /metrics")
         .sets(|to, value| put(&mut to.http.metrics_bind, value.bind().map(Some))),

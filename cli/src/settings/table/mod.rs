@@ -5,6 +5,8 @@ mod auth;
 mod data;
 #[cfg(feature = "admin")]
 mod http;
+#[cfg(all(feature = "admin", feature = "tls"))]
+mod https;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
@@ -135,6 +137,8 @@ pub(crate) const GROUPS: &[SettingGroup] = &[
     SettingGroup { title: "Authentication", rows: auth::ROWS },
     #[cfg(feature = "admin")]
     SettingGroup { title: "Admin server and metrics", rows: http::ROWS },
+    #[cfg(all(feature = "admin", feature = "tls"))]
+    SettingGroup { title: "HTTPS of the admin server", rows: https::ROWS },
     SettingGroup { title: "With a data directory: a mistake without one", rows: data::ROWS },
 ];
 

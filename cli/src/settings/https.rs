@@ -1,0 +1,45 @@
+//! The settings of HTTPS of the admin server.
+
+use zoolet_admin::AdminServerBuilder;
+use zoolet_server::tls::{ClientAuth, Protocols, ServerTls};
+
+use super::SettingMistake;
+use super::tls::StoreParts;
+
+/// What was set of HTTPS.
+#[derive(Debug, Default)]
+pub(crate) struct HttpsParts {
+    pub(crate) forced: bool,
+    pub(crate) unified: bool,
+    pub(crate) need_client_auth: bool,
+    pub(crate) key_store: StoreParts,
+    pub(crate) trust_store: StoreParts,
+}
+
+impl HttpsParts {
+    /// What does not fit together.
+    pub(super) fn check(&self) -> Option<SettingMistake> {
+        let lacks = (self.forced || self.unified) && self.key_store.file.is_none();
+        lacks.then_some(SettingMistake::Together(
+            "HTTPS of the admin server (admin.forceHttps, admin.portUnification) needs a certificate and its key; set \
+             ssl.quorum.keyStore.location",
+        ))
+    }
+
+    pub(super) fn apply(&self, admin: AdminServerBuilder) -> AdminServerBuilder {
+        let Some(key_store) = self.key_store.store().filter(|_| self.forced || self.unified) else {
+            return admin;
+        };
+        let trust_store = self.trust_store.store();
+        let auth = match (self.need_client_auth, &trust_store) {
+            (true, _) => ClientAuth::Need,
+            // Who has a certificate can prove by it who they are.
+            (false, Some(_)) => ClientAuth::Want,
+            (false, None) => ClientAuth::None,
+        };
+        // As Apache's, whatever the ports of clients take.
+        let tls = ServerTls::new(key_store).client_auth(auth).protocols(Protocols::ALL);
+        let tls = trust_store.into_iter().fold(tls, ServerTls::trust_store);
+        if self.forced { admin.https(tls) } else { admin.http_and_https(tls) }
+    }
+}
