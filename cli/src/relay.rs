@@ -1,4 +1,4 @@
-//! A port of this process behind which a server is reached by TLS and SASL: so the conformance kit, whose connections are plain ones,
+//! A local port that forwards to a server by TLS and SASL: so the conformance kit, whose connections are plain ones,
 //! reaches it too, byte by byte as it does any other.
 
 use std::fs;
@@ -56,7 +56,7 @@ trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for S {}
 
-/// The server behind a port.
+/// The server that a port forwards to.
 struct Target {
     server: String,
     #[cfg(feature = "tls")]

@@ -61,7 +61,7 @@ pub(super) async fn locks(observer: &Observer, reader: &Reader) -> Result<ApiAns
     Ok(ApiAnswer(json!({ "now": now, "queues": shown, "looked": looked, "more": more })))
 }
 
-/// Finds the queues, whoever may see them. Returns how many ephemerals were looked at, and whether that were all.
+/// Finds all queues, also those that a viewer may not see. Returns how many ephemerals were looked at, and whether those are all.
 async fn find(observer: &Observer) -> Result<(Queues, usize, bool), ApiError> {
     let owners = observer.look(|core| core.tree().owners()).await.ok_or_else(ApiError::stopped)?;
     let (mut queues, mut looked) = (Queues::new(), 0);

@@ -184,8 +184,8 @@ impl Settings {
         #[cfg(not(feature = "admin"))]
         let is_only_local = false;
         let only_local = is_only_local.then(|| {
-            "the admin server listens on 127.0.0.1 alone; admin.serverAddress opens it to other machines, where whoever reaches it \
-             sees the tree"
+            "the admin server listens on 127.0.0.1 alone; admin.serverAddress opens it to other machines, and everybody \
+             who reaches it there sees the tree"
                 .to_owned()
         });
         let no_users = self.auth.has_no_users().then(|| {

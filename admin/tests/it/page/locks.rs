@@ -1,4 +1,4 @@
-//! Lock queues: those of known recipes, whoever has made them.
+//! Lock queues: those of the recipes of all known clients.
 
 use serde_json::{Value, json};
 use zoolet_proto::{CreateMode, Request};

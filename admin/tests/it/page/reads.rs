@@ -104,7 +104,7 @@ async fn a_search_looks_at_twenty_thousand_names_at_a_time() {
         (&json!(["Node-20500"]), &json!(600), &json!(false))
     );
     let exact = scene.api("search?path=/d&text=NODE-00001").await;
-    assert_eq!(exact["names"], json!([]), "whoever types a capital means it");
+    assert_eq!(exact["names"], json!([]), "a capital letter makes the search exact");
 }
 
 #[tokio::test]

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use zoolet_client::internal::{FeedRequest, NameList};
+use zoolet_client::{EventType, WatchEvent, path as znode_path};
 use zoolet_test_support::Dice;
 
+use super::super::entry::Entry;
 use super::super::publish::{Board, CacheChanges};
 use super::*;
 

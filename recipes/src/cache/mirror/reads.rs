@@ -1,0 +1,327 @@
+//! The reads of a mirror: which are sent, and what their replies change.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use zoolet_client::internal::{FeedRequest, NameList};
+use zoolet_client::{Stat, Zxid, path as znode_path};
+
+use super::{Mirror, MirrorConfig, Outstanding, Read, ReadReply, WatchStyle};
+use crate::cache::entry::{Entry, UnreadableReason};
+use crate::cache::error::CacheError;
+use crate::cache::scope::child_path;
+use crate::cache::snapshot::{below, children};
+
+impl<T> Mirror<T> {
+    /// The request that a read is.
+    pub(in crate::cache) fn request_of(&self, read: &Read) -> FeedRequest {
+        let watch = self.style == WatchStyle::OneShot;
+        let path = (**read.path()).to_owned();
+        match read {
+            Read::Data(_) if self.config.reads_data => FeedRequest::GetData { path, watch },
+            Read::Data(_) | Read::Check(_) => FeedRequest::Exists { path, watch },
+            Read::Label(_) => FeedRequest::Exists { path, watch: false },
+            Read::List(_) => FeedRequest::GetChildren { path, watch },
+        }
+    }
+
+    /// The next read to send.
+    pub(in crate::cache) fn next_read(&mut self) -> Option<Read> {
+        if let Some(read) = self.queue.pop_front() {
+            return Some(read);
+        }
+        // A deletion needs no read. Without one, its label would come with the next ping.
+        if self.unlabelled && self.outstanding.is_empty() && self.cursor.is_none() && !self.asks_label {
+            self.asks_label = true;
+            return Some(Read::Label(Arc::clone(&self.config.scope.root)));
+        }
+        let after = self.cursor.take()?;
+        let base = self.working_base()?;
+        let bound = after.as_ref().map(|path| &**path);
+        let (path, _) = base.nodes.range::<str, _>((bound, Bound::Unbounded)).next()?;
+        let path = Arc::clone(path);
+        self.cursor = Some(Bound::Excluded(Arc::clone(&path)));
+        // Also if its data is being read because of an event: only this compares its children.
+        self.ask(&path).check = true;
+        Some(Read::Check(path))
+    }
+
+    /// A read that the server did not execute is to be sent again.
+    pub(in crate::cache) fn send_again(&mut self, read: Read) {
+        self.queue.push_back(read);
+    }
+
+    pub(super) fn ask(&mut self, path: &Arc<str>) -> &mut Outstanding {
+        self.outstanding.entry(Arc::clone(path)).or_default()
+    }
+
+    pub(super) fn ask_data(&mut self, path: &Arc<str>) {
+        if !std::mem::replace(&mut self.ask(path).data, true) {
+            self.queue.push_back(Read::Data(Arc::clone(path)));
+        }
+    }
+
+    pub(super) fn ask_list(&mut self, path: &Arc<str>) {
+        self.unlisted.remove(path);
+        if self.config.scope.lists(path) && !std::mem::replace(&mut self.ask(path).list, true) {
+            self.queue.push_back(Read::List(Arc::clone(path)));
+        }
+    }
+
+    /// Reads a znode that is not known, and then its children.
+    pub(super) fn find(&mut self, path: Arc<str>) {
+        self.unlisted.insert(Arc::clone(&path));
+        self.ask_data(&path);
+    }
+
+    /// Whether a znode is known, or will be by a read that is outstanding.
+    pub(super) fn is_known(&self, path: &str) -> bool {
+        let will_be = self.outstanding.get(path).is_some_and(|reads| reads.data || reads.check);
+        will_be || self.nodes.contains_key(path)
+    }
+
+    /// Applies the reply to a read.
+    ///
+    /// # Errors
+    /// The subtree is larger than the cache may be.
+    pub(in crate::cache) fn reply(
+        &mut self,
+        read: &Read,
+        label: Option<Zxid>,
+        reply: ReadReply<'_>,
+    ) -> Result<(), CacheError> {
+        let path = read.path();
+        self.reached(label);
+        if let Read::Label(_) = read {
+            self.asks_label = false;
+            return Ok(());
+        }
+        let event = self.answered(read);
+        match (read, reply) {
+            (Read::Data(_), ReadReply::Data(data, stat)) => self.put(path, stat, data),
+            (Read::Data(_), ReadReply::Stat(stat)) => self.put(path, stat, &[]),
+            (Read::Check(_), ReadReply::Stat(stat)) => self.compare(path, &stat),
+            (Read::List(_), ReadReply::Children(names, stat)) => self.list(path, names, &stat),
+            (_, ReadReply::Absent) => self.absent(path, read),
+            (_, ReadReply::Unreadable(reason)) => self.cannot_read(path, read, reason),
+            // The feed pairs replies with requests.
+            _ => {}
+        }
+        // From 3.9.0 events name their transaction. The order of arrival says the same.
+        if !matches!(read, Read::List(_)) && label.is_some_and(|label| label < event) {
+            self.ask(path).event = event;
+            self.ask_data(path);
+        }
+        self.check_limits()
+    }
+
+    /// Notes that a read is answered; returns the latest event of its path.
+    fn answered(&mut self, read: &Read) -> Zxid {
+        let path = read.path();
+        let Some(reads) = self.outstanding.get_mut(path) else { return Zxid(0) };
+        match read {
+            Read::Data(_) => reads.data = false,
+            Read::List(_) => reads.list = false,
+            Read::Check(_) => reads.check = false,
+            Read::Label(_) => {}
+        }
+        let event = reads.event;
+        if !matches!(read, Read::List(_)) {
+            reads.event = Zxid(0);
+        }
+        if *reads == Outstanding::default() {
+            self.outstanding.remove(path);
+        }
+        event
+    }
+
+    /// A reply, or a ping, shows that the server has applied this.
+    pub(in crate::cache) fn reached(&mut self, label: Option<Zxid>) {
+        if let Some(label) = label {
+            self.frontier = self.frontier.max(label);
+            self.unlabelled = false;
+        }
+    }
+
+    /// A znode and its data.
+    fn put(&mut self, path: &Arc<str>, stat: Stat, data: &[u8]) {
+        let old = self.nodes.get(path).cloned();
+        let is_new = old.as_ref().is_none_or(|old| old.stat().czxid != stat.czxid);
+        if is_new && old.is_some() {
+            self.drop_older_below(path, stat.czxid);
+        }
+        // A znode that is as it was keeps its entry, and its value.
+        let is_same = !is_new && old.as_ref().is_some_and(|old| old.stat().mzxid == stat.mzxid);
+        if !is_same {
+            let value = (self.config.decode)(path, data);
+            self.bytes = self.bytes + data.len() - old.map_or(0, |old| old.size());
+            let entry = Entry::new(Arc::clone(path), stat, value, data.len());
+            self.nodes.insert_mut(Arc::clone(path), Arc::new(entry));
+            self.touch(path);
+        }
+        if is_same || self.base_pzxids.contains_key(path) {
+            self.pzxids.insert(Arc::clone(path), stat.pzxid);
+        } else {
+            self.pzxids.remove(path);
+        }
+        if self.unreadable.remove(path).is_some() {
+            self.unreadable_changed = true;
+        }
+        // With one watch per znode, a child watch is set by listing, also where there is no child. Under a recursive watch the
+        // children of a znode that was created under it come by events.
+        let lists = match self.style {
+            WatchStyle::OneShot => is_new || self.unlisted.contains(path),
+            WatchStyle::Tree => self.unlisted.contains(path) && stat.num_children > 0,
+        };
+        if lists {
+            self.ask_list(path);
+        } else {
+            self.unlisted.remove(path);
+        }
+    }
+
+    /// A Stat, beside what the base has: not beside the map, where an event or a read of this connection may have moved
+    /// pzxid already, and hides that children came or went before the watch was set.
+    fn compare(&mut self, path: &Arc<str>, stat: &Stat) {
+        let old = self.working_base().and_then(|base| base.nodes.get(path)).map(|old| *old.stat());
+        let Some(old) = old else {
+            // The root, which was absent.
+            return self.find(Arc::clone(path));
+        };
+        // Another znode in its place has a later mzxid and a later pzxid, too.
+        if self.nodes.get(path).is_none_or(|now| now.stat().mzxid != stat.mzxid) {
+            self.ask_data(path);
+        }
+        let pzxid = self.base_pzxids.get(path).copied().unwrap_or(old.pzxid);
+        if pzxid != stat.pzxid {
+            self.ask_list(path);
+        }
+    }
+
+    /// The children of a znode.
+    fn list(&mut self, path: &Arc<str>, names: &NameList, stat: &Stat) {
+        self.pzxids.insert(Arc::clone(path), stat.pzxid);
+        let mut listed: BTreeSet<Arc<str>> = names.iter().map(|name| child_path(path, &name)).collect();
+        let known: Vec<_> = children(&self.nodes, path).map(|child| child.shared_path()).collect();
+        for child in known.iter().filter(|child| !listed.contains(*child)) {
+            self.remove(child);
+        }
+        let (prefix, end) = bounds_below(path);
+        let gone: Vec<_> = self
+            .unreadable
+            .range::<str, _>(all_below(&prefix, &end))
+            .map(|(child, _)| child)
+            .filter(|child| znode_path::parent(child) == &**path && !listed.contains(*child))
+            .cloned()
+            .collect();
+        for child in gone {
+            self.remove(&child);
+        }
+        listed.retain(|child| self.config.scope.contains_child(child));
+        for child in listed {
+            if !self.is_known(&child) {
+                self.find(child);
+            }
+        }
+    }
+
+    pub(super) fn absent(&mut self, path: &Arc<str>, read: &Read) {
+        self.remove(path);
+        // A one-shot watch on an absent znode is set by exists alone; only the root is waited for.
+        let watches = *path == self.config.scope.root && self.style == WatchStyle::OneShot;
+        let is_watched = matches!(read, Read::Check(_));
+        if watches && !is_watched && !std::mem::replace(&mut self.ask(path).check, true) {
+            self.queue.push_back(Read::Check(Arc::clone(path)));
+        }
+    }
+
+    fn cannot_read(&mut self, path: &Arc<str>, read: &Read, reason: UnreadableReason) {
+        if self.unreadable.insert(Arc::clone(path), reason) != Some(reason) {
+            self.unreadable_changed = true;
+        }
+        if matches!(read, Read::List(_)) {
+            return;
+        }
+        // What it was may not be what it is. Its children are listed when it can be read.
+        if let Some(old) = self.nodes.get(path) {
+            self.bytes -= old.size();
+            self.nodes.remove_mut(path);
+            self.touch(path);
+        }
+        self.unlisted.insert(Arc::clone(path));
+    }
+
+    /// Drops a znode with everything below it.
+    pub(super) fn remove(&mut self, path: &Arc<str>) {
+        for gone in below(&self.nodes, path).iter().chain([path]) {
+            self.remove_one(gone);
+        }
+        self.unlisted.remove(path);
+        self.unreadable_changed |= self.unreadable.remove(path).is_some();
+        let (prefix, end) = bounds_below(path);
+        let unlisted: Vec<_> = self.unlisted.range::<str, _>(all_below(&prefix, &end)).cloned().collect();
+        for path in unlisted {
+            self.unlisted.remove(&path);
+        }
+        let unreadable: Vec<_> = self
+            .unreadable
+            .range::<str, _>(all_below(&prefix, &end))
+            .map(|(path, _)| path)
+            .cloned()
+            .collect();
+        self.unreadable_changed |= !unreadable.is_empty();
+        for path in unreadable {
+            self.unreadable.remove(&path);
+        }
+    }
+
+    fn touch(&mut self, path: &Arc<str>) {
+        // Readers compare the first snapshot with nothing.
+        if self.base.is_some() {
+            self.touched.insert(Arc::clone(path));
+        }
+    }
+
+    fn remove_one(&mut self, path: &Arc<str>) {
+        if let Some(old) = self.nodes.get(path) {
+            self.bytes -= old.size();
+            self.nodes.remove_mut(path);
+            self.touch(path);
+        }
+        self.pzxids.remove(path);
+    }
+
+    /// Another znode took the place of the one at `path`, at `czxid`: what was below the old one is gone.
+    fn drop_older_below(&mut self, path: &str, czxid: Zxid) {
+        for child in below(&self.nodes, path) {
+            if self.nodes.get(&child).is_some_and(|entry| entry.stat().czxid < czxid) {
+                self.remove_one(&child);
+                self.unlisted.remove(&child);
+            }
+        }
+    }
+
+    fn check_limits(&self) -> Result<(), CacheError> {
+        let MirrorConfig { scope, max_nodes, max_bytes, .. } = &self.config;
+        let root = || scope.root.as_ref().to_owned();
+        if self.nodes.size() + self.unlisted.len() > *max_nodes {
+            return Err(CacheError::TooManyNodes { root: root(), max: *max_nodes });
+        }
+        if self.bytes > *max_bytes {
+            return Err(CacheError::TooMuchData { root: root(), max: *max_bytes });
+        }
+        Ok(())
+    }
+}
+
+/// What is below `path` is between these: '0' follows '/'.
+fn bounds_below(path: &str) -> (Arc<str>, String) {
+    let prefix = child_path(path, "");
+    let end = [prefix.trim_end_matches('/'), "0"].concat();
+    (prefix, end)
+}
+
+fn all_below<'b>(prefix: &'b str, end: &'b str) -> (Bound<&'b str>, Bound<&'b str>) {
+    (Bound::Excluded(prefix), Bound::Excluded(end))
+}

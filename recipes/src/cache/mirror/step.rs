@@ -1,0 +1,81 @@
+//! The snapshots of a mirror: when what it has is one, and what has changed since the one before.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{Mirror, Step};
+use crate::cache::change::between;
+use crate::cache::snapshot::Snapshot;
+
+impl<T> Mirror<T> {
+    /// The subtree at the frontier, if nothing is outstanding, with what has changed since the last snapshot.
+    pub(in crate::cache) fn snapshot(&mut self) -> Option<Step<T>> {
+        let is_settled = self.armed
+            && !self.unlabelled
+            && self.outstanding.is_empty()
+            && self.queue.is_empty()
+            && self.cursor.is_none();
+        // A session begins with the zxid of the one before, so a server that is behind does not serve it.
+        let is_behind = self.working_base().is_some_and(|base| base.as_of > self.frontier);
+        if !is_settled || is_behind {
+            return None;
+        }
+        let is_unchanged = self.touched.is_empty() && !self.unreadable_changed && self.stale_since.is_none();
+        if self
+            .base
+            .as_ref()
+            .is_some_and(|base| is_unchanged && base.as_of == self.frontier && base.epoch == self.epoch)
+        {
+            return None;
+        }
+        let unreadable = match self.working_base() {
+            Some(base) if !self.unreadable_changed => Arc::clone(&base.unreadable),
+            _ => Arc::new(self.unreadable.clone()),
+        };
+        let new = Arc::new(Snapshot {
+            nodes: self.nodes.clone(),
+            as_of: self.frontier,
+            epoch: self.epoch,
+            stale_since: None,
+            unreadable,
+            bytes: self.bytes,
+        });
+        let changes = match &self.base {
+            Some(base) => {
+                let mut old = (**base).clone();
+                old.stale_since = self.stale_since;
+                between(&old, &new, &self.touched)
+            }
+            // Readers compare with nothing.
+            None => Vec::new(),
+        };
+        for (path, pzxid) in self.pzxids.drain() {
+            // The Stat says it, or the znode is gone.
+            match self.nodes.get(&path) {
+                Some(entry) if entry.stat().pzxid != pzxid => drop(self.base_pzxids.insert(path, pzxid)),
+                _ => drop(self.base_pzxids.remove(&path)),
+            }
+        }
+        for path in std::mem::take(&mut self.touched) {
+            if !self.nodes.contains_key(&path) {
+                self.base_pzxids.remove(&path);
+            }
+        }
+        self.unreadable_changed = false;
+        self.stale_since = None;
+        self.base = Some(Arc::clone(&new));
+        Some((new, changes))
+    }
+
+    /// Changes no longer arrive. The last snapshot, marked so, unless it is already or there is none.
+    pub(in crate::cache) fn stale(&mut self, now: Instant) -> Option<Step<T>> {
+        self.armed = false;
+        let base = self.base.as_ref().filter(|_| self.stale_since.is_none())?;
+        let mut stale = (**base).clone();
+        stale.stale_since = Some(now);
+        self.stale_since = Some(now);
+        let changes = between(base, &stale, []);
+        Some((Arc::new(stale), changes))
+    }
+}
