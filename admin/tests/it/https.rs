@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zoolet_admin::{AdminError, AdminServer};
 use zoolet_server::Server;
+use zoolet_test_support::certificates::Authority;
 use zoolet_tls::rustls::pki_types::ServerName;
 use zoolet_tls::tokio_rustls::TlsConnector;
 use zoolet_tls::{ClientAuth, ClientTls, Protocols, ServerTls, Store, TlsSettings};
@@ -23,16 +23,9 @@ struct Certificates {
 
 impl Certificates {
     fn new() -> Self {
-        let mut params = named("authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("a key");
-        let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
-        let issue = |name| {
-            let key = KeyPair::generate().expect("a key");
-            let certificate = named(name).signed_by(&key, &issuer).expect("a certificate");
-            Store::pem(format!("{}{}", key.serialize_pem(), certificate.pem()))
-        };
-        Self { authority: Store::pem(issuer.pem()), server: issue("server"), client: issue("client") }
+        let authority = Authority::new("authority");
+        let issue = |name| Store::pem(authority.issue(name));
+        Self { authority: Store::pem(authority.pem()), server: issue("server"), client: issue("client") }
     }
 
     fn of_server(&self, auth: ClientAuth) -> ServerTls {
@@ -43,13 +36,6 @@ impl Certificates {
     fn of_client(&self) -> ClientTls {
         ClientTls::new().trust_store(self.authority.clone())
     }
-}
-
-fn named(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
 }
 
 /// Asks by HTTPS.

@@ -21,18 +21,30 @@ impl Authority {
         self.0.pem()
     }
 
+    /// A certificate of this machine, and its key.
+    pub fn issue_parts(&self, name: &str) -> (String, String) {
+        let key = key();
+        let certificate = of_this_machine(name).signed_by(&key, &self.0).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+
     /// A key and its certificate, of this machine.
     pub fn issue(&self, name: &str) -> String {
         self.issue_with(name, |_| {})
     }
 
     pub fn issue_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> String {
-        let mut params = named(name, &["localhost", "127.0.0.1"]);
+        let mut params = of_this_machine(name);
         change(&mut params);
         let key = key();
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         format!("{}{}", key.serialize_pem(), certificate.pem())
     }
+}
+
+/// What a certificate of this machine says.
+pub fn of_this_machine(name: &str) -> CertificateParams {
+    named(name, &["localhost", "127.0.0.1"])
 }
 
 /// A key and a certificate that is its own issuer.

@@ -5,20 +5,17 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use zoolet_test_support::certificates::{self, KeyPair, of_this_machine};
 use zoolet_tls::rustls::pki_types::CertificateDer;
 use zoolet_tls::rustls::{ClientConnection, StreamOwned};
 use zoolet_tls::{ClientTls, Store, TlsSettings as _};
 
 /// An authority.
-pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub struct Authority(certificates::Authority);
 
 impl Authority {
     pub fn new() -> Self {
-        let mut params = named("authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+        Self(certificates::Authority::new("authority"))
     }
 
     pub fn pem(&self) -> String {
@@ -27,16 +24,14 @@ impl Authority {
 
     /// A certificate of this machine and its key, each in PEM.
     pub fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let certificate = named(name).signed_by(&key, &self.0).unwrap();
-        (certificate.pem(), key.serialize_pem())
+        self.0.issue_parts(name)
     }
 
     /// A certificate of this machine with its key, as PKCS12.
     pub fn issue_pkcs12(&self, name: &str, password: &str) -> Vec<u8> {
         let key = KeyPair::generate().unwrap();
-        let certificate = named(name).signed_by(&key, &self.0).unwrap();
-        let chain = [certificate.der(), self.0.der()].map(|der| Certificate::from_der(der).unwrap());
+        let certificate = of_this_machine(name).signed_by(&key, &self.0.0).unwrap();
+        let chain = [certificate.der(), self.0.0.der()].map(|der| Certificate::from_der(der).unwrap());
         let key = PrivateKey::from_der(&key.serialize_der()).unwrap();
         let entry = KeyStoreEntry::PrivateKeyChain(PrivateKeyChain::new("server", key, chain));
         store(name, entry, password)
@@ -44,7 +39,7 @@ impl Authority {
 
     /// Its own certificate, as a trust store in PKCS12.
     pub fn pkcs12(&self, password: &str) -> Vec<u8> {
-        store("ca", KeyStoreEntry::Certificate(Certificate::from_der(self.0.der()).unwrap()), password)
+        store("ca", KeyStoreEntry::Certificate(Certificate::from_der(self.0.0.der()).unwrap()), password)
     }
 
     /// A connection to a server whose certificate is of this authority.
@@ -64,13 +59,6 @@ fn store(alias: &str, entry: KeyStoreEntry, password: &str) -> Vec<u8> {
     let mut store = KeyStore::new();
     store.add_entry(alias, entry);
     store.writer(password).write().unwrap()
-}
-
-fn named(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
 }
 
 pub struct TlsStream(StreamOwned<ClientConnection, TcpStream>);
