@@ -71,8 +71,9 @@ pub(crate) fn check(
         NoLog::Accepted => return Ok(Some(RecoveryWarning::NoLog { last })),
         NoLog::Refused => {}
     }
-    let reason =
-        format!("there is a snapshot of transaction {last}, and no log, which every server leaves beside it");
+    let reason = format!(
+        "there is a snapshot of transaction {last}, and no log, which a server that has written leaves beside it"
+    );
     let hint = "name the directory of the log with --log-dir (dataLogDir); if there is none, copy what is there: zoolet data import DIR \
                 --to NEW";
     Err(Damage::new(&layout.log_dir, reason, hint).into())

@@ -164,8 +164,12 @@ async fn written_and_stopped() -> Mover {
 
 /// What the ensemble has at `/app`.
 async fn app(mover: &Mover) -> Option<Stat> {
+    app_at(&mover.hosts.addresses().join(",")).await
+}
+
+async fn app_at(servers: &str) -> Option<Stat> {
     let reading = async {
-        let client = Client::connect(mover.hosts.addresses().join(",")).await.expect("a session");
+        let client = Client::connect(servers).await.expect("a session");
         client.sync("/").await.expect("an answer");
         let app = client.exists("/app").await.expect("an answer");
         client.close().await.expect("a session");
@@ -208,11 +212,21 @@ async fn without_the_setting_for_it_two_empty_hosts_take_the_data_away() {
 /// Why the way back takes the data of the hosts away.
 #[tokio::test]
 #[ignore = "needs Apache ZooKeeper: tests/apache/run graduate"]
-async fn hosts_that_keep_their_data_forget_what_was_written_since() {
+async fn hosts_that_keep_their_data_do_not_know_what_was_written_since() {
     let mut mover = Mover::new(&mut begin()).await;
     mover.follow(PREPARE).await;
     mover.follow(OUT).await;
     mover.wait_for_leader().await;
+    // A member has a log from its first transaction on, here that of the session.
+    mover.wait_until("the member serves", || mover.hosts.mode("zk1").is_some()).await;
+    let session = Client::connect(mover.hosts.addresses()[0].as_str());
+    timeout(LIMIT, session)
+        .await
+        .expect("the member answers")
+        .expect("a session")
+        .close()
+        .await
+        .expect("a session");
     mover.hosts.run(&HOSTS.map(stop).join("\n"));
     // Not as on the page: the others keep theirs.
     mover.hosts.run("mkdir coordinator\nscp -r zk1:zookeeper/data/version-2 coordinator/version-2");
@@ -223,5 +237,8 @@ async fn hosts_that_keep_their_data_forget_what_was_written_since() {
     mover.hosts.run(&[start("zk2"), start("zk3")].join("\n"));
     mover.wait_for_leader().await;
     mover.join_with_data("zk1").await;
-    assert_eq!(app(&mover).await, None);
+    // It may go on showing what it has: truncating its log leaves its snapshot (`Learner.syncWithLeader`), and the members differ.
+    for majority in &mover.hosts.addresses()[1..] {
+        assert_eq!(app_at(majority).await, None);
+    }
 }
