@@ -71,7 +71,7 @@ impl AdminServer {
     }
 
     /// Stops it: closes the port, and waits until its last task has ended. Requests under way are finished, if that takes no longer
-    /// than two seconds.
+    /// than half a second.
     ///
     /// # Cancel safety
     /// It stops even if the future is dropped.

@@ -1,7 +1,6 @@
 //! A server in a process of its own: `zoolet serve`, or Apache ZooKeeper with the same settings.
 
 use std::env;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -35,13 +34,21 @@ pub struct Settings {
     pub stderr_unread: bool,
     /// Open descriptors of the server.
     pub descriptors: u32,
-    /// Whether it has a port with TLS, which is attacked then. The bystander is at the other port.
-    pub tls: bool,
+    /// The port that is attacked. The bystander is at that of clients.
+    pub port: Port,
+}
+
+#[derive(Clone, Copy)]
+pub enum Port {
+    Clients,
+    Tls,
+    Admin,
+    Metrics,
 }
 
 impl Settings {
     pub const fn new() -> Self {
-        Self { max_client_cnxns: 0, stderr_unread: false, descriptors: 20_000, tls: false }
+        Self { max_client_cnxns: 0, stderr_unread: false, descriptors: 20_000, port: Port::Clients }
     }
 }
 
@@ -79,10 +86,11 @@ impl Server {
         let dir = tempfile::tempdir().expect("a directory");
         let config = dir.path().join("given.cfg");
         let mut text = format!(
-            "tickTime=2000\nmaxClientCnxns={}\n4lw.commands.whitelist=*\nadmin.enableServer=false\n",
-            settings.max_client_cnxns
+            "tickTime=2000\nmaxClientCnxns={}\n4lw.commands.whitelist=*\nadmin.enableServer={}\n",
+            settings.max_client_cnxns,
+            matches!(settings.port, Port::Admin)
         );
-        let target = settings.tls.then(|| with_tls(dir.path(), &mut text));
+        let target = settings.port.configure(dir.path(), &mut text);
         fs::write(&config, text).expect("a file");
         let mut supervisor = Command::new("sh");
         supervisor.args(["-c", SUPERVISOR, "supervisor"]);
@@ -185,8 +193,33 @@ fn free_address() -> SocketAddr {
     free.expect("a free port")
 }
 
-/// Adds a port with TLS to a configuration, where clients may have a certificate.
-fn with_tls(dir: &Path, config: &mut String) -> SocketAddr {
+impl Port {
+    /// Adds the port to a configuration and chooses its address, except for that of clients.
+    fn configure(self, dir: &Path, config: &mut String) -> Option<SocketAddr> {
+        let address = free_address();
+        let port = address.port();
+        let lines = match self {
+            Self::Clients => return None,
+            Self::Tls => with_tls(dir, port),
+            // Attackers may ask for as many snapshots as they like.
+            Self::Admin => format!(
+                "admin.serverAddress=127.0.0.1\nadmin.serverPort={port}\nadmin.rateLimiterIntervalInMS=0\n"
+            ),
+            Self::Metrics => {
+                let class = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
+                format!(
+                    "metricsProvider.className={class}\nmetricsProvider.httpHost=127.0.0.1\n\
+                     metricsProvider.httpPort={port}\n"
+                )
+            }
+        };
+        config.push_str(&lines);
+        Some(address)
+    }
+}
+
+/// A port with TLS, at which clients may have a certificate.
+fn with_tls(dir: &Path, port: u16) -> String {
     let authority = Authority::new("authority");
     let write = |name: &str, text: String| {
         fs::write(dir.join(name), text).expect("a file");
@@ -194,15 +227,11 @@ fn with_tls(dir: &Path, config: &mut String) -> SocketAddr {
     };
     let key = write("server.pem", authority.issue("server"));
     let trusted = write("authority.pem", authority.pem());
-    let address = free_address();
     let factory = "org.apache.zookeeper.server.NettyServerCnxnFactory";
-    let _ = write!(
-        config,
-        "secureClientPort={}\nserverCnxnFactory={factory}\nssl.keyStore.location={key}\n\
-         ssl.trustStore.location={trusted}\nssl.clientAuth=want\n",
-        address.port()
-    );
-    address
+    format!(
+        "secureClientPort={port}\nserverCnxnFactory={factory}\nssl.keyStore.location={key}\n\
+         ssl.trustStore.location={trusted}\nssl.clientAuth=want\n"
+    )
 }
 
 impl Drop for Server {

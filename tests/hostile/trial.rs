@@ -45,6 +45,8 @@ pub struct Trial {
     pub name: &'static str,
     pub settings: Settings,
     pub bounds: Bounds,
+    /// Writes at the port of clients what the attack needs there.
+    pub state: fn(SocketAddr) -> io::Result<()>,
     /// A server that runs already and is attacked once, while others measure.
     pub at: Option<SocketAddr>,
 }
@@ -65,7 +67,7 @@ struct Outcome {
 
 impl Trial {
     pub const fn new(name: &'static str) -> Self {
-        Self { name, settings: Settings::new(), bounds: Bounds::new(), at: None }
+        Self { name, settings: Settings::new(), bounds: Bounds::new(), state: |_| Ok(()), at: None }
     }
 
     /// Prepares a server, attacks it and judges what the others notice. A failure is repeated once.
@@ -122,6 +124,7 @@ impl Trial {
         let server = Server::start(self.name, self.settings);
         let control_server = Server::start(&format!("{}-control", self.name), self.settings);
         let limit = if is_apache() { APACHE_LIMIT } else { LIMIT };
+        (self.state)(server.address).expect("the state");
         let prepared = prepare(server.target).expect("what the attack needs");
         let bystander = Bystander::start(server.address).expect("a bystander");
         wait_until_calm(&server, &bystander, Instant::now() + limit);

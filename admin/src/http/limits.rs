@@ -27,8 +27,9 @@ pub(crate) const DISCARD_TIME: Duration = Duration::from_secs(2);
 #[cfg(feature = "tls")]
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How long requests under way may take after the shutdown of the server begins.
-pub(crate) const FINISH_TIME: Duration = Duration::from_secs(2);
+/// How long requests under way may take after the shutdown of the server begins, and how long peers that send half a request or do
+/// not read can delay it.
+pub(crate) const FINISH_TIME: Duration = Duration::from_millis(500);
 
 /// Pieces of a stream that wait for the peer.
 pub(crate) const PIECES: usize = 2;

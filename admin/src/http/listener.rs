@@ -16,6 +16,7 @@ use super::limits::{ACCEPT_PAUSE, BACKLOG};
 use super::request::HttpClient;
 use super::service::HttpHandler;
 use super::slots::{Slot, Slots};
+use super::turnstile::Turnstile;
 
 /// How connections are secured.
 pub(crate) enum Security {
@@ -66,7 +67,7 @@ impl HttpServer {
         let Security::Plain = security;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let acceptor = Acceptor {
-            handler,
+            handler: Arc::new(Turnstile::new(handler)),
             idle_timeout,
             slots: Arc::default(),
             #[cfg(feature = "tls")]
@@ -85,7 +86,7 @@ impl HttpServer {
     }
 
     /// Stops it: closes the port, and waits until the last connection has ended. Requests under way are finished, if that takes no
-    /// longer than two seconds.
+    /// longer than half a second.
     pub(crate) async fn shutdown(self) {
         self.stop.cancel();
         self.tasks.close();

@@ -18,6 +18,7 @@ mod service;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod turnstile;
 
 pub(crate) use listener::{HttpServer, Security};
 pub(crate) use request::{HttpBody, HttpMethod, HttpRequest};

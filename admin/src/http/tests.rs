@@ -13,11 +13,13 @@ use tokio::time::Instant;
 use super::limits::{IDLE_TIMEOUT, MAX_CONNECTIONS_PER_ADDRESS};
 use super::{HttpBody, HttpHandler, HttpMethod, HttpRequest, HttpResponse, HttpServer};
 
-/// Answers `/echo` with what it was asked, `/stream` with a megabyte in pieces, `/body` with the length of the body.
+/// Answers `/echo` with what it was asked, `/count` and counts it, `/stream` with a megabyte in pieces, `/body` with the length of the body.
 #[derive(Default)]
 struct Echo {
     /// Pieces of streams that were taken.
     pieces: Arc<AtomicUsize>,
+    /// Requests for `/count`.
+    answers: Arc<AtomicUsize>,
 }
 
 impl HttpHandler for Echo {
@@ -41,6 +43,10 @@ impl HttpHandler for Echo {
                 Err(error) => HttpResponse::text(StatusCode::BAD_REQUEST, "text/plain", error.to_string()),
             },
             "/slow" => std::future::pending().await,
+            "/count" => {
+                self.answers.fetch_add(1, Relaxed);
+                HttpResponse::text(StatusCode::OK, "text/plain", "counted".to_owned())
+            }
             path => {
                 let a = request.argument("a").unwrap_or("-");
                 let text = format!("{:?} {path} {a} {}", request.method, request.client.addr.ip());
@@ -52,7 +58,7 @@ impl HttpHandler for Echo {
 
 async fn start() -> (HttpServer, Echo) {
     let handler = Echo::default();
-    let shared = Echo { pieces: Arc::clone(&handler.pieces) };
+    let shared = Echo { pieces: Arc::clone(&handler.pieces), answers: Arc::clone(&handler.answers) };
     let server = HttpServer::start("127.0.0.1:0", IDLE_TIMEOUT, Arc::new(shared)).await;
     (server.expect("a free port"), handler)
 }
@@ -96,6 +102,28 @@ async fn a_request_is_decoded_and_a_connection_kept() {
             "{fields}"
         );
     }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn everybody_else_is_served_between_two_answers_however_many_requests_have_come() {
+    const EACH: usize = 100;
+    let (server, handler) = start().await;
+    let mut streams = Vec::new();
+    for _ in 0..5 {
+        let mut stream = connect(&server).await;
+        let requests = "GET /count HTTP/1.1\r\nhost: x\r\n\r\n".repeat(EACH);
+        stream.write_all(requests.as_bytes()).await.expect("sent");
+        streams.push(stream);
+    }
+    let (mut before, mut most) = (handler.answers.load(Relaxed), 0);
+    while before < 5 * EACH {
+        tokio::task::yield_now().await;
+        let now = handler.answers.load(Relaxed);
+        most = most.max(now - before);
+        before = now;
+    }
+    assert_eq!(most, 1, "answers while somebody waited");
     server.shutdown().await;
 }
 

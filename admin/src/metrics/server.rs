@@ -53,7 +53,7 @@ impl MetricsServer {
     }
 
     /// Stops it: closes the port, and waits until its last task has ended. Scrapes under way are finished, if that takes no longer
-    /// than two seconds.
+    /// than half a second.
     ///
     /// # Cancel safety
     /// It stops even if the future is dropped.

@@ -30,6 +30,7 @@ macro_rules! attack {
 mod connections;
 mod departed;
 mod fan_out;
+mod http;
 mod identities;
 mod kept;
 mod large;

@@ -13,12 +13,12 @@ use zoolet_test_support::certificates::Authority;
 use zoolet_test_support::{Dice, Hello, ping};
 
 use crate::peer::{PATIENCE, Peer, frames};
-use crate::server::Settings;
+use crate::server::{Port, Settings};
 use crate::trial::Trial;
 
 /// A trial at a port with TLS.
 fn secured(trial: Trial) -> Trial {
-    Trial { settings: Settings { tls: true, ..trial.settings }, ..trial }
+    Trial { settings: Settings { port: Port::Tls, ..trial.settings }, ..trial }
 }
 
 fn settings() -> ClientTls {
