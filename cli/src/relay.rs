@@ -1,5 +1,5 @@
-//! A local port that forwards to a server by TLS and SASL: so the conformance kit, whose connections are plain ones,
-//! reaches it too, byte by byte as it does any other.
+//! A local port that forwards to a server by TLS and SASL: so the conformance kit and the health check, whose connections are plain
+//! ones, reach it too, byte by byte as they do any other.
 
 use std::fs;
 use std::io;

@@ -13,6 +13,7 @@ use crate::duration;
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Lines;
+use crate::relay::RelayArguments;
 use crate::runtime;
 use crate::text::quoted;
 use probe::Serving;
@@ -34,6 +35,8 @@ pub(crate) struct Health {
     /// Print an object in one line, also if the server is not healthy
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    relay: RelayArguments,
 }
 
 /// The arguments of `zoolet wait`.
@@ -48,13 +51,15 @@ pub(crate) struct Wait {
     /// Print an object in one line, also if the server does not serve in time
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    relay: RelayArguments,
 }
 
 impl Health {
     /// Asks once. The exit code is 0 if the server serves, and 1 if not.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let Self { address, timeout, json } = self;
-        look(&address, json, async |since| Looked {
+        let Self { address, timeout, json, relay } = self;
+        look(&address, &relay, json, async |address, since| Looked {
             outcome: probe::ask(&address, since + timeout).await,
             took: since.elapsed(),
         })
@@ -64,8 +69,8 @@ impl Health {
 impl Wait {
     /// Asks again and again until the server serves.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let Self { address, timeout, json } = self;
-        look(&address, json, async |since| {
+        let Self { address, timeout, json, relay } = self;
+        look(&address, &relay, json, async |address, since| {
             let end = since + timeout;
             let mut rest = FIRST_REST;
             loop {
@@ -89,11 +94,15 @@ struct Looked {
 
 fn look(
     address: &str,
+    relay: &RelayArguments,
     as_json: bool,
-    looking: impl AsyncFnOnce(Instant) -> Looked,
+    looking: impl AsyncFnOnce(String, Instant) -> Looked,
 ) -> Result<ExitCode, Failure> {
     let runtime = runtime::start()?;
-    let Looked { outcome, took } = runtime.block_on(looking(Instant::now()));
+    let Looked { outcome, took } = runtime.block_on(async {
+        let reached = relay.route(address).await?;
+        Ok::<_, Failure>(looking(reached, Instant::now()).await)
+    })?;
     // The lookup of a name may take longer than the timeout.
     runtime.shutdown_background();
     let mut lines = Lines::new();

@@ -42,7 +42,7 @@ pub(crate) enum Trouble {
     #[error("it runs, and does not serve, as a server that starts or has no quorum")]
     NotServing,
     #[error(
-        "it closes the connection without an answer, as a port for TLS or a server at its limit of connections does"
+        "it closes the connection without an answer, as a port for TLS (see --tls) or a server at its limit of connections does"
     )]
     Silent,
     #[error("it does not answer as a ZooKeeper does: {0}")]

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use crate::common::tls::Authority;
-use crate::common::{Running, config, error_of, errors_of};
+use crate::common::{BINARY, Running, config, error_of, errors_of};
 
 const BIND: &[&str] = &["--bind", "127.0.0.1:0"];
 
@@ -59,6 +59,37 @@ fn a_port_for_tls_serves_those_who_have_a_certificate_and_opens_no_other() {
     let open = started(&self::flags(folder.path()), BIND);
     assert_eq!((open.addrs.len(), open.tls_addrs.len()), (1, 1));
     assert!(authority.connect(&open.tls_addrs[0], None).word("srvr").contains("Mode: standalone"));
+}
+
+#[test]
+fn the_health_of_a_server_for_tls_alone_is_asked_with_the_files_of_a_client() {
+    let authority = Authority::new();
+    let folder = folder(&authority);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut flags = flags(folder.path());
+    flags.extend(["--tls-client-ca".to_owned(), path("ca.crt")]);
+    let server = started(&flags, &[]);
+    let (certificate, key) = authority.issue("client");
+    fs::write(path("client.pem"), format!("{key}{certificate}")).unwrap();
+    let (trusted, own) = (path("ca.crt"), path("client.pem"));
+    let with_files = ["--tls", "--tls-ca", &trusted, "--tls-identity", &own];
+    for (command, arguments, healthy) in [
+        ("health", &with_files[..], true),
+        ("wait", &with_files[..], true),
+        ("health", &with_files[..3], false),
+        ("health", &with_files[..1], false),
+        ("health", &[], false),
+    ] {
+        let output = std::process::Command::new(BINARY)
+            .args([&[command, server.tls_addrs[0].as_str(), "--timeout", "30s"], arguments].concat())
+            .output()
+            .unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(i32::from(!healthy)), "{arguments:?}: {out}{err}");
+        assert_eq!(out.contains("serves: standalone"), healthy, "{arguments:?}: {out}");
+        // Who has forgotten the flag is told.
+        assert_eq!(err.contains("see --tls"), !healthy, "{arguments:?}: {err}");
+    }
 }
 
 #[test]
