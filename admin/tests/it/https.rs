@@ -40,12 +40,25 @@ impl Certificates {
 
 /// Asks by HTTPS.
 async fn get(admin: &AdminServer, tls: &ClientTls, path: &str, fields: &str) -> std::io::Result<HttpAnswer> {
+    ask(admin, tls, ("GET", path), fields, "").await
+}
+
+async fn ask(
+    admin: &AdminServer,
+    tls: &ClientTls,
+    (method, path): (&str, &str),
+    fields: &str,
+    body: &str,
+) -> std::io::Result<HttpAnswer> {
     let config = tls.load().expect("settings of a client");
     let stream = TcpStream::connect(admin.addr()).await?;
     let name = ServerName::try_from("localhost").expect("a name");
     let mut stream = TlsConnector::from(config).connect(name, stream).await?;
-    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
-    stream.write_all(head.as_bytes()).await?;
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
     Ok(HttpAnswer::parse(&answer))
@@ -83,6 +96,22 @@ async fn one_port_can_have_both_and_counts_what_is_plain() {
     // Where metrics are scraped as well, which is another port.
     let metrics = pair.server.observer().metrics().expect("a server");
     assert_eq!(metrics.admin.plaintext_requests, 1);
+}
+
+#[tokio::test]
+async fn the_page_and_its_writes_work_by_https_and_plain_origins_are_refused_there() {
+    let certificates = Certificates::new();
+    let (server, client) = (certificates.of_server(ClientAuth::None), certificates.of_client());
+    let pair = Pair::start_with(Server::builder(), |admin| admin.writable_page().https(server)).await;
+    let page = get(&pair.admin, &client, "/", "").await.expect("an answer");
+    assert_eq!((page.status, page.header("strict-transport-security")), (200, HSTS));
+    assert!(page.header("content-security-policy").is_some());
+    for (scheme, status) in [("http", 403), ("https", 200)] {
+        let fields = format!("X-Zoolet-Page: 1\r\nOrigin: {scheme}://localhost\r\n");
+        let body = r#"{"path":"/a","data":""}"#;
+        let made = ask(&pair.admin, &client, ("POST", "/api/create"), &fields, body).await;
+        assert_eq!(made.expect("an answer").status, status, "{scheme}");
+    }
 }
 
 #[tokio::test]
