@@ -31,6 +31,7 @@
 //! | go on after the session has ended | [`Sessions`], [`SessionTerm`](client::SessionTerm), [`SessionsChange`](client::SessionsChange) | [`client`] |
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
+//! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState) | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
 //! | inject faults | [`Faults`](testing::Faults), [`Matcher`](testing::Matcher), [`Action`](testing::Action) | [`testing`] |
@@ -67,8 +68,8 @@ pub use zoolet_client::{
 };
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{
-    Barrier, Cache, DoubleBarrier, Election, FencingToken, Guard, HoldState, Leadership, Lock, LockError,
-    LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
+    Barrier, Cache, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership, Lock,
+    LockError, LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
 };
 #[cfg(all(feature = "server", not(feature = "client")))]
 pub use zoolet_server::Clock;

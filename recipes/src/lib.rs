@@ -35,6 +35,7 @@
 //! | one leader that everybody can see | [`Election`] |
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
 //! | a subtree in memory that is never wrong | [`Cache`] |
+//! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
 //! | executing something once, however often it is tried | [`Tickets`] |
 
 mod acquire;
@@ -46,6 +47,7 @@ mod contender;
 mod election;
 mod error;
 mod guard;
+mod keep_node;
 mod lock;
 mod multi_lock;
 mod path;
@@ -72,6 +74,7 @@ pub use error::LockError;
 pub use guard::Guard;
 pub use guard::fenced::FencedTxn;
 pub use guard::revoke::revoke;
+pub use keep_node::{KeepError, KeepNode, KeepNodeBuilder, KeepState, KeepStates};
 pub use lock::Lock;
 pub use multi_lock::MultiLock;
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};

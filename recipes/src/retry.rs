@@ -121,11 +121,8 @@ impl<'c, E: RecipeError> RetryPolicy<'c, E> {
     /// necessary is most often over.
     pub(crate) async fn next(&mut self) -> bool {
         let goes_on = self.next_immediate();
-        if self.failed > 1 && goes_on {
-            let pause = (FIRST_PAUSE * (1 << (self.failed - 2).min(10))).min(LONGEST_PAUSE);
-            // Jitter: callers that collided once must not collide again.
-            let share = (self.client.random_u128() % 512) as u32;
-            self.client.clock().sleep(pause / 2 + pause * share / 1024).await;
+        if goes_on {
+            pause(self.client, self.failed, LONGEST_PAUSE).await;
         }
         goes_on
     }
@@ -156,4 +153,43 @@ impl<'c, E: RecipeError> RetryPolicy<'c, E> {
     pub(crate) fn reset(&mut self) {
         self.failed = 0;
     }
+}
+
+/// The pauses of a task that nobody waits for, and that never gives up: none before the first repeats, because to find out and
+/// to act takes more than one, and then up to 5 seconds.
+#[derive(Debug)]
+pub(crate) struct BackOff<'c> {
+    client: &'c Client,
+    failed: u32,
+}
+
+impl<'c> BackOff<'c> {
+    /// The number of repeats without a pause, after the first one.
+    const FREE: u32 = 3;
+    /// The longest pause.
+    pub(crate) const LONGEST: Duration = Duration::from_secs(5);
+
+    pub(crate) fn new(client: &'c Client) -> Self {
+        Self { client, failed: 0 }
+    }
+
+    /// Waits until the next attempt. Counts it even if the future is dropped.
+    pub(crate) async fn pause(&mut self) {
+        self.failed = self.failed.saturating_add(1);
+        pause(self.client, self.failed.saturating_sub(Self::FREE), Self::LONGEST).await;
+    }
+
+    /// Forgets earlier failures, because all was well for a while.
+    pub(crate) fn reset(&mut self) {
+        self.failed = 0;
+    }
+}
+
+/// Waits after this number of failures.
+async fn pause(client: &Client, failed: u32, longest: Duration) {
+    let Some(doubled) = failed.checked_sub(2) else { return };
+    let pause = (FIRST_PAUSE * (1 << doubled.min(10))).min(longest);
+    // Jitter: callers that collided once must not collide again.
+    let share = (client.random_u128() % 512) as u32;
+    client.clock().sleep(pause / 2 + pause * share / 1024).await;
 }

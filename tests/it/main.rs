@@ -14,6 +14,7 @@ mod faults;
 mod five_hundred;
 mod hostile;
 mod inspect;
+mod keep_node;
 mod limits;
 mod listening;
 mod locks;

@@ -1,0 +1,382 @@
+//! The task of a kept znode.
+//!
+//! One rule keeps it right: what was written is never remembered, but read. A write and a read of the znode, with a watch, are
+//! sent in one flight. The read is executed after the write, so it shows whether that was executed, whatever became of its
+//! reply, and it alone decides about the next write. After it the watch reports what others do, over reconnects as well: the
+//! client sets it again, and the server compares.
+
+use std::future::{Future, IntoFuture as _};
+use std::pin::Pin;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use zoolet_client::internal::{ClientExt as _, MissingParents};
+use zoolet_client::{
+    Client, Error, ErrorCode, EventType, ReplyFuture, SessionId, Sessions, Stat, Watch, Zxid, path,
+};
+
+use super::builder::KeepConfig;
+use super::state::{KeepError, KeepState, Progress};
+use crate::config::ParentMode;
+use crate::retry::BackOff;
+
+/// The data that the znode is to have.
+#[derive(Debug, Clone)]
+pub(super) struct Desired {
+    pub(super) data: Bytes,
+    /// Counts the updates.
+    pub(super) number: u64,
+}
+
+pub(super) struct Keeper {
+    sessions: Sessions,
+    config: KeepConfig,
+    /// Closed when the handle is dropped.
+    desired: watch::Receiver<Desired>,
+    publish: watch::Sender<Progress>,
+}
+
+/// The write of a flight.
+#[derive(Debug, Clone, Copy)]
+enum Write {
+    /// None: only look.
+    Nothing,
+    Create,
+    SetData {
+        version: i32,
+    },
+    /// Delete the foreign znode with this version, and create ours.
+    Replace {
+        version: i32,
+    },
+}
+
+/// Whether a write that was sent was refused, for a reason that the read does not show.
+type Written = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// What a flight has found out.
+enum Found {
+    /// Ours, with the desired data.
+    Present(Stat, Watch),
+    Foreign(SessionId, Watch),
+    /// The next write, without anything wrong.
+    Next(Write),
+    /// Something is wrong. Look again after a pause, and do this unless the look shows something else.
+    Trouble(Error, Write),
+    SessionOver,
+}
+
+/// Why a wait is over.
+enum Woken {
+    /// The znode has changed: do this next.
+    Changed(Write),
+    /// There is new data, or the pause is over.
+    Due,
+    SessionOver,
+    /// The handle was dropped.
+    Dropped,
+}
+
+/// What ends the service of a session.
+enum Served {
+    SessionOver,
+    Dropped,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        sessions: Sessions,
+        config: KeepConfig,
+        desired: watch::Receiver<Desired>,
+        publish: watch::Sender<Progress>,
+    ) -> Self {
+        Self { sessions, config, desired, publish }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut number = 0;
+        let end = loop {
+            let term = tokio::select! {
+                biased;
+                () = dropped(&mut self.desired) => break KeepError::Closed,
+                term = self.sessions.term_after(number) => term,
+            };
+            let term = match term {
+                Ok(term) => term,
+                Err(error) => break KeepError::SessionsEnded(error),
+            };
+            number = term.number;
+            // Two requests at most are in flight, and the second must not wait for room when the first is sent.
+            let client = term.client.unlimited();
+            match self.serve(&client).await {
+                Served::SessionOver => self.report(KeepState::Pending(None)),
+                Served::Dropped => {
+                    let Self { sessions, config, publish, .. } = self;
+                    // If nobody else has the sessions, they end now, and the znode with them.
+                    drop(sessions);
+                    let end = leave(&client, &config.path).await;
+                    return ended(&publish, end);
+                }
+            }
+        };
+        ended(&self.publish, end);
+    }
+
+    /// Keeps the znode during one session.
+    async fn serve(&mut self, client: &Client) -> Served {
+        let mut back_off = BackOff::new(client);
+        let mut parents = self.missing_parents(client);
+        let mut next = Write::Create;
+        // Until the reply is there, so that the watch that our own write fires is not removed before.
+        let mut watched = None;
+        loop {
+            let desired = self.desired.borrow_and_update().clone();
+            let found = self.fly(client, next, &desired.data, &mut parents).await;
+            drop(watched.take());
+            let woken = match found {
+                Found::SessionOver => return Served::SessionOver,
+                Found::Next(write) => {
+                    next = write;
+                    self.pause(client, &mut back_off).await
+                }
+                Found::Trouble(error, write) => {
+                    self.report_trouble(error);
+                    next = write;
+                    self.pause(client, &mut back_off).await
+                }
+                Found::Foreign(owner, mut watch) => {
+                    self.report(KeepState::Foreign { owner });
+                    next = Write::Nothing;
+                    self.wait(client, &mut watch, &mut back_off).await
+                }
+                Found::Present(stat, watch) => {
+                    parents = self.missing_parents(client);
+                    self.report_present(&stat, desired.number);
+                    next = Write::SetData { version: stat.version };
+                    self.wait(client, watched.insert(watch), &mut back_off).await
+                }
+            };
+            match woken {
+                Woken::Changed(write) => next = write,
+                Woken::Due => {}
+                Woken::SessionOver => return Served::SessionOver,
+                Woken::Dropped => return Served::Dropped,
+            }
+        }
+    }
+
+    /// Sends a write, and the read that shows what came of it.
+    async fn fly(
+        &self,
+        client: &Client,
+        write: Write,
+        data: &Bytes,
+        parents: &mut MissingParents<'_>,
+    ) -> Found {
+        let path = &self.config.path;
+        let created_parents = match write {
+            Write::Create => parents.send(path::parent(path), Bytes::new()),
+            _ => Vec::new(),
+        };
+        let written = self.send(client, write, data);
+        let read = client.get_data(path).watch().into_future();
+        parents.receive(created_parents).await;
+        let written = written.await;
+        self.judge(client.session_id(), written, read.await, data, parents)
+    }
+
+    fn send(&self, client: &Client, write: Write, data: &Bytes) -> Written {
+        let path = &self.config.path;
+        let create = || client.create(path, data.clone()).ephemeral().acl(self.config.acl.clone());
+        match write {
+            Write::Nothing => Box::pin(async { Ok(()) }),
+            Write::Create => refusal(create().into_future(), &[ErrorCode::NodeExists]),
+            Write::SetData { version } => {
+                let set = client.set_data(path, data.clone()).version(version);
+                refusal(set.into_future(), &[ErrorCode::NoNode, ErrorCode::BadVersion])
+            }
+            Write::Replace { version } => {
+                let replace = client.multi().add(client.delete(path).version(version)).add(create());
+                // Never the version of the znode that is replaced: its owner may be about to delete it by that.
+                let replace = if version == 0 { replace.set_data(path, data.clone()) } else { replace };
+                refusal(replace.into_future(), &[ErrorCode::NoNode, ErrorCode::BadVersion])
+            }
+        }
+    }
+
+    /// What the replies of a flight mean.
+    fn judge(
+        &self,
+        session: SessionId,
+        written: Result<(), Error>,
+        read: Result<(Bytes, Stat, Watch), Error>,
+        data: &Bytes,
+        parents: &mut MissingParents<'_>,
+    ) -> Found {
+        let next = match read {
+            Ok((found, stat, watch)) if stat.ephemeral_owner == session => {
+                if found == *data {
+                    return Found::Present(stat, watch);
+                }
+                Write::SetData { version: stat.version }
+            }
+            Ok((_, stat, watch)) if !self.config.takeover => {
+                return Found::Foreign(stat.ephemeral_owner, watch);
+            }
+            Ok((_, stat, _)) => Write::Replace { version: stat.version },
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Write::Create,
+            Err(error) if error.is_session_over() => return Found::SessionOver,
+            Err(error) if is_lost(&error) => return Found::Next(Write::Nothing),
+            Err(error) => return Found::Trouble(error, Write::Nothing),
+        };
+        match (written, next) {
+            (Ok(()), next) => Found::Next(next),
+            (Err(error), _) if error.code() == Some(ErrorCode::NoNode) => self.without_parent(parents, error),
+            (Err(error), next) => Found::Trouble(error, next),
+        }
+    }
+
+    /// The create was refused for want of a parent.
+    fn without_parent(&self, parents: &mut MissingParents<'_>, error: Error) -> Found {
+        if self.config.parent == ParentMode::MustExist {
+            return Found::Trouble(error, Write::Create);
+        }
+        match parents.retry(error) {
+            Ok(()) => Found::Next(Write::Create),
+            Err(error) => Found::Trouble(error, Write::Create),
+        }
+    }
+
+    fn missing_parents<'c>(&self, client: &'c Client) -> MissingParents<'c> {
+        let create = client.create("/", "").acl(self.config.acl.clone());
+        MissingParents::new(match self.config.parent {
+            ParentMode::Container => create.container(),
+            ParentMode::Persistent | ParentMode::MustExist => create,
+        })
+    }
+
+    /// Waits until the znode changes, or is to change.
+    async fn wait(&mut self, client: &Client, watch: &mut Watch, back_off: &mut BackOff<'_>) -> Woken {
+        let since = client.clock().now();
+        let event = tokio::select! {
+            biased;
+            changed = self.desired.changed() => {
+                return if changed.is_ok() { Woken::Due } else { Woken::Dropped };
+            }
+            event = watch => event,
+        };
+        let write = match event {
+            Ok(event) if event.kind == EventType::NodeDeleted => {
+                self.report(KeepState::Pending(None));
+                Write::Create
+            }
+            Err(error) if error.is_session_over() => return Woken::SessionOver,
+            _ => Write::Nothing,
+        };
+        if client.clock().now() - since >= BackOff::LONGEST {
+            back_off.reset();
+        }
+        match self.pause(client, back_off).await {
+            Woken::Due => Woken::Changed(write),
+            woken => woken,
+        }
+    }
+
+    /// Waits before the next flight; not for long if there is new data.
+    async fn pause(&mut self, client: &Client, back_off: &mut BackOff<'_>) -> Woken {
+        tokio::select! {
+            biased;
+            changed = self.desired.changed() => if changed.is_ok() { Woken::Due } else { Woken::Dropped },
+            _ = client.ended() => Woken::SessionOver,
+            () = back_off.pause() => Woken::Due,
+        }
+    }
+
+    fn report_trouble(&self, cause: Error) {
+        // Once, however often it is tried.
+        if !matches!(self.publish.borrow().state, KeepState::Pending(Some(_))) {
+            tracing::warn!(path = self.config.path, error = %cause, "a znode cannot be kept; trying again");
+        }
+        self.report(KeepState::Pending(Some(KeepError::Refused { path: self.config.path.clone(), cause })));
+    }
+
+    fn report_present(&self, stat: &Stat, number: u64) {
+        let (czxid, session) = (stat.czxid, stat.ephemeral_owner);
+        self.publish.send_modify(|progress| {
+            progress.written = Some(number);
+            if !is_present(&progress.state, czxid) {
+                progress.state = KeepState::Present { czxid, session };
+                progress.step += 1;
+            }
+        });
+    }
+
+    fn report(&self, state: KeepState) {
+        self.publish.send_modify(|progress| {
+            progress.state = state;
+            progress.step += 1;
+        });
+    }
+}
+
+/// Waits for a write; `raced` are the refusals which say that somebody else was faster.
+fn refusal<T: 'static>(reply: ReplyFuture<T>, raced: &'static [ErrorCode]) -> Written {
+    Box::pin(async move {
+        match reply.await {
+            Err(error) if is_lost(&error) || error.code().is_some_and(|code| raced.contains(&code)) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    })
+}
+
+/// Whether a request was lost, and not refused.
+fn is_lost(error: &Error) -> bool {
+    error.is_retryable() && !matches!(error, Error::Refused { .. } | Error::MultiRefused { .. })
+}
+
+fn is_present(state: &KeepState, by: Zxid) -> bool {
+    matches!(state, KeepState::Present { czxid, .. } if *czxid == by)
+}
+
+fn ended(publish: &watch::Sender<Progress>, end: KeepError) {
+    publish.send_modify(|progress| {
+        progress.state = KeepState::Ended(end);
+        progress.step += 1;
+    });
+}
+
+/// Completes when the handle was dropped.
+async fn dropped(desired: &mut watch::Receiver<Desired>) {
+    while desired.changed().await.is_ok() {}
+}
+
+/// Deletes the znode if it is ours.
+async fn leave(client: &Client, path: &str) -> KeepError {
+    let mut back_off = BackOff::new(client);
+    loop {
+        let error = match client.exists(path).await {
+            Ok(Some(stat)) if stat.ephemeral_owner == client.session_id() => {
+                match client.delete(path).version(stat.version).await {
+                    Ok(()) => return KeepError::Closed,
+                    Err(error) => error,
+                }
+            }
+            Ok(_) => return KeepError::Closed,
+            Err(error) => error,
+        };
+        match error.code() {
+            _ if error.is_session_over() => return KeepError::Closed,
+            Some(ErrorCode::BadVersion | ErrorCode::NoNode) => {}
+            _ if error.is_retryable() => {}
+            _ => {
+                tracing::warn!(path, %error, "a znode that is kept no longer remains until its session ends");
+                return KeepError::Refused { path: path.to_owned(), cause: error };
+            }
+        }
+        tokio::select! {
+            biased;
+            _ = client.ended() => return KeepError::Closed,
+            () = back_off.pause() => {}
+        }
+    }
+}
