@@ -1,5 +1,6 @@
 //! [`Acquire`]: an acquisition of any lock, from the call to the guard.
 
+use std::convert::identity;
 use std::fmt;
 use std::future::{Future, IntoFuture, pending};
 use std::panic::Location;
@@ -100,6 +101,12 @@ impl<G> Acquire<G> {
     pub fn on_queued(mut self, callback: impl FnOnce(usize) + Send + 'static) -> Self {
         self.on_queued = Some(Box::new(callback));
         self
+    }
+
+    /// As an acquisition of a plain guard, and what makes one of the kind of this from that.
+    pub(crate) fn unwrapped(self) -> (Acquire, fn(Guard) -> G) {
+        let Self { config, plan, data, limit, timeout, confirmed, on_queued, wrap } = self;
+        (Acquire { config, plan, data, limit, timeout, confirmed, on_queued, wrap: identity }, wrap)
     }
 
     async fn run(self) -> Result<G, LockError> {

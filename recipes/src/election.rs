@@ -1,6 +1,7 @@
 //! [`Election`]: one leader at a time, visible to everybody.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use zoolet_client::internal::ClientExt as _;
-use zoolet_client::{Client, ErrorCode, EventType, SessionId};
+use zoolet_client::{Client, ErrorCode, EventType, SessionId, Sessions};
 
 use crate::acquire::{Acquire, ClaimPlan};
 use crate::claim::listing;
@@ -19,6 +20,7 @@ use crate::config::{LockBuilder, LockConfig};
 use crate::contender::{Contender, contenders};
 use crate::error::LockError;
 use crate::guard::{Guard, typed_guard};
+use crate::over_sessions::hold_over_sessions;
 use crate::path::child;
 use crate::state::FencingToken;
 
@@ -77,6 +79,58 @@ impl Election {
         let dirs = vec![(self.config.dir().to_owned(), LATCH)];
         let plan = QueuePlan::exclusive(dirs);
         Acquire::new(&self.config, ClaimPlan::Queue(plan), Leadership).data(data)
+    }
+
+    /// Leads over sessions: campaigns, runs `work` while this program leads, resigns, and campaigns again.
+    ///
+    /// `campaign` is called for each candidacy, with the client of the present session. `work` gets the leadership and decides
+    /// what follows when it ends: [`ControlFlow::Break`] returns its value from here, [`ControlFlow::Continue`] resigns and
+    /// queues again after the other candidates. If the leadership is lost, `work` is dropped where it is, and this campaigns
+    /// again: in the same session if that goes on, with pauses that grow up to half a second if it happens repeatedly, or
+    /// else in the next one.
+    ///
+    /// ```no_run
+    /// use std::ops::ControlFlow;
+    /// use zoolet_client::{Client, Sessions};
+    /// use zoolet_recipes::{Election, Leadership, LockError};
+    ///
+    /// # async fn next_job() -> Option<String> { None }
+    /// async fn lead(leadership: Leadership) -> ControlFlow<()> {
+    ///     while let Some(job) = next_job().await {
+    ///         // Executed only if this program still leads.
+    ///         if leadership.fenced().set_data("/plan", job).commit().await.is_err() {
+    ///             return ControlFlow::Continue(());
+    ///         }
+    ///     }
+    ///     ControlFlow::Break(())
+    /// }
+    ///
+    /// # async fn example() -> Result<(), LockError> {
+    /// let sessions = Sessions::open(Client::options(), "zk1:2181,zk2:2181,zk3:2181")?;
+    /// let campaign = |zk: &Client| Election::new(zk, "/election").campaign("10.0.0.7:80");
+    /// Election::run(&sessions, campaign, lead).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Every run of `work` has a leadership of its own: no token occurs twice, and tokens rise. `work` is not polled once it is
+    /// known that the leadership is lost; [`Guard::lost`] tells how late that may be. So effects that must not overlap are
+    /// fenced, by [`Guard::fenced`] or by the token. A handle on the leadership that `work` has given to another task keeps
+    /// the place of the leader, until it is dropped too.
+    ///
+    /// # Errors
+    /// What another attempt does not change: [`LockError::NoAuth`], [`LockError::NoParent`], [`LockError::Foreign`],
+    /// [`LockError::Timeout`] if `campaign` sets one; [`LockError::Client`] once the [`Sessions`] have ended.
+    /// # Ordering and cancel safety
+    /// Dropping the future drops `work`, and then resigns or leaves the queue, as by dropping a [`Leadership`].
+    pub async fn run<T, F>(
+        sessions: &Sessions,
+        campaign: impl Fn(&Client) -> Acquire<Leadership>,
+        work: impl FnMut(Leadership) -> F,
+    ) -> Result<T, LockError>
+    where
+        F: Future<Output = ControlFlow<T>>,
+    {
+        hold_over_sessions(sessions, campaign, work).await
     }
 
     /// Reports the leader, and every change; `None` while there is none. If changes follow each other quickly, only the

@@ -33,6 +33,7 @@
 //! | many readers or one writer | [`RwLock`] |
 //! | at most *n* holders | [`Semaphore`] |
 //! | one leader that everybody can see | [`Election`] |
+//! | working whenever one leads, session after session | [`Election::run`] |
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
@@ -50,6 +51,7 @@ mod guard;
 mod keep_node;
 mod lock;
 mod multi_lock;
+mod over_sessions;
 mod path;
 mod requests;
 mod retry;

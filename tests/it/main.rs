@@ -8,6 +8,7 @@ mod cache;
 mod checker;
 mod common;
 mod durable;
+mod elections;
 mod embedding;
 mod endpoints;
 mod faults;
