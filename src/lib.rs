@@ -32,6 +32,7 @@
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
 //! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState) | [`recipes`] |
+//! | divide items among the members of a group | [`Partitioner`](recipes::Partitioner), [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
 //! | inject faults | [`Faults`](testing::Faults), [`Matcher`](testing::Matcher), [`Action`](testing::Action) | [`testing`] |

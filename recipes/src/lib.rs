@@ -37,6 +37,7 @@
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
+//! | dividing items among the members of a group | [`Partitioner`] |
 //! | executing something once, however often it is tried | [`Tickets`] |
 
 mod acquire;
@@ -52,6 +53,7 @@ mod keep_node;
 mod lock;
 mod multi_lock;
 mod over_sessions;
+mod partition;
 mod path;
 mod requests;
 mod retry;
@@ -79,6 +81,7 @@ pub use guard::revoke::revoke;
 pub use keep_node::{KeepError, KeepNode, KeepNodeBuilder, KeepState, KeepStates};
 pub use lock::Lock;
 pub use multi_lock::MultiLock;
+pub use partition::{PartitionError, PartitionItem, PartitionShare, Partitioner, PartitionerBuilder};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use state::{FencingToken, HoldState, LostReason, Released};

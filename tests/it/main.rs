@@ -21,6 +21,7 @@ mod listening;
 mod locks;
 mod ordering;
 mod own_thread;
+mod partitions;
 mod paused;
 mod program_ends;
 mod random;
