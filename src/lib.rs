@@ -69,8 +69,9 @@ pub use zoolet_client::{
 };
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{
-    Barrier, Cache, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership, Lock,
-    LockError, LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
+    Barrier, Cache, Counter, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership,
+    Lock, LockError, LostReason, MultiLock, Partitioner, Permit, ReadGuard, RwLock, Semaphore, SharedValue,
+    Tickets, WriteGuard,
 };
 #[cfg(all(feature = "server", not(feature = "client")))]
 pub use zoolet_server::Clock;

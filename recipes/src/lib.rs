@@ -35,6 +35,8 @@
 //! | one leader that everybody can see | [`Election`] |
 //! | working whenever one leads, session after session | [`Election::run`] |
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
+//! | counting, over lost replies and lost sessions | [`Counter`] |
+//! | a value that several programs change | [`SharedValue`] |
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
 //! | dividing items among the members of a group | [`Partitioner`] |
@@ -46,12 +48,14 @@ mod cache;
 mod claim;
 mod config;
 mod contender;
+mod counter;
 mod election;
 mod error;
 mod guard;
 mod keep_node;
 mod lock;
 mod multi_lock;
+mod once;
 mod over_sessions;
 mod partition;
 mod path;
@@ -60,6 +64,7 @@ mod retry;
 mod rw_lock;
 mod semaphore;
 mod shared_task;
+mod shared_value;
 mod state;
 mod tickets;
 mod unique;
@@ -73,6 +78,7 @@ pub use cache::{
 };
 pub use config::{Algorithm, Compat, ForeignPolicy, LockBuilder, Markers, ParentMode, SuspendPolicy};
 pub use contender::Contender;
+pub use counter::{Added, Counter, CounterError, CounterLayout};
 pub use election::{Election, Leader, Leaders, Leadership};
 pub use error::LockError;
 pub use guard::Guard;
@@ -84,6 +90,7 @@ pub use multi_lock::MultiLock;
 pub use partition::{PartitionError, PartitionItem, PartitionShare, Partitioner, PartitionerBuilder};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
+pub use shared_value::{SeenValue, SharedValue};
 pub use state::{FencingToken, HoldState, LostReason, Released};
 pub use tickets::{
     Collected, InProgress, InvalidTicket, PendingTicket, Started, Ticket, TicketDecision, TicketError,

@@ -7,6 +7,7 @@ mod barriers;
 mod cache;
 mod checker;
 mod common;
+mod counters;
 mod durable;
 mod elections;
 mod embedding;

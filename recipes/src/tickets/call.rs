@@ -24,7 +24,26 @@ pub(super) struct TicketCall<'t> {
     pub(super) fence: Vec<(String, Option<i32>)>,
     /// By this the call recognises its own record.
     pub(super) attempt: u128,
+    pub(super) notes: &'t mut RunNotes,
     guard: Option<&'t Guard>,
+}
+
+/// What a caller that draws its own tickets knows of one, and learns in a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunNotes {
+    /// No other call has the ticket. Without a lost reply there is no record then, so none is looked for.
+    pub(crate) is_new: bool,
+    /// Tickets whose records the multi deletes as well.
+    pub(crate) spent: Vec<Ticket>,
+    /// The error in place of the reply to a copy of the multi, which may be executed late.
+    pub(crate) lost_reply: Option<Error>,
+}
+
+impl RunNotes {
+    /// Whether nobody can have written a record.
+    fn is_unused(&self) -> bool {
+        self.is_new && self.lost_reply.is_none()
+    }
 }
 
 /// Why a multi did not write the record.
@@ -38,6 +57,8 @@ pub(super) enum CommitFailure {
     ScopeChanged,
     /// Something that the work has read has changed.
     Conflict,
+    /// The record of this spent ticket, by its index, has been deleted by somebody else.
+    Spent(usize),
     /// The same multi may be sent again.
     Retryable(Error),
     /// A retry does not help.
@@ -45,7 +66,13 @@ pub(super) enum CommitFailure {
 }
 
 impl<'t> TicketCall<'t> {
-    pub(super) fn new(tickets: &'t Tickets, ticket: Ticket, params: &[u8], guard: Option<&'t Guard>) -> Self {
+    pub(super) fn new(
+        tickets: &'t Tickets,
+        ticket: Ticket,
+        params: &[u8],
+        guard: Option<&'t Guard>,
+        notes: &'t mut RunNotes,
+    ) -> Self {
         Self {
             tickets,
             ticket,
@@ -53,6 +80,7 @@ impl<'t> TicketCall<'t> {
             token: guard.map_or(0, |guard| guard.token().get()),
             fence: guard.map(fence).unwrap_or_default(),
             attempt: unique_number(&tickets.client),
+            notes,
             guard,
         }
     }
@@ -68,8 +96,11 @@ impl<'t> TicketCall<'t> {
         retries: &mut RetryPolicy<'_, TicketError>,
     ) -> Result<Option<(TicketRecord, i32)>, TicketError> {
         let (tickets, ticket) = (self.tickets, self.ticket);
-        let mut found = tickets.read(&ticket, retries).await?;
         let below = Partition::of(&ticket) < scope.watermark;
+        if self.notes.is_unused() && !below {
+            return Ok(None);
+        }
+        let mut found = tickets.read(&ticket, retries).await?;
         if found.is_none() && below {
             // There may be a record that this client's server has not seen yet.
             tickets.sync(retries).await?;
@@ -84,7 +115,7 @@ impl<'t> TicketCall<'t> {
 
     /// Writes the record and executes the decision, or neither.
     pub(super) async fn commit(
-        &self,
+        &mut self,
         scope: Scope,
         state: RecordState,
         decision: &TicketDecision,
@@ -105,13 +136,21 @@ impl<'t> TicketCall<'t> {
         for write in &decision.writes {
             multi = multi.add(write.clone());
         }
-        multi.commit().await.map(drop).map_err(|error| self.failure(error, decision))
+        for ticket in &self.notes.spent {
+            multi = multi.delete(tickets.record_path(ticket));
+        }
+        let Err(error) = multi.commit().await else { return Ok(()) };
+        if error.may_have_applied() {
+            self.notes.lost_reply.get_or_insert_with(|| error.clone());
+        }
+        Err(self.failure(error, decision))
     }
 
     fn failure(&self, error: Error, decision: &TicketDecision) -> CommitFailure {
         use ErrorCode::{BadVersion, NoNode, NodeExists};
         let ticket = self.ticket;
         let (checks, writes) = (FIRST + self.fence.len(), FIRST + self.fence.len() + decision.checks.len());
+        let spent = writes + decision.writes.len();
         let Some((index, code)) = error.failed_operation().zip(error.code()) else {
             return match error.is_retryable() {
                 true => CommitFailure::Retryable(error),
@@ -126,6 +165,7 @@ impl<'t> TicketCall<'t> {
                 CommitFailure::Fatal(TicketError::NotHeld { ticket })
             }
             (_, BadVersion | NoNode) if (checks..writes).contains(&index) => CommitFailure::Conflict,
+            (_, NoNode) if index >= spent => CommitFailure::Spent(index - spent),
             // It was absent when it was read.
             (_, NodeExists) if index >= writes && was_absent(&error, decision) => CommitFailure::Conflict,
             _ if error.is_retryable() => CommitFailure::Retryable(error),
@@ -137,7 +177,7 @@ impl<'t> TicketCall<'t> {
     /// Removes the cause of a failure, so that the multi may succeed when it is sent again. `lost_reply` is why it is
     /// unknown whether an earlier multi was executed.
     pub(super) async fn recover(
-        &self,
+        &mut self,
         failure: CommitFailure,
         scope: Scope,
         lost_reply: &mut Option<Error>,
@@ -152,6 +192,11 @@ impl<'t> TicketCall<'t> {
                 // A multi fails here only if there is no record.
                 *lost_reply = None;
                 TicketError::Contended { ticket }
+            }
+            CommitFailure::Spent(index) => {
+                *lost_reply = None;
+                self.notes.spent.remove(index);
+                return Ok(());
             }
             CommitFailure::ScopeChanged => {
                 *lost_reply = None;

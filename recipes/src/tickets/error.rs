@@ -123,7 +123,7 @@ pub enum TicketError {
 impl TicketError {
     /// This error, or that the outcome is unknown: if a reply was lost, and this error does not show whether that request
     /// was executed.
-    pub(super) fn or_unknown(self, ticket: Ticket, lost_reply: Option<Error>) -> Self {
+    pub(crate) fn or_unknown(self, ticket: Ticket, lost_reply: Option<Error>) -> Self {
         match (self, lost_reply) {
             (
                 Self::NoAuth { .. }

@@ -16,9 +16,11 @@ mod scope;
 mod ticket;
 mod txn;
 
+pub(crate) use call::RunNotes;
 pub use collect::Collected;
 pub use error::{TicketError, WorkError};
 pub use outside::{InProgress, PendingTicket, Started};
+pub(crate) use record::Partition;
 pub use scope::{Tickets, TicketsBuilder};
 pub use ticket::{InvalidTicket, Ticket};
 pub use txn::{TicketDecision, TicketOutcome, TicketTxn};

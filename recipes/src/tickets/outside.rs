@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use zoolet_client::{Error, ErrorCode, Multi};
 
-use super::call::{CommitFailure, TicketCall, fence};
+use super::call::{CommitFailure, RunNotes, TicketCall, fence};
 use super::error::TicketError;
 use super::record::{RecordState, TicketRecord};
 use super::scope::Tickets;
@@ -116,11 +116,13 @@ impl Tickets {
         params: impl AsRef<[u8]>,
     ) -> Result<Started<'g>, TicketError> {
         let (ticket, params) = (*ticket, Bytes::copy_from_slice(params.as_ref()));
-        let call = TicketCall::new(self, ticket, &params, Some(guard));
+        let mut notes = RunNotes::default();
+        let mut call = TicketCall::new(self, ticket, &params, Some(guard), &mut notes);
         let index = self.client.create(self.index_path(&ticket), params).acl(self.acl.clone());
         let index = TicketDecision::of(vec![index.into()]);
+        let pending = call.record(RecordState::Pending);
         let in_progress = |version| {
-            let record = call.record(RecordState::Pending);
+            let record = pending.clone();
             InProgress { tickets: self.clone(), guard, record, version, ticket }
         };
         let mut retries = self.retries();
@@ -131,7 +133,7 @@ impl Tickets {
                 let scope = self.scope(&mut retries).await?;
                 let failure = match call.look(scope, &mut retries).await? {
                     // Our own, whose reply was lost: version 0 if we created it, else we took it over.
-                    Some((record, version)) if record == call.record(RecordState::Pending) => {
+                    Some((record, version)) if record == pending => {
                         let started = if version == 0 { Started::New } else { Started::Unfinished };
                         return Ok(started(in_progress(version)));
                     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zoolet_client::Error;
 
-use super::call::{CommitFailure, TicketCall};
+use super::call::{CommitFailure, RunNotes, TicketCall};
 use super::error::{TicketError, WorkError};
 use super::record::RecordState;
 use super::scope::Tickets;
@@ -38,7 +38,19 @@ impl Tickets {
         W: FnMut(TicketTxn) -> F,
         F: Future<Output = Result<TicketDecision, WorkError>>,
     {
-        self.execute(TicketCall::new(self, *ticket, params.as_ref(), None), work).await
+        let mut notes = RunNotes::default();
+        self.execute(TicketCall::new(self, *ticket, params.as_ref(), None, &mut notes), work).await
+    }
+
+    /// As [`run`](Tickets::run), for a caller that knows more of the ticket and wants to know more of the run.
+    pub(crate) async fn run_noted<F: Future<Output = Result<TicketDecision, WorkError>>>(
+        &self,
+        ticket: &Ticket,
+        params: &[u8],
+        notes: &mut RunNotes,
+        work: impl FnMut(TicketTxn) -> F,
+    ) -> Result<TicketOutcome, TicketError> {
+        self.execute(TicketCall::new(self, *ticket, params, None, notes), work).await
     }
 
     /// As [`run`](Tickets::run), and only while the lock is held. The lock prevents others from changing what the work
@@ -60,12 +72,13 @@ impl Tickets {
         W: FnMut(TicketTxn) -> F,
         F: Future<Output = Result<TicketDecision, WorkError>>,
     {
-        self.execute(TicketCall::new(self, *ticket, params.as_ref(), Some(guard)), work).await
+        let mut notes = RunNotes::default();
+        self.execute(TicketCall::new(self, *ticket, params.as_ref(), Some(guard), &mut notes), work).await
     }
 
     async fn execute<F: Future<Output = Result<TicketDecision, WorkError>>>(
         &self,
-        call: TicketCall<'_>,
+        mut call: TicketCall<'_>,
         mut work: impl FnMut(TicketTxn) -> F,
     ) -> Result<TicketOutcome, TicketError> {
         let ticket = call.ticket;
@@ -95,8 +108,8 @@ impl Tickets {
                 match call.commit(scope, RecordState::Settled(decision.value.clone()), &decision).await {
                     Ok(()) => return Ok(TicketOutcome { first_time: true, value: decision.value }),
                     Err(failure) => {
-                        let repeat =
-                            matches!(failure, CommitFailure::NoPartition | CommitFailure::Retryable(_));
+                        use CommitFailure::{NoPartition, Retryable, Spent};
+                        let repeat = matches!(failure, NoPartition | Spent(_) | Retryable(_));
                         call.recover(failure, scope, &mut lost_reply, &mut retries).await?;
                         decided = repeat.then_some(decision);
                     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use zoolet_client::internal::ClientExt as _;
 use zoolet_client::{Acl, Client, Error, ErrorCode, path};
 
 use super::error::TicketError;
@@ -118,12 +119,17 @@ impl Tickets {
         }
     }
 
-    pub(super) fn partition_path(&self, partition: Partition) -> String {
+    pub(crate) fn partition_path(&self, partition: Partition) -> String {
         child(&self.scope, &partition.to_string())
     }
 
-    pub(super) fn record_path(&self, ticket: &Ticket) -> String {
+    pub(crate) fn record_path(&self, ticket: &Ticket) -> String {
         child(&self.partition_path(Partition::of(ticket)), &ticket.to_string())
+    }
+
+    /// Deletes a znode of the scope if it is there and empty, without a word.
+    pub(crate) fn forget(&self, path: String) {
+        drop(self.client.unlimited().delete(path).send());
     }
 
     pub(super) fn pending_path(&self) -> String {

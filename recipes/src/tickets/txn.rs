@@ -66,6 +66,11 @@ impl TicketTxn {
         self.ticket
     }
 
+    /// The client, for writes with options of their own.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Reads data: `None` if there is no such znode. The version that was read is checked when the work's writes are
     /// executed. That a znode was absent is checked only if the work creates it.
     ///
