@@ -33,6 +33,7 @@
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
 //! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState) | [`recipes`] |
 //! | divide items among the members of a group | [`Partitioner`](recipes::Partitioner), [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
+//! | register and find services | `Registration`, `Services`, `Instance` (feature `discovery`) | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
 //! | inject faults | [`Faults`](testing::Faults), [`Matcher`](testing::Matcher), [`Action`](testing::Action) | [`testing`] |
@@ -67,6 +68,8 @@ pub use zoolet_client::{
     Acl, AddWatchMode, Client, Clock, Error, ErrorCode, EventType, Perms, SessionId, SessionPassword,
     SessionState, Sessions, Stat, WatchEvent, WatchUpdate, Zxid,
 };
+#[cfg(feature = "discovery")]
+pub use zoolet_recipes::discovery::{Instance, Registration, Services};
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{
     Barrier, Cache, Counter, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership,

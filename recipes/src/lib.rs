@@ -40,6 +40,7 @@
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
 //! | dividing items among the members of a group | [`Partitioner`] |
+//! | registering instances of services, finding and choosing them | `discovery` (feature `discovery`) |
 //! | executing something once, however often it is tried | [`Tickets`] |
 
 mod acquire;
@@ -49,6 +50,8 @@ mod claim;
 mod config;
 mod contender;
 mod counter;
+#[cfg(feature = "discovery")]
+pub mod discovery;
 mod election;
 mod error;
 mod guard;

@@ -8,6 +8,7 @@ mod cache;
 mod checker;
 mod common;
 mod counters;
+mod discovery;
 mod durable;
 mod elections;
 mod embedding;

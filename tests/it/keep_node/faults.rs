@@ -1,9 +1,12 @@
 //! A fault at every request of a kept znode.
 
-use zoolet::KeepNode;
-use zoolet::recipes::KeepError;
-use zoolet::testing::{Action, request};
-use zoolet_test_support::secs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use zoolet::recipes::{KeepError, KeepState};
+use zoolet::testing::{Action, TestServer, request};
+use zoolet::{KeepNode, Sessions};
+use zoolet_test_support::{limit, secs};
 
 use super::{PATH, World, two};
 
@@ -153,4 +156,37 @@ async fn takeovers_from_each_other_slow_down() {
     let takeovers = world.deletions().len();
     assert!((10..60).contains(&takeovers), "{takeovers}");
     drop((one, other));
+}
+
+#[tokio::test]
+async fn servers_that_were_restored_from_an_older_backup_get_the_znode_again() {
+    limit();
+    let (present, backup) = (TestServer::start().await, TestServer::start().await);
+    for _ in 0..20 {
+        present.client().await.close().await.unwrap();
+    }
+    let restored = Arc::<AtomicBool>::default();
+    let connect = {
+        let (restored, one, other) = (Arc::clone(&restored), present.connector(), backup.connector());
+        move || if restored.load(SeqCst) { other.connect() } else { one.connect() }
+    };
+    // The clocks of the two servers are different ones, so that of the client is real; everything is in process.
+    let options = zoolet::Client::options().session_timeout(secs(1)).connect_timeout(secs(1));
+    let sessions = Sessions::open(options, connect).unwrap();
+    let keep = KeepNode::builder(&sessions, PATH).data("v1").start().unwrap();
+    let before = keep.present().await.unwrap();
+    restored.store(true, SeqCst);
+    present.disconnect(sessions.client().await.unwrap().session_id()).await.unwrap();
+    let mut states = keep.states();
+    let czxid = loop {
+        match states.next().await.unwrap() {
+            KeepState::Present { czxid, .. } if czxid != before => break czxid,
+            KeepState::Present { .. } | KeepState::Pending(None) => {}
+            state => panic!("{state:?}"),
+        }
+    };
+    assert!(czxid < before, "{czxid} after {before}: the history is another one");
+    assert_eq!(backup.get(PATH).unwrap().text(), "v1");
+    keep.close().await.unwrap();
+    assert!(backup.get(PATH).is_none());
 }
