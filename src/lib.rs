@@ -33,6 +33,7 @@
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
 //! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState) | [`recipes`] |
 //! | divide items among the members of a group | [`Partitioner`](recipes::Partitioner), [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
+//! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState); [`Group`], [`Members`](recipes::Members) | [`recipes`] |
 //! | register and find services | `Registration`, `Services`, `Instance` (feature `discovery`) | [`recipes`] |
 //! | do something exactly once | [`Tickets`] (idempotency keys) | [`recipes`] |
 //! | test with a clock of your own | [`TestServer`](testing::TestServer), [`TestServerBuilder`](testing::TestServerBuilder) | [`testing`] |
@@ -75,6 +76,8 @@ pub use zoolet_recipes::{
     Barrier, Cache, Counter, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership,
     Lock, LockError, LostReason, MultiLock, Partitioner, Permit, ReadGuard, RwLock, Semaphore, SharedValue,
     Tickets, WriteGuard,
+    Barrier, Cache, DoubleBarrier, Election, FencingToken, Group, Guard, HoldState, KeepNode, Leadership,
+    Lock, LockError, LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
 };
 #[cfg(all(feature = "server", not(feature = "client")))]
 pub use zoolet_server::Clock;

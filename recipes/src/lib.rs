@@ -40,6 +40,7 @@
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
 //! | dividing items among the members of a group | [`Partitioner`] |
+//! | programs that know of each other | [`Group`] |
 //! | registering instances of services, finding and choosing them | `discovery` (feature `discovery`) |
 //! | executing something once, however often it is tried | [`Tickets`] |
 
@@ -54,6 +55,7 @@ mod counter;
 pub mod discovery;
 mod election;
 mod error;
+mod group;
 mod guard;
 mod keep_node;
 mod lock;
@@ -84,6 +86,7 @@ pub use contender::Contender;
 pub use counter::{Added, Counter, CounterError, CounterLayout};
 pub use election::{Election, Leader, Leaders, Leadership};
 pub use error::LockError;
+pub use group::{Group, GroupLayout, Member, Members};
 pub use guard::Guard;
 pub use guard::fenced::FencedTxn;
 pub use guard::revoke::revoke;

@@ -15,6 +15,7 @@ mod embedding;
 mod endpoints;
 mod faults;
 mod five_hundred;
+mod groups;
 mod hostile;
 mod inspect;
 mod keep_node;
