@@ -91,3 +91,7 @@ mod readme {}
 #[cfg(all(doctest, feature = "recipes", feature = "server"))]
 #[doc = include_str!("../docs/caches.md")]
 mod caches {}
+
+#[cfg(all(doctest, feature = "discovery", feature = "server"))]
+#[doc = include_str!("../docs/discovery.md")]
+mod discovery {}
