@@ -30,8 +30,8 @@
 //! | connect, read, write, watch | [`Client`], [`ConnectOptions`](client::ConnectOptions), [`Create`](client::Create), [`Multi`](client::Multi), [`Watch`](client::Watch) | [`client`], [`client::path`] |
 //! | go on after the session has ended | [`Sessions`], [`SessionTerm`](client::SessionTerm), [`SessionsChange`](client::SessionsChange) | [`client`] |
 //! | lock, elect, count, wait for each other | [`Lock`], [`RwLock`], [`MultiLock`], [`Semaphore`], [`Election`], [`Barrier`], [`DoubleBarrier`] | [`recipes`] |
+//! | count, hand out work, change a value, each once | [`Counter`], [`Queue`], [`SharedValue`] | [`recipes`] |
 //! | keep a subtree in memory | [`Cache`], [`Snapshot`](recipes::Snapshot), [`CacheChange`](recipes::CacheChange) | [`recipes`] |
-//! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState) | [`recipes`] |
 //! | divide items among the members of a group | [`Partitioner`](recipes::Partitioner), [`PartitionShare`](recipes::PartitionShare) | [`recipes`] |
 //! | say that this program is there | [`KeepNode`], [`KeepState`](recipes::KeepState); [`Group`], [`Members`](recipes::Members) | [`recipes`] |
 //! | register and find services | `Registration`, `Services`, `Instance` (feature `discovery`) | [`recipes`] |
@@ -73,11 +73,9 @@ pub use zoolet_client::{
 pub use zoolet_recipes::discovery::{Instance, Registration, Services};
 #[cfg(feature = "recipes")]
 pub use zoolet_recipes::{
-    Barrier, Cache, Counter, DoubleBarrier, Election, FencingToken, Guard, HoldState, KeepNode, Leadership,
-    Lock, LockError, LostReason, MultiLock, Partitioner, Permit, ReadGuard, RwLock, Semaphore, SharedValue,
-    Tickets, WriteGuard,
-    Barrier, Cache, DoubleBarrier, Election, FencingToken, Group, Guard, HoldState, KeepNode, Leadership,
-    Lock, LockError, LostReason, MultiLock, Permit, ReadGuard, RwLock, Semaphore, Tickets, WriteGuard,
+    Barrier, Cache, Counter, DoubleBarrier, Election, FencingToken, Group, Guard, HoldState, KeepNode,
+    Leadership, Lock, LockError, LostReason, MultiLock, Partitioner, Permit, Queue, ReadGuard, RwLock,
+    Semaphore, SharedValue, Tickets, WriteGuard,
 };
 #[cfg(all(feature = "server", not(feature = "client")))]
 pub use zoolet_server::Clock;
@@ -95,3 +93,6 @@ mod caches {}
 #[cfg(all(doctest, feature = "discovery", feature = "server"))]
 #[doc = include_str!("../docs/discovery.md")]
 mod discovery {}
+#[cfg(all(doctest, feature = "recipes", feature = "server"))]
+#[doc = include_str!("../docs/queues.md")]
+mod queues {}

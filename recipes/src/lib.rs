@@ -37,6 +37,7 @@
 //! | waiting for a signal, or for each other | [`Barrier`], [`DoubleBarrier`] |
 //! | counting, over lost replies and lost sessions | [`Counter`] |
 //! | a value that several programs change | [`SharedValue`] |
+//! | handing out work, none of it lost or done twice | [`Queue`] |
 //! | a subtree in memory that is never wrong | [`Cache`] |
 //! | a znode that says that this program is there, over all sessions | [`KeepNode`] |
 //! | dividing items among the members of a group | [`Partitioner`] |
@@ -64,6 +65,7 @@ mod once;
 mod over_sessions;
 mod partition;
 mod path;
+mod queue;
 mod requests;
 mod retry;
 mod rw_lock;
@@ -94,6 +96,9 @@ pub use keep_node::{KeepError, KeepNode, KeepNodeBuilder, KeepState, KeepStates}
 pub use lock::Lock;
 pub use multi_lock::MultiLock;
 pub use partition::{PartitionError, PartitionItem, PartitionShare, Partitioner, PartitionerBuilder};
+pub use queue::{
+    Delivery, Drained, Queue, QueueBuilder, QueueCounts, QueueError, QueueLayout, QueuePut, UndecodableItem,
+};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
 pub use shared_value::{SeenValue, SharedValue};

@@ -75,7 +75,7 @@ impl Once {
     pub(crate) async fn run<F: Future<Output = Result<TicketDecision, WorkError>>>(
         &self,
         ticket: Option<&Ticket>,
-        params: &str,
+        params: &[u8],
         mut work: impl FnMut(TicketTxn) -> F,
     ) -> Result<TicketOutcome, TicketError> {
         let is_new = ticket.is_none();
@@ -87,7 +87,7 @@ impl Once {
             let (number, tickets) =
                 opened.map_err(|error| run.error(ticket, TicketError::of(&self.0.scope, error)))?;
             let this = *ticket.get_or_insert_with(|| tickets.generate());
-            match tickets.run_noted(&this, params.as_bytes(), &mut run.notes, &mut work).await {
+            match tickets.run_noted(&this, params, &mut run.notes, &mut work).await {
                 Ok(outcome) => {
                     if is_new {
                         run.settle(&tickets, this);

@@ -139,7 +139,7 @@ impl SharedValue {
             };
             Ok(written.done(""))
         };
-        Ok(self.once.run(None, params, work).await?.value.is_ok())
+        Ok(self.once.run(None, params.as_bytes(), work).await?.value.is_ok())
     }
 }
 

@@ -27,6 +27,7 @@ mod own_thread;
 mod partitions;
 mod paused;
 mod program_ends;
+mod queues;
 mod random;
 mod report;
 mod request_fault;

@@ -16,7 +16,7 @@ pub enum CounterLayout {
 }
 
 impl CounterLayout {
-    /// The number, or why it is none.
+    /// The number, or what is wrong with the data.
     pub(super) fn decode(self, data: &[u8]) -> Result<i64, &'static str> {
         if data.is_empty() {
             return Ok(0);

@@ -199,7 +199,7 @@ impl Counter {
         target: impl Fn(i64) -> Option<i128>,
     ) -> Result<Result<Added, i64>, CounterError> {
         let target = &target;
-        let outcome = self.once.run(ticket, params, |mut txn: TicketTxn| async move {
+        let outcome = self.once.run(ticket, params.as_bytes(), |mut txn: TicketTxn| async move {
             let found = txn.get_data(&*self.path).await?;
             let before = found.as_ref().map_or(Ok(0), |(data, _)| self.decode(data))?;
             // Refused by a record and not by an error: an earlier copy of this may be executed meanwhile.

@@ -1,0 +1,290 @@
+//! How an item is found and taken.
+
+use std::collections::HashSet;
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use zoolet_client::internal::ClientExt as _;
+use zoolet_client::{Client, Error, ErrorCode, MultiWrite, Watch};
+
+use super::delivery::{Delivery, HeldItem, deliveries};
+use super::names::{DelayedName, ItemName, item_path};
+use super::{QueueHandle, wall_millis};
+use crate::path::child;
+use crate::requests::{changed, if_exists};
+use crate::retry::{PAUSE, RetryPolicy};
+use crate::tickets::TicketError;
+use crate::unique::unique_number;
+
+/// The most items among which a taker chooses, after collisions with others.
+const WIDEST: usize = 64;
+
+/// The most delayed items that one taker moves at once.
+const MOVED_AT_ONCE: usize = 16;
+
+/// The longest wait for a delayed item before the wall clock is read again: it may have been set.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// One taker on one session.
+pub(super) struct Taker<'q> {
+    queue: &'q Arc<QueueHandle>,
+    client: &'q Client,
+}
+
+/// The names in the directories, and the watches on them.
+struct QueueListing {
+    /// Items that nobody holds, in order.
+    free: Vec<(ItemName, String)>,
+    /// Whether there are items that somebody holds.
+    some_are_held: bool,
+    delayed: Vec<(DelayedName, String)>,
+    watches: Vec<Watch>,
+}
+
+/// What is watched while there is nothing to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    Nothing,
+    /// Items and delayed ones.
+    Arrivals,
+    /// Those, and items that are given back.
+    All,
+}
+
+impl<'q> Taker<'q> {
+    pub(super) fn new(queue: &'q Arc<QueueHandle>, client: &'q Client) -> Self {
+        Self { queue, client }
+    }
+
+    fn retries(&self) -> RetryPolicy<'q, TicketError> {
+        RetryPolicy::until_session_ends(self.client, &self.queue.dirs.root)
+    }
+
+    /// Takes the next item; `None` if there is none and it must not wait.
+    pub(super) async fn take(&self, waits: bool) -> Result<Option<Delivery>, Error> {
+        let mut watched = Watched::Nothing;
+        loop {
+            let listing = self.list(watched).await?;
+            let now = wall_millis(self.client.clock(), Duration::ZERO);
+            if self.move_due(&listing, now).await? {
+                continue;
+            }
+            if let Some((name, item)) = self.choose(&listing.free) {
+                if let Some(delivery) = self.try_item(*name, item).await? {
+                    return Ok(Some(delivery));
+                }
+                continue;
+            }
+            if !waits {
+                return Ok(None);
+            }
+            let wanted = if listing.some_are_held { Watched::All } else { Watched::Arrivals };
+            if watched == Watched::Nothing || (wanted == Watched::All && watched != Watched::All) {
+                // Only while nothing is found, so that a busy queue does not wake those who work.
+                watched = wanted;
+                continue;
+            }
+            self.wait(listing, now).await?;
+            watched = Watched::Nothing;
+        }
+    }
+
+    async fn list(&self, watched: Watched) -> Result<QueueListing, Error> {
+        let dirs = &self.queue.dirs;
+        let mut watches = Vec::new();
+        // In one flight.
+        let (items, delayed, taken) = tokio::join!(
+            self.names(&dirs.items, watched != Watched::Nothing),
+            self.names(&dirs.delayed, watched != Watched::Nothing),
+            self.names(&dirs.taken, watched == Watched::All),
+        );
+        let mut names = |listed: Result<(Vec<String>, Option<Watch>), Error>| {
+            let (names, watch) = listed?;
+            watches.extend(watch);
+            Ok::<_, Error>(names)
+        };
+        let (items, delayed) = (names(items)?, names(delayed)?);
+        let taken: HashSet<String> = names(taken)?.into_iter().collect();
+        let items = items.into_iter().filter_map(|name| Some((ItemName::parse(&name)?, name)));
+        let (held, mut free): (Vec<_>, Vec<_>) = items.partition(|(_, name)| taken.contains(name));
+        free.sort();
+        let delayed = delayed.into_iter().filter_map(|name| Some((DelayedName::parse(&name)?, name)));
+        let mut delayed: Vec<_> = delayed.collect();
+        delayed.sort();
+        Ok(QueueListing { free, some_are_held: !held.is_empty(), delayed, watches })
+    }
+
+    async fn names(&self, dir: &str, watch: bool) -> Result<(Vec<String>, Option<Watch>), Error> {
+        let mut retries = self.retries();
+        if watch {
+            let listed = retries.ask(|| self.client.get_children(dir).watch()).await;
+            return listed.map(|(names, _, watch)| (names, Some(watch)));
+        }
+        retries.ask(|| self.client.get_children(dir)).await.map(|(names, _)| (names, None))
+    }
+
+    /// The first item; after collisions a random one of the first, so that takers do not run after each other.
+    fn choose<'l>(&self, free: &'l [(ItemName, String)]) -> Option<&'l (ItemName, String)> {
+        let width = self.queue.width.load(Relaxed).min(free.len()).max(1);
+        free.get((self.client.random_u128() % width as u128) as usize)
+    }
+
+    /// Moves delayed items that are due to the others; whether there were any.
+    async fn move_due(&self, listing: &QueueListing, now: u64) -> Result<bool, Error> {
+        let due = listing.delayed.iter().take_while(|(name, _)| name.due <= now);
+        let due: Vec<_> = due.take(MOVED_AT_ONCE).collect();
+        for (name, delayed) in &due {
+            let from = child(&self.queue.dirs.delayed, delayed);
+            let Some((data, stat)) = self.read(&from).await? else { continue };
+            let to = item_path(&self.queue.dirs.items, name.item.priority, name.item.deliveries);
+            let create = self.client.create(to, data).sequential().acl(self.queue.acl.to_vec());
+            let multi = || {
+                self.client.multi().add(self.client.delete(&from).version(stat.version)).add(create.clone())
+            };
+            // Another taker may be faster, or our own request whose reply was lost.
+            none_if_collision(self.retries().ask(multi).await)?;
+        }
+        Ok(!due.is_empty())
+    }
+
+    async fn read(&self, path: &str) -> Result<Option<(Bytes, zoolet_client::Stat)>, Error> {
+        if_exists(self.retries().ask(|| self.client.get_data(path)).await)
+    }
+
+    /// Takes an item, or gives it up if it was delivered too often; `None` if there is none to return.
+    async fn try_item(&self, name: ItemName, item: &str) -> Result<Option<Delivery>, Error> {
+        let path = child(&self.queue.dirs.items, item);
+        let Some((data, stat)) = self.read(&path).await? else {
+            self.widen();
+            return Ok(None);
+        };
+        let held = HeldItem {
+            client: self.client.clone(),
+            dirs: Arc::clone(&self.queue.dirs),
+            acl: Arc::clone(&self.queue.acl),
+            taken: child(&self.queue.dirs.taken, item),
+            item: path,
+            name,
+            version: stat.version,
+        };
+        let past = deliveries(name, stat.version);
+        if self.queue.max_deliveries.is_some_and(|most| past >= most) {
+            self.bury(&held, data, past).await?;
+            return Ok(None);
+        }
+        // A task of its own: if this future is dropped, whatever it has taken comes back by its drop.
+        let (sender, taken) = oneshot::channel();
+        self.client.runtime().spawn(async move { drop(sender.send(held.take(data).await)) });
+        // Without the runtime, the next request fails.
+        let delivery = taken.await.unwrap_or(Ok(None))?;
+        match delivery {
+            Some(_) => self.queue.width.store((self.queue.width.load(Relaxed) / 2).max(1), Relaxed),
+            None => self.widen(),
+        }
+        Ok(delivery)
+    }
+
+    fn widen(&self) {
+        let width = self.queue.width.load(Relaxed);
+        self.queue.width.store((width * 2).min(WIDEST), Relaxed);
+    }
+
+    /// Moves an item that nobody holds to the dead ones.
+    async fn bury(&self, held: &HeldItem, data: Bytes, past: u32) -> Result<(), Error> {
+        let to = item_path(&self.queue.dirs.dead, held.name.priority, past);
+        let dead = self.client.create(to, data).sequential().acl(self.queue.acl.to_vec());
+        let dead = MultiWrite::from(dead);
+        let multi = || {
+            // The mark is there for a moment, so that this fails if somebody holds the item.
+            let taken = held.client.multi().add(held.mark(Bytes::new()));
+            let item = held.client.delete(&held.item).version(held.version);
+            taken.add(item).delete(&held.taken).add(dead.clone())
+        };
+        none_if_collision(self.retries().ask(multi).await).map(drop)
+    }
+
+    /// Waits until something arrives, is given back, or is due.
+    async fn wait(&self, listing: QueueListing, now: u64) -> Result<(), Error> {
+        let due = async {
+            match listing.delayed.first() {
+                Some((name, _)) => {
+                    let wait = Duration::from_millis(name.due.saturating_sub(now));
+                    self.client.clock().sleep(wait.min(LONGEST_WAIT)).await;
+                }
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            event = any(listing.watches) => event,
+            () = due => Ok(()),
+        }
+    }
+}
+
+/// The first event of several watches.
+async fn any(watches: Vec<Watch>) -> Result<(), Error> {
+    let mut watches: Vec<_> = watches.into_iter().map(|watch| Box::pin(changed(watch))).collect();
+    std::future::poll_fn(|cx| {
+        let ready = watches.iter_mut().map(|watch| watch.as_mut().poll(cx)).find(|polled| polled.is_ready());
+        ready.unwrap_or(std::task::Poll::Pending).map_ok(drop)
+    })
+    .await
+}
+
+impl HeldItem {
+    /// The ephemeral znode of the holder.
+    fn mark(&self, guid: Bytes) -> MultiWrite {
+        self.client.create(&self.taken, guid).ephemeral().acl(self.acl.to_vec()).into()
+    }
+
+    /// Takes the item at its version; `None` if it is held or has changed.
+    async fn take(mut self, data: Bytes) -> Result<Option<Delivery>, Error> {
+        let guid = Bytes::from(format!("{:032x}", unique_number(&self.client)));
+        let raise = self.client.set_data(&self.item, data.clone()).version(self.version);
+        let taken = self.client.multi().add(self.mark(guid.clone())).add(raise).commit().await;
+        let is_ours = match taken {
+            Err(error) if error.may_have_applied() && !error.is_session_over() => {
+                self.has_mark(&guid).await?
+            }
+            Err(error) if error.is_retryable() => {
+                self.client.clock().sleep(PAUSE).await;
+                false
+            }
+            taken => none_if_collision(taken)?.is_some(),
+        };
+        if !is_ours {
+            return Ok(None);
+        }
+        self.version += 1;
+        Ok(Some(Delivery::new(self, data)))
+    }
+
+    /// Whether the mark is ours, after its reply was lost. A request of this session that was sent before is executed before
+    /// this one, or never.
+    async fn has_mark(&self, guid: &Bytes) -> Result<bool, Error> {
+        let mut retries = RetryPolicy::<TicketError>::until_session_ends(&self.client, &self.dirs.root);
+        // The server of this connection may not have seen it yet.
+        retries.ask(|| self.client.sync(&self.taken)).await?;
+        let mark = if_exists(retries.ask(|| self.client.get_data(&self.taken)).await)?;
+        Ok(mark.is_some_and(|(data, stat)| data == guid && stat.ephemeral_owner == self.client.session_id()))
+    }
+}
+
+/// `None` if the item is held, has changed or is gone.
+fn none_if_collision<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    match reply {
+        Err(error)
+            if matches!(
+                error.code(),
+                Some(ErrorCode::NodeExists | ErrorCode::NoNode | ErrorCode::BadVersion)
+            ) =>
+        {
+            Ok(None)
+        }
+        reply => reply.map(Some),
+    }
+}
