@@ -22,6 +22,8 @@ pub(crate) enum DriverCommand {
     Close(ReplyTo),
     /// End the session as expired, for this reason, without the server's word.
     GiveUp(&'static str),
+    /// The number of hosts from now on, and whether the present one is to be left for another.
+    Servers { hosts: usize, leave: bool },
     /// Report connections to this feed from now on.
     OpenFeed(FeedSink),
     /// The reader of a feed is gone.

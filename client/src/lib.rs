@@ -40,6 +40,7 @@ mod multi;
 mod op;
 mod options;
 mod pending;
+mod server_list;
 mod session;
 mod session_password;
 mod sessions;

@@ -27,6 +27,7 @@ use crate::context::ErrorContext;
 use crate::driver::SessionDriver;
 use crate::error::Error;
 use crate::features::KnownFeatures;
+use crate::server_list::ServerList;
 use crate::session::{SaslCredentials, Session, SessionSettings};
 use crate::session_password::SessionPassword;
 use crate::sessions::SessionObserver;
@@ -340,7 +341,7 @@ impl ConnectOptions {
         Connecting(Box::pin(async move { self.open(transport?).await }))
     }
 
-    async fn open(self, mut transport: Transport) -> Result<Client, Error> {
+    async fn open(self, transport: Transport) -> Result<Client, Error> {
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let chroot = self.chroot.as_deref().unwrap_or(&transport.chroot);
         let chroot = Chroot::new(chroot)
@@ -349,9 +350,13 @@ impl ConnectOptions {
             return Err(Error::InvalidTarget("resume: 0 is not the id of a session".to_owned()));
         }
         #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls {
-            transport.secure(crate::tls_stream::load(tls, transport.is_named()).await?);
-        }
+        let transport = match self.tls {
+            Some(tls) => {
+                let tls = crate::tls_stream::load(tls, transport.is_named()).await?;
+                transport.secured(tls)
+            }
+            None => transport,
+        };
         // Now, because nobody awaits the session's own requests: it would be without this identity.
         for auth in &self.session.auths {
             let (size, max) = (Request::Auth(auth.clone()).encoded_len() - PREFIX, self.session.max_request);
@@ -365,8 +370,11 @@ impl ConnectOptions {
         }
         // One generator in this order, so that a seed gives the same hosts, jitter and names.
         let mut rng = self.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
-        transport.shuffle(&mut rng);
-        let hosts = transport.hosts();
+        let servers = transport.servers();
+        if let Some(servers) = &servers {
+            servers.shuffle(&mut rng);
+        }
+        let hosts = servers.as_ref().map_or(1, ServerList::len);
         let settings = SessionSettings { hosts, seed: rng.random(), ..self.session };
         let connect_timeout = settings.connect_timeout;
         let clock = self.clock;
@@ -375,7 +383,7 @@ impl ConnectOptions {
             self.max_pending,
             settings.session_timeout,
             clock.clone(),
-            hosts,
+            servers,
             rng,
             self.features,
         );

@@ -22,6 +22,7 @@ use crate::context::{ErrorContext, ErrorDetail};
 use crate::error::Error;
 use crate::features::{KnownFeatures, ServerFeature};
 use crate::pending::PendingRoom;
+use crate::server_list::ServerList;
 use crate::session_password::SessionPassword;
 use crate::sessions::SessionObserver;
 use crate::stream_queue::StreamQueue;
@@ -87,7 +88,7 @@ pub(crate) struct SharedState {
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) pending: PendingRoom,
     pub(crate) clock: Clock,
-    pub(crate) hosts: usize,
+    pub(crate) servers: Option<ServerList>,
     /// For names that recipes generate; the driver has a generator of its own.
     rng: Mutex<StdRng>,
     progress: Mutex<PublishedState>,
@@ -128,7 +129,7 @@ impl SharedState {
         max_pending: usize,
         session_timeout: Duration,
         clock: Clock,
-        hosts: usize,
+        servers: Option<ServerList>,
         rng: StdRng,
         features: KnownFeatures,
     ) -> Self {
@@ -137,7 +138,7 @@ impl SharedState {
             request_timeout,
             pending: PendingRoom::new(max_pending),
             clock,
-            hosts,
+            servers,
             rng: Mutex::new(rng),
             progress: Mutex::new(PublishedState {
                 state: SessionState::Connecting,
@@ -315,6 +316,12 @@ impl SharedState {
         is_news
     }
 
+    /// The hosts are others from now on.
+    pub(crate) fn forget_failures(&self) {
+        let failures = &mut self.failures().of_hosts;
+        failures.drain(..failures.len().saturating_sub(1));
+    }
+
     fn failures(&self) -> MutexGuard<'_, Failures> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -390,7 +397,7 @@ mod tests {
             1,
             timeout,
             Clock::manual(),
-            1,
+            None,
             StdRng::seed_from_u64(7),
             KnownFeatures::default(),
         );

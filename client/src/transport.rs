@@ -7,12 +7,11 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rand::Rng;
-use rand::seq::SliceRandom;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::error::Error;
+use crate::server_list::ServerList;
 #[cfg(feature = "tls")]
 use crate::tls_stream::{SharedTls, shake_hands};
 
@@ -35,10 +34,7 @@ pub struct Transport {
 }
 
 enum Dial {
-    Tcp {
-        hosts: Vec<Host>,
-        attempts: usize,
-    },
+    Tcp(ServerList),
     Custom(Box<dyn Fn() -> Dialing + Send>),
     /// That of several sessions.
     Shared(SharedTransport),
@@ -63,12 +59,13 @@ impl SharedTransport {
     }
 }
 
+/// A host of a connect string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Host {
-    name: Arc<str>,
+pub(crate) struct Host {
+    pub(crate) name: Arc<str>,
     port: u16,
     /// Both, for messages.
-    label: Arc<str>,
+    pub(crate) label: Arc<str>,
 }
 
 impl Transport {
@@ -81,35 +78,26 @@ impl Transport {
         }
     }
 
-    /// The number of hosts to choose from.
-    pub(crate) fn hosts(&self) -> usize {
+    /// The hosts to choose from; `None` for a closure.
+    pub(crate) fn servers(&self) -> Option<ServerList> {
         match &self.dial {
-            Dial::Tcp { hosts, .. } => hosts.len(),
-            Dial::Custom(_) => 1,
-            Dial::Shared(transport) => transport.lock().hosts(),
-        }
-    }
-
-    /// Shuffles the hosts, so that not all clients begin with the same one.
-    pub(crate) fn shuffle(&mut self, rng: &mut impl Rng) {
-        match &mut self.dial {
-            Dial::Tcp { hosts, .. } => hosts.shuffle(rng),
-            Dial::Custom(_) => {}
-            Dial::Shared(transport) => transport.lock().shuffle(rng),
+            Dial::Tcp(servers) => Some(servers.clone()),
+            Dial::Custom(_) => None,
+            Dial::Shared(transport) => transport.lock().servers(),
         }
     }
 
     /// Connects by TLS.
     #[cfg(feature = "tls")]
-    pub(crate) fn secure(&mut self, tls: SharedTls) {
-        self.tls = Some(tls);
+    pub(crate) fn secured(self, tls: SharedTls) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Whether its servers have names.
     #[cfg(feature = "tls")]
     pub(crate) fn is_named(&self) -> bool {
         match &self.dial {
-            Dial::Tcp { .. } => true,
+            Dial::Tcp(_) => true,
             Dial::Custom(_) => false,
             Dial::Shared(transport) => transport.lock().is_named(),
         }
@@ -130,10 +118,8 @@ impl Transport {
     /// As [`dial`](Transport::dial), in plaintext. The name is also returned without its port.
     fn dial_next(&mut self) -> (Option<Arc<str>>, Option<Arc<str>>, Dialing) {
         match &mut self.dial {
-            Dial::Tcp { hosts, attempts } => {
-                let host = hosts[*attempts % hosts.len()].clone();
-                let round = *attempts / hosts.len();
-                *attempts += 1;
+            Dial::Tcp(servers) => {
+                let (host, round) = servers.next();
                 let (name, label) = (Arc::clone(&host.name), Arc::clone(&host.label));
                 (Some(name), Some(label), Box::pin(async move { host.connect(round).await }))
             }
@@ -146,7 +132,7 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.dial {
-            Dial::Tcp { hosts, .. } => f.debug_tuple("Transport").field(hosts).finish(),
+            Dial::Tcp(servers) => f.debug_tuple("Transport").field(&servers.hosts()).finish(),
             Dial::Custom(_) => f.write_str("Transport(closure)"),
             Dial::Shared(transport) => fmt::Debug::fmt(&*transport.lock(), f),
         }
@@ -201,19 +187,20 @@ impl IntoTransport for Transport {
 
 impl IntoTransport for &str {
     fn into_transport(self) -> Result<Transport, Error> {
-        parse(self)
+        let (hosts, chroot) = parse(self)?;
+        Ok(Transport::new(Dial::Tcp(ServerList::new(hosts, chroot)), chroot))
     }
 }
 
 impl IntoTransport for String {
     fn into_transport(self) -> Result<Transport, Error> {
-        parse(&self)
+        self.as_str().into_transport()
     }
 }
 
 impl IntoTransport for &String {
     fn into_transport(self) -> Result<Transport, Error> {
-        parse(self)
+        self.as_str().into_transport()
     }
 }
 
@@ -232,7 +219,8 @@ where
     }
 }
 
-fn parse(text: &str) -> Result<Transport, Error> {
+/// The hosts and the chroot of a connect string.
+pub(crate) fn parse(text: &str) -> Result<(Vec<Host>, &str), Error> {
     if let Some((scheme, hosts)) = text.split_once("://") {
         let hint =
             format!("{text:?}: a connect string has no scheme: leave out \"{scheme}://\", as in {hosts:?}");
@@ -252,7 +240,7 @@ fn parse(text: &str) -> Result<Transport, Error> {
     if hosts.is_empty() {
         return Err(invalid("it names no host".to_owned()));
     }
-    Ok(Transport::new(Dial::Tcp { hosts, attempts: 0 }, chroot))
+    Ok((hosts, chroot))
 }
 
 /// A chroot after a host that is not the last. What follows the comma would be a part of the path, as it may be.
@@ -316,9 +304,8 @@ mod tests {
     use super::*;
 
     fn hosts(text: &str) -> (Vec<(String, u16)>, String) {
-        let transport = parse(text).expect(text);
-        let Dial::Tcp { hosts, .. } = transport.dial else { panic!("a connect string is TCP") };
-        (hosts.into_iter().map(|host| (host.name.to_string(), host.port)).collect(), transport.chroot)
+        let (hosts, chroot) = parse(text).expect(text);
+        (hosts.into_iter().map(|host| (host.name.to_string(), host.port)).collect(), chroot.to_owned())
     }
 
     #[test]

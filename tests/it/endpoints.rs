@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use zoolet::recipes::LockError;
 use zoolet::testing::{OpCode, TestServer, op};
-use zoolet::{Client, ErrorCode, EventType, Lock, Semaphore, SessionState};
+use zoolet::{Client, ErrorCode, EventType, Lock, Semaphore, SessionState, Sessions};
 use zoolet_test_support::{Hello, RequestExt as _, Wire, ping};
 
 const fn secs(n: u64) -> Duration {
@@ -285,4 +285,59 @@ async fn a_read_shows_the_write_whose_reply_was_lost_and_what_a_dropped_sync_cov
         }
         assert_eq!(read.await.unwrap().0, "new", "after a sync: {synced}");
     }
+}
+
+/// Waits until the client is connected to one of these.
+async fn connected_to(client: &Client, hosts: &[&str]) {
+    let mut states = client.states();
+    while states.next().await.is_some() {
+        let server = client.server();
+        if client.state().is_connected() && server.is_some_and(|server| hosts.contains(&&*server)) {
+            return;
+        }
+    }
+    panic!("the session is over: {:?}", client.state());
+}
+
+#[tokio::test]
+async fn a_client_whose_list_of_servers_is_updated_moves_with_its_session_and_without_a_failed_request() {
+    let zk = crate::common::test_ensemble(3).tcp().start().await.unwrap();
+    let all = zk.connect_string();
+    let hosts: Vec<_> = all.split(',').collect();
+    let client = zk.options().connect(hosts[0]).await.unwrap();
+    client.create("/mine", "").ephemeral().await.unwrap();
+    let session = client.session_id();
+    let writes: Vec<_> = (0..100).map(|number| client.set_data("/mine", number.to_string()).send()).collect();
+    client.update_servers(&format!("{},{}", hosts[1], hosts[2])).unwrap();
+    for write in writes {
+        write.await.unwrap();
+    }
+    connected_to(&client, &hosts[1..]).await;
+    assert_eq!(client.session_id(), session);
+    assert_eq!(text(&client, "/mine").await, "99");
+    // The same list in another order moves nobody.
+    let server = client.server();
+    client.update_servers(&format!("{},{}", hosts[2], hosts[1])).unwrap();
+    client.sync("/").await.unwrap();
+    assert_eq!((client.server(), client.state()), (server, SessionState::Connected));
+}
+
+#[tokio::test]
+async fn sessions_whose_list_of_servers_is_updated_open_the_next_one_there() {
+    let zk = crate::common::test_ensemble(2).tcp().start().await.unwrap();
+    let all = zk.connect_string();
+    let hosts: Vec<_> = all.split(',').collect();
+    let sessions = Sessions::open(zk.options(), format!("{}/", hosts[0])).unwrap();
+    let first = sessions.client().await.unwrap();
+    sessions.update_servers(hosts[1]).unwrap();
+    connected_to(&first, &hosts[1..]).await;
+    zk.expire_session(first.session_id()).await.unwrap();
+    zk.pass_time_until(first.ended()).await.unwrap();
+    let second = zk.pass_time_until(sessions.client()).await.unwrap().unwrap();
+    assert_ne!(second.session_id(), first.session_id());
+    assert_eq!(second.server().as_deref(), Some(hosts[1]));
+
+    let by_closure = zk.client().await;
+    assert!(matches!(by_closure.update_servers(&all), Err(zoolet::Error::InvalidTarget(_))));
+    assert!(matches!(sessions.update_servers("a/other"), Err(zoolet::Error::InvalidTarget(_))));
 }

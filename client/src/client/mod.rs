@@ -7,6 +7,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -211,6 +213,34 @@ impl Client {
         self.shared.server()
     }
 
+    /// Replaces the hosts of the connect string, as when the ensemble has grown or was moved. The session goes on.
+    ///
+    /// The client leaves its server for another one if the balance asks for it, by the rule of Java's `updateServerList`: if
+    /// all clients of an ensemble do this, as many as necessary move, at random, and no others. A connection that is left
+    /// takes no more requests, and is closed when the requests in flight are answered, so none of them fails for it.
+    ///
+    /// Hosts are compared as they are written, with their ports: `zk1` and its address are two.
+    ///
+    /// ```no_run
+    /// # fn example(zk: &zoolet_client::Client) -> Result<(), zoolet_client::Error> {
+    /// zk.update_servers("zk1:2181,zk2:2181,zk3:2181,zk4:2181,zk5:2181")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidTarget` if it names no host, or another chroot than the connect string, or if the client was connected by a
+    /// closure. Nothing has changed then.
+    pub fn update_servers(&self, target: &str) -> Result<(), Error> {
+        let servers = self.shared.servers.as_ref().ok_or_else(no_servers)?;
+        let current = self.server().filter(|_| self.state().is_connected());
+        let mut rng = StdRng::seed_from_u64(self.shared.random_u128() as u64);
+        let leave = servers.update(target, current.as_deref(), &mut rng)?;
+        self.shared.forget_failures();
+        // If the driver is gone, the session is over.
+        let _ = self.commands.send(DriverCommand::Servers { hosts: servers.len(), leave });
+        Ok(())
+    }
+
     /// Checks `path` and returns it as the server sees it.
     pub(crate) fn checked_path(
         &self,
@@ -308,6 +338,11 @@ impl Client {
             self.shared.clock.now().checked_add(timeout)
         })
     }
+}
+
+/// The target is a closure.
+pub(crate) fn no_servers() -> Error {
+    Error::InvalidTarget("a closure has no list of servers that could be updated".to_owned())
 }
 
 pub(crate) fn invalid_path(operation: &'static str, path: String, reason: PathError) -> Error {

@@ -33,7 +33,7 @@ fn client(runtime: &Runtime) -> (Client, SessionDriver) {
         usize::MAX,
         timeout,
         clock.clone(),
-        1,
+        None,
         rng,
         KnownFeatures::default(),
     ));

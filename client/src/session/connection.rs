@@ -119,6 +119,9 @@ impl Session {
         self.phase = Phase::Serving;
         self.probe = ReadWriteProbe::for_connection(now, self.read_only);
         self.shared.set_server(self.host.clone());
+        if let Some(servers) = &self.shared.servers {
+            servers.connected();
+        }
         self.resume(now);
         self.feeds.connected(|| self.feed_connection());
         self.publish_connected();
@@ -158,6 +161,27 @@ impl Session {
         }
     }
 
+    /// Another server is to have this client. A connection is given up as soon as nothing is in flight on it, so that no write
+    /// fails for this; later calls wait for the next one.
+    pub(super) fn leave_server(&mut self, now: Instant) {
+        self.leaving = match self.phase {
+            // Nothing follows a close.
+            Phase::Serving => self.closing.is_none(),
+            Phase::Dialing { .. } | Phase::Handshaking { .. } | Phase::Authenticating { .. } => true,
+            Phase::Backoff { .. } | Phase::Over => false,
+        };
+        self.leave_if_idle(now);
+    }
+
+    /// Gives up a connection that is to be left, if nothing is in flight.
+    pub(super) fn leave_if_idle(&mut self, now: Instant) {
+        if self.leaving && !self.calls.are_in_flight() {
+            self.handle_loss(now, io::Error::other("left for another server of the updated list"));
+            // The server has not failed.
+            self.failures -= 1;
+        }
+    }
+
     /// The connection, or the attempt at one, has failed.
     pub(crate) fn handle_loss(&mut self, now: Instant, error: io::Error) {
         if self.phase == Phase::Over {
@@ -190,6 +214,7 @@ impl Session {
     /// Handles the loss of everything in flight on this connection.
     pub(super) fn leave_connection(&mut self, now: Instant, cause: Option<&ConnectionError>) {
         self.epoch += 1;
+        self.leaving = false;
         self.out.clear();
         self.pings = Pings::default();
         self.watches.lose_connection();

@@ -95,6 +95,11 @@ impl Calls {
         first.is_some_and(|call| call.xid == Xid::SET_WATCHES)
     }
 
+    /// Whether a server has yet to answer anything.
+    pub(crate) fn are_in_flight(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
     /// Whether a server has yet to answer an identity.
     pub(crate) fn awaits_auth(&self) -> bool {
         self.in_flight.iter().any(|call| call.xid == Xid::AUTH)

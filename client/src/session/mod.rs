@@ -142,6 +142,8 @@ pub(crate) struct Session {
     last_heard: Instant,
     pings: Pings,
     answered: usize,
+    /// Whether the connection is to be given up as soon as nothing is in flight on it.
+    leaving: bool,
     closing: Option<Closing>,
 }
 
@@ -181,6 +183,7 @@ impl Session {
             last_heard: now,
             pings: Pings::default(),
             answered: 0,
+            leaving: false,
             closing: None,
         }
     }
@@ -293,6 +296,12 @@ impl Session {
             DriverCommand::GiveUp(reason) => {
                 self.end(SessionState::Expired, Some(ErrorDetail::Hint(reason.into())));
             }
+            DriverCommand::Servers { hosts, leave } => {
+                self.settings.hosts = hosts;
+                if leave {
+                    self.leave_server(now);
+                }
+            }
             DriverCommand::OpenFeed(feed) => self.open_feed(feed),
             DriverCommand::CloseFeed(feed) => {
                 self.feeds.close(&feed);
@@ -325,14 +334,12 @@ impl Session {
             });
         }
         // Of an earlier connection, or sent after the loss and before the feed has read of it.
-        if call
-            .reply_to
-            .ticket()
-            .is_some_and(|ticket| ticket.generation != self.epoch || self.phase != Phase::Serving)
-        {
+        if call.reply_to.ticket().is_some_and(|ticket| {
+            ticket.generation != self.epoch || self.phase != Phase::Serving || self.leaving
+        }) {
             return;
         }
-        if self.phase == Phase::Serving {
+        if self.phase == Phase::Serving && !self.leaving {
             self.transmit(now, call);
         } else {
             self.calls.wait(call, now + self.timeout);

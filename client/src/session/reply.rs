@@ -45,7 +45,9 @@ impl Session {
         if !is_lost(error) {
             self.seen(&header);
         }
-        self.answer(now, in_flight, &header, body)
+        self.answer(now, in_flight, &header, body)?;
+        self.leave_if_idle(now);
+        Ok(())
     }
 
     /// The server is useful, and every event up to the zxid of this reply has arrived. The second is not so while watches

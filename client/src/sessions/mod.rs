@@ -7,16 +7,19 @@ mod supervisor;
 use std::fmt;
 use std::sync::Arc;
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use zoolet_clock::Clock;
 use zoolet_proto::{Zxid, path};
 
-use crate::client::{Client, invalid_path};
+use crate::client::{Client, invalid_path, no_servers};
 use crate::context::ErrorContext;
 use crate::error::Error;
 use crate::internal::SessionsExt;
 use crate::options::ConnectOptions;
+use crate::server_list::ServerList;
 use crate::transport::IntoTransport;
 
 pub(crate) use changes::{Broadcast, SessionObserver};
@@ -68,6 +71,8 @@ struct SessionsHandle {
     closes: mpsc::UnboundedSender<oneshot::Sender<()>>,
     clock: Clock,
     runtime: Handle,
+    /// `None` for a closure.
+    servers: Option<ServerList>,
 }
 
 /// One session of [`Sessions`].
@@ -99,6 +104,7 @@ impl Sessions {
     /// `InvalidTarget`, and `NoRuntime` outside of a tokio runtime. If no server can be reached, it waits.
     pub fn open(options: ConnectOptions, target: impl IntoTransport) -> Result<Self, Error> {
         let transport = target.into_transport()?;
+        let servers = transport.servers();
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let clock = options.clock.clone();
         let (publish, terms) = watch::channel(Standing::default());
@@ -106,7 +112,7 @@ impl Sessions {
         let broadcast = Arc::new(Broadcast::new(clock.now()));
         let supervisor = Supervisor::new(options, transport, Arc::clone(&broadcast), publish, close_requests);
         runtime.spawn(supervisor.run());
-        Ok(Self(Arc::new(SessionsHandle { terms, broadcast, closes, clock, runtime })))
+        Ok(Self(Arc::new(SessionsHandle { terms, broadcast, closes, clock, runtime, servers })))
     }
 
     /// The client of the present session; waits until there is one that is not over. It may be disconnected.
@@ -159,6 +165,20 @@ impl Sessions {
             Standing::Between | Standing::Ended(_) => Zxid(0),
         };
         present.max(self.0.broadcast.seen())
+    }
+
+    /// As [`Client::update_servers`], for the present session and all later ones.
+    ///
+    /// # Errors
+    /// As [`Client::update_servers`].
+    pub fn update_servers(&self, target: &str) -> Result<(), Error> {
+        let servers = self.0.servers.as_ref().ok_or_else(no_servers)?;
+        match &*self.0.terms.borrow() {
+            Standing::Open(term) => term.client.update_servers(target),
+            Standing::Between | Standing::Ended(_) => {
+                servers.update(target, None, &mut StdRng::from_os_rng()).map(drop)
+            }
+        }
     }
 
     /// Closes the present session, after everything sent so far, and opens no other.

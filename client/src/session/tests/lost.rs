@@ -174,3 +174,52 @@ fn a_multi_is_no_success_unless_each_of_its_parts_is_answered() {
         assert_eq!(error.may_have_applied(), write);
     }
 }
+
+fn leave() -> DriverCommand {
+    DriverCommand::Servers { hosts: 3, leave: true }
+}
+
+#[test]
+fn a_server_that_is_left_answers_what_is_in_flight_and_gets_no_more_requests() {
+    let mut harness = Harness::up();
+    let (mut read, mut write) = (harness.call(get("/a")), harness.call(set("/a")));
+    harness.sent();
+    harness.session.handle_command(harness.now, leave());
+    let mut later = harness.call(set("/b"));
+    assert_eq!(harness.sent(), []);
+    harness.reply(1, 4, data());
+    assert_eq!(harness.session.wanted_link(), WantedLink::Up);
+    harness.reply(2, 5, Reply::Stat(Stat::default()));
+    assert_eq!(harness.state(), SessionState::Disconnected);
+    assert!(read.outcome().expect("an outcome").is_ok() && write.outcome().expect("an outcome").is_ok());
+    let request = harness.connect();
+    assert_eq!((request.session, request.last_zxid_seen), (SessionId(5), Zxid(5)));
+    assert_eq!(harness.sent(), [set("/b")]);
+    harness.reply(3, 6, Reply::Stat(Stat::default()));
+    assert!(later.outcome().expect("an outcome").is_ok());
+    assert_eq!(harness.state(), SessionState::Connected, "it stays there");
+}
+
+#[test]
+fn an_idle_server_is_left_at_once_and_one_that_is_closing_the_session_is_not() {
+    let mut harness = Harness::up();
+    harness.session.handle_command(harness.now, leave());
+    assert_eq!(harness.state(), SessionState::Disconnected);
+    harness.connect();
+    harness.session.handle_command(harness.now, DriverCommand::Servers { hosts: 3, leave: false });
+    assert_eq!(harness.state(), SessionState::Connected);
+    let mut close = harness.close();
+    harness.session.handle_command(harness.now, leave());
+    harness.reply(harness.last_xid(), 7, Reply::Empty);
+    assert!(close.outcome().expect("an outcome").is_ok());
+    assert_eq!(harness.state(), SessionState::Closed);
+}
+
+#[test]
+fn a_server_that_is_left_and_does_not_answer_is_given_up_as_any_other() {
+    let mut harness = Harness::up();
+    let mut write = harness.call(set("/a"));
+    harness.session.handle_command(harness.now, leave());
+    harness.pass(TIMEOUT);
+    assert!(matches!(write.error(), Error::ConnectionLoss(_)));
+}

@@ -160,7 +160,7 @@ impl Harness {
             usize::MAX,
             settings.session_timeout,
             clock,
-            1,
+            None,
             rng,
             KnownFeatures::default(),
         ));

@@ -1,0 +1,252 @@
+//! [`ServerList`]: the hosts that a client may connect to, in the order in which it tries them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+use crate::error::Error;
+use crate::transport::{Host, parse};
+
+/// The hosts of a connect string, and of what has replaced it. A handle is cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerList {
+    chroot: Arc<str>,
+    ring: Arc<Mutex<HostRing>>,
+}
+
+impl ServerList {
+    /// At least one host.
+    pub(crate) fn new(hosts: Vec<Host>, chroot: &str) -> Self {
+        Self { chroot: chroot.into(), ring: Arc::new(Mutex::new(HostRing::new(hosts))) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ring().hosts.len()
+    }
+
+    pub(crate) fn hosts(&self) -> Vec<Host> {
+        self.ring().hosts.clone()
+    }
+
+    /// Shuffles the hosts, so that not all clients begin with the same one.
+    pub(crate) fn shuffle(&self, rng: &mut impl Rng) {
+        self.ring().hosts.shuffle(rng);
+    }
+
+    /// The host of the next attempt, and how often all were tried before.
+    pub(crate) fn next(&self) -> (Host, usize) {
+        self.ring().next()
+    }
+
+    /// There is a session with one of the hosts.
+    pub(crate) fn connected(&self) {
+        self.ring().first.clear();
+    }
+
+    /// Replaces the hosts by those of a connect string. `current` is the host of the present connection. Returns whether to
+    /// leave that.
+    ///
+    /// # Errors
+    /// `InvalidTarget`.
+    pub(crate) fn update(
+        &self,
+        target: &str,
+        current: Option<&str>,
+        rng: &mut impl Rng,
+    ) -> Result<bool, Error> {
+        let (hosts, chroot) = parse(target)?;
+        if !chroot.is_empty() && *chroot != *self.chroot {
+            let reason =
+                format!("{target:?}: the chroot of a client stays as it is, {:?}: leave it out", self.chroot);
+            return Err(Error::InvalidTarget(reason));
+        }
+        Ok(self.ring().update(hosts, current, rng))
+    }
+
+    fn ring(&self) -> MutexGuard<'_, HostRing> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct HostRing {
+    hosts: Vec<Host>,
+    /// How many attempts were made at `hosts`, in turn.
+    attempts: usize,
+    /// Who is tried before that, after the hosts were replaced.
+    first: VecDeque<Host>,
+}
+
+impl HostRing {
+    fn new(hosts: Vec<Host>) -> Self {
+        Self { hosts, attempts: 0, first: VecDeque::new() }
+    }
+
+    fn next(&mut self) -> (Host, usize) {
+        if let Some(host) = self.first.pop_front() {
+            return (host, 0);
+        }
+        let (round, at) = (self.attempts / self.hosts.len(), self.attempts % self.hosts.len());
+        self.attempts += 1;
+        (self.hosts[at].clone(), round)
+    }
+
+    /// The host of the latest attempt, or that of the first one to come.
+    fn latest(&self) -> &Host {
+        let at = self.attempts.saturating_sub(1) % self.hosts.len();
+        self.first.front().unwrap_or(&self.hosts[at])
+    }
+
+    /// The rule of Java's `StaticHostProvider.updateServerList`. Each client moves or stays by a draw of its own: if the servers of
+    /// the old list had equal numbers of clients, so are those of the new list expected to have, and no more move than needed.
+    fn update(&mut self, mut hosts: Vec<Host>, current: Option<&str>, rng: &mut impl Rng) -> bool {
+        hosts.shuffle(rng);
+        let current = current.unwrap_or(&self.latest().label).to_owned();
+        let (before, after) = (self.hosts.len(), hosts.len());
+        let at = hosts.iter().position(|host| *host.label == *current);
+        let (old, new): (Vec<_>, Vec<_>) = hosts.iter().cloned().partition(|host| self.hosts.contains(host));
+        // The share of moving clients that go to a new server; `None` to stay.
+        let to_new = match at {
+            Some(_) if after > before => rng.random_bool(1.0 - ratio(before, after)).then_some(1.0),
+            Some(_) => None,
+            None if after > before => Some(1.0),
+            None => {
+                let removed = before - old.len();
+                let to_old = ratio(old.len() * (before - after), after * removed.max(1));
+                Some(1.0 - to_old.min(1.0))
+            }
+        };
+        self.first = to_new.map(|to_new| drawn(old, new, to_new, rng)).unwrap_or_default();
+        // The one after the present one is next, should that be lost.
+        self.attempts = at.map_or(0, |at| at + 1);
+        self.hosts = hosts;
+        to_new.is_some()
+    }
+}
+
+fn ratio(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// All of both lists, each time the next of `new` with the probability `to_new`.
+fn drawn(old: Vec<Host>, new: Vec<Host>, to_new: f64, rng: &mut impl Rng) -> VecDeque<Host> {
+    let (mut old, mut new) = (old.into_iter().peekable(), new.into_iter().peekable());
+    std::iter::from_fn(|| {
+        let takes_new = rng.random_bool(to_new) || old.peek().is_none();
+        if takes_new && new.peek().is_some() { new.next() } else { old.next() }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
+    use super::*;
+
+    const CLIENTS: usize = 20_000;
+
+    fn list(target: &str) -> ServerList {
+        let (hosts, chroot) = parse(target).expect(target);
+        ServerList::new(hosts, chroot)
+    }
+
+    /// Where clients are that were spread evenly over `before`, after the update to `after`; and how many have moved.
+    fn rebalanced(before: &str, after: &str) -> (BTreeMap<String, usize>, usize) {
+        let mut rng = StdRng::seed_from_u64(7);
+        let (mut clients, mut moved) = (BTreeMap::new(), 0);
+        for client in 0..CLIENTS {
+            let list = list(before);
+            let names: Vec<_> = list.hosts().into_iter().map(|host| host.label).collect();
+            let mut at = Arc::clone(&names[client % names.len()]);
+            if list.update(after, Some(&at), &mut rng).expect("a list") {
+                moved += 1;
+                at = list.next().0.label;
+            }
+            *clients.entry(at.to_string()).or_insert(0) += 1;
+        }
+        (clients, moved)
+    }
+
+    #[track_caller]
+    fn is_even(clients: &BTreeMap<String, usize>, servers: usize) {
+        assert_eq!(clients.len(), servers, "{clients:?}");
+        let share = CLIENTS / servers;
+        assert!(clients.values().all(|count| count.abs_diff(share) < share / 12), "{clients:?}");
+    }
+
+    #[test]
+    fn when_servers_are_added_just_their_share_of_the_clients_moves_to_them() {
+        let (clients, moved) = rebalanced("a,b,c", "a,b,c,d,e");
+        is_even(&clients, 5);
+        assert!(moved.abs_diff(CLIENTS * 2 / 5) < CLIENTS / 50, "{moved}");
+    }
+
+    #[test]
+    fn when_servers_are_removed_only_their_clients_move_evenly_over_the_others() {
+        let (clients, moved) = rebalanced("a,b,c,d,e", "a,b,c");
+        is_even(&clients, 3);
+        assert_eq!(moved, CLIENTS * 2 / 5);
+    }
+
+    #[test]
+    fn when_servers_are_replaced_the_clients_of_those_that_go_move_to_new_and_old_ones_as_needed() {
+        for (before, after, servers) in
+            [("a,b,c", "a,b,d", 3), ("a,b,c,d", "a,e,f", 3), ("a,b", "a,c,d", 3), ("a,b,c", "d,e", 2)]
+        {
+            is_even(&rebalanced(before, after).0, servers);
+        }
+        let (clients, moved) = rebalanced("a,b,c", "c,b,a");
+        is_even(&clients, 3);
+        assert_eq!(moved, 0);
+    }
+
+    #[test]
+    fn all_hosts_are_tried_the_new_ones_first_until_there_is_a_connection() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let hosts = list("a,b");
+        assert!(hosts.update("c,d,b", Some("a:2181"), &mut rng).expect("a list"));
+        let names = || hosts.next().0.name.to_string();
+        let mut first = [names(), names()];
+        first.sort_unstable();
+        assert_eq!((first, names()), (["c".into(), "d".into()], "b".into()));
+        let mut all = [names(), names(), names()];
+        all.sort_unstable();
+        assert_eq!(all, ["b", "c", "d"], "then all in turn");
+
+        assert!(hosts.update("e,f", Some("b:2181"), &mut rng).expect("a list"));
+        hosts.next();
+        hosts.connected();
+        let turn: Vec<_> = (0..4).map(|_| hosts.next().0.name.to_string()).collect();
+        assert_eq!((&turn[0], &turn[1]), (&turn[2], &turn[3]));
+        assert_ne!(turn[0], turn[1]);
+    }
+
+    #[test]
+    fn a_client_that_stays_goes_on_with_the_host_after_its_own() {
+        let mut rng = StdRng::seed_from_u64(3);
+        for _ in 0..20 {
+            let hosts = list("a,b,c");
+            assert!(!hosts.update("a,b", Some("b:2181"), &mut rng).expect("a list"));
+            assert_eq!(&*hosts.next().0.name, "a");
+        }
+    }
+
+    #[test]
+    fn a_list_without_hosts_or_with_another_chroot_is_refused_and_changes_nothing() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let hosts = list("a,b/app");
+        for target in ["", "c/other", "c:port"] {
+            let error = hosts.update(target, None, &mut rng).expect_err(target);
+            assert!(error.to_string().starts_with("connect: "), "{error}");
+        }
+        assert_eq!(hosts.len(), 2);
+        hosts.update("c/app", None, &mut rng).expect("the same chroot");
+        assert_eq!(hosts.len(), 1);
+    }
+}
