@@ -45,7 +45,7 @@ def curator():
 
 
 def zoolet():
-    [contender, _] = programs.rust("zoolet")
+    [contender, _] = programs.rust("contender", "zoolet")
     return [contender.parent / "restarts"]
 
 

@@ -19,9 +19,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from driver import checks, matrix  # noqa: E402
+from driver import checks, matrix, services  # noqa: E402
 from driver.kinds import TABLES  # noqa: E402
-from driver.programs import PROGRAMS, Program, Unexpected  # noqa: E402
+from driver.programs import PROGRAMS, SERVICES, Program, Unexpected  # noqa: E402
 from driver.scene import Stage  # noqa: E402
 from harness import toolchain  # noqa: E402
 from harness.servers import SERVERS, Server, servers  # noqa: E402
@@ -39,9 +39,10 @@ def main():
     running = prepare({name: prepare_server[name] for name in ([args.server] if args.server else SERVERS)},
                       skipped, failures)
     programs = prepare(PROGRAMS, skipped, failures)
+    serving = prepare(SERVICES, skipped, failures)
     reports = {}
     if "zoolet" in programs:
-        threads = [threading.Thread(target=run, args=(name, server, programs, reports, failures), daemon=True)
+        threads = [threading.Thread(target=run, args=(name, server, programs, serving, reports, failures), daemon=True)
                    for name, server in running.items()]
         for thread in threads:
             thread.start()
@@ -80,7 +81,7 @@ def without_syncs(command, folder, port, more):
     return [*command(folder, port, more), "-Dzookeeper.forceSync=no"]
 
 
-def run(server_name, server_command, commands, reports, failures):
+def run(server_name, server_command, commands, serving, reports, failures):
     """Everything on one server."""
     started = time.monotonic()
     folder = toolchain.TARGET / "logs" / f"{server_name}-interop"
@@ -94,7 +95,8 @@ def run(server_name, server_command, commands, reports, failures):
     hosts = f"127.0.0.1:{server.port}"
     programs = {name: Program(name, command, hosts, folder / f"{name}.log") for name, command in commands.items()}
     try:
-        reports[server_name] = checks.run(Stage(server.port, programs), server_name)
+        report = reports[server_name] = checks.run(Stage(server.port, programs), server_name)
+        services.run(report, server.port, serving, folder)
         print(f"[{server_name}] done in {time.monotonic() - started:.0f} s", flush=True)
     except Unexpected as error:
         failures.append(f"[{server_name}] {error}; logs are in {folder}")

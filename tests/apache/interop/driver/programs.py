@@ -66,12 +66,21 @@ def go():
     return [folder / "contender"]
 
 
-def rust(client):
+def curator_services():
+    jars = toolchain.jars("curator-jars", toolchain.SCRIPTS / "curator" / "pom.xml")
+    return compiled_java("services", jars, "CuratorServices")
+
+
+def kazoo_parties():
+    return [clients.kazoo()[0], HERE / "kazoo" / "party.py"]
+
+
+def rust(program, *args):
     [cargo] = need("cargo")
     build = toolchain.TARGET / "interop-rust"
     # Not --locked: what is pinned stays so, but our own crates may need something that the lock file does not have yet.
     quietly([cargo, "build", "--manifest-path", HERE / "rust" / "Cargo.toml", "--target-dir", build])
-    return [build / "debug" / "contender", client]
+    return [build / "debug" / program, *args]
 
 
 PROGRAMS = {
@@ -79,8 +88,15 @@ PROGRAMS = {
     "recipe": recipe,
     "kazoo": kazoo,
     "go": go,
-    "zookeeper-client": lambda: rust("zookeeper-client"),
-    "zoolet": lambda: rust("zoolet"),
+    "zookeeper-client": lambda: rust("contender", "zookeeper-client"),
+    "zoolet": lambda: rust("contender", "zoolet"),
+}
+
+# Those of services.py.
+SERVICES = {
+    "curator-services": curator_services,
+    "kazoo-parties": kazoo_parties,
+    "our-services": lambda: rust("services"),
 }
 
 
