@@ -122,7 +122,9 @@ impl<'c, E: RecipeError> RetryPolicy<'c, E> {
     pub(crate) async fn next(&mut self) -> bool {
         let goes_on = self.next_immediate();
         if goes_on {
-            pause(self.client, self.failed, LONGEST_PAUSE).await;
+            if let Some(pause) = pause(self.client, self.failed, LONGEST_PAUSE) {
+                self.client.clock().sleep(pause).await;
+            }
         }
         goes_on
     }
@@ -173,10 +175,10 @@ impl<'c> BackOff<'c> {
         Self { client, failed: 0 }
     }
 
-    /// Waits until the next attempt. Counts it even if the future is dropped.
-    pub(crate) async fn pause(&mut self) {
+    /// How long to wait until the next attempt; `None` if it follows at once.
+    pub(crate) fn next_pause(&mut self) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
-        pause(self.client, self.failed.saturating_sub(Self::FREE), Self::LONGEST).await;
+        pause(self.client, self.failed.saturating_sub(Self::FREE), Self::LONGEST)
     }
 
     /// Forgets earlier failures, because all was well for a while.
@@ -185,11 +187,10 @@ impl<'c> BackOff<'c> {
     }
 }
 
-/// Waits after this number of failures.
-async fn pause(client: &Client, failed: u32, longest: Duration) {
-    let Some(doubled) = failed.checked_sub(2) else { return };
-    let pause = (FIRST_PAUSE * (1 << doubled.min(10))).min(longest);
+/// The pause after this number of failures.
+fn pause(client: &Client, failed: u32, longest: Duration) -> Option<Duration> {
+    let pause = (FIRST_PAUSE * (1 << failed.checked_sub(2)?.min(10))).min(longest);
     // Jitter: callers that collided once must not collide again.
     let share = (client.random_u128() % 512) as u32;
-    client.clock().sleep(pause / 2 + pause * share / 1024).await;
+    Some(pause / 2 + pause * share / 1024)
 }

@@ -1,6 +1,7 @@
 //! [`KeepNode`]: an ephemeral znode that is there as long as its handle, over all sessions.
 
 mod builder;
+mod connection;
 mod state;
 mod task;
 
@@ -40,7 +41,7 @@ use task::Desired;
 /// Two of these with one path in one session share the znode. That is a mistake: each sets its own data, more and more slowly.
 ///
 /// # What is certain
-/// - A lost connection does not make the znode flap: it stays, with its czxid, and nothing is sent but the watch.
+/// - A lost connection does not make the znode flap: it stays, with its czxid, and is looked at on the next connection.
 /// - A lost reply is not a special case: each write is followed by a read in the same flight, and only the read decides what to
 ///   do next. The owner in its Stat says whether the create was executed.
 /// - An update is a setData, never a delete and a create.

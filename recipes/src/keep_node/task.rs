@@ -2,8 +2,8 @@
 //!
 //! One rule keeps it right: what was written is never remembered, but read. A write and a read of the znode, with a watch, are
 //! sent in one flight. The read is executed after the write, so it shows whether that was executed, whatever became of its
-//! reply, and it alone decides about the next write. After it the watch reports what others do, over reconnects as well: the
-//! client sets it again, and the server compares.
+//! reply, and it alone decides about the next write. That is sent only on the connection of the read, and after a reconnect
+//! there is a read first, because a write that waits for a connection could meet another znode of the same version.
 
 use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
@@ -16,6 +16,7 @@ use zoolet_client::{
 };
 
 use super::builder::KeepConfig;
+use super::connection::Connection;
 use super::state::{KeepError, KeepState, Progress};
 use crate::config::ParentMode;
 use crate::retry::BackOff;
@@ -37,7 +38,7 @@ pub(super) struct Keeper {
 }
 
 /// The write of a flight.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Write {
     /// None: only look.
     Nothing,
@@ -68,10 +69,8 @@ enum Found {
 
 /// Why a wait is over.
 enum Woken {
-    /// The znode has changed: do this next.
-    Changed(Write),
-    /// There is new data, or the pause is over.
-    Due,
+    /// There is something to do: this.
+    Due(Write),
     SessionOver,
     /// The handle was dropped.
     Dropped,
@@ -124,41 +123,39 @@ impl Keeper {
 
     /// Keeps the znode during one session.
     async fn serve(&mut self, client: &Client) -> Served {
-        let mut back_off = BackOff::new(client);
+        let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
         let mut parents = self.missing_parents(client);
         let mut next = Write::Create;
         // Until the reply is there, so that the watch that our own write fires is not removed before.
         let mut watched = None;
         loop {
             let desired = self.desired.borrow_and_update().clone();
-            let found = self.fly(client, next, &desired.data, &mut parents).await;
+            let sent = if connection.is_same() { next } else { Write::Nothing };
+            let found = self.fly(client, sent, &desired.data, &mut parents).await;
             drop(watched.take());
             let woken = match found {
                 Found::SessionOver => return Served::SessionOver,
-                Found::Next(write) => {
-                    next = write;
-                    self.pause(client, &mut back_off).await
-                }
+                // What was read is new: no pause between that and the write.
+                Found::Next(write) if sent == Write::Nothing && write != Write::Nothing => Woken::Due(write),
+                Found::Next(write) => self.pause(client, &mut back_off, write).await,
                 Found::Trouble(error, write) => {
                     self.report_trouble(error);
-                    next = write;
-                    self.pause(client, &mut back_off).await
+                    self.pause(client, &mut back_off, write).await
                 }
                 Found::Foreign(owner, mut watch) => {
                     self.report(KeepState::Foreign { owner });
-                    next = Write::Nothing;
-                    self.wait(client, &mut watch, &mut back_off).await
+                    self.wait(client, &mut watch, &mut connection, &mut back_off, Write::Nothing).await
                 }
                 Found::Present(stat, watch) => {
                     parents = self.missing_parents(client);
                     self.report_present(&stat, desired.number);
-                    next = Write::SetData { version: stat.version };
-                    self.wait(client, watched.insert(watch), &mut back_off).await
+                    let update = Write::SetData { version: stat.version };
+                    let watch = watched.insert(watch);
+                    self.wait(client, watch, &mut connection, &mut back_off, update).await
                 }
             };
             match woken {
-                Woken::Changed(write) => next = write,
-                Woken::Due => {}
+                Woken::Due(write) => next = write,
                 Woken::SessionOver => return Served::SessionOver,
                 Woken::Dropped => return Served::Dropped,
             }
@@ -255,15 +252,21 @@ impl Keeper {
         })
     }
 
-    /// Waits until the znode changes, or is to change.
-    async fn wait(&mut self, client: &Client, watch: &mut Watch, back_off: &mut BackOff<'_>) -> Woken {
+    /// Waits until the znode changes, or is to change, which is by `update`.
+    async fn wait(
+        &mut self,
+        client: &Client,
+        watch: &mut Watch,
+        connection: &mut Connection<'_>,
+        back_off: &mut BackOff<'_>,
+        update: Write,
+    ) -> Woken {
         let since = client.clock().now();
         let event = tokio::select! {
             biased;
-            changed = self.desired.changed() => {
-                return if changed.is_ok() { Woken::Due } else { Woken::Dropped };
-            }
+            changed = self.desired.changed() => return due_or_dropped(changed, update),
             event = watch => event,
+            () = connection.renewed() => return Woken::Due(Write::Nothing),
         };
         let write = match event {
             Ok(event) if event.kind == EventType::NodeDeleted => {
@@ -276,19 +279,18 @@ impl Keeper {
         if client.clock().now() - since >= BackOff::LONGEST {
             back_off.reset();
         }
-        match self.pause(client, back_off).await {
-            Woken::Due => Woken::Changed(write),
-            woken => woken,
-        }
+        self.pause(client, back_off, write).await
     }
 
-    /// Waits before the next flight; not for long if there is new data.
-    async fn pause(&mut self, client: &Client, back_off: &mut BackOff<'_>) -> Woken {
+    /// Pauses before the next flight if need be. Then there may be another znode of the same version, so the next flight only
+    /// looks; without a pause it writes.
+    async fn pause(&mut self, client: &Client, back_off: &mut BackOff<'_>, write: Write) -> Woken {
+        let Some(pause) = back_off.next_pause() else { return Woken::Due(write) };
         tokio::select! {
             biased;
-            changed = self.desired.changed() => if changed.is_ok() { Woken::Due } else { Woken::Dropped },
+            changed = self.desired.changed() => due_or_dropped(changed, Write::Nothing),
             _ = client.ended() => Woken::SessionOver,
-            () = back_off.pause() => Woken::Due,
+            () = client.clock().sleep(pause) => Woken::Due(Write::Nothing),
         }
     }
 
@@ -317,6 +319,11 @@ impl Keeper {
             progress.step += 1;
         });
     }
+}
+
+/// What to do when there is new data, or when the handle was dropped.
+fn due_or_dropped(changed: Result<(), watch::error::RecvError>, write: Write) -> Woken {
+    if changed.is_ok() { Woken::Due(write) } else { Woken::Dropped }
 }
 
 /// Waits for a write; `raced` are the refusals which say that somebody else was faster.
@@ -352,9 +359,11 @@ async fn dropped(desired: &mut watch::Receiver<Desired>) {
 
 /// Deletes the znode if it is ours.
 async fn leave(client: &Client, path: &str) -> KeepError {
-    let mut back_off = BackOff::new(client);
+    let (mut back_off, mut connection) = (BackOff::new(client), Connection::new(client));
     loop {
-        let error = match client.exists(path).await {
+        let read = client.exists(path).await;
+        let error = match read {
+            Ok(Some(_)) if !connection.is_same() => continue,
             Ok(Some(stat)) if stat.ephemeral_owner == client.session_id() => {
                 match client.delete(path).version(stat.version).await {
                     Ok(()) => return KeepError::Closed,
@@ -373,10 +382,9 @@ async fn leave(client: &Client, path: &str) -> KeepError {
                 return KeepError::Refused { path: path.to_owned(), cause: error };
             }
         }
-        tokio::select! {
-            biased;
-            _ = client.ended() => return KeepError::Closed,
-            () = back_off.pause() => {}
+        let pause = back_off.next_pause().unwrap_or_default();
+        if client.clock().timeout(pause, client.ended()).await.is_ok() {
+            return KeepError::Closed;
         }
     }
 }

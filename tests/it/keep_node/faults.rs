@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use zoolet::recipes::{KeepError, KeepState};
-use zoolet::testing::{Action, TestServer, request};
+use zoolet::testing::{Action, TestServer, handshake, request};
 use zoolet::{KeepNode, Sessions};
 use zoolet_test_support::{limit, secs};
 
@@ -189,4 +189,45 @@ async fn servers_that_were_restored_from_an_older_backup_get_the_znode_again() {
     assert_eq!(backup.get(PATH).unwrap().text(), "v1");
     keep.close().await.unwrap();
     assert!(backup.get(PATH).is_none());
+}
+
+#[tokio::test]
+async fn the_process_is_killed_at_every_request_and_its_successor_gets_the_znode() {
+    for executed in [false, true] {
+        let mut nth = 1;
+        loop {
+            let world = World::start().await;
+            let id = world.session().await;
+            let at = world.zk.faults().on(request().session(id).nth(nth));
+            match executed {
+                false => at.freeze(),
+                true => at.withhold_reply(),
+            }
+            .unwrap();
+            let killed = world.keep("v1");
+            world.settle().await;
+            let updated = killed.update("v2");
+            world.settle().await;
+            let stuck = world.zk.faults().fired().iter().any(|entry| entry.event.is_fault());
+            // Nothing of it gets through any more, and nobody says goodbye.
+            world.zk.faults().on(handshake().session(id)).freeze().unwrap();
+            world.zk.disconnect(id).await.unwrap();
+            let others = world.others();
+            let successor = KeepNode::builder(&others, PATH).data("next").start().unwrap();
+            world.time(successor.present()).await.unwrap();
+            let (data, owner) = world.node().unwrap();
+            assert_eq!((data.as_str(), owner == id), ("next", false));
+            world.time(successor.close()).await.unwrap();
+            assert_eq!(world.node(), None);
+            // The server has deleted the first one, if it was there, and the successor its own.
+            assert!(world.deletions().iter().all(|(by, owner)| by == owner), "{executed} at {nth}");
+            drop((killed, updated));
+            if !stuck {
+                break;
+            }
+            nth += 1;
+            assert!(nth < 60, "there is no end of requests");
+        }
+        assert!(nth > 5, "{nth} requests");
+    }
 }

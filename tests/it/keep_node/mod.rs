@@ -1,6 +1,7 @@
 //! Kept znodes: there as long as the handle, whatever happens, and never at the cost of another's.
 
 mod faults;
+mod random;
 
 use std::sync::Arc;
 
@@ -66,11 +67,7 @@ impl World {
         let mut owner = SessionId(0);
         let mut deletions = Vec::new();
         for txn in self.zk.transactions() {
-            let parts = match txn.op {
-                TxnOp::Multi(parts) => parts,
-                part => vec![part],
-            };
-            for part in parts {
+            for part in parts_of(txn.op) {
                 match part {
                     TxnOp::Create { path, owner: created, .. } if &*path == PATH => {
                         owner = created.as_session().unwrap_or(SessionId(0));
@@ -81,6 +78,14 @@ impl World {
             }
         }
         deletions
+    }
+}
+
+/// The changes of a transaction.
+fn parts_of(op: TxnOp) -> Vec<TxnOp> {
+    match op {
+        TxnOp::Multi(parts) => parts,
+        part => vec![part],
     }
 }
 
@@ -221,6 +226,33 @@ async fn a_foreign_znode_is_neither_changed_nor_deleted_and_followed_by_ours() {
         assert!(matches!(keep.state(), KeepState::Foreign { .. }), "{:?}", keep.state());
         world.time(keep.close()).await.unwrap();
         assert_eq!(world.node(), Some(("theirs 3".into(), other.session_id())));
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_for_without_a_connection_does_not_meet_a_znode_that_has_come_meanwhile() {
+    for closes in [false, true] {
+        let world = World::start().await;
+        let keep = world.keep("ours");
+        world.time(keep.present()).await.unwrap();
+        let other = world.zk.client().await;
+        world.zk.refuse_connections();
+        world.zk.disconnect(world.session().await).await.unwrap();
+        world.settle().await;
+        let (mut updated, mut kept) = (None, Some(keep));
+        match closes {
+            false => updated = kept.as_ref().map(|keep| keep.update("ours 2")),
+            true => kept = None,
+        }
+        world.settle().await;
+        // Of the same version.
+        other.multi().delete(PATH).add(other.create(PATH, "theirs").ephemeral()).await.unwrap();
+        world.zk.accept_connections();
+        let client = world.time(world.sessions.client()).await.unwrap();
+        world.time(client.exists(PATH).send()).await.unwrap();
+        world.settle().await;
+        assert_eq!(world.node(), Some(("theirs".into(), other.session_id())), "closes: {closes}");
+        drop((updated, kept));
     }
 }
 
