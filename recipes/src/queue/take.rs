@@ -244,23 +244,27 @@ impl HeldItem {
     /// Takes the item at its version; `None` if it is held or has changed.
     async fn take(mut self, data: Bytes) -> Result<Option<Delivery>, Error> {
         let guid = Bytes::from(format!("{:032x}", unique_number(&self.client)));
-        let raise = self.client.set_data(&self.item, data.clone()).version(self.version);
-        let taken = self.client.multi().add(self.mark(guid.clone())).add(raise).commit().await;
-        let is_ours = match taken {
-            Err(error) if error.may_have_applied() && !error.is_session_over() => {
-                self.has_mark(&guid).await?
+        loop {
+            let raise = self.client.set_data(&self.item, data.clone()).version(self.version);
+            let taken = self.client.multi().add(self.mark(guid.clone())).add(raise).commit().await;
+            let is_ours = match taken {
+                Err(error) if error.may_have_applied() && !error.is_session_over() => {
+                    self.has_mark(&guid).await?
+                }
+                Err(error) if error.is_retryable() => {
+                    self.client.clock().sleep(PAUSE).await;
+                    false
+                }
+                taken => match none_if_collision(taken)? {
+                    Some(_) => true,
+                    None => return Ok(None),
+                },
+            };
+            if is_ours {
+                self.version += 1;
+                return Ok(Some(Delivery::new(self, data)));
             }
-            Err(error) if error.is_retryable() => {
-                self.client.clock().sleep(PAUSE).await;
-                false
-            }
-            taken => none_if_collision(taken)?.is_some(),
-        };
-        if !is_ours {
-            return Ok(None);
         }
-        self.version += 1;
-        Ok(Some(Delivery::new(self, data)))
     }
 
     /// Whether the mark is ours, after its reply was lost. A request of this session that was sent before is executed before

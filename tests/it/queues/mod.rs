@@ -236,6 +236,22 @@ async fn an_item_that_was_delivered_too_often_is_dead_once_whatever_happens_at_a
 }
 
 #[tokio::test]
+async fn an_item_that_another_has_taken_meanwhile_is_not_given_up() {
+    let (zk, _sessions, client, queue) = world(&["a"]).await;
+    let gives_up = Queue::builder(&sessions(&zk), JOBS).max_deliveries(1).open().await.unwrap();
+    // It has listed the item as free when it reads it, and by then it is held, at that version.
+    let read = op(OpCode::GetData).path("/jobs/items/*").nth(1);
+    zk.faults().on(read).delay_request(Duration::from_secs(1)).unwrap();
+    let giving_up = tokio::spawn(async move { gives_up.try_take().await.map(|taken| taken.is_none()) });
+    zk.wait_until_idle().await.unwrap();
+    let mut delivery = queue.take().await.unwrap();
+    assert!(zk.pass_time_until(giving_up).await.unwrap().unwrap().unwrap());
+    finish(&mut delivery, &client).await.unwrap();
+    assert_eq!(results(&zk), ["a"]);
+    assert_eq!(data(&zk, "/jobs/dead"), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_take_that_is_dropped_anywhere_leaves_no_item_stuck() {
     for polls in 1.. {
         let (zk, _sessions, _client, queue) = world(&["a"]).await;

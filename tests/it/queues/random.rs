@@ -12,7 +12,7 @@ use super::{RESULTS, data, finish, finish_all_within, items, results, sessions};
 use crate::common::test_server;
 
 /// How many schedules run by default.
-const SCHEDULES: u64 = 150;
+const SCHEDULES: u64 = 300;
 
 /// What one program knows.
 #[derive(Debug, Default)]
